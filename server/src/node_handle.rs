@@ -269,7 +269,7 @@ impl NodeHandle {
         let mastership = node.mastership(now).clone();
         let valid_until = node.valid_until();
         let masterships = self.count_masterships(&node) + 1;
-        let anew = node.anew(clock::incarnation());
+        let anew = node.restarted(clock::incarnation());
         let former = std::mem::replace(&mut *node, anew);
         disposal::dispose(Box::new(former));
         // It counts from the beginning; those who follow it must see that there is another one.

@@ -173,7 +173,7 @@ impl Board {
             Mastership::Master { epoch } => {
                 (status.master_address, status.epoch) = (Some(self.address().to_owned()), epoch);
             }
-            Mastership::Follower {
+            Mastership::Elsewhere {
                 master_address,
                 epoch,
             } => {

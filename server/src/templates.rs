@@ -42,7 +42,7 @@ pub async fn apply(
     templates: Templates,
 ) {
     let count = templates.len();
-    let former = board.node().read(|node, _| node.in_force().clone());
+    let former = board.node().read(|node, _| node.active_templates().clone());
     // Large sets take time to compare, in which requests must go on.
     let preparing = tokio::task::spawn_blocking(move || PreparedTemplates::new(&former, templates));
     let prepared = match preparing.await {
@@ -73,7 +73,7 @@ pub async fn apply(
 /// In one cheap step, unless others came first than those that they were to follow.
 fn bring_into_force(node: &NodeHandle, mut prepared: PreparedTemplates) {
     while let Err(late) = node.change(|node, now| node.handle_prepared_templates(prepared, now)) {
-        let former = node.read(|node, _| node.in_force().clone());
+        let former = node.read(|node, _| node.active_templates().clone());
         prepared = PreparedTemplates::new(&former, late.into_templates());
     }
 }

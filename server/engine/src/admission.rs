@@ -13,29 +13,22 @@
 //! A bound of 0 means none at all. All state is about leases that are known: it starts empty whenever mastership is won or
 //! lost.
 
-pub(crate) mod bucket;
 mod callers;
-mod gate;
-mod limit;
 pub mod limits;
-pub use limit::*;
-mod load;
-mod template_books;
 pub mod weight;
+
+pub use callers::CallerSlot;
+pub use limits::{Full, Limit, Rate};
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use bucket::Rate;
-pub use callers::CallerSlot;
-pub(crate) use gate::AdmissionGate;
-pub use load::Load;
-pub use template_books::TemplateSlot;
-
-use crate::admission::callers::{CallerBook, Callers};
-use crate::admission::template_books::TemplateBooks;
+use crate::admission::callers::{CallerAccount, Callers};
+use crate::admission::limits::Bucket;
+use crate::admission::limits::Limits;
 use crate::admission::weight::Weight;
-use crate::id::Caller;
+use crate::id::{Caller, HolderKind};
+use crate::time::Time;
 use doorward_time::spread;
 
 /// Bounds of the additional retry delay of a refused caller, which spreads their return.
@@ -56,7 +49,7 @@ pub struct Charge {
 #[derive(Debug)]
 pub struct Admission {
     callers: Callers,
-    templates: TemplateBooks,
+    templates: TemplateAccounts,
     /// Bytes of all resources and their holders.
     bytes: usize,
     refused: [u64; Limit::ALL.len()],
@@ -68,7 +61,7 @@ impl Admission {
     pub fn new(seed: u64) -> Self {
         Self {
             callers: Callers::new(seed),
-            templates: TemplateBooks::default(),
+            templates: TemplateAccounts::default(),
             bytes: 0,
             refused: [0; Limit::ALL.len()],
             refusals: 0,
@@ -93,7 +86,7 @@ impl Admission {
         }
     }
 
-    /// Removes the book of a template that is no longer in force and has no resources.
+    /// Removes the account of a template that is no longer in force and has no resources.
     pub(crate) fn forget_template(&mut self, slot: TemplateSlot) {
         self.templates.forget(slot);
     }
@@ -128,8 +121,8 @@ impl Admission {
     }
 
     fn charge(&mut self, charge: Charge) {
-        if let Some(book) = self.callers.get_mut(charge.caller) {
-            book.bytes = book.bytes + charge.after - charge.before;
+        if let Some(account) = self.callers.get_mut(charge.caller) {
+            account.bytes = account.bytes + charge.after - charge.before;
         }
     }
 
@@ -141,7 +134,7 @@ impl Admission {
 
     /// Estimated memory of all resources, holders and callers, in bytes. O(1).
     pub fn memory_bytes(&self) -> usize {
-        self.bytes + self.callers.count() * size_of::<CallerBook>()
+        self.bytes + self.callers.count() * size_of::<CallerAccount>()
     }
 
     /// Number of refusals by each limit since the node came to be.
@@ -172,16 +165,16 @@ impl Admission {
         let mut of_callers = 0;
         for (caller, bytes) in by_caller {
             if *caller != CallerSlot::NOBODY {
-                let book = self.callers.get(*caller).map(|book| book.bytes);
-                assert_eq!(book, Some(*bytes), "bytes of {caller:?}");
+                let account = self.callers.get(*caller).map(|account| account.bytes);
+                assert_eq!(account, Some(*bytes), "bytes of {caller:?}");
                 of_callers += bytes;
             }
         }
-        let all: usize = self.callers.iter().map(|book| book.bytes).sum();
+        let all: usize = self.callers.iter().map(|account| account.bytes).sum();
         assert_eq!(all, of_callers, "bytes of all callers");
         for (template, bytes) in by_template {
-            let book = self.templates.bytes(*template);
-            assert_eq!(book, *bytes, "bytes of {template:?}");
+            let account = self.templates.bytes(*template);
+            assert_eq!(account, *bytes, "bytes of {template:?}");
         }
         assert_eq!(
             self.bytes,
@@ -210,5 +203,251 @@ impl Admission {
             max: u64::try_from(max).unwrap_or(u64::MAX),
             retry_in: at_least + spread::evenly(self.refusals, COME_BACK),
         }
+    }
+}
+
+/// The account of a template, by number. A template keeps its number for as long as one with its glob is in force
+/// ([`ActiveTemplates`](crate::node::reload::ActiveTemplates)). So other templates change no account: each resource moves
+/// from one to the other when it applies them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TemplateSlot(u32);
+
+impl TemplateSlot {
+    /// Slot of resources that no template matches. No limit of a template applies to them.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// The first slot of a template.
+    pub(crate) const FIRST: Self = Self(1);
+
+    /// The next slot.
+    pub(crate) const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// The account of a template. It begins with the first entry.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TemplateAccount {
+    /// Bytes of its resources and their holders.
+    pub(super) bytes: usize,
+    pub(super) requests: Bucket,
+}
+
+/// The accounts of all templates, and of resources that no template matches.
+#[derive(Debug, Default)]
+pub(super) struct TemplateAccounts(BTreeMap<TemplateSlot, TemplateAccount>);
+
+impl TemplateAccounts {
+    /// The account of a template. It begins with the first entry.
+    pub(super) fn get_mut(&mut self, slot: TemplateSlot) -> &mut TemplateAccount {
+        self.0.entry(slot).or_default()
+    }
+
+    /// The bytes of a template.
+    pub(super) fn bytes(&self, slot: TemplateSlot) -> usize {
+        self.0.get(&slot).map_or(0, |account| account.bytes)
+    }
+
+    /// The accounts of all templates.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &TemplateAccount> {
+        let templates = self
+            .0
+            .iter()
+            .filter(|(slot, _)| **slot != TemplateSlot::NONE);
+        templates.map(|(_, account)| account)
+    }
+
+    /// The bytes of all templates.
+    pub(super) fn all_bytes(&self) -> usize {
+        self.0.values().map(|account| account.bytes).sum()
+    }
+
+    /// The template is not in force any more, and nothing belongs to it.
+    pub(super) fn forget(&mut self, slot: TemplateSlot) {
+        let gone = self.0.remove(&slot);
+        debug_assert!(gone.is_none_or(|account| account.bytes == 0));
+    }
+}
+
+/// The use of each limit. Of a limit for each caller or template: the highest use by one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Estimated memory of all resources, holders and callers, in bytes.
+    pub memory_bytes: usize,
+    /// Bytes that one caller brought.
+    pub memory_per_caller: usize,
+    /// Bytes of one template.
+    pub memory_per_template: usize,
+    /// CurrentProcess callers.
+    pub callers: usize,
+}
+
+impl Admission {
+    /// Returns the use of each limit. O(callers + templates), of which there are at most some ten thousand.
+    pub(crate) fn load(&self) -> Load {
+        let (callers, templates) = (self.callers.iter(), self.templates.iter());
+        Load {
+            memory_bytes: self.memory_bytes(),
+            memory_per_caller: callers.map(|account| account.bytes).max().unwrap_or(0),
+            memory_per_template: templates.map(|account| account.bytes).max().unwrap_or(0),
+            callers: self.callers.count(),
+        }
+    }
+}
+
+/// The checks of one request for one resource.
+#[derive(Debug)]
+pub(crate) struct AdmissionGate<'a> {
+    /// The bytes in use.
+    pub admission: &'a mut Admission,
+    /// The bounds.
+    pub limits: &'a Limits,
+    /// The caller of the request.
+    pub caller: Option<Caller>,
+    /// The template of the resource.
+    pub template: TemplateSlot,
+}
+
+impl AdmissionGate<'_> {
+    /// Finds or adds the caller.
+    pub(crate) fn enter(&mut self, now: Time) -> CallerSlot {
+        self.admission.callers.enter(self.caller, now)
+    }
+
+    /// Takes a token for a client's request. A resource without a template is bounded by none.
+    ///
+    /// # Errors
+    ///
+    /// If there is none: how long until there is.
+    pub(crate) fn take_request(&mut self, now: Time) -> Result<(), Duration> {
+        if self.template == TemplateSlot::NONE {
+            return Ok(());
+        }
+        let rate = self.limits.requests_per_template;
+        let account = self.admission.templates.get_mut(self.template);
+        account.requests.take(rate, now)
+    }
+
+    /// Returns the refusal of a request without a token.
+    pub(crate) fn too_many_requests(&mut self, wait: Duration) -> Full {
+        self.too_fast(
+            Limit::RequestsPerTemplate,
+            self.limits.requests_per_template,
+            wait,
+        )
+    }
+
+    /// Accepts a new resource, and counts its bytes. Returns the caller that brings it.
+    ///
+    /// # Errors
+    ///
+    /// The limit that is reached.
+    pub(crate) fn admit_resource(
+        &mut self,
+        kind: HolderKind,
+        bytes: usize,
+        now: Time,
+    ) -> Result<CallerSlot, Full> {
+        self.admit_bytes_in_all(bytes)?;
+        let caller = self.enter(now);
+        self.admit_bytes_of(caller, bytes)?;
+        self.admit_newcomer(kind, caller, now)?;
+        self.admission.replace_bytes(self.template, 0, bytes);
+        self.admission.charge(Charge {
+            caller,
+            before: 0,
+            after: bytes,
+        });
+        Ok(caller)
+    }
+
+    /// Accepts a new holder of a resource that has `holders` already. Returns the caller that brings it.
+    ///
+    /// # Errors
+    ///
+    /// The limit that is reached.
+    pub(crate) fn admit_holder(
+        &mut self,
+        kind: HolderKind,
+        bytes: usize,
+        holders: usize,
+        now: Time,
+    ) -> Result<CallerSlot, Full> {
+        let max = self.limits.leases_per_resource_max;
+        self.admission
+            .check(Limit::LeasesPerResource, holders, 1, max)?;
+        self.admit_bytes_in_all(bytes)?;
+        let caller = self.enter(now);
+        self.admit_bytes_of(caller, bytes)?;
+        self.admit_newcomer(kind, caller, now)?;
+        Ok(caller)
+    }
+
+    /// Checks that a caller may bring `more` bytes.
+    ///
+    /// # Errors
+    ///
+    /// The limit that is reached.
+    pub(crate) fn admit_bytes(&mut self, caller: CallerSlot, more: usize) -> Result<(), Full> {
+        self.admit_bytes_in_all(more)?;
+        self.admit_bytes_of(caller, more)
+    }
+
+    fn admit_bytes_in_all(&mut self, more: usize) -> Result<(), Full> {
+        let (admission, limits) = (&mut *self.admission, self.limits);
+        let has = admission.memory_bytes();
+        admission.check(Limit::Memory, has, more, limits.memory_max)?;
+        if self.template == TemplateSlot::NONE {
+            return Ok(());
+        }
+        let has = admission.templates.bytes(self.template);
+        let max = limits.memory_per_template_max;
+        admission.check(Limit::MemoryPerTemplate, has, more, max)
+    }
+
+    fn admit_bytes_of(&mut self, caller: CallerSlot, more: usize) -> Result<(), Full> {
+        if caller == CallerSlot::NOBODY {
+            return Ok(());
+        }
+        let account = self.admission.callers.get(caller);
+        let has = account.map_or(0, |account| account.bytes);
+        let max = self.limits.memory_per_caller_max;
+        self.admission.check(Limit::MemoryPerCaller, has, more, max)
+    }
+
+    /// Checks that a resource with `has` priorities may get `more` new ones.
+    ///
+    /// # Errors
+    ///
+    /// The limit is reached.
+    pub(crate) fn admit_priorities(
+        &mut self,
+        has: usize,
+        more: usize,
+        max: usize,
+    ) -> Result<(), Full> {
+        self.admission.check(Limit::Priorities, has, more, max)
+    }
+
+    fn admit_newcomer(
+        &mut self,
+        kind: HolderKind,
+        caller: CallerSlot,
+        now: Time,
+    ) -> Result<(), Full> {
+        let rate = self.limits.newcomers_per_caller;
+        let account = self.admission.callers.get_mut(caller);
+        let Some(account) = account.filter(|_| kind == HolderKind::Client) else {
+            return Ok(());
+        };
+        match account.newcomers.take(rate, now) {
+            Ok(()) => Ok(()),
+            Err(wait) => Err(self.too_fast(Limit::NewcomersPerCaller, rate, wait)),
+        }
+    }
+
+    fn too_fast(&mut self, limit: Limit, rate: Rate, wait: Duration) -> Full {
+        let max = rate.per_second.get() as usize;
+        self.admission.full(limit, max, wait)
     }
 }

@@ -4,11 +4,7 @@
 //! knows nothing of leases, time or the amounts that others still hold. The module [`crate::resource`] bounds the share
 //! by those afterwards. `docs/algorithms.md` explains each algorithm with examples.
 
-pub mod fair_share;
-pub mod no_algorithm;
-pub mod priority_bands;
-pub mod proportional_share;
-pub mod static_share;
+pub mod algorithms;
 mod supply;
 
 pub use supply::*;
@@ -18,7 +14,7 @@ use std::fmt;
 
 use crate::amount::Amount;
 use crate::claims::{Bands, Demand, Level, ServerDemand};
-use crate::division::priority_bands::BandShare;
+use crate::division::algorithms::BandShare;
 use crate::templates::{Algorithm, AlgorithmKind};
 
 /// A holder's share once all holders have shrunk or grown to theirs, and the reason for it.
@@ -289,12 +285,12 @@ fn solve_for<I: Iterator<Item = i64>>(
     asked: impl FnOnce() -> I,
 ) -> Rule {
     match algorithm.kind {
-        AlgorithmKind::NoAlgorithm => no_algorithm::solve(),
-        AlgorithmKind::Static => static_share::solve(bands, supply),
-        AlgorithmKind::ProportionalShare => proportional_share::solve(bands, supply),
-        AlgorithmKind::FairShare => fair_share::solve(bands, supply.capacity),
+        AlgorithmKind::NoAlgorithm => Rule::NoAlgorithm,
+        AlgorithmKind::Static => algorithms::static_share(bands, supply),
+        AlgorithmKind::ProportionalShare => algorithms::proportional_share(bands, supply),
+        AlgorithmKind::FairShare => algorithms::fair_share(bands, supply.capacity),
         AlgorithmKind::PriorityBands => {
-            priority_bands::solve(bands, &algorithm.min_shares, supply, asked())
+            algorithms::priority_bands(bands, &algorithm.min_shares, supply, asked())
         }
     }
 }

@@ -3,10 +3,8 @@
 
 mod event;
 mod request;
-mod server;
 mod snapshot;
 
 pub use event::*;
 pub use request::*;
-pub use server::*;
 pub use snapshot::*;

@@ -16,24 +16,15 @@
 //! Only a master decides anything; *not the master* is an [`Outcome`](mastership::Outcome), not an error. A node
 //! drops all knowledge of leases whenever mastership is won or lost.
 
-mod ancestry;
 pub mod asking;
 pub mod children;
-mod config;
-mod conflicts;
 mod entry;
-pub mod learning;
-mod looks;
 pub mod mastership;
-mod newcomers;
+pub mod pages;
 pub mod reload;
 mod resources;
-mod spans;
 mod sweep;
-pub mod totals;
 pub mod upstream;
-
-pub use config::Config;
 
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
@@ -41,15 +32,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::admission::Admission;
+use crate::admission::limits::Limits;
 use crate::id::{Incarnation, MastershipId, ResourceId};
 use crate::messages::{
     Counters, LeaseSnapshot, LeasesFrom, NodeEvent, NodeSnapshot, ResourceSnapshot,
 };
 use crate::node::children::Children;
-use crate::node::conflicts::Conflicts;
+use crate::node::entry::Conflicts;
 use crate::node::entry::Entry;
 use crate::node::mastership::Mastership;
-use crate::node::reload::InForce;
+use crate::node::reload::ActiveTemplates;
 use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
 use crate::node::upstream::NodeUpstream;
@@ -57,6 +49,7 @@ use crate::resource::Garbage;
 use crate::resource::retry::Retries;
 use crate::templates::Templates;
 use crate::time::Time;
+use doorward_time::tolerance::Tolerance;
 
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if it is not called.
 const EVENTS_MAX: usize = 4096;
@@ -68,7 +61,7 @@ const GARBAGE_MAX: usize = 64;
 #[derive(Debug)]
 pub struct Node {
     config: Config,
-    in_force: InForce,
+    active_templates: ActiveTemplates,
     /// Work that concerns every resource.
     sweep: Sweep,
     mastership: Mastership,
@@ -102,10 +95,10 @@ pub struct Node {
 impl Node {
     /// A node that knows of no master yet.
     pub fn new(config: Config, templates: Templates) -> Self {
-        Self::by(config, InForce::first(templates))
+        Self::with_templates(config, ActiveTemplates::first(templates))
     }
 
-    fn by(config: Config, in_force: InForce) -> Self {
+    fn with_templates(config: Config, active_templates: ActiveTemplates) -> Self {
         Self {
             mastership_id: MastershipId::of(config.incarnation, 0),
             admission: Admission::new(config.seed),
@@ -113,7 +106,7 @@ impl Node {
             conflicts: Conflicts::default(),
             resources: Resources::new(config.seed),
             config,
-            in_force,
+            active_templates,
             sweep: Sweep::default(),
             mastership: Mastership::Unknown,
             vacant_since: None,
@@ -133,12 +126,12 @@ impl Node {
 
     /// Returns a node that knows nothing of this one's grants except their latest end, for a shell that cannot trust
     /// this node any more. Other nodes see it as another process.
-    pub fn anew(&self, incarnation: Incarnation) -> Self {
+    pub fn restarted(&self, incarnation: Incarnation) -> Self {
         let config = Config {
             incarnation,
             ..self.config.clone()
         };
-        let mut node = Self::by(config, self.in_force.clone());
+        let mut node = Self::with_templates(config, self.active_templates.clone());
         node.former_leases_until = self.known_leases_until();
         node
     }
@@ -222,14 +215,6 @@ impl Node {
         leases
     }
 
-    /// Bytes of memory behind all resources. O(leases); what is bounded is an estimate that costs nothing.
-    pub fn memory_bytes(&self) -> usize {
-        self.resources
-            .values()
-            .map(|entry| entry.resource.memory_bytes())
-            .sum()
-    }
-
     /// Asserts that every kept sum is what its parts add up to. O(leases), for tests.
     ///
     /// # Panics
@@ -238,7 +223,7 @@ impl Node {
     pub fn assert_consistent(&self) {
         let (pace, has_parent) = (self.upstream.pace(), self.config.has_parent);
         for entry in self.resources.values() {
-            let has_heard = entry.heard == self.sweep.news();
+            let has_heard = entry.heard == self.sweep.generation();
             assert!(has_heard || !self.is_swept(), "{}", entry.resource.id());
             entry.assert_consistent(pace, has_parent, has_heard);
         }
@@ -268,6 +253,41 @@ fn to_end<T>(mut next: impl FnMut() -> Poll<T>) -> T {
     loop {
         if let Poll::Ready(answer) = next() {
             return answer;
+        }
+    }
+}
+
+/// How a node is set up.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The node's name; unique in the tree.
+    pub name: String,
+    /// Whether capacity is leased from a parent. If not, this is the root, and templates say what
+    /// there is.
+    pub has_parent: bool,
+    /// Identity of this process, drawn anew at each start.
+    pub incarnation: Incarnation,
+    /// The only chance the engine is handed: it keys hashing and spreads refreshes.
+    pub seed: u64,
+    /// Requests of one holder for one resource that come faster than this get their current lease
+    /// again, without a new decision. Zero: every request is decided.
+    pub refresh_floor: Duration,
+    /// Largest error of the node's clock.
+    pub clock_tolerance: Tolerance,
+    /// Limits on resources, leases and requests.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            name: "root".to_owned(),
+            has_parent: false,
+            incarnation: Incarnation::FIRST,
+            seed: 0,
+            refresh_floor: Duration::from_secs(1),
+            clock_tolerance: Tolerance::default(),
+            limits: Limits::default(),
         }
     }
 }

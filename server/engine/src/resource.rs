@@ -1,41 +1,31 @@
 //! One resource: turns the shares of its algorithm into leases that never add up to too much.
 //!
-//! Its parts: [`ledger`], its holders and their leases; [`policy`], the algorithm that divides it; [`Supply`], the
-//! capacity; [`learning_mode`]; and, below the root, [`parent_lease`], its lease from the parent.
+//! `Resource` owns its parts, and calls them: [`holders`], who has what and wants what; [`policy`], the algorithm and its
+//! source; [`Supply`], the capacity to divide; [`learning`], learning mode; [`pace`], when a holder asks again; and, below
+//! the root, [`parent`], its own lease. [`Timer`] names what is due when.
 //!
-//! Its steps: [`decide`] turns a request into a lease; [`lowering`] keeps leases when the capacity is lowered;
-//! [`repeat`] answers repeated requests without a decision; [`pending`] lets holders wait for the parent;
-//! [`learned`](crate::continuity::learned) keeps reports of leases that other masterships granted; [`masterships`]
-//! knows the earlier masterships of a child server's node; [`processes`] decides which of several processes has a name;
-//! `safe` computes the capacity that clients use in safe mode; [`timer`] lists the times at which work is due;
-//! [`aggregate`] sums the holders' demand for the parent. This file handles templates and time.
+//! A request becomes a lease in [`admit`] (may it come?), [`ask`] (what counts of it?), [`decide`] and [`grant`].
+//! [`lowering`] keeps leases when the capacity is lowered. [`pending`] lets holders wait for the parent. [`processes`]
+//! handles several processes of one name. [`recovery`] confirms what predecessors granted. `safe` computes the capacity
+//! of clients in safe mode, and [`view`] the status. This file handles templates and time.
 
 mod admit;
-mod aggregate;
-mod arrivals;
 pub mod ask;
-pub(crate) mod child_lease;
+mod child_answer;
 mod decide;
 mod grant;
-mod learning_mode;
-mod ledger;
+mod holders;
+mod learning;
 mod lowering;
-mod masterships;
-mod overclaimed;
-mod pace;
-pub(crate) mod parent_answer;
+pub(crate) mod pace;
+pub mod parent;
 mod parent_lease;
-pub mod parent_request;
 mod pending;
 mod policy;
 mod processes;
-pub(crate) mod refresh;
-mod release;
-mod repeat;
-mod replaced;
+mod recovery;
 pub(crate) mod retry;
 mod safe;
-pub(crate) mod timer;
 mod view;
 
 use std::any::Any;
@@ -44,15 +34,16 @@ use std::time::Duration;
 
 use crate::admission::weight::counted;
 use crate::claims::Demand;
-use crate::division::{self, Rule, Supply};
+use crate::division;
+use crate::division::{Rule, Supply};
 use crate::id::{MastershipId, ResourceId};
 use crate::messages::Conflict;
-use crate::resource::learning_mode::{LearningMode, Relearns};
-use crate::resource::ledger::Ledger;
+use crate::resource::holders::Holders;
+use crate::resource::learning::{LearningMode, Relearns};
 use crate::resource::lowering::Lowerings;
-use crate::resource::parent_request::ParentFacts;
+use crate::resource::pace::Pace;
+use crate::resource::parent::{Parent, ParentPace};
 use crate::resource::policy::Policy;
-use crate::resource::refresh::Invitations;
 use crate::templates::{Algorithm, Template};
 use crate::time::Time;
 use doorward_time::tolerance::Tolerance;
@@ -64,9 +55,9 @@ const EXPIRIES_PER_REQUEST: usize = 32;
 /// Number of scheduled leases that one timeout checks. If there are more, the timer is due again at once.
 const EXPIRIES_PER_TIMEOUT: usize = 256;
 
-/// The beginning of the mastership in which a resource is decided.
+/// The start of the mastership in which a resource is decided.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct MastershipStart {
     /// The mastership.
     pub(crate) mastership: MastershipId,
     /// No earlier master of the node has granted anything since then. None: no lease of it is left.
@@ -83,7 +74,7 @@ pub(crate) fn over_after(vacant_since: Option<Time>, lasts: Duration) -> Time {
 }
 
 /// A resource with holders, or about to have one. A request of many resources waits for the memory of each, so what every
-/// request reads comes first and stands together, here, in the [ledger](Ledger) and in its [table](crate::holders::LeaseTable).
+/// request reads comes first and stands together, here, in its [holders](Holders) and in their [table](crate::holders::LeaseTable).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Resource {
@@ -92,15 +83,15 @@ pub(crate) struct Resource {
     supply: Supply,
     learning: LearningMode,
     /// The source of the supply, below the root.
-    upstream: Option<Box<ParentFacts>>,
+    parent: Option<Box<Parent>>,
     /// Holders whose last lease has ended since the last call of `take_expired`.
     expired: u32,
-    ledger: Ledger,
-    beginning: Beginning,
+    holders: Holders,
+    start: MastershipStart,
     /// The last conflict of two live processes under one name that is not reported yet.
     conflict: Option<Box<Conflict>>,
     lowering: Lowerings,
-    invitations: Invitations,
+    pace: Pace,
 }
 
 /// Values that are not needed any more, and may be large. To drop a million leases takes a good part of a second.
@@ -111,13 +102,13 @@ impl Resource {
     pub(crate) fn of_root(
         id: ResourceId,
         template: Arc<Template>,
-        beginning: Beginning,
+        start: MastershipStart,
         seed: u64,
         now: Time,
     ) -> Self {
         let supply = Supply::of_root(template.capacity);
         let policy = Policy::of_root(template);
-        let mut resource = Self::new(id, policy, supply, beginning, seed);
+        let mut resource = Self::new(id, policy, supply, start, seed);
         resource.learning = resource.learning_from(now);
         resource
     }
@@ -127,17 +118,17 @@ impl Resource {
     pub(crate) fn of_parent(
         id: ResourceId,
         template: Option<Arc<Template>>,
-        beginning: Beginning,
+        start: MastershipStart,
         seed: u64,
     ) -> Self {
-        let beginning = Beginning {
+        let start = MastershipStart {
             // The parent sends how long leases last that it granted.
             longer_leases: Duration::ZERO,
-            ..beginning
+            ..start
         };
         let policy = Policy::of_parent(template);
-        let mut resource = Self::new(id, policy, Supply::NONE, beginning, seed);
-        resource.upstream = Some(Box::new(ParentFacts::new()));
+        let mut resource = Self::new(id, policy, Supply::NONE, start, seed);
+        resource.parent = Some(Box::new(Parent::new()));
         resource.learning = LearningMode::Undecided;
         resource
     }
@@ -146,20 +137,20 @@ impl Resource {
         id: ResourceId,
         policy: Policy,
         supply: Supply,
-        beginning: Beginning,
+        start: MastershipStart,
         seed: u64,
     ) -> Self {
         Self {
             id,
             policy,
             supply,
-            upstream: None,
-            ledger: Ledger::new(seed),
-            beginning,
+            parent: None,
+            holders: Holders::new(seed),
+            start,
             learning: LearningMode::Over,
             conflict: None,
             lowering: Lowerings::default(),
-            invitations: Invitations::new(seed),
+            pace: Pace::new(seed),
             expired: 0,
         }
     }
@@ -172,11 +163,11 @@ impl Resource {
     /// Whether nothing is lost by forgetting it: it has no holders, and the parent needs
     /// no further request.
     pub(crate) fn is_empty(&self) -> bool {
-        self.ledger.is_empty()
+        self.holders.is_empty()
             && self
-                .upstream
+                .parent
                 .as_ref()
-                .is_none_or(|upstream| upstream.lease.is_settled(self.has_leftover()))
+                .is_none_or(|upstream| upstream.lease().is_settled(self.has_leftover()))
     }
 
     /// Whether the capacity has a source: a template or a parent.
@@ -189,7 +180,7 @@ impl Resource {
         self.is_overcommitted().then(|| {
             (
                 self.supply.capacity.get(),
-                self.ledger.table().reserved().rounded_down(),
+                self.holders.table().reserved().rounded_down(),
             )
         })
     }
@@ -197,7 +188,11 @@ impl Resource {
     /// Whether the algorithm keeps to the capacity and Σ reserved exceeds it.
     fn is_overcommitted(&self) -> bool {
         self.policy.algorithm().kind.promises_total()
-            && self.ledger.table().reserved().exceeds(self.supply.capacity)
+            && self
+                .holders
+                .table()
+                .reserved()
+                .exceeds(self.supply.capacity)
     }
 
     /// Puts a template in force. None: the template is gone. Below the root it counts only until a parent sends an
@@ -210,11 +205,11 @@ impl Resource {
         now: Time,
     ) {
         // While the template was removed, nothing was lowered: no holder was cut.
-        self.ledger.note_changed();
+        self.holders.note_changed();
         let was_overcommitted = self.policy.is_in_force() && self.overcommitted().is_some();
         let capacity = template.as_ref().map(|template| template.capacity);
         let algorithm = self.policy.change_template(template);
-        if self.upstream.is_some() {
+        if self.parent.is_some() {
             if let Some(algorithm) = algorithm {
                 self.set_algorithm(algorithm, now);
             }
@@ -225,7 +220,7 @@ impl Resource {
             self.set_supply(Supply::NONE);
             return;
         };
-        self.beginning.longer_leases = longer_leases;
+        self.start.longer_leases = longer_leases;
         self.set_algorithm(algorithm, now);
         self.change_supply(Supply::of_root(capacity), was_overcommitted);
     }
@@ -237,9 +232,9 @@ impl Resource {
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
-        let nobody = self.ledger.is_empty();
-        if let Some(upstream) = self.upstream.as_mut().filter(|_| nobody) {
-            upstream.lease.forget_refusal(now);
+        let nobody = self.holders.is_empty();
+        if let Some(upstream) = self.parent.as_mut().filter(|_| nobody) {
+            upstream.forget_refusal(now);
         }
         let learned = self.learning.is_due(now);
         if learned {
@@ -250,12 +245,12 @@ impl Resource {
 
     /// Values that may be large, and are to be dropped elsewhere.
     pub(crate) fn take_waste(&mut self) -> Garbage {
-        self.ledger.take_waste()
+        self.holders.take_waste()
     }
 
     /// Whether it has had so many holders that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
-        self.ledger.has_had_many()
+        self.holders.has_had_many()
     }
 
     /// Takes the number of holders whose last lease has ended since the last call.
@@ -270,12 +265,12 @@ impl Resource {
 
     /// Whether a `take_` method has something to return.
     pub(crate) fn has_untaken(&self) -> bool {
-        self.expired > 0 || self.conflict.is_some() || self.ledger.has_untaken()
+        self.expired > 0 || self.conflict.is_some() || self.holders.has_untaken()
     }
 
     /// Takes whether something has changed since the last call that may change the shares of child servers.
     pub(crate) fn take_unsettled(&mut self) -> bool {
-        self.ledger.take_unsettled()
+        self.holders.take_unsettled()
     }
 
     /// When the server's own lease ends. None: it has none, or is the root's.
@@ -285,16 +280,11 @@ impl Resource {
 
     /// Levels of servers from this one down, as far as this resource's holders tell.
     pub(crate) fn height(&self) -> u32 {
-        let heights = self.ledger.children().values().filter_map(|slot| {
-            let report = self.ledger.get(*slot)?.report.as_ref()?;
+        let heights = self.holders.children().values().filter_map(|slot| {
+            let report = self.holders.get(*slot)?.report.as_ref()?;
             Some(report.height)
         });
         1 + heights.max().unwrap_or(0)
-    }
-
-    /// Bytes of memory behind it.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.ledger.memory_bytes()
     }
 
     /// Asserts that all sums are what their parts add up to. O(n), for tests.
@@ -303,7 +293,7 @@ impl Resource {
     ///
     /// If one is not.
     pub(crate) fn assert_consistent(&self) {
-        self.ledger.assert_consistent();
+        self.holders.assert_consistent();
         assert_eq!(
             self.learning == LearningMode::Undecided,
             !self.policy.is_answered(),
@@ -314,27 +304,27 @@ impl Resource {
     /// The division of the capacity, as far as it concerns that demand.
     fn rule_for(&self, demand: &Demand) -> Rule {
         let algorithm = self.policy.algorithm();
-        division::solve(algorithm, self.ledger.bands(), &self.supply, demand)
+        division::solve(algorithm, self.holders.bands(), &self.supply, demand)
     }
 
     /// The division of the capacity among all holders.
     fn rule_for_all(&self) -> Rule {
         let algorithm = self.policy.algorithm();
-        division::solve_for_all(algorithm, self.ledger.bands(), &self.supply)
+        division::solve_for_all(algorithm, self.holders.bands(), &self.supply)
     }
 
     /// Divides by another algorithm from now on.
     fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) {
-        self.ledger.note_changed();
+        self.holders.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
         if before.kind != self.policy.algorithm().kind {
             // Below the root, the next request tells the parent which of its answers was understood.
-            self.ledger.note_demand_changed();
+            self.holders.note_demand_changed();
         }
         let promised_total = before.kind.promises_total();
         let relearns = if !promised_total {
             Relearns::Anew
-        } else if self.upstream.is_some() && self.policy.algorithm().learns() {
+        } else if self.parent.is_some() && self.policy.algorithm().learns() {
             Relearns::AsBefore
         } else {
             Relearns::NoLonger
@@ -342,27 +332,24 @@ impl Resource {
         let anew = self.learning_from(now);
         self.learning.change_algorithm(relearns, anew);
         // Below the root, the learning time is known only now.
-        if self.upstream.is_none() && !self.learning.is_on() {
-            self.ledger.forget_reported();
+        if self.parent.is_none() && !self.learning.is_on() {
+            self.holders.forget_reported();
         }
-        self.ledger.note_unsettled();
+        self.holders.note_unsettled();
     }
 
     pub(super) fn end_learning(&mut self) {
-        self.ledger.note_changed();
+        self.holders.note_changed();
         self.learning.end();
-        self.ledger.forget_reports();
-        self.ledger.note_unsettled();
+        self.holders.forget_reports();
+        self.holders.note_unsettled();
     }
 
     /// Learning mode by the algorithm in force, until leases of predecessors have ended.
     fn learning_from(&self, now: Time) -> LearningMode {
-        let learns_for = self
-            .policy
-            .algorithm()
-            .learns_for(self.beginning.longer_leases);
-        let learns_for = self.beginning.clock_tolerance.report(learns_for);
-        LearningMode::begun(over_after(self.beginning.vacant_since, learns_for), now)
+        let learns_for = self.policy.algorithm().learns_for(self.start.longer_leases);
+        let learns_for = self.start.clock_tolerance.report(learns_for);
+        LearningMode::begun(over_after(self.start.vacant_since, learns_for), now)
     }
 
     /// Whether this server may not know all leases: it is in learning mode, or does not know yet how long learning mode
@@ -377,7 +364,7 @@ impl Resource {
 
     /// Removes holders whose leases have ended, and checks up to `most` of them. Returns the number checked.
     fn expire(&mut self, most: usize, now: Time) -> usize {
-        let (expired, looked_at) = self.ledger.expire(most, now);
+        let (expired, looked_at) = self.holders.expire(most, now);
         self.expired += counted(expired);
         looked_at
     }
@@ -388,10 +375,10 @@ impl Resource {
     }
 
     fn change_supply(&mut self, supply: Supply, was_overcommitted: bool) {
-        self.ledger.note_changed();
+        self.holders.note_changed();
         let lowered = supply.capacity < self.supply.capacity;
         if supply != self.supply {
-            self.ledger.note_unsettled();
+            self.holders.note_unsettled();
         }
         self.supply = supply;
         // While leases still shrink after an earlier lowering, only a further lowering changes the amounts that holders
@@ -400,5 +387,46 @@ impl Resource {
             let rule = self.rule_for_all();
             self.lowering.add(&rule, !was_overcommitted);
         }
+    }
+}
+
+/// Work that is due at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    /// When to look for ended leases of holders. It may be too early, if the next one was renewed meanwhile.
+    LeaseExpiry,
+    /// When to stop granting, since the own lease from the parent has ended.
+    OwnLeaseEnd,
+    /// When to drop a refusal of the parent, if the resource has no holders any more.
+    RefusalEnd,
+    /// When to end learning mode: what predecessors granted is over.
+    LearningEnd,
+    /// When to ask the parent.
+    ParentRequest,
+}
+
+impl Resource {
+    /// Returns when a timer is due, or nothing if only a change can make it due. `pace` says how soon changes go up.
+    pub(crate) fn due(&self, timer: Timer, pace: ParentPace) -> Option<Time> {
+        match timer {
+            Timer::LeaseExpiry => self.holders.table().next_expiry(),
+            Timer::OwnLeaseEnd => self.supply.expires_at,
+            Timer::RefusalEnd => {
+                let upstream = self.parent.as_ref();
+                let upstream = upstream.filter(|_| self.holders.is_empty());
+                upstream.and_then(|upstream| upstream.lease().refused_until())
+            }
+            Timer::LearningEnd => self.learning.until(),
+            Timer::ParentRequest => self.next_request(pace),
+        }
+    }
+
+    /// Returns when [`Resource::handle_timeout`] is due.
+    pub(crate) fn next_timeout(&self, pace: ParentPace) -> Option<Time> {
+        let due = |timer| self.due(timer, pace);
+        let own = [Timer::LeaseExpiry, Timer::LearningEnd];
+        let below_root = [Timer::OwnLeaseEnd, Timer::RefusalEnd];
+        let below_root = below_root.into_iter().filter(|_| self.parent.is_some());
+        own.into_iter().chain(below_root).filter_map(due).min()
     }
 }

@@ -72,12 +72,6 @@ impl SplitTable {
         found.map(|found| found.remove()).is_ok()
     }
 
-    /// Bytes of memory behind it.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let entries: usize = self.tables().map(HashTable::allocation_size).sum();
-        entries + self.parts.capacity() * size_of::<HashTable<Entry>>()
-    }
-
     fn tables(&self) -> impl Iterator<Item = &HashTable<Entry>> {
         std::iter::once(&self.first).chain(&self.parts)
     }
@@ -127,8 +121,6 @@ mod tests {
             largest < 2 * count as usize / PARTS,
             "{largest} in one table"
         );
-        let bytes = table.memory_bytes() as f64 / f64::from(count);
-        assert!(bytes < 24.0, "{bytes} bytes an entry");
         for number in (0..count).step_by(3) {
             assert!(table.remove(hash(number), number));
             assert!(!table.remove(hash(number), number));

@@ -2,11 +2,8 @@
 
 mod check;
 pub mod glob;
-mod holder_bounds;
-mod lengths;
 mod set;
 mod template;
 
-pub use holder_bounds::HolderBounds;
 pub use set::Templates;
 pub use template::*;

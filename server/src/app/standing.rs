@@ -106,7 +106,7 @@ pub(super) fn apply_standing(board: &Board, standing: &Standing) {
             node.handle_term(term, now)
         }
         Standing::Elsewhere { address, epoch, .. } => {
-            let follower = Mastership::Follower {
+            let follower = Mastership::Elsewhere {
                 master_address: address.to_string(),
                 epoch: Some(*epoch),
             };
@@ -126,7 +126,7 @@ fn show(board: &Board, state: CandidateState) {
 fn announce(board: &Board, mastership: &Mastership) {
     match mastership {
         Mastership::Master { epoch } => info!(epoch, "this server is the master"),
-        Mastership::Follower {
+        Mastership::Elsewhere {
             master_address,
             epoch,
         } => {

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use doorward_engine::messages::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
-use doorward_engine::node::totals::Totals;
+use doorward_engine::node::pages::Totals;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;

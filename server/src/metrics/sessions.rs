@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use doorward_engine::node::learning::Learning;
-use doorward_engine::node::totals::Totals;
+use doorward_engine::node::mastership::Learning;
+use doorward_engine::node::pages::Totals;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;

@@ -211,7 +211,7 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
 /// Where the master is, from one who is not the master.
 pub fn redirection(mastership: &Mastership) -> wire::Mastership {
     match mastership {
-        Mastership::Follower {
+        Mastership::Elsewhere {
             master_address,
             epoch,
         } => wire::Mastership {
@@ -229,7 +229,7 @@ pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::D
             master_address: Some(own_address.to_owned()),
             epoch: *epoch,
         },
-        Mastership::Follower { .. } | Mastership::Unknown => redirection(mastership),
+        Mastership::Elsewhere { .. } | Mastership::Unknown => redirection(mastership),
     };
     wire::DiscoveryResponse {
         mastership: named,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use doorward_engine::node::totals::Totals;
+use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
 use tokio::sync::watch;
 

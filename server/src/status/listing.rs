@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use doorward_engine::id::{HolderId, ResourceId};
 use doorward_engine::messages::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
-use doorward_engine::node::totals::Totals;
+use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus};
 use prost::Message;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use doorward_engine::messages::{
     ChildSnapshot, Conflict, LeaseSnapshot, RefusalReason, ResourceSnapshot, UpstreamSnapshot,
 };
-use doorward_engine::node::learning::Learning;
+use doorward_engine::node::mastership::Learning;
 use doorward_engine::templates::SafeCapacity;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::limit_status::Unit as WireUnit;

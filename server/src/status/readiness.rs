@@ -65,7 +65,7 @@ impl Facts {
                 "the parent has not answered since this server started".to_owned(),
                 [&self.parent_problem, &None],
             ),
-            Mastership::Master { .. } | Mastership::Follower { .. } => return None,
+            Mastership::Master { .. } | Mastership::Elsewhere { .. } => return None,
         };
         for problem in problems.into_iter().flatten() {
             why.push_str("; ");

@@ -88,7 +88,7 @@ impl Sessions {
 
 #[cfg(test)]
 mod tests {
-    use doorward_engine::node::learning::Learning;
+    use doorward_engine::node::mastership::Learning;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorward_engine::messages::{GetServerCapacity, GetServerCapacityReply, NodeEvent};
 use doorward_engine::node::Node;
 use doorward_engine::node::upstream::UpstreamAnswered;
-use doorward_engine::resource::parent_request::Pace;
+use doorward_engine::resource::parent::ParentPace;
 use doorward_proto::doorman as wire;
 use doorward_session::parent_session::{AnsweredResource, MasterInfo, Transport};
 use tonic::Status as RpcStatus;
@@ -108,7 +108,7 @@ impl Upstream {
         };
         let slow = self.config.slow_round.max(round);
         self.node
-            .change(|node, now| node.handle_upstream_pace(Pace { round, slow }, now));
+            .change(|node, now| node.handle_upstream_pace(ParentPace { round, slow }, now));
     }
 
     /// The parent says perhaps that this node is its own ancestor, by the way that it tells. What is above

@@ -24,7 +24,7 @@ use crate::running::{
 };
 
 fn lose_mastership(server: &Server) {
-    let there = Mastership::Follower {
+    let there = Mastership::Elsewhere {
         master_address: "there:6970".to_owned(),
         epoch: Some(9),
     };

@@ -16,7 +16,7 @@ async fn a_follower_names_the_master_in_every_answer() {
     let server = start().await;
     lose(
         &server,
-        Mastership::Follower {
+        Mastership::Elsewhere {
             master_address: "there:6970".to_owned(),
             epoch: Some(9),
         },
@@ -55,7 +55,7 @@ async fn the_pages_of_a_candidate_say_what_it_is_and_link_to_the_master() {
     let server = start().await;
     lose(
         &server,
-        Mastership::Follower {
+        Mastership::Elsewhere {
             master_address: "there:6970".to_owned(),
             epoch: Some(9),
         },

@@ -115,7 +115,7 @@ fn an_election_counts_by_the_clock_of_the_node() {
     assert!(board.readiness().is_ready());
     wait(1);
     assert!(!board.readiness().is_ready());
-    let follower = Mastership::Follower {
+    let follower = Mastership::Elsewhere {
         master_address: "there:1".to_owned(),
         epoch: Some(4),
     };

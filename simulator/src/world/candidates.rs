@@ -191,7 +191,7 @@ impl World<'_> {
             Standing::Elsewhere { address, epoch, .. } => {
                 let master_address = address.to_string();
                 let epoch = Some(epoch);
-                let elsewhere = Mastership::Follower {
+                let elsewhere = Mastership::Elsewhere {
                     master_address,
                     epoch,
                 };

@@ -100,7 +100,7 @@ impl World<'_> {
         let client = &mut self.clients[number];
         client.connected = None;
         let master = match mastership {
-            Mastership::Follower { master_address, .. } => Some(master_address.as_str()),
+            Mastership::Elsewhere { master_address, .. } => Some(master_address.as_str()),
             Mastership::Master { .. } | Mastership::Unknown => None,
         };
         let finder = &mut client.finder;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorward_engine::messages::{GetServerCapacity, GetServerCapacityReply, Via};
 use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::resource::parent_request::Pace;
+use doorward_engine::resource::parent::ParentPace;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
     self as session, AnsweredResource, ConnectionNumber, Disposition, ParentAction, ParentReport,
@@ -132,7 +132,7 @@ impl World<'_> {
             let slow = slow.max(round);
             server
                 .node
-                .handle_upstream_pace(Pace { round, slow }, local);
+                .handle_upstream_pace(ParentPace { round, slow }, local);
         }
     }
 
@@ -354,7 +354,7 @@ fn master_info(mastership: &Mastership) -> session::MasterInfo<'_> {
     session::MasterInfo {
         is_master: mastership.is_master(),
         master: match mastership {
-            Mastership::Follower { master_address, .. } => Some(master_address),
+            Mastership::Elsewhere { master_address, .. } => Some(master_address),
             Mastership::Master { .. } | Mastership::Unknown => None,
         },
         epoch: mastership.epoch(),

@@ -119,7 +119,7 @@ fn clients(sizes: &Sizes) {
             0 => AlgorithmKind::PriorityBands,
             _ => AlgorithmKind::FairShare,
         };
-        let prepared = PreparedTemplates::new(node.in_force(), templates(kind, false));
+        let prepared = PreparedTemplates::new(node.active_templates(), templates(kind, false));
         node.handle_prepared_templates(prepared, at).unwrap();
         let request = asks(turn + 1, range.clone(), 3.0);
         moved.client(&mut node, at, &request);

@@ -1,4 +1,4 @@
-//! Books of the callers: the resources and holders that each has brought and that still exist.
+//! Accounts of the callers: the resources and holders that each has brought and that still exist.
 //!
 //! The map is bounded, too. A new caller takes the place of one that has nothing here and did nothing
 //! lately. Once the map is full, newcomers share one entry. Adding a caller checks only a few entries, because a storm
@@ -8,7 +8,7 @@ use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-use crate::admission::bucket::Bucket;
+use crate::admission::limits::Bucket;
 use crate::id::Caller;
 use crate::split_table::SplitTable;
 use crate::time::Time;
@@ -17,9 +17,9 @@ use crate::time::Time;
 pub(crate) const CALLERS_MAX: usize = 65_536;
 
 /// Number of entries that each addition checks for removal.
-const LOOKED_AT: usize = 4;
+const CLOCK_STEPS: usize = 4;
 
-/// A caller in the books. Small, since every lease has one.
+/// A caller in the accounts. Small, since every lease has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallerSlot(u32);
 
@@ -33,7 +33,7 @@ impl CallerSlot {
 
 /// A caller.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CallerBook {
+pub(super) struct CallerAccount {
     caller: Option<Caller>,
     /// Bytes of the resources and holders that it has brought.
     pub(super) bytes: usize,
@@ -41,7 +41,7 @@ pub(super) struct CallerBook {
     pub(super) newcomers: Bucket,
 }
 
-impl CallerBook {
+impl CallerAccount {
     /// Whether forgetting it changes nothing.
     fn is_idle(&self, now: Time) -> bool {
         self.bytes == 0 && self.newcomers.is_full(now)
@@ -53,7 +53,7 @@ impl CallerBook {
 pub(super) struct Callers {
     seed: u64,
     max: usize,
-    books: Vec<CallerBook>,
+    accounts: Vec<CallerAccount>,
     free: Vec<CallerSlot>,
     by_caller: SplitTable,
     hand: usize,
@@ -70,7 +70,7 @@ impl Callers {
             seed,
             max,
             // The entries of `NOBODY` and `SHARED`.
-            books: vec![CallerBook::default(); 2],
+            accounts: vec![CallerAccount::default(); 2],
             free: Vec::new(),
             by_caller: SplitTable::default(),
             hand: 0,
@@ -101,61 +101,61 @@ impl Callers {
         if self.by_caller.len() >= self.max {
             return CallerSlot::SHARED;
         }
-        let book = CallerBook {
+        let account = CallerAccount {
             caller,
-            ..CallerBook::default()
+            ..CallerAccount::default()
         };
-        let slot = self.place(book);
+        let slot = self.place(account);
         if let Some(caller) = caller {
             self.by_caller.insert(self.hash(caller), slot.0);
         }
         slot
     }
 
-    /// Returns the book of a caller.
-    pub(super) fn get(&self, slot: CallerSlot) -> Option<&CallerBook> {
-        self.books.get(slot.0 as usize)
+    /// Returns the account of a caller.
+    pub(super) fn get(&self, slot: CallerSlot) -> Option<&CallerAccount> {
+        self.accounts.get(slot.0 as usize)
     }
 
-    /// Returns the book of a caller, to be changed. None for [`CallerSlot::NOBODY`], which no limit counts.
-    pub(super) fn get_mut(&mut self, slot: CallerSlot) -> Option<&mut CallerBook> {
-        let book = self.books.get_mut(slot.0 as usize);
-        book.filter(|_| slot != CallerSlot::NOBODY)
+    /// Returns the account of a caller, to be changed. None for [`CallerSlot::NOBODY`], which no limit counts.
+    pub(super) fn get_mut(&mut self, slot: CallerSlot) -> Option<&mut CallerAccount> {
+        let account = self.accounts.get_mut(slot.0 as usize);
+        account.filter(|_| slot != CallerSlot::NOBODY)
     }
 
     /// Every caller, and those that share one entry.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &CallerBook> {
-        // Place 0 of the books belongs to `NOBODY`.
-        self.books.iter().skip(1)
+    pub(super) fn iter(&self) -> impl Iterator<Item = &CallerAccount> {
+        // Place 0 of the accounts belongs to `NOBODY`.
+        self.accounts.iter().skip(1)
     }
 
-    fn place(&mut self, book: CallerBook) -> CallerSlot {
+    fn place(&mut self, account: CallerAccount) -> CallerSlot {
         let free = self.free.pop();
         if let Some(slot) = free
-            && let Some(place) = self.books.get_mut(slot.0 as usize)
+            && let Some(place) = self.accounts.get_mut(slot.0 as usize)
         {
-            *place = book;
+            *place = account;
             return slot;
         }
-        self.books.push(book);
-        CallerSlot(u32::try_from(self.books.len() - 1).unwrap_or(u32::MAX))
+        self.accounts.push(account);
+        CallerSlot(u32::try_from(self.accounts.len() - 1).unwrap_or(u32::MAX))
     }
 
     /// Looks at a few entries, each time at others, and drops those that are idle.
     fn make_room(&mut self, now: Time) {
-        for _ in 0..LOOKED_AT {
+        for _ in 0..CLOCK_STEPS {
             self.hand += 1;
-            if self.hand >= self.books.len() {
+            if self.hand >= self.accounts.len() {
                 // The first two stay.
                 self.hand = 2;
             }
-            let Some(book) = self.books.get_mut(self.hand) else {
+            let Some(account) = self.accounts.get_mut(self.hand) else {
                 return;
             };
-            let Some(caller) = book.caller.filter(|_| book.is_idle(now)) else {
+            let Some(caller) = account.caller.filter(|_| account.is_idle(now)) else {
                 continue;
             };
-            book.caller = None;
+            account.caller = None;
             let slot = CallerSlot(u32::try_from(self.hand).unwrap_or(u32::MAX));
             self.by_caller.remove(self.hash(caller), slot.0);
             self.free.push(slot);
@@ -164,7 +164,7 @@ impl Callers {
 
     fn is_at(&self, slot: CallerSlot, caller: Caller) -> bool {
         self.get(slot)
-            .is_some_and(|book| book.caller == Some(caller))
+            .is_some_and(|account| account.caller == Some(caller))
     }
 
     /// Keyed: addresses come from outside, and must not be made to collide.
@@ -181,7 +181,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::admission::bucket::Rate;
+    use crate::admission::limits::Rate;
 
     const RATE: Rate = Rate::new(NonZeroU32::new(1).unwrap(), 1);
 
@@ -193,8 +193,8 @@ mod tests {
     fn a_caller_is_found_again_and_an_absent_one_has_the_first_slot() {
         let mut callers = Callers::new(7);
         let first = enter(&mut callers, 1, 0);
-        let book = callers.get_mut(first).unwrap();
-        book.bytes = 1;
+        let account = callers.get_mut(first).unwrap();
+        account.bytes = 1;
         let second = enter(&mut callers, 2, 0);
         assert_ne!(first, second);
         assert_eq!(enter(&mut callers, 1, 0), first);
@@ -218,11 +218,11 @@ mod tests {
         let mut slots = Vec::new();
         for number in 0..10 {
             let slot = enter(&mut callers, number, 0);
-            let book = callers.get_mut(slot).unwrap();
+            let account = callers.get_mut(slot).unwrap();
             if number % 2 == 0 {
-                book.bytes = 1;
+                account.bytes = 1;
             } else {
-                book.newcomers.take(RATE, Time::ZERO).unwrap();
+                account.newcomers.take(RATE, Time::ZERO).unwrap();
             }
             slots.push(slot);
         }

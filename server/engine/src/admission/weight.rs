@@ -17,7 +17,7 @@ const EARLY_BYTES: usize = 40;
 const EARLY_MAX: usize = 100;
 
 /// A resource with this many leases, or fewer, has no tables.
-const FEW: usize = 4;
+const SCANNED_MAX: usize = 4;
 
 /// Further bytes of the claims of a resource that do not fit into one leaf of their tree.
 const TREE_BYTES: usize = 1_400;
@@ -106,7 +106,7 @@ impl Weight {
     /// Whether it has tables that are counted by themselves.
     fn has_tables(self) -> bool {
         // Of many priorities, each has tables of its own, which weigh more.
-        self.bands == 0 && self.holders() > FEW
+        self.bands == 0 && self.holders() > SCANNED_MAX
     }
 
     /// Whether its claims are more than a leaf.

@@ -5,10 +5,13 @@
 //! reaches the capacity is found by Newton's method ([`Bands::level_for`]).
 
 use std::cell::Cell;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::amount::Amount;
-use crate::claims::{Claim, ClaimIndex, EmptiedTree, Level, Line};
+use crate::claims::{
+    BandDemand, Claim, ClaimIndex, Demand, EmptiedTree, Level, Line, ServerDemand,
+};
 use crate::rounding::is_enough;
 
 /// Claim indexes by band, sorted. A band without claims has no entry.
@@ -158,12 +161,6 @@ impl Bands {
         others.flat_map(|others| others.bands.values())
     }
 
-    /// Bytes of memory that the indexes use.
-    pub fn memory_bytes(&self) -> usize {
-        let bytes = |index: &ClaimIndex| size_of::<(i64, ClaimIndex)>() + index.memory_bytes();
-        self.usual.memory_bytes() + self.other_bands().map(bytes).sum::<usize>()
-    }
-
     fn index_mut(&mut self, band: i64) -> &mut ClaimIndex {
         if band == Self::USUAL {
             return &mut self.usual;
@@ -171,6 +168,91 @@ impl Bands {
         let others = self.others.get_or_insert_default();
         others.bands.entry(band).or_default()
     }
+}
+
+// The claims of a holder. Bands of a child server that are the same stay: most priorities change seldom, and each has
+// dozens of claims. New claims are inserted before old ones are removed, so that no band is emptied and filled again.
+
+impl Bands {
+    /// Puts in the claims of a holder.
+    pub(crate) fn insert_all(&mut self, demand: &Demand) {
+        demand.for_each_claim(|band, claim| self.insert(band, claim));
+    }
+
+    /// Takes out the claims of a holder. Large trees of bands that are empty now are `emptied`.
+    pub(crate) fn remove_all(&mut self, demand: &Demand, mut emptied: impl FnMut(EmptiedTree)) {
+        demand.for_each_claim(|band, claim| {
+            self.remove(band, claim).map(&mut emptied);
+        });
+    }
+
+    /// Puts the claims of another demand of a holder in the place of those it had. Large trees of bands that are empty now
+    /// are `emptied`.
+    pub(crate) fn replace_all(
+        &mut self,
+        before: &Demand,
+        after: &Demand,
+        emptied: impl FnMut(EmptiedTree),
+    ) {
+        match (before, after) {
+            (
+                Demand::Client { priority, claim },
+                Demand::Client {
+                    priority: same,
+                    claim: after,
+                },
+            ) if priority == same => self.replace(*priority, *claim, *after),
+            (Demand::Server(before), Demand::Server(after)) => {
+                self.replace_changed(before, after, emptied);
+            }
+            _ => {
+                self.insert_all(after);
+                self.remove_all(before, emptied);
+            }
+        }
+    }
+
+    fn replace_changed(
+        &mut self,
+        before: &ServerDemand,
+        after: &ServerDemand,
+        mut emptied: impl FnMut(EmptiedTree),
+    ) {
+        let changed: Vec<_> = changed_bands(before, after).collect();
+        for band in changed.iter().filter_map(|(_, comes)| *comes) {
+            band.for_each_claim(|claim| self.insert(band.priority, claim));
+        }
+        for band in changed.iter().filter_map(|(goes, _)| *goes) {
+            band.for_each_claim(|claim| {
+                self.remove(band.priority, claim).map(&mut emptied);
+            });
+        }
+    }
+}
+
+/// The bands with other claims than before: what goes, and what comes.
+fn changed_bands<'a>(
+    before: &'a ServerDemand,
+    after: &'a ServerDemand,
+) -> impl Iterator<Item = (Option<&'a BandDemand>, Option<&'a BandDemand>)> {
+    let (mut before, mut after) = (
+        before.bands().iter().peekable(),
+        after.bands().iter().peekable(),
+    );
+    let all = std::iter::from_fn(move || {
+        let order = match (before.peek(), after.peek()) {
+            (Some(before), Some(after)) => before.priority.cmp(&after.priority),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return None,
+        };
+        let goes = before.next_if(|_| order.is_le());
+        Some((goes, after.next_if(|_| order.is_ge())))
+    });
+    all.filter(|(goes, comes)| {
+        let both = goes.zip(*comes);
+        both.is_none_or(|(goes, comes)| !goes.has_claims_of(comes))
+    })
 }
 
 #[cfg(test)]
@@ -301,6 +383,86 @@ mod tests {
                     (found, expected) => prop_assert_eq!(found, expected),
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod change_tests {
+
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::amount::Amount;
+    use crate::claims::{Claim, ClaimIndex, DemandCurve, POINTS_MAX};
+
+    /// A demand of bands: each of a priority, for clients that want as much as that.
+    fn server(bands: &[(i64, Vec<u8>)]) -> ServerDemand {
+        let band = |(priority, wants): &(i64, Vec<u8>)| {
+            let mut index = ClaimIndex::default();
+            for wants in wants {
+                let wants = Amount::new(f64::from(*wants)).unwrap();
+                index.insert(Claim::of_client(wants));
+            }
+            BandDemand {
+                priority: *priority,
+                clients: index.total_subclients(),
+                wants: Amount::new(index.total_wants()).unwrap(),
+                curve: DemandCurve::of(&index, POINTS_MAX),
+            }
+        };
+        ServerDemand::new(bands.iter().map(band).collect())
+    }
+
+    #[test]
+    fn a_band_that_is_the_same_stays() {
+        let before = server(&[(1, vec![1, 2]), (2, vec![3]), (3, vec![4, 5])]);
+        let after = server(&[(1, vec![1, 2]), (2, vec![9]), (4, vec![4, 5])]);
+        let changed: Vec<_> = changed_bands(&before, &after)
+            .map(|(goes, comes)| (goes.map(|it| it.priority), comes.map(|it| it.priority)))
+            .collect();
+        let expected = [(Some(2), Some(2)), (Some(3), None), (None, Some(4))];
+        assert_eq!(changed, expected);
+        assert_eq!(changed_bands(&before, &before).count(), 0);
+    }
+
+    fn demand() -> impl Strategy<Value = Demand> {
+        let band = (0..4_i64, prop::collection::vec(any::<u8>(), 0..4));
+        let bands = prop::collection::vec(band, 0..6);
+        prop_oneof![
+            3 => bands.prop_map(|bands| Demand::Server(Arc::new(server(&bands)))),
+            1 => (0..4_i64, any::<u8>()).prop_map(|(priority, wants)| Demand::Client {
+                priority,
+                claim: Claim::of_client(Amount::new(f64::from(wants)).unwrap()),
+            }),
+        ]
+    }
+
+    /// Number of claims by priority, and their wants.
+    fn seen(bands: &Bands) -> Vec<(i64, usize, f64)> {
+        let of = |(band, index): (i64, &ClaimIndex)| (band, index.len(), index.total_wants());
+        bands.iter().map(of).collect()
+    }
+
+    proptest! {
+        /// Also if a priority comes twice.
+        #[test]
+        fn after_any_changes_there_are_the_claims_of_the_last_demand(
+            demands in prop::collection::vec(demand(), 1..6),
+        ) {
+            let mut bands = Bands::default();
+            bands.insert_all(&demands[0]);
+            for both in demands.windows(2) {
+                bands.replace_all(&both[0], &both[1], drop);
+            }
+            let last = &demands[demands.len() - 1];
+            let mut anew = Bands::default();
+            anew.insert_all(last);
+            prop_assert_eq!(seen(&bands), seen(&anew));
+            bands.remove_all(last, drop);
+            prop_assert!(bands.is_empty());
         }
     }
 }

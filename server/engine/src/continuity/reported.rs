@@ -183,12 +183,6 @@ impl Reported {
         others.left_of(capacity)
     }
 
-    /// Bytes of memory behind it.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let reports = self.reports.len() * (size_of::<(u64, HolderReport)>() + size_of::<u64>());
-        reports + self.unanswered.len() * size_of::<(u64, u64)>() + self.index.memory_bytes()
-    }
-
     /// Whether there are no reports.
     pub(crate) fn is_empty(&self) -> bool {
         self.reports.is_empty()
@@ -302,24 +296,5 @@ mod tests {
         reported.note_granted(3, None);
         reported.wait_for_answer(3, unanswered(5, 7.0));
         assert_eq!(held(&mut reported, 5), 7.0);
-    }
-
-    #[test]
-    fn the_memory_of_reports_is_counted() {
-        let mut reported = Reported::default();
-        assert_eq!(reported.memory_bytes(), reported.index.memory_bytes());
-        for holder in 0..100 {
-            reported.count(holder, claim(5.0), amount(5.0));
-        }
-        let counted = reported.memory_bytes();
-        let report = size_of::<HolderReport>() + 2 * size_of::<u64>();
-        assert_eq!(counted, 100 * report + reported.index.memory_bytes());
-        for holder in 0..100 {
-            reported.wait_for_answer(holder, unanswered(holder, 0.0));
-        }
-        assert_eq!(
-            reported.memory_bytes(),
-            counted + 100 * 2 * size_of::<u64>()
-        );
     }
 }

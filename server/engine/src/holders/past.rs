@@ -40,7 +40,7 @@ pub(crate) enum Precedence {
 
 /// A process that had the name before, or wants it.
 #[derive(Clone, Debug)]
-struct Former {
+struct PreviousProcess {
     process: Option<Incarnation>,
     /// The number of its newest request; 0 if it numbers none.
     sequence: u64,
@@ -52,8 +52,8 @@ struct Former {
 
 /// The history of a name before its present process.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Past {
-    formers: Vec<Former>,
+pub(crate) struct ProcessHistory {
+    formers: Vec<PreviousProcess>,
     masterships: Masterships,
     /// The former process should ask again by then. None: no former process is waited for.
     expected_by: Option<Time>,
@@ -72,7 +72,7 @@ pub(crate) struct Identity {
 
 /// The present process of a name.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known<'a> {
+pub(crate) struct CurrentProcess<'a> {
     /// The epoch in its newest request.
     pub epoch: Option<u64>,
     /// The process.
@@ -84,10 +84,10 @@ pub(crate) struct Known<'a> {
     /// It should have asked again before now.
     pub overdue: bool,
     /// Earlier processes of the name.
-    pub past: Option<&'a Past>,
+    pub past: Option<&'a ProcessHistory>,
 }
 
-impl Known<'_> {
+impl CurrentProcess<'_> {
     /// Returns how a request relates to the present process and to earlier ones.
     pub(crate) fn precedence(&self, asks: Identity) -> Precedence {
         match (asks.epoch, self.epoch) {
@@ -124,8 +124,8 @@ impl Known<'_> {
     }
 }
 
-impl Past {
-    fn former(&self, process: Option<Incarnation>) -> Option<&Former> {
+impl ProcessHistory {
+    fn former(&self, process: Option<Incarnation>) -> Option<&PreviousProcess> {
         self.formers.iter().find(|former| former.process == process)
     }
 
@@ -140,7 +140,7 @@ impl Past {
         if self.formers.len() == REMEMBERED_MAX {
             self.formers.remove(0);
         }
-        self.formers.push(Former {
+        self.formers.push(PreviousProcess {
             process,
             sequence,
             refused,
@@ -252,7 +252,7 @@ pub(crate) struct Masterships {
     earlier: Vec<MastershipId>,
     /// Leases granted before the present mastership first asked.
     before: Option<Leases>,
-    /// This node was learning when the first of them asked: grants of others were never in its books.
+    /// This node was learning when the first of them asked: grants of others were never on its record.
     /// When we have learned, it is over; but what the present mastership has confirmed of it is not,
     /// and has nothing to do with grants of those that have asked.
     learned: bool,
@@ -289,13 +289,13 @@ impl Masterships {
         self.current
     }
 
-    /// Returns the masterships whose grants are all in our books. None: all are.
+    /// Returns the masterships whose grants are all on our record. None: all are.
     pub(crate) fn accounted(&self) -> Option<Vec<MastershipId>> {
         let heard = self.earlier.iter().chain(&self.current).copied();
         self.learned.then(|| heard.collect())
     }
 
-    /// Whether the grants of an earlier mastership are in our books.
+    /// Whether the grants of an earlier mastership are on our record.
     pub(crate) fn is_accounted(&self, mastership: Option<MastershipId>) -> bool {
         !self.learned || mastership.is_none_or(|it| self.earlier.contains(&it))
     }
@@ -329,10 +329,10 @@ mod tests {
     /// refused after 40.
     #[track_caller]
     fn check(epoch: u64, overdue: bool, asks: Identity, expected: Precedence) {
-        let mut past = Past::default();
+        let mut past = ProcessHistory::default();
         past.note_former(process(2), 20, false);
         past.note_former(process(4), 40, true);
-        let known = Known {
+        let known = CurrentProcess {
             epoch: Some(epoch).filter(|epoch| *epoch > 0),
             process: process(1),
             sequence: 10,
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_process_that_never_numbers_its_requests_is_always_heard() {
-        let known = Known {
+        let known = CurrentProcess {
             epoch: None,
             process: None,
             sequence: 0,

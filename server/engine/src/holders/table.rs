@@ -5,18 +5,14 @@
 //! expiry. One that comes up early, because the lease was renewed meanwhile, is scheduled again, so
 //! renewing a lease costs nothing here, and each lease is looked at about once a lease length.
 
-mod asker;
 mod ending;
 mod holding;
-mod known_why;
 mod places;
-mod slot;
 
-pub(crate) use asker::Asker;
-pub(crate) use holding::{Holding, ServerReport, Standing, Version};
-pub(crate) use known_why::{DecidedBy, KnownWhy};
-pub(crate) use slot::Slot;
+pub(crate) use holding::{DecidedBy, Holding, KnownWhy, ServerReport, Standing, Version};
+pub(crate) use places::Slot;
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use crate::claims::Demand;
@@ -337,12 +333,6 @@ impl LeaseTable {
         self.places.are_in_chunks()
     }
 
-    /// Bytes of memory behind it, names included (roughly: what the allocator adds is not known).
-    pub(crate) fn memory_bytes(&self) -> usize {
-        let names: usize = self.iter().map(|h| h.name.as_str().len() + 16).sum();
-        self.places.memory_bytes() + names
-    }
-
     /// Asserts that every kept sum is what its parts add up to. O(n), for tests.
     ///
     /// # Panics
@@ -400,6 +390,38 @@ pub(crate) enum Expired {
     Part,
     /// This holder's last lease has ended, and its slot is free; there may be more.
     Holder(Box<Holding>),
+}
+
+/// The holder behind a request, and the hash of its name once a table has needed it.
+///
+/// A request that names many resources looks for one holder in each of their tables, which all have the node's key: so
+/// the name is hashed once. Name and hash are one value: the hash of another name would not find the holder, and the
+/// table would add it twice.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    holder: HolderId,
+    hash: OnceCell<u32>,
+}
+
+impl Asker {
+    /// A holder whose name is not hashed yet.
+    pub(crate) fn new(holder: HolderId) -> Self {
+        let hash = OnceCell::new();
+        Self { holder, hash }
+    }
+
+    /// The holder.
+    pub(crate) fn holder(&self) -> &HolderId {
+        &self.holder
+    }
+
+    /// The hash of its name by the key of a node, which is the same at each call.
+    fn hash(&self, key: NameHash) -> u32 {
+        let of_name = || key.of_name(&self.holder);
+        let hash = *self.hash.get_or_init(of_name);
+        debug_assert_eq!(hash, of_name(), "by another key");
+        hash
+    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::messages::{
     ServerLease, Via,
 };
 use crate::node::mastership::{Mastership, Outcome};
-use crate::node::spans::Spans;
+use crate::node::upstream::Spans;
 use crate::node::{Entry, Node, to_end};
 use crate::resource::Resource;
 use crate::resource::ask::{AnswerKind, HolderAsk, InUse};

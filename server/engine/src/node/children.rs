@@ -1,4 +1,4 @@
-//! A node's child servers: their streams, and pushes to them.
+//! A node's child servers: their streams, pushes to them, and the check that none of them is an ancestor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::task::Poll;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::messages::{Cycle, GetServerCapacityReply, LeaseSnapshot, NodeEvent, ServerLease};
-use crate::node::spans::Spans;
+use crate::node::upstream::Spans;
 use crate::node::{Node, to_end};
 use crate::resource::Resource;
 use crate::time::Time;
@@ -188,6 +188,26 @@ impl Node {
         GetServerCapacityReply {
             ancestors: own.chain(self.ancestors().iter().cloned()).collect(),
             ..GetServerCapacityReply::default()
+        }
+    }
+}
+
+impl Node {
+    /// Whether a node may be a child of this one.
+    ///
+    /// # Errors
+    ///
+    /// If it is one of those above, or this one.
+    pub(super) fn check_cycle(&self, child: &HolderName) -> Result<(), Cycle> {
+        let node = &self.config.name;
+        let up = std::iter::once(node).chain(self.ancestors());
+        match up.clone().position(|name| name == child.as_str()) {
+            None => Ok(()),
+            Some(position) => Err(Cycle {
+                child: child.to_string(),
+                node: node.clone(),
+                path: up.take(position + 1).cloned().collect(),
+            }),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Mastership as state: which of a node's servers decides, and until which time.
+//! Mastership as state: which of a node's servers decides, until which time, and whether it learns.
 //!
 //! Only the master decides. Winning and losing mastership both drop all leases: the new master learns them from the
 //! holders.
@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::id::MastershipId;
 use crate::messages::NodeEvent;
 use crate::node::Node;
+use crate::node::pages::Totals;
 use crate::resource::over_after;
 use crate::time::Time;
 
@@ -25,7 +26,7 @@ pub enum Mastership {
         epoch: Option<u64>,
     },
     /// Another one.
-    Follower {
+    Elsewhere {
         /// Where the master is.
         master_address: String,
         /// Its epoch, if it is known.
@@ -47,7 +48,7 @@ impl Mastership {
     /// The epoch, if there is one and it is known.
     pub const fn epoch(&self) -> Option<u64> {
         match self {
-            Self::Master { epoch } | Self::Follower { epoch, .. } => *epoch,
+            Self::Master { epoch } | Self::Elsewhere { epoch, .. } => *epoch,
             Self::Unknown => None,
         }
     }
@@ -64,7 +65,7 @@ pub struct Term {
     pub vacant_since: Option<Time>,
     /// The longest lease that may have been out when the node became vacant, if it was granted by
     /// templates other than those in force: a root learns for that long, too. Zero: leases were no
-    /// longer than they are now. Below the root the parent's books say how long leases last, and this
+    /// longer than they are now. Below the root the parent's record says how long leases last, and this
     /// changes nothing.
     pub longer_leases: Duration,
     /// End of the term.
@@ -189,11 +190,11 @@ impl Node {
     fn forget_leases(&mut self) {
         let resources = self.resources.take();
         let timeouts = std::mem::take(&mut self.timeouts);
-        let books = self.admission.forget(self.config.seed);
+        let accounts = self.admission.forget(self.config.seed);
         let (due, unsettled) = (self.upstream.forget(), self.children.forget());
         let conflicts = self.conflicts.forget();
         self.discard(Box::new((resources, timeouts)));
-        self.discard(Box::new((books, due, unsettled, conflicts)));
+        self.discard(Box::new((accounts, due, unsettled, conflicts)));
         self.sweep.forget();
     }
 
@@ -209,5 +210,113 @@ impl Node {
         self.masterships += 1;
         self.mastership_id = MastershipId::of(self.config.incarnation, self.masterships);
         true
+    }
+}
+
+/// Whether a node learns, and why.
+///
+/// Resources learn one by one, and the snapshot of each has the remaining time
+/// ([`crate::messages::ResourceSnapshot`]). This file finds the reason for which any of them still learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Learning {
+    /// It is not the master, and decides nothing.
+    Standby,
+    /// It decides: all leases are known or have ended.
+    Over,
+    /// The process has started; without an election, the time of a former process's last decision is unknown.
+    Started,
+    /// It was elected, and leases of the former master may still last.
+    Elected,
+    /// As the two before, but only because leases longer than those of the templates in force may still last.
+    LongerLeases,
+    /// It does not learn, but a server above it does, and only confirms existing leases.
+    Above,
+}
+
+impl Learning {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Standby,
+        Self::Over,
+        Self::Started,
+        Self::Elected,
+        Self::LongerLeases,
+        Self::Above,
+    ];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Standby => "standby",
+            Self::Over => "over",
+            Self::Started => "started",
+            Self::Elected => "elected",
+            Self::LongerLeases => "longer_leases",
+            Self::Above => "above",
+        }
+    }
+}
+
+impl Node {
+    /// Returns the longest remaining learning mode of resources without a holder. None: it is over, or only
+    /// the parent can tell, or this is not the master.
+    pub fn learning_remaining(&self, now: Time) -> Option<Duration> {
+        if self.config.has_parent || !self.mastership.is_master() {
+            return None;
+        }
+        let longest = self.templates().learns_for(self.longer_leases)?;
+        let until = over_after(
+            self.vacant_since,
+            self.config.clock_tolerance.report(longest),
+        );
+        Some(until.since(now)).filter(|left| !left.is_zero())
+    }
+
+    /// Whether this node learns, and why, by the totals of its resources.
+    pub fn learning(&self, totals: &Totals, now: Time) -> Learning {
+        let mastership = self.mastership(now);
+        if !mastership.is_master() {
+            return Learning::Standby;
+        }
+        // A resource that learns in any case says more about the node than one that learns only for longer leases.
+        let held = self.learns_of_held(totals);
+        let why = [held, self.learns_of_others(now)];
+        match why.into_iter().flatten().min() {
+            Some(true) => Learning::LongerLeases,
+            Some(false) if mastership.epoch().is_none() => Learning::Started,
+            Some(false) => Learning::Elected,
+            None if totals.learns_above => Learning::Above,
+            None => Learning::Over,
+        }
+    }
+
+    /// Returns whether resources learn only because longer leases may still last; false outweighs true. None: no
+    /// resource learns, or only as long as a server above does.
+    fn learns_of_held(&self, totals: &Totals) -> Option<bool> {
+        if totals.learns_usually {
+            return Some(false);
+        }
+        if !totals.learns {
+            return None;
+        }
+        if self.config.has_parent {
+            // The parent's accounts show how long leases of its predecessor last.
+            (!totals.learns_above).then_some(false)
+        } else {
+            Some(true)
+        }
+    }
+
+    /// Returns whether resources without a holder learn only because longer leases may still last. None: they do
+    /// not learn, or only the parent can tell.
+    fn learns_of_others(&self, now: Time) -> Option<bool> {
+        self.learning_remaining(now)?;
+        let longest = self.templates().learns_for(Duration::ZERO)?;
+        Some(
+            over_after(
+                self.vacant_since,
+                self.config.clock_tolerance.report(longest),
+            ) <= now,
+        )
     }
 }

@@ -17,9 +17,9 @@ use crate::node::resources::ResourceSlot;
 use crate::templates::{Template, Templates};
 use crate::time::Time;
 
-/// The templates in force at a node, and the number of each in the books. Cheap to clone.
+/// The templates in force at a node, and the number of each in admission. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct InForce(Arc<Numbered>);
+pub struct ActiveTemplates(Arc<Numbered>);
 
 #[derive(Debug)]
 struct Numbered {
@@ -33,15 +33,15 @@ struct Numbered {
 /// Templates that are to be in force, and what follows from them.
 #[derive(Debug)]
 pub struct PreparedTemplates {
-    former: InForce,
-    next: InForce,
+    former: ActiveTemplates,
+    next: ActiveTemplates,
     /// Numbers of former templates of which none with that glob is left.
     gone: Vec<TemplateSlot>,
     outlasts: Duration,
     learning_outlasts: Duration,
 }
 
-impl InForce {
+impl ActiveTemplates {
     /// The first templates of a node.
     pub(super) fn first(templates: Templates) -> Self {
         let none = BTreeMap::new();
@@ -86,14 +86,14 @@ impl InForce {
 
 impl PreparedTemplates {
     /// Templates that are to follow those that are in force. O(n log n).
-    pub fn new(former: &InForce, templates: Templates) -> Self {
+    pub fn new(former: &ActiveTemplates, templates: Templates) -> Self {
         let before = former.templates();
         let numbers = before.iter().zip(&former.0.slots);
         let mut known: BTreeMap<&str, TemplateSlot> = numbers
             .map(|(template, slot)| (template.identifier_glob.as_str(), *slot))
             .collect();
         let (outlasts, learning_outlasts) = before.shortened(&templates);
-        let next = InForce::numbered(templates, &known, former.0.next_slot);
+        let next = ActiveTemplates::numbered(templates, &known, former.0.next_slot);
         for template in next.templates().iter() {
             known.remove(template.identifier_glob.as_str());
         }
@@ -130,18 +130,18 @@ impl PreparedTemplates {
 impl Node {
     /// The templates in force.
     pub fn templates(&self) -> &Templates {
-        self.in_force.templates()
+        self.active_templates.templates()
     }
 
     /// The same, to prepare others that follow them.
-    pub fn in_force(&self) -> &InForce {
-        &self.in_force
+    pub fn active_templates(&self) -> &ActiveTemplates {
+        &self.active_templates
     }
 
     /// Puts new templates in force, as [`Node::handle_prepared_templates`] does. O(templates): for callers that no
     /// request waits for.
     pub fn handle_templates(&mut self, templates: Templates, now: Time) {
-        let prepared = PreparedTemplates::new(&self.in_force, templates);
+        let prepared = PreparedTemplates::new(&self.active_templates, templates);
         let is_next = self.handle_prepared_templates(prepared, now).is_ok();
         debug_assert!(is_next, "they were prepared for those in force");
     }
@@ -162,7 +162,7 @@ impl Node {
         prepared: PreparedTemplates,
         now: Time,
     ) -> Result<(), PreparedTemplates> {
-        if !Arc::ptr_eq(&prepared.former.0, &self.in_force.0) {
+        if !Arc::ptr_eq(&prepared.former.0, &self.active_templates.0) {
             return Err(prepared);
         }
         self.end_term_if_over(now);
@@ -174,7 +174,7 @@ impl Node {
         let PreparedTemplates {
             former, next, gone, ..
         } = prepared;
-        self.in_force = next;
+        self.active_templates = next;
         self.begin_sweep_of_templates(gone, now);
         self.discard(Box::new(former));
         self.sweep_some(now);
@@ -186,7 +186,7 @@ impl Node {
         let Some(entry) = self.resources.at_mut(place) else {
             return;
         };
-        let (slot, template) = self.in_force.find(entry.resource.id());
+        let (slot, template) = self.active_templates.find(entry.resource.id());
         let template = template.map(Arc::clone);
         let before = std::mem::replace(&mut entry.template, slot);
         self.admission.move_resource(before, slot, entry.bytes());

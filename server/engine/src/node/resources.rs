@@ -1,4 +1,4 @@
-//! The resources of a node: found by id, listed in the order of their ids.
+//! The resources of a node: found by id, listed in the order of their ids, and added if a limit allows it.
 //!
 //! A request finds a resource once, by a hash of its id, and from then on names it by its slot, a number: nothing is
 //! compared or cloned again. Ids come from outside, and one caller may bring tens of thousands, so the hash is keyed:
@@ -7,12 +7,18 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use siphasher::sip::SipHasher13;
 
-use crate::id::ResourceId;
-use crate::node::Entry;
+use crate::admission::limits::Limits;
+use crate::admission::{AdmissionGate, Limit, weight};
+use crate::id::{Caller, HolderKind, ResourceId};
+use crate::messages::{NodeEvent, RefusalReason};
+use crate::node::{Entry, Node};
+use crate::resource::{MastershipStart, Resource};
 use crate::split_table::SplitTable;
+use crate::time::Time;
 
 /// Where a resource is. Not valid any more once the resource is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,5 +168,97 @@ impl Resources {
         }
         self.entries.push(Some(entry));
         ResourceSlot(u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX))
+    }
+}
+
+impl Node {
+    /// Number of refusals by each limit since the node began, in the order of [`Limit::ALL`].
+    pub fn refused_by_limit(&self) -> &[u64; Limit::ALL.len()] {
+        self.admission.refused()
+    }
+
+    /// Number of refusals by all limits together.
+    pub fn refused_by_limits(&self) -> u64 {
+        self.admission.refusals()
+    }
+
+    /// Puts other limits in force. A caller that has more than they allow keeps it.
+    pub fn handle_limits(&mut self, limits: Limits) {
+        self.config.limits = limits;
+    }
+
+    /// The bounds of the node.
+    pub fn limits(&self) -> &Limits {
+        &self.config.limits
+    }
+
+    /// Adds a resource without holders, and returns where it is.
+    ///
+    /// # Errors
+    ///
+    /// If no template matches, or a limit is reached.
+    pub(super) fn add_resource(
+        &mut self,
+        id: &ResourceId,
+        kind: HolderKind,
+        caller: Option<Caller>,
+        now: Time,
+    ) -> Result<ResourceSlot, RefusalReason> {
+        let (of, template) = self.active_templates.find(id);
+        let template = template.map(Arc::clone);
+        let is_known = template.is_some() || self.config.has_parent;
+        if !is_known {
+            return Err(RefusalReason::UnknownResource);
+        }
+        let mut gate = AdmissionGate {
+            admission: &mut self.admission,
+            limits: &self.config.limits,
+            caller,
+            template: of,
+        };
+        let caller = gate.admit_resource(kind, weight::resource_bytes(id.as_str()), now)?;
+        let glob = template
+            .as_ref()
+            .map(|template| template.identifier_glob.clone());
+        let start = MastershipStart {
+            mastership: self.mastership_id,
+            vacant_since: self.vacant_since,
+            longer_leases: self.longer_leases,
+            clock_tolerance: self.config.clock_tolerance,
+        };
+        let seed = self.config.seed;
+        let resource = match template {
+            Some(template) if !self.config.has_parent => {
+                Resource::of_root(id.clone(), template, start, seed, now)
+            }
+            template => Resource::of_parent(id.clone(), template, start, seed),
+        };
+        let learning_left = resource.learning_left(now);
+        let slot = self
+            .resources
+            .insert(Entry::new(resource, of, caller, self.sweep.generation()));
+        self.push_event(NodeEvent::ResourceAdded {
+            resource: id.clone(),
+            template: glob,
+        });
+        if let Some(left) = learning_left {
+            let resource = id.clone();
+            self.push_event(NodeEvent::LearningBegan { resource, left });
+        }
+        Ok(slot)
+    }
+
+    /// Asserts that what is counted for limits is there.
+    pub(super) fn assert_counted(&self) {
+        let (mut by_caller, mut by_template) = (BTreeMap::new(), BTreeMap::new());
+        for entry in self.resources.values() {
+            *by_template.entry(entry.template).or_insert(0) += entry.bytes();
+            let itself = weight::resource_bytes(entry.resource.id().as_str());
+            *by_caller.entry(entry.caller).or_insert(0) += itself;
+            for (caller, bytes) in entry.resource.brought() {
+                *by_caller.entry(caller).or_insert(0) += bytes;
+            }
+        }
+        self.admission.assert_counts(&by_caller, &by_template);
     }
 }

@@ -14,15 +14,15 @@ use crate::node::Node;
 use crate::node::resources::ResourceSlot;
 use crate::time::Time;
 
-/// News for all resources, and how far the sweep has come.
+/// Generation for all resources, and how far the sweep has come.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     /// The number of the last news.
-    news: News,
+    generation: Generation,
     /// The last news that was other templates.
-    templates: News,
+    templates: Generation,
     /// The last news that was a parent that was lost.
-    lost: News,
+    lost: Generation,
     /// The longest leases of predecessors, as known when there were other templates.
     longer_leases: Duration,
     /// None: all resources have heard.
@@ -33,7 +33,7 @@ pub(super) struct Sweep {
 
 /// Number of the last news that a resource has applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct News(u32);
+pub(super) struct Generation(u32);
 
 #[derive(Debug)]
 struct UnderWay {
@@ -47,8 +47,8 @@ const AT_ONCE: usize = 8;
 
 impl Sweep {
     /// The last news, which a new resource has applied.
-    pub(super) fn news(&self) -> News {
-        self.news
+    pub(super) fn generation(&self) -> Generation {
+        self.generation
     }
 
     /// The longest leases of predecessors, as known when there were other templates.
@@ -67,13 +67,13 @@ impl Sweep {
         self.gone.clear();
     }
 
-    fn begin(&mut self, now: Time) -> News {
-        self.news.0 += 1;
+    fn begin(&mut self, now: Time) -> Generation {
+        self.generation.0 += 1;
         self.under_way = Some(UnderWay {
             since: now,
             after: None,
         });
-        self.news
+        self.generation
     }
 }
 
@@ -143,7 +143,7 @@ impl Node {
     }
 
     fn visit(&mut self, slot: ResourceSlot, now: Time) {
-        let news = self.sweep.news;
+        let news = self.sweep.generation;
         let Some(entry) = self.resources.at_mut(slot) else {
             return;
         };

@@ -1,18 +1,22 @@
-//! A node and its parent: which resources to ask for and when, and the answers.
+//! A node and its parent: which resources to ask for and when, the answers, and the clock tolerance of durations in
+//! messages.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::division::ParentTerms;
 use crate::id::{HolderName, MastershipId, ResourceId};
 use crate::messages::{
-    GetServerCapacity, GetServerCapacityReply, NodeEvent, RefusalReason, ServerLease,
+    ClientLease, GetServerCapacity, GetServerCapacityReply, Has, NodeEvent, RefusalReason,
+    ServerAsk, ServerLease,
 };
-use crate::node::spans::Spans;
 use crate::node::{Entry, Node, to_end};
-use crate::resource::parent_answer::Applied;
-use crate::resource::parent_request::Pace;
+use crate::resource::pace;
+use crate::resource::parent::{Applied, ParentPace};
 use crate::time::{Due, Time};
+use doorward_time::tolerance::Tolerance;
 
 /// Time by which the clock of another server of the node may be ahead of ours, from which it numbers its
 /// requests: a day, in microseconds.
@@ -28,7 +32,7 @@ const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
 /// A node's view of its parent.
 #[derive(Debug)]
 pub(crate) struct NodeUpstream {
-    pace: Pace,
+    pace: ParentPace,
     /// When to ask for which resource.
     due: BTreeSet<(Time, ResourceId)>,
     sequence: u64,
@@ -64,7 +68,7 @@ impl Default for NodeUpstream {
     fn default() -> Self {
         let second = Duration::from_secs(1);
         Self {
-            pace: Pace {
+            pace: ParentPace {
                 round: second,
                 slow: second,
             },
@@ -79,7 +83,7 @@ impl Default for NodeUpstream {
 
 impl NodeUpstream {
     /// How soon what changed goes up.
-    pub(super) fn pace(&self) -> Pace {
+    pub(super) fn pace(&self) -> ParentPace {
         self.pace
     }
 
@@ -287,7 +291,7 @@ impl Node {
             Ok(Applied::Behind(sequence)) => {
                 self.upstream.sequence = self.upstream.sequence.max(sequence);
             }
-            Ok(Applied::InForce | Applied::Stale) => {}
+            Ok(Applied::Accepted | Applied::Stale) => {}
             Err(problem) => self.handle_invalid_upstream_answer(&lease.resource, problem, now),
         }
         self.settle(&lease.resource);
@@ -316,7 +320,7 @@ impl Node {
     }
 
     /// How soon what changes goes up from now on. O(1), as above.
-    pub fn handle_upstream_pace(&mut self, pace: Pace, now: Time) {
+    pub fn handle_upstream_pace(&mut self, pace: ParentPace, now: Time) {
         if self.upstream.pace != pace {
             self.upstream.pace = pace;
             self.begin_sweep(now);
@@ -369,5 +373,74 @@ impl Node {
             });
         }
         self.settle(id);
+    }
+}
+
+/// Converts durations in messages between this node and others to its clock's tolerance.
+///
+/// In both directions, promises become shorter and reports longer.
+pub(super) trait Spans: Sized {
+    /// A holder's report of `has` or `outstanding`.
+    fn has(self, has: Has) -> Has;
+    /// A server's request to its parent.
+    fn server_ask(self, ask: ServerAsk) -> ServerAsk;
+    /// The answer to a client.
+    fn lease(self, lease: ClientLease) -> ClientLease;
+    /// The answer to a child server, or of a parent.
+    fn server_lease(self, lease: ServerLease) -> ServerLease;
+    /// As [`Self::server_lease`], without a copy if nothing changes.
+    fn received_server_lease(self, lease: &ServerLease) -> Cow<'_, ServerLease>;
+}
+
+impl Spans for Tolerance {
+    fn has(self, has: Has) -> Has {
+        Has {
+            expires_in: has.expires_in.map(|lasts| self.report(lasts)),
+            ..has
+        }
+    }
+
+    fn server_ask(self, ask: ServerAsk) -> ServerAsk {
+        ServerAsk {
+            has: ask.has.map(|has| self.has(has)),
+            outstanding: ask.outstanding.map(|has| self.has(has)),
+            ..ask
+        }
+    }
+
+    fn lease(self, lease: ClientLease) -> ClientLease {
+        if self == Self::LEAST {
+            return lease;
+        }
+        let expires_in = self.promise(lease.expires_in);
+        ClientLease {
+            expires_in,
+            refresh_in: pace::within_lease(lease.refresh_in, expires_in),
+            ..lease
+        }
+    }
+
+    fn server_lease(self, lease: ServerLease) -> ServerLease {
+        if self == Self::LEAST {
+            return lease;
+        }
+        let expires_in = self.promise(lease.expires_in);
+        ServerLease {
+            expires_in,
+            refresh_in: pace::within_lease(lease.refresh_in, expires_in),
+            terms: ParentTerms {
+                reserved_for: lease.terms.reserved_for.map(|lasts| self.report(lasts)),
+                inherited_for: lease.terms.inherited_for.map(|lasts| self.report(lasts)),
+                ..lease.terms
+            },
+            ..lease
+        }
+    }
+
+    fn received_server_lease(self, lease: &ServerLease) -> Cow<'_, ServerLease> {
+        if self == Self::LEAST {
+            return Cow::Borrowed(lease);
+        }
+        Cow::Owned(self.server_lease(lease.clone()))
     }
 }

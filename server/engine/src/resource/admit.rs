@@ -7,17 +7,16 @@
 //! These must not suffer from requests of one of them, or of another child's clients. The child itself limits their
 //! number.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::admission::weight::{BAND_BYTES, Weight};
-use crate::admission::{AdmissionGate, CallerSlot, Charge, Full};
+use crate::admission::weight::{BAND_BYTES, Weight, counted};
+use crate::admission::{AdmissionGate, CallerSlot, Charge, Full, weight};
 use crate::claims::{Bands, Demand};
-use crate::holders::Slot;
+use crate::holders::{Holding, Slot};
 use crate::id::HolderKind;
 use crate::messages::RefusalReason;
 use crate::resource::Resource;
-use crate::resource::arrivals::{Brings, bytes_of, holder_bytes};
 use crate::resource::ask::{Admitted, HolderAsk};
 use crate::time::Time;
 
@@ -41,7 +40,7 @@ impl Resource {
         let Err(wait) = gate.take_request(now) else {
             return Ok(());
         };
-        let lasts = slot.and_then(|slot| self.ledger.get(slot)).map(|holding| {
+        let lasts = slot.and_then(|slot| self.holders.get(slot)).map(|holding| {
             let until = holding.newest().expires_at;
             until.since(now)
         });
@@ -65,7 +64,7 @@ impl Resource {
         now: Time,
     ) -> Result<Admitted, RefusalReason> {
         let kind = ask.holder().kind;
-        let known = slot.and_then(|slot| self.ledger.get(slot));
+        let known = slot.and_then(|slot| self.holders.get(slot));
         if kind == HolderKind::Client
             && known.is_some_and(|it| it.demand.priority() == ask.demand.priority())
         {
@@ -84,9 +83,9 @@ impl Resource {
                 let caller = gate.enter(now);
                 self.admit_priorities((kind, caller), new.len(), gate)?;
             }
-            let holders = self.ledger.table().len();
+            let holders = self.holders.table().len();
             let caller = gate.admit_holder(kind, bytes, holders, now)?;
-            self.ledger.arrivals.note_priorities(&new, (kind, caller));
+            self.holders.note_priorities(&new, (kind, caller));
             return Ok(Admitted::New(caller));
         };
         let more = bytes.saturating_sub(bytes_before);
@@ -101,7 +100,7 @@ impl Resource {
         });
         match (fits, kind) {
             (Ok(()), _) => {
-                self.ledger.arrivals.note_priorities(&new, (kind, caller));
+                self.holders.note_priorities(&new, (kind, caller));
                 Ok(Admitted::AsAsked)
             }
             (Err(full), HolderKind::Client) => Err(full.into()),
@@ -117,7 +116,7 @@ impl Resource {
         let usual = (!algorithm.kind.has_bands()).then_some(Bands::USUAL);
         let is_new = |band: &i64| {
             let is_named = algorithm.min_shares.contains_key(band);
-            !is_named && usual != Some(*band) && self.ledger.bands().get(*band).is_none()
+            !is_named && usual != Some(*band) && self.holders.bands().get(*band).is_none()
         };
         demand.bands().filter(is_new).collect()
     }
@@ -129,22 +128,192 @@ impl Resource {
         gate: &mut AdmissionGate<'_>,
     ) -> Result<(), Full> {
         let named = &self.policy.algorithm().min_shares;
-        self.ledger.admit_priorities(by, more, named, gate)
+        self.holders.admit_priorities(by, more, named, gate)
     }
 
     /// Changes of the bytes of callers since that was last asked.
     pub(crate) fn take_charges(&mut self) -> Vec<Charge> {
-        self.ledger.take_charges()
+        self.holders.take_charges()
     }
 
     /// Bytes of each holder, by the caller that brought it. For assertions.
     pub(crate) fn brought(&self) -> impl Iterator<Item = (CallerSlot, usize)> {
-        let holders = self.ledger.table().iter();
+        let holders = self.holders.table().iter();
         holders.map(|holding| (holding.caller, bytes_of(holding)))
     }
 
     /// Returns the weight in memory.
     pub(crate) fn weight(&self) -> Weight {
-        self.ledger.weight()
+        self.holders.weight()
     }
+}
+
+/// Priorities of child servers for each priority of clients: a child server asks on behalf of many clients.
+const CHILDREN_PRIORITIES_FACTOR: usize = 64;
+
+/// One caller may bring this part of the priorities, so that it cannot use them up.
+const PART_OF_ONE_CALLER: usize = 4;
+
+/// The origin of a priority: a kind of holder, of a caller.
+pub(super) type Brings = (HolderKind, CallerSlot);
+
+/// The things that callers brought to one resource.
+#[derive(Debug, Default)]
+pub(super) struct Arrivals {
+    /// Priorities that the template did not name when they came, with their origin. Absent: there are none.
+    #[expect(clippy::box_collection, reason = "without it, it takes one word")]
+    priorities: Option<Box<BTreeMap<i64, Brings>>>,
+    /// Takes the changes of bytes since the last call.
+    charges: Vec<Charge>,
+    /// Points of all demand curves.
+    points: u32,
+    /// Names of holders that are not kept in place.
+    name_bytes: u32,
+}
+
+impl Arrivals {
+    /// Checks that `more` new priorities may be brought. `named` are those of the template.
+    ///
+    /// # Errors
+    ///
+    /// The limit is reached.
+    pub(super) fn admit_priorities(
+        &mut self,
+        by: Brings,
+        more: usize,
+        bands: &Bands,
+        named: &BTreeMap<i64, f64>,
+        gate: &mut AdmissionGate<'_>,
+    ) -> Result<(), Full> {
+        let brought = self.priorities.get_or_insert_default();
+        let (kind, caller) = by;
+        let max = gate.limits.priorities_max;
+        let (has, max) = match kind {
+            HolderKind::Client => {
+                let named = named.keys().filter(|band| bands.get(**band).is_some());
+                let by_children = brought
+                    .iter()
+                    .filter(|(_, (kind, _))| *kind != HolderKind::Client)
+                    .filter(|(band, _)| bands.get(**band).is_some());
+                let others = named.count() + by_children.count();
+                (bands.len().saturating_sub(others), max)
+            }
+            HolderKind::Server => (bands.len(), max * CHILDREN_PRIORITIES_FACTOR),
+        };
+        if caller != CallerSlot::NOBODY {
+            let mine = brought.values().filter(|it| **it == by).count();
+            gate.admit_priorities(mine, more, max.div_ceil(PART_OF_ONE_CALLER))?;
+        }
+        gate.admit_priorities(has, more, max)
+    }
+
+    /// Forgets the callers of priorities that have no holders any more. `bands` are all priorities with holders.
+    pub(super) fn forget_priorities(&mut self, bands: &Bands) {
+        if let Some(brought) = &mut self.priorities {
+            brought.retain(|band, _| bands.get(*band).is_some());
+        }
+    }
+
+    /// Notes that `by` brought these priorities.
+    pub(super) fn note_priorities(&mut self, new: &BTreeSet<i64>, by: Brings) {
+        if !new.is_empty() {
+            let brought = self.priorities.get_or_insert_default();
+            brought.extend(new.iter().map(|band| (*band, by)));
+        }
+    }
+
+    /// Notes a new holder.
+    pub(super) fn note_came(&mut self, holding: &Holding) {
+        self.name_bytes += name_bytes(holding);
+        self.points += points(&holding.demand);
+        self.charge(holding, 0, bytes_of(holding));
+    }
+
+    /// Notes that a holder is gone.
+    pub(super) fn note_gone(&mut self, gone: &Holding) {
+        self.name_bytes -= name_bytes(gone);
+        self.points -= points(&gone.demand);
+        self.charge(gone, bytes_of(gone), 0);
+    }
+
+    /// Notes that a holder's demand changes.
+    pub(super) fn note_demand(&mut self, holding: &Holding, after: &Demand) {
+        if holding.kind == HolderKind::Server {
+            self.points = self.points + points(after) - points(&holding.demand);
+            let bytes = holder_bytes(holding.name.as_str(), after);
+            self.charge(holding, bytes_of(holding), bytes);
+        }
+    }
+
+    fn charge(&mut self, holding: &Holding, before: usize, after: usize) {
+        if before != after && holding.caller != CallerSlot::NOBODY {
+            self.charges.push(Charge {
+                caller: holding.caller,
+                before,
+                after,
+            });
+        }
+    }
+
+    /// Whether there are charges.
+    pub(super) fn has_charges(&self) -> bool {
+        !self.charges.is_empty()
+    }
+
+    /// Takes the changes of bytes since the last call.
+    pub(super) fn take_charges(&mut self) -> Vec<Charge> {
+        std::mem::take(&mut self.charges)
+    }
+
+    /// Points of all demand curves.
+    pub(super) fn points(&self) -> u32 {
+        self.points
+    }
+
+    /// Bytes of the names of holders that are not kept in place.
+    pub(super) fn name_bytes(&self) -> u32 {
+        self.name_bytes
+    }
+
+    /// Asserts that what is counted is there. O(n), for tests.
+    ///
+    /// # Panics
+    ///
+    /// If it is not.
+    pub(super) fn assert_consistent<'a>(&self, holders: impl Iterator<Item = &'a Holding>) {
+        let of = |it: &Holding| (points(&it.demand), name_bytes(it));
+        let sums = holders
+            .map(of)
+            .fold((0, 0), |(points, names), (more, name)| {
+                (points + more, names + name)
+            });
+        assert_eq!((self.points, self.name_bytes), sums, "points and names");
+        assert!(self.charges.is_empty(), "uncounted charges");
+    }
+}
+
+/// Bytes that a holder of that name brings with that demand.
+pub(super) fn holder_bytes(name: &str, demand: &Demand) -> usize {
+    match demand {
+        Demand::Client { .. } => weight::client_bytes(name),
+        Demand::Server(demand) => weight::child_bytes(name, demand.points(), demand.bands().len()),
+    }
+}
+
+/// Bytes that a holder has brought.
+pub(super) fn bytes_of(holding: &Holding) -> usize {
+    holder_bytes(holding.name.as_str(), &holding.demand)
+}
+
+/// Points of the curves of a demand.
+fn points(demand: &Demand) -> u32 {
+    match demand {
+        Demand::Client { .. } => 0,
+        Demand::Server(demand) => counted(demand.points()),
+    }
+}
+
+/// Bytes of a holder's name if it is not kept in place: a few hundred.
+fn name_bytes(holding: &Holding) -> u32 {
+    counted(weight::name_bytes(holding.name.as_str()))
 }

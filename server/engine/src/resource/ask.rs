@@ -1,7 +1,7 @@
 //! A holder's request for one resource, as it counts, and the answer.
 //!
 //! A request does not always count as it was sent: a client may want more than a client can have, a child server may know
-//! less than the books here, and a new master does not believe all reports. All of that is applied to one value, here and
+//! less than the record here, and a new master does not believe all reports. All of that is applied to one value, here and
 //! nowhere else, in two steps. The demand is counted when the request arrives ([`Resource::count_demand`]). The reports are
 //! counted when the process is known and the request is let in ([`Resource::count_reports`]). From then on the request is
 //! only read.
@@ -12,7 +12,7 @@ use crate::admission::CallerSlot;
 use crate::admission::limits::Limits;
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::claims::demand::bounded::DemandBounds;
+use crate::claims::demand::DemandBounds;
 use crate::exact_sum::ExactSum;
 use crate::holders::{Asker, Holding, Identity, Lease, ServerReport, Slot};
 use crate::id::{HolderId, HolderKind, Incarnation, MastershipId};
@@ -196,7 +196,7 @@ impl Resource {
         admitted: Admitted,
         now: Time,
     ) {
-        let known = slot.and_then(|slot| self.ledger.get(slot));
+        let known = slot.and_then(|slot| self.holders.get(slot));
         match admitted {
             Admitted::AsAsked => {}
             Admitted::New(caller) => ask.caller = caller,
@@ -236,7 +236,7 @@ fn counts_as_before(known: &Holding, ask: &HolderAsk<'_>) -> bool {
     (ask.is_held || looks_small) && known.demand != ask.demand
 }
 
-/// The outstanding amount of a child server in learning mode, plus the amount that the books here have of its
+/// The outstanding amount of a child server in learning mode, plus the amount on record here of its
 /// predecessors. None: nothing besides.
 fn with_books(known: &Holding, ask: &HolderAsk<'_>, now: Time) -> Option<Has> {
     ask.mastership()?;

@@ -17,14 +17,15 @@ use std::time::Duration;
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::holders::{Holding, Lease, Leases, Precedence, Slot};
+use crate::holders::{Holding, KnownWhy, Lease, Leases, Precedence, Slot, Standing};
 use crate::id::HolderKind;
 use crate::messages::{LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::Grant;
-use crate::resource::ledger::{Decision, grant_by_kind};
+use crate::resource::holders::{Decision, grant_by_kind};
+use crate::resource::pace;
 use crate::resource::pace::Before;
-use crate::resource::{EXPIRIES_PER_REQUEST, Resource, refresh};
+use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::time::Time;
 
 impl Resource {
@@ -43,12 +44,12 @@ impl Resource {
         if !self.has_source() {
             return Err(RefusalReason::UnknownResource);
         }
-        if let Some(reason) = self.upstream.as_ref().and_then(|up| up.lease.refused(now)) {
+        if let Some(reason) = self.parent.as_ref().and_then(|up| up.lease().refused(now)) {
             return Err(reason);
         }
         let looked_at = self.expire(EXPIRIES_PER_REQUEST, now);
         self.count_demand(&mut ask, gate.limits);
-        let slot = self.ledger.find_asker(&ask);
+        let slot = self.holders.find_asker(&ask);
         self.admit_request(slot, &ask, gate, now)?;
         if let Some(slot) = slot {
             if let Some(answer) = self.repeat(slot, &ask, now) {
@@ -81,7 +82,7 @@ impl Resource {
         ask: &HolderAsk<'_>,
         now: Time,
     ) -> Result<Option<Answer>, RefusalReason> {
-        let Some(holding) = self.ledger.get(slot) else {
+        let Some(holding) = self.holders.get(slot) else {
             return Ok(None);
         };
         let precedence = holding.precedence(ask.identity(), now);
@@ -115,7 +116,7 @@ impl Resource {
         }
         self.settle_name(slot, ask, precedence, now)?;
         if precedence != Precedence::Next {
-            self.ledger.forget_report(ask.holder());
+            self.holders.forget_report(ask.holder());
         }
         self.note_mastership(slot, ask, false);
         Ok(None)
@@ -132,7 +133,7 @@ impl Resource {
         ask: &HolderAsk<'_>,
         now: Time,
     ) -> Result<(), RefusalReason> {
-        if self.upstream.is_none() {
+        if self.parent.is_none() {
             self.count_report(slot, ask, now);
         }
         self.note_learned(slot, ask, now);
@@ -140,16 +141,16 @@ impl Resource {
             self.note_pending(slot, ask, now);
             return Err(RefusalReason::NotReady);
         }
-        if self.upstream.is_some() {
+        if self.parent.is_some() {
             self.count_report(slot, ask, now);
         }
         Ok(())
     }
 
     fn decide(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) -> Answer {
-        let before = slot.and_then(|slot| self.ledger.get(slot)).map(Before::of);
+        let before = slot.and_then(|slot| self.holders.get(slot)).map(Before::of);
         let was_overcommitted = cfg!(debug_assertions) && self.is_overcommitted();
-        let version = self.ledger.version();
+        let version = self.holders.version();
         let slot = match slot {
             Some(slot) => self.decide_for_known(slot, ask, now),
             None => self.decide_for_new(ask, now),
@@ -160,16 +161,16 @@ impl Resource {
             self.id
         );
         let grew = before.is_none_or(|before| ask.demand.wants() > before.wants);
-        let after = self.ledger.get(slot).map(Before::of);
+        let after = self.holders.get(slot).map(Before::of);
         let waited = before.and_then(|before| before.waited_for(after?));
-        let repeats_in = Some(version).filter(|it| *it == self.ledger.version());
-        self.ledger.note(slot, |holding| {
+        let repeats_in = Some(version).filter(|it| *it == self.holders.version());
+        self.holders.note(slot, |holding| {
             holding.repeats_in = repeats_in;
             holding.wants_more = ask.wants_more;
         });
-        self.ledger.note_request(slot, ask);
+        self.holders.note_request(slot, ask);
         let refresh_in = self.plan(slot, grew, waited, ask.floor, now);
-        self.ledger.note_unsettled();
+        self.holders.note_unsettled();
         let answer = self.current(slot, refresh_in, AnswerKind::Decided, now);
         Answer {
             decided: !ask.is_held,
@@ -179,7 +180,7 @@ impl Resource {
 
     /// Whether what holders say they have counts, whatever we have ourselves.
     fn learns_from_reports(&self, now: Time) -> bool {
-        self.upstream.is_some() && self.learning_remaining(now).is_some()
+        self.parent.is_some() && self.learning_remaining(now).is_some()
     }
 
     /// The holder's newest lease as an answer.
@@ -199,7 +200,7 @@ impl Resource {
             expires_at: now,
         };
         let (mut lease, mut limited_by, mut planned) = (nothing, LimitedBy::Share, now);
-        if let Some(holding) = self.ledger.get(slot) {
+        if let Some(holding) = self.holders.get(slot) {
             lease = holding.newest();
             limited_by = self.limited_by(holding, now);
             planned = holding.refresh_at;
@@ -213,7 +214,7 @@ impl Resource {
         };
         Answer {
             lease,
-            refresh_in: refresh::within_lease(refresh_in, lease.expires_at.since(now)),
+            refresh_in: pace::within_lease(refresh_in, lease.expires_at.since(now)),
             safe_capacity,
             limited_by,
             learning_for,
@@ -225,16 +226,16 @@ impl Resource {
     /// A holder asks for something else.
     pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
         if self
-            .ledger
+            .holders
             .get(slot)
             .is_some_and(|it| it.demand != ask.demand)
         {
-            self.ledger.change_demand(slot, &ask.demand);
+            self.holders.change_demand(slot, &ask.demand);
         }
     }
 
     fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Slot {
-        let Some(holding) = self.ledger.get(slot) else {
+        let Some(holding) = self.holders.get(slot) else {
             return slot;
         };
         // This uses the claim at the time of the lowering, so it comes before the change of demand.
@@ -242,12 +243,12 @@ impl Resource {
         self.change_demand(slot, ask);
         // A report of at least its present leases lowers none of them.
         if ask.acknowledges()
-            && ask.in_use() < self.ledger.get(slot).map_or(Amount::ZERO, Holding::own)
+            && ask.in_use() < self.holders.get(slot).map_or(Amount::ZERO, Holding::own)
         {
-            self.ledger
+            self.holders
                 .change_leases(slot, |leases| leases.acknowledge(ask.in_use()));
         }
-        let Some(holding) = self.ledger.get(slot) else {
+        let Some(holding) = self.holders.get(slot) else {
             return slot;
         };
         let grant = self.grant_known(holding, ask, kept_if_lowered, now);
@@ -256,7 +257,7 @@ impl Resource {
         let learns = self.learning_remaining(now).is_some();
         if learns && (may_use_more || ask.in_use() > ask.to_confirm()) {
             let leases = self.leases_of_reports(ask, grant.room, now);
-            self.ledger.change_leases(slot, |known| {
+            self.holders.change_leases(slot, |known| {
                 leases.into_iter().for_each(|lease| known.grant(lease));
             });
         }
@@ -266,7 +267,7 @@ impl Resource {
     }
 
     fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {
-        self.ledger.claim(&ask.demand);
+        self.holders.claim(&ask.demand);
         let nothing = Amount::ZERO;
         let grant = self.grant(ask, nothing, nothing, nothing, now);
         let mut words = Vec::new();
@@ -296,8 +297,8 @@ impl Resource {
         now: Time,
     ) -> Slot {
         let standing = self.replace_process(ask.holder());
-        let slot = self.ledger.insert(ask, leases, decision, now);
-        self.ledger
+        let slot = self.holders.insert(ask, leases, decision, now);
+        self.holders
             .note(slot, |holding| holding.standing = standing);
         self.note_mastership(slot, ask, true);
         slot
@@ -305,14 +306,14 @@ impl Resource {
 
     /// Turns a grant into a lease.
     pub(super) fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
-        let Some(holding) = self.ledger.get(slot) else {
+        let Some(holding) = self.holders.get(slot) else {
             return;
         };
         let had_until = Some(holding.leases().last_expiry());
         let expires_at = self.grant_ends(&holding.holder(), had_until, grant, now);
         let decision = self.decision(&holding.demand, grant, expires_at);
         let shrink = self.policy.algorithm().shrink;
-        self.ledger.decide(slot, &decision, shrink);
+        self.holders.decide(slot, &decision, shrink);
     }
 
     fn decision(&self, demand: &Demand, grant: &Grant, expires_at: Time) -> Decision {
@@ -334,4 +335,69 @@ impl Resource {
         let expiry = now + self.policy.algorithm().lease_length;
         self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
     }
+}
+
+// Most requests repeat the one before, and nothing has changed since. The inputs of a decision have a version
+// (`Holders::version`): claims, reserved capacity, capacity and algorithm. If a decision leaves all of them unchanged,
+// the same request gets the same decision as long as the version stays the same. So it is not decided again. Debug builds
+// decide it anyway, and compare. This does not apply below the root, where the parent's answers count, nor in learning
+// mode, where reports do.
+
+impl Resource {
+    /// The answer to a request that repeats what was decided. None: it has to be decided.
+    pub(super) fn repeat(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Option<Answer> {
+        if self.parent.is_some() || self.learning.is_on() {
+            return None;
+        }
+        let holding = self.holders.get(slot)?;
+        let is_early = now.since(holding.decided_at) < ask.floor && !holding.is_invited(now);
+        let is_decided = holding.repeats_in == Some(self.holders.version());
+        let is_repeat = is_decided && !is_early && is_same(holding, ask);
+        if !is_repeat {
+            return None;
+        }
+        self.assert_decides_the_same(holding, ask, now);
+        let waited = Before::of(holding).invited_after();
+        let expires_at = self.expiry_from(now);
+        self.holders.renew(slot, expires_at);
+        self.holders
+            .note(slot, |holding| holding.wants_more = ask.wants_more);
+        self.holders.note_request(slot, ask);
+        let refresh_in = self.plan(slot, false, waited, ask.floor, now);
+        Some(self.current(slot, refresh_in, AnswerKind::Repeated, now))
+    }
+
+    /// Debug builds only.
+    fn assert_decides_the_same(&self, holding: &Holding, ask: &HolderAsk<'_>, now: Time) {
+        if cfg!(debug_assertions) {
+            let newest = holding.newest().capacity;
+            let grant = self.grant(ask, newest, newest, newest, now);
+            let known = (newest, holding.share, holding.why, holding.waits);
+            let fresh = (
+                grant.gets,
+                grant.share.amount,
+                KnownWhy::of(grant.why),
+                grant.waits,
+            );
+            assert_eq!(known, fresh, "{}: decided as before", self.id);
+        }
+    }
+}
+
+/// Whether a client asks for what it asked for before, has what it was granted and nothing else, and speaks for itself
+/// alone.
+fn is_same(holding: &Holding, ask: &HolderAsk<'_>) -> bool {
+    let newest = holding.newest().capacity;
+    let is_alone = holding.standing == Standing::Newest && holding.leases().is_only_newest();
+    let is_next = match ask.sequence {
+        Some(sequence) => sequence > holding.sequence,
+        None => holding.sequence == 0,
+    };
+    holding.kind == HolderKind::Client
+        && is_next
+        && is_alone
+        && !holding.pending
+        && ask.incarnation == holding.incarnation
+        && ask.in_use() == newest
+        && ask.demand == holding.demand
 }

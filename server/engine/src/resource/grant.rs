@@ -89,7 +89,7 @@ impl Resource {
             capacity: terms.share,
             ..self.supply.clone()
         };
-        let rule = division::solve(algorithm, self.ledger.bands(), &expected, demand);
+        let rule = division::solve(algorithm, self.holders.bands(), &expected, demand);
         rule.share_of(demand).amount.max(share.amount)
     }
 
@@ -111,8 +111,8 @@ impl Resource {
     ) -> Grant {
         let demand = &ask.demand;
         let room = self.room(held, kept, self.is_overcommitted());
-        let holder = self.ledger.key_of(ask.holder());
-        let reported = self.ledger.reported();
+        let holder = self.holders.key_of(ask.holder());
+        let reported = self.holders.reported();
         let was_cut_from = reported.and_then(|it| it.cut_from(holder));
         let had = ask.to_confirm().max(was_cut_from.unwrap_or(Amount::ZERO));
         let had = if ask.acknowledges() {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::holders::{Holding, Slot};
+use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
-use crate::resource::{Resource, refresh};
 use crate::time::Time;
 
 /// Largest number of changes of wants in a row, earlier than the floor. Demand comes in bursts: it starts to grow, and
@@ -23,7 +23,7 @@ impl Resource {
     /// Whether a request earlier than the floor changes the wants, and its holder may do so: a number of times in a
     /// row, and then once a floor.
     pub(super) fn take_early_news(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> bool {
-        let Some(holding) = self.ledger.get(slot) else {
+        let Some(holding) = self.holders.get(slot) else {
             return false;
         };
         if holding.demand == ask.demand {
@@ -33,7 +33,7 @@ impl Resource {
         if holding.news_paid_until.since(now) > saved_up {
             return false;
         }
-        self.ledger.note(slot, |holding| {
+        self.holders.note(slot, |holding| {
             holding.news_paid_until = holding.news_paid_until.max(now) + ask.floor;
         });
         true
@@ -50,7 +50,7 @@ impl Resource {
     ) -> Answer {
         let mut refresh_in = floor_left;
         let mut is_same = false;
-        self.ledger.note(slot, |holding| {
+        self.holders.note(slot, |holding| {
             let planned_in = holding.refresh_at.since(now);
             if holding.invited {
                 refresh_in = refresh_in.min(planned_in);
@@ -109,7 +109,7 @@ impl Resource {
         now: Time,
     ) -> Duration {
         let planned = self.plan_refresh(slot, grew, waited, floor, now);
-        self.ledger.note(slot, |holding| {
+        self.holders.note(slot, |holding| {
             holding.decided_at = now;
             holding.refresh_at = now + planned.refresh_in;
             holding.invited = planned.invited;
@@ -127,18 +127,18 @@ impl Resource {
         floor: Duration,
         now: Time,
     ) -> Planned {
-        let Some(holding) = self.ledger.get(slot) else {
+        let Some(holding) = self.holders.get(slot) else {
             return Planned::at_leisure(self.policy.algorithm().refresh_interval);
         };
         let interval = self.interval_of(holding, floor);
         let newest = holding.newest();
         let wanting = newest.capacity < holding.demand.wants();
-        let table = self.ledger.table();
+        let table = self.holders.table();
         let others_want = || table.waiting() > 0 || table.wants() > table.granted();
         // Below the root, a holder anywhere in the tree may wait for it.
-        let awaited = holding.own() > newest.capacity && (self.upstream.is_some() || others_want());
+        let awaited = holding.own() > newest.capacity && (self.parent.is_some() || others_want());
         // Its wants go up to the parent now, or the answer to them comes down.
-        let more_comes = self.upstream.is_some() && (grew || self.supply.expects_more());
+        let more_comes = self.parent.is_some() && (grew || self.supply.expects_more());
         // On a stream, both sides send changes at once.
         let streams = holding.report.as_ref().is_some_and(|report| report.streams);
         // In learning mode, reports may add up to more than the capacity. A holder with less than its part waits for
@@ -148,34 +148,34 @@ impl Resource {
                 if self.confirmed_level(now).is_some()
                     && (holding.waits || awaited && table.waiting() > 0) =>
             {
-                let refresh_in = self.invitations.soon(interval, floor, waited, now);
+                let refresh_in = self.pace.soon(interval, floor, waited, now);
                 Planned::soon(refresh_in, interval)
             }
             _ if streams => Planned::at_leisure(interval),
             Some(remaining) if wanting && !(more_comes && self.may_grant_growth(now)) => {
-                let ends = self.invitations.after_learning(interval, floor, remaining);
+                let ends = self.pace.after_learning(interval, floor, remaining);
                 // At the root, nothing changes before learning ends. A parent may answer at any time.
-                if newest.capacity.is_zero() && self.upstream.is_some() {
+                if newest.capacity.is_zero() && self.parent.is_some() {
                     let floor = floor.max(PROVISIONAL_FLOOR);
-                    let soon = self.invitations.soon(interval, floor, waited, now);
+                    let soon = self.pace.soon(interval, floor, waited, now);
                     Planned::soon(if soon < remaining { soon } else { ends }, interval)
                 } else {
                     Planned::at_leisure(ends)
                 }
             }
             _ if holding.waits || wanting && more_comes || awaited => {
-                let refresh_in = self.invitations.soon(interval, floor, waited, now);
+                let refresh_in = self.pace.soon(interval, floor, waited, now);
                 Planned::soon(refresh_in, interval)
             }
             _ if newest.capacity.is_zero() && self.limited_by(holding, now).is_provisional() => {
                 let floor = floor.max(PROVISIONAL_FLOOR);
-                let refresh_in = self.invitations.soon(interval, floor, waited, now);
+                let refresh_in = self.pace.soon(interval, floor, waited, now);
                 Planned::soon(refresh_in, interval)
             }
             _ => Planned::at_leisure(interval),
         };
         Planned {
-            refresh_in: refresh::within_lease(planned.refresh_in, newest.expires_at.since(now)),
+            refresh_in: within_lease(planned.refresh_in, newest.expires_at.since(now)),
             ..planned
         }
     }
@@ -213,7 +213,7 @@ const HEIGHT_MAX: u32 = 32;
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// Longest refresh interval, for a decay factor that makes it grow with the height.
-const INTERVAL_MAX: Duration = refresh::REFRESH_IN_MAX;
+const INTERVAL_MAX: Duration = REFRESH_IN_MAX;
 
 /// State of a holder before a request, to compare with the state after it.
 #[derive(Clone, Copy, Debug)]
@@ -246,5 +246,172 @@ impl Before {
         let is_same =
             self.wants == after.wants && self.has == after.has && self.share == after.share;
         self.invited_after.filter(|_| is_same)
+    }
+}
+
+// Without changes, holders get the template's refresh interval. But capacity moves from one holder to another only
+// when both have asked: one confirms that it has shrunk, and the other takes the free capacity. So the server invites
+// two kinds of holders back soon, spread over time: holders that wait, and holders whose confirmation others wait for.
+
+/// Longest refresh interval that a server sends, whatever the template says. Doorman's own clients obey any interval.
+/// After a mistake in a template they would notice the correction only when a long interval is over.
+pub(crate) const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
+
+/// Length of a lease for a report that was cut.
+pub(crate) fn short_lease(refresh_interval: Duration) -> Duration {
+    2 * refresh_interval.min(REFRESH_IN_MAX)
+}
+
+/// Largest number of early refreshes a second that a server invites for one resource. While demand changes, most
+/// holders of an overloaded resource wait or are waited for most of the time. This bound keeps a hundred thousand of
+/// them from asking every second.
+pub(crate) const EARLY_PER_SECOND_MAX: u32 = 2_000;
+
+/// Part of the floor. The floor protects a server from holders that ask faster than their refresh interval. Invited
+/// holders may be faster, because the server limits their number.
+const FLOOR_PART: u32 = 8;
+
+/// Part of the refresh interval. Capacity moves from one holder to another in two requests. With a small part of the
+/// interval for each, leases follow demand that changes about as fast as holders refresh.
+const INTERVAL_PART: u32 = 32;
+
+/// Spreads refreshes over time, the same way each time for the same seed.
+#[derive(Clone, Debug)]
+struct Spread {
+    state: u64,
+}
+
+impl Spread {
+    /// Returns a sequence that differs for different seeds.
+    const fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// Returns a part of `range`, uniformly.
+    fn within(&mut self, range: Duration) -> Duration {
+        // SplitMix64 (Steele, Lea, Flood, 2014).
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^= bits >> 31;
+        let nanos = (u128::from(bits) * range.as_nanos()) >> 64;
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+}
+
+/// Invites holders back before their refresh interval is over, a limited number a second.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    spread: Spread,
+    /// Time at which all invited holders would have come, one after the other as fast as they may.
+    busy_until: Time,
+}
+
+impl Pace {
+    /// Starts without invitations.
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self {
+            spread: Spread::new(seed),
+            busy_until: Time::ZERO,
+        }
+    }
+
+    /// Returns the refresh interval of a holder that waits, or is waited for: a small part of the usual interval, or of
+    /// the floor. A holder that already `waited` in vain gets twice that time, up to a little above the floor, since it
+    /// may wait for the lease of a holder that has ended. The interval is longer if many holders are invited already,
+    /// and never longer than `interval`.
+    pub(crate) fn soon(
+        &mut self,
+        interval: Duration,
+        floor: Duration,
+        waited: Option<Duration>,
+        now: Time,
+    ) -> Duration {
+        let least = (floor / FLOOR_PART).max(interval / INTERVAL_PART);
+        let most = least.max(floor + floor / 16);
+        let base = waited.map_or(least, |waited| (2 * waited).clamp(least, most));
+        let soon = base + self.spread.within(base / 4) + self.busy_until.since(now);
+        if soon >= interval {
+            return interval;
+        }
+        self.busy_until = self.busy_until.max(now) + Duration::from_secs(1) / EARLY_PER_SECOND_MAX;
+        soon
+    }
+
+    /// Returns the refresh interval of a holder that gets less because of learning mode: until learning ends in
+    /// `remaining`, plus a random part, so that holders do not come at once.
+    pub(crate) fn after_learning(
+        &mut self,
+        interval: Duration,
+        floor: Duration,
+        remaining: Duration,
+    ) -> Duration {
+        let range = interval / 8 + floor / 4;
+        interval.min((remaining + self.spread.within(range)).max(floor))
+    }
+}
+
+/// Returns the interval, or a part of the `remaining` lease if that is shorter.
+pub(crate) fn within_lease(interval: Duration, remaining: Duration) -> Duration {
+    interval.min(remaining - remaining / 8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn soon_is_a_small_part_of_the_interval_and_not_beyond_it() {
+        let mut invitations = Pace::new(7);
+        for _ in 0..10_000 {
+            let soon = invitations.soon(15 * SECOND, SECOND, None, Time::from_secs(100));
+            assert!(soon > SECOND / 4 && soon <= 15 * SECOND, "{soon:?}");
+        }
+        let soon = invitations.soon(SECOND / 10, SECOND, None, Time::from_secs(200));
+        assert_eq!(soon, SECOND / 10);
+    }
+
+    #[test]
+    fn invitations_a_second_are_bounded() {
+        let mut invitations = Pace::new(7);
+        let (now, interval) = (Time::from_secs(100), 15 * SECOND);
+        let mut in_second = [0_u32; 16];
+        for _ in 0..100_000 {
+            let soon = invitations.soon(interval, SECOND, None, now);
+            if soon < interval {
+                in_second[usize::try_from(soon.as_secs()).unwrap()] += 1;
+            }
+        }
+        // A spread of a quarter of a second may move some of them into the next second.
+        let most = EARLY_PER_SECOND_MAX + EARLY_PER_SECOND_MAX / 3;
+        assert!(
+            in_second.iter().all(|count| *count <= most),
+            "{in_second:?}"
+        );
+        assert!(
+            in_second[10] >= EARLY_PER_SECOND_MAX * 2 / 3,
+            "{in_second:?}"
+        );
+    }
+
+    #[test]
+    fn a_refresh_always_comes_before_the_lease_ends() {
+        for remaining in [Duration::from_nanos(10), SECOND / 1000, SECOND, 60 * SECOND] {
+            assert!(within_lease(15 * SECOND, remaining) < remaining);
+        }
+        assert_eq!(within_lease(15 * SECOND, 60 * SECOND), 15 * SECOND);
+    }
+
+    #[test]
+    fn the_same_seed_spreads_the_same_way() {
+        let draw = |seed| {
+            let mut spread = Spread::new(seed);
+            [0; 5].map(|_| spread.within(SECOND))
+        };
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
     }
 }

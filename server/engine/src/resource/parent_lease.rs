@@ -39,7 +39,7 @@ const INVALID_ANSWER_LENGTH: Duration = Duration::from_secs(1);
 
 /// Delays until changes go up to the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pace {
+pub struct ParentPace {
     /// Time after the last request, for changes on which other leases depend.
     pub round: Duration,
     /// Time after the last request, for other changes.
@@ -101,7 +101,7 @@ pub(super) struct LeaseRequest {
     pub(super) sequence: u64,
     /// Time of sending. The lease counts from then.
     pub(super) sent_at: Time,
-    /// See [`Ledger::demand_version`](super::ledger::Ledger::demand_version).
+    /// See [`Holders::demand_version`](super::holders::Holders::demand_version).
     pub(super) demand_version: u64,
     /// Total wants of all holders in the request.
     pub(super) wants: f64,
@@ -278,7 +278,7 @@ impl ParentLease {
         &self,
         needs: Needs,
         news: impl FnOnce(&LeaseRequest) -> Changes,
-        pace: Pace,
+        pace: ParentPace,
     ) -> Option<Time> {
         let (sent_at, last) = match self {
             Self::Asked { .. } | Self::GivenBack => return None,

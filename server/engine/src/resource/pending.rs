@@ -13,8 +13,8 @@ use crate::holders::{Holding, Lease, Leases, Slot};
 use crate::messages::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
-use crate::resource::learning_mode::LearningMode;
-use crate::resource::ledger::Decision;
+use crate::resource::holders::Decision;
+use crate::resource::learning::LearningMode;
 use crate::templates::DURATION_MAX;
 use crate::time::{self, Time};
 
@@ -35,7 +35,7 @@ impl Resource {
     /// worth giving a part of to anyone.
     pub(super) fn has_lease(&self, now: Time) -> bool {
         let lasts = |end| end > now + LEASE_MIN;
-        self.upstream.is_none() || self.supply.expires_at.is_some_and(lasts)
+        self.parent.is_none() || self.supply.expires_at.is_some_and(lasts)
     }
 
     /// Whether a holder can only get *not ready*: there is no lease yet, or a lease that does not cover its report, which
@@ -46,7 +46,7 @@ impl Resource {
         ask: &HolderAsk<'_>,
         now: Time,
     ) -> bool {
-        let Some(upstream) = &self.upstream else {
+        let Some(upstream) = &self.parent else {
             return false;
         };
         if !self.has_lease(now) {
@@ -59,7 +59,7 @@ impl Resource {
             // Its lease is nearly over, and this server may not extend it yet.
             return true;
         }
-        let holding = slot.and_then(|slot| self.ledger.get(slot));
+        let holding = slot.and_then(|slot| self.holders.get(slot));
         let held = holding.map_or(Amount::ZERO, Holding::own);
         // A part of its report that is not believed is not new to the parent.
         let news = ask.believed.most() > held;
@@ -87,14 +87,14 @@ impl Resource {
             expires_at: now + PENDING_LENGTH,
         };
         let held = slot
-            .and_then(|slot| self.ledger.get(slot))
+            .and_then(|slot| self.holders.get(slot))
             .map(Holding::own);
         let held = held.unwrap_or(Amount::ZERO);
         let slot = match slot {
             Some(slot) => {
                 self.change_demand(slot, ask);
                 let words: Vec<_> = self.reported_leases(ask, now).collect();
-                self.ledger.change_leases(slot, |leases| {
+                self.holders.change_leases(slot, |leases| {
                     if ask.acknowledges() {
                         leases.acknowledge(ask.in_use());
                     }
@@ -114,7 +114,7 @@ impl Resource {
                     leases.grant(lease);
                 }
                 leases.grant(nothing);
-                self.ledger.claim(&ask.demand);
+                self.holders.claim(&ask.demand);
                 let Share { amount, reason } = Share::WAITING_FOR_PARENT;
                 let bound = Bound::Share;
                 let decision = Decision {
@@ -128,7 +128,7 @@ impl Resource {
             }
         };
         if self
-            .ledger
+            .holders
             .get(slot)
             .is_some_and(|holding| holding.own() > held)
         {
@@ -136,8 +136,8 @@ impl Resource {
         }
         // It comes back sooner; if another process of its name comes first, it has asked by then.
         let refresh_at = now + self.policy.algorithm().refresh_interval;
-        self.ledger.note_request(slot, ask);
-        self.ledger.note(slot, |holding| {
+        self.holders.note_request(slot, ask);
+        self.holders.note(slot, |holding| {
             holding.decided_at = now;
             holding.refresh_at = refresh_at;
             holding.pending = true;
@@ -156,7 +156,7 @@ impl Resource {
     /// Longest duration, on this machine's clock, of a full lease that another machine's clock measures.
     pub(super) fn longest_by_others(&self) -> Duration {
         let length = self.policy.algorithm().lease_length;
-        self.beginning.clock_tolerance.report(length)
+        self.start.clock_tolerance.report(length)
     }
 
     /// Returns how long a reported lease counts.

@@ -1,4 +1,7 @@
-//! Several processes of a child server's node: decides which one has the name, and keeps the leases of the others.
+//! Processes of one name, and releases.
+//!
+//! The name of a child server's node belongs to one process: this file decides which, and keeps the leases of the others.
+//! Two processes of one client name are two holders.
 //!
 //! A process with a new incarnation was restarted. If its predecessor lives, it asks again within its refresh interval,
 //! and keeps its lease. Then the later process is refused.
@@ -8,12 +11,16 @@
 //! finished learning inherits nothing: it asked a predecessor of this server before, which perhaps refused it, and its
 //! report does not cover the process that asked here first.
 
+use crate::admission::CallerSlot;
 use crate::amount::Amount;
-use crate::holders::{Apart, Holding, Lease, Precedence, Slot, Whose};
+use crate::holders::{
+    Holding, Identity, Lease, OtherProcessLease, Precedence, Slot, Standing, Whose,
+};
 use crate::id::{HolderId, Incarnation};
-use crate::messages::{Conflict, RefusalReason};
+use crate::messages::{Conflict, RefusalReason, Released};
 use crate::resource::ask::HolderAsk;
-use crate::resource::{Resource, refresh};
+use crate::resource::pace;
+use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
 use crate::time::Time;
 
 impl Resource {
@@ -42,7 +49,7 @@ impl Resource {
             }
             Precedence::Returned => {
                 self.give_name_back(slot, ask, now);
-                let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
+                let past = self.holders.get(slot).and_then(|it| it.past.as_ref());
                 let refused = past.and_then(|past| past.refused());
                 self.note_refused(ask.holder(), refused, now);
                 Ok(())
@@ -54,7 +61,7 @@ impl Resource {
                 // It goes on: both still live.
                 self.note_refused(ask.holder(), ask.incarnation, now);
                 let (process, sequence) = (ask.incarnation, ask.sequence);
-                self.ledger.note(slot, |holding| {
+                self.holders.note(slot, |holding| {
                     if let Some(past) = &mut holding.past {
                         past.note_request(process, sequence);
                     }
@@ -74,16 +81,16 @@ impl Resource {
 
     /// Returns the refusal for a process whose name another one has, with the retry delay.
     fn another_process(&self, slot: Slot, now: Time) -> RefusalReason {
-        let expected_by = self.ledger.get(slot).map_or(now, Holding::overdue_at);
+        let expected_by = self.holders.get(slot).map_or(now, Holding::overdue_at);
         let wait = expected_by
             .since(now)
             .max(self.policy.algorithm().refresh_interval);
-        RefusalReason::AnotherProcess(wait.min(refresh::REFRESH_IN_MAX))
+        RefusalReason::AnotherProcess(wait.min(pace::REFRESH_IN_MAX))
     }
 
     /// Gives the name to a process that was started.
     fn hand_name_on(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        let Some(holding) = self.ledger.get(slot) else {
+        let Some(holding) = self.holders.get(slot) else {
             return;
         };
         let before = holding.incarnation;
@@ -95,16 +102,16 @@ impl Resource {
         if was_refused || ask.acknowledges() {
             // It has finished learning long ago, and does not know the grants of the other process: this server or a
             // predecessor has refused it before.
-            self.ledger
+            self.holders
                 .change_leases(slot, |leases| leases.set_apart(before, now));
         } else {
-            had = self.ledger.copy_leases(slot);
+            had = self.holders.copy_leases(slot);
         }
         if let Some(by) = still_waits {
             expected_by = expected_by.max(by);
         }
         self.rename(slot, ask.incarnation, false);
-        self.ledger.note(slot, |holding| {
+        self.holders.note(slot, |holding| {
             if let Some(past) = &mut holding.past {
                 if still_waits.is_none() {
                     past.forget_had();
@@ -125,7 +132,7 @@ impl Resource {
         if !ask.acknowledges() {
             return;
         }
-        let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
+        let past = self.holders.get(slot).and_then(|it| it.past.as_ref());
         let learns = self.policy.algorithm().learns();
         let expected_by = || past.and_then(|past| past.expected_by(now));
         let Some(until) = learns.then_some(Time::MAX).or_else(expected_by) else {
@@ -135,7 +142,7 @@ impl Resource {
             return;
         };
         let ends = had.last_expiry();
-        let apart = Apart {
+        let apart = OtherProcessLease {
             whose: Whose::One(former),
             lease: Lease {
                 capacity: had.own(),
@@ -144,19 +151,19 @@ impl Resource {
             ends,
         };
         if !apart.lease.capacity.is_zero() {
-            self.ledger
+            self.holders
                 .change_leases(slot, |leases| leases.add_apart(apart));
         }
     }
 
     /// Gives the name back to a process that was replaced: it came first, and lives.
     fn give_name_back(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        let Some(holding) = self.ledger.get(slot) else {
+        let Some(holding) = self.holders.get(slot) else {
             return;
         };
         let later = holding.incarnation;
         self.restore_child(slot, ask.incarnation, later, now);
-        self.ledger.note(slot, |holding| {
+        self.holders.note(slot, |holding| {
             if let Some(past) = &mut holding.past {
                 past.refuse_later(ask.incarnation);
             }
@@ -174,7 +181,7 @@ impl Resource {
         later: Option<Incarnation>,
         now: Time,
     ) {
-        let Some(holding) = self.ledger.get(slot) else {
+        let Some(holding) = self.holders.get(slot) else {
             return;
         };
         let past = holding.past.as_ref();
@@ -184,7 +191,7 @@ impl Resource {
         // not learn hands out its lease in any case.
         let learns = holding.report.as_ref().is_some_and(|it| it.learning);
         let may_confirm = !learns || past.is_none_or(|past| past.former_counts_as_gone());
-        self.ledger.change_leases(slot, |leases| {
+        self.holders.change_leases(slot, |leases| {
             let Some(had) = had else {
                 let own = leases.take_apart(first);
                 leases.set_apart(later, now);
@@ -202,7 +209,7 @@ impl Resource {
                 Amount::ZERO
             };
             let ends = leases.last_expiry();
-            let apart = Apart {
+            let apart = OtherProcessLease {
                 whose: Whose::One(later),
                 lease: Lease {
                     capacity: Amount::from_computed(fresh).max(confirmed),
@@ -218,7 +225,7 @@ impl Resource {
     }
 
     fn rename(&mut self, slot: Slot, to: Option<Incarnation>, is_refused: bool) {
-        self.ledger.note(slot, |holding| {
+        self.holders.note(slot, |holding| {
             let past = holding.past.get_or_insert_default();
             past.note_former(holding.incarnation, holding.sequence, is_refused);
             past.forget_former(to);
@@ -226,5 +233,97 @@ impl Resource {
             holding.sequence = 0;
             holding.pending = false;
         });
+    }
+}
+
+// A holder's own release frees its lease at once. A message of another program under the same name must not free what the holder still uses. A process has drawn a
+// random incarnation, which no other program knows; a process without one is identified by the address of its
+// requests. Any other release concerns the newest process of the name, and frees its lease only when that process
+// should have asked again. Until then the lease counts; and if the holder asks before, the release has no effect.
+
+impl Resource {
+    /// A release of what a client has. `caller` is where it comes from; none if that does not matter,
+    /// and none, if nothing came from there before.
+    pub(crate) fn handle_release(
+        &mut self,
+        holder: &HolderId,
+        sequence: Option<u64>,
+        caller: Option<CallerSlot>,
+        now: Time,
+    ) -> Released {
+        self.expire(EXPIRIES_PER_REQUEST, now);
+        let own = self.holders.find(holder);
+        let slot = own.or_else(|| self.holders.newest_of_name(holder));
+        let Some((slot, holding)) = slot.and_then(|slot| Some((slot, self.holders.get(slot)?)))
+        else {
+            return Released::NotThere;
+        };
+        let asks = Identity {
+            epoch: None,
+            process: holder.process,
+            sequence,
+        };
+        let is_in_order = match own {
+            Some(_) => holding.precedence(asks, now) == Precedence::Next,
+            None => sequence.is_some() || holding.sequence == 0,
+        };
+        if !is_in_order {
+            return Released::OutOfOrder;
+        }
+        let expected_by = holding.overdue_at();
+        if own.is_some() && is_its_own(holding, caller) || expected_by <= now {
+            self.holders.remove(slot);
+            return Released::Freed;
+        }
+        self.holders
+            .change_leases(slot, |leases| leases.end_by(expected_by));
+        Released::UnlessHeard(expected_by.since(now))
+    }
+}
+
+/// Whether the release comes from the process itself, as far as that is known.
+fn is_its_own(holding: &Holding, caller: Option<CallerSlot>) -> bool {
+    let anybody = CallerSlot::NOBODY;
+    holding.incarnation.is_some()
+        || holding.caller == anybody
+        || caller.is_some_and(|caller| caller == anybody || caller == holding.caller)
+}
+
+// Two processes of one client name are two holders. A process that asks for the first time replaces the previous process of its name, which may have ended. If that one
+// does not ask when it should, it wants nothing any more, and its lease counts until it ends. If it does ask, it is a
+// holder like any other, and the server reports two live processes of one name.
+//
+// Until then both claims count, so that others make room for the new process. A process that replaced another one and
+// never asked again is an exception: restarts in a loop must not take the shares of others.
+
+impl Resource {
+    /// Notes that a new holder comes: it replaces the newest process of its name. Returns its standing.
+    pub(super) fn replace_process(&mut self, holder: &HolderId) -> Standing {
+        let before = self.holders.newest_of_name(holder);
+        let Some((slot, before)) = before.and_then(|slot| Some((slot, self.holders.get(slot)?)))
+        else {
+            return Standing::Newest;
+        };
+        let is_waited_for = before.standing == Standing::Newest;
+        self.holders.replace(slot, is_waited_for);
+        Standing::Restarted
+    }
+
+    /// Notes that a client's process asks again. If it was replaced by a process that is still there,
+    /// [`Resource::take_conflict`] reports both.
+    pub(super) fn hear_process(&mut self, slot: Slot, holder: &HolderId, now: Time) {
+        match self.holders.get(slot).map(|it| it.standing) {
+            Some(Standing::Restarted) => {
+                let newest = Standing::Newest;
+                self.holders.note(slot, |holding| holding.standing = newest);
+            }
+            Some(Standing::Replaced) if self.holders.newest_of_name(holder).is_some() => {
+                self.conflict = Some(Box::new(Conflict {
+                    holder: HolderId::client(holder.name.clone(), None),
+                    at: now,
+                }));
+            }
+            Some(Standing::Newest | Standing::Replaced) | None => {}
+        }
     }
 }

@@ -61,14 +61,14 @@ impl Resource {
             }
             (Some(SafeCapacity::Unlimited), _) => SafeCapacity::Unlimited,
             (Some(SafeCapacity::Limited(each)), _) => {
-                let heard = self.upstream.as_ref().map_or(0.0, |it| it.clients_reported);
+                let heard = self.parent.as_ref().map_or(0.0, |it| it.clients_reported());
                 let heard = heard.max(Subclients::ONE.get());
-                let part = heard / self.ledger.clients().max(heard);
+                let part = heard / self.holders.clients().max(heard);
                 SafeCapacity::Limited(Amount::from_computed(each.get() * part))
             }
             (None, None) => {
-                let clients = self.ledger.clients().max(Subclients::ONE.get());
-                let clients = if self.ledger.children().is_empty() {
+                let clients = self.holders.clients().max(Subclients::ONE.get());
+                let clients = if self.holders.children().is_empty() {
                     clients
                 } else {
                     in_steps(clients)
@@ -91,10 +91,10 @@ impl Resource {
 
     /// Notes that a child server gets this with its newest lease.
     pub(super) fn note_safe_capacity(&mut self, slot: Slot, safe: SafeCapacity) {
-        if self.ledger.children().is_empty() {
+        if self.holders.children().is_empty() {
             return;
         }
-        self.ledger.note(slot, |holding| {
+        self.holders.note(slot, |holding| {
             if let Some(report) = &mut holding.report {
                 report.last_safe_capacity = Some(safe);
             }

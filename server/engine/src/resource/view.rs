@@ -28,16 +28,16 @@ impl Resource {
             refresh_interval: algorithm.refresh_interval,
             capacity: self.supply.capacity.get(),
             safe_capacity: Some(self.safe_capacity(now)),
-            wants: self.ledger.table().wants().rounded_down(),
-            granted: self.ledger.table().granted().rounded_down(),
-            reserved: self.ledger.table().reserved().rounded_down(),
-            leases: self.ledger.table().len(),
-            children: self.ledger.children().len(),
-            clients: self.ledger.clients(),
-            waiting: self.ledger.table().waiting(),
+            wants: self.holders.table().wants().rounded_down(),
+            granted: self.holders.table().granted().rounded_down(),
+            reserved: self.holders.table().reserved().rounded_down(),
+            leases: self.holders.table().len(),
+            children: self.holders.children().len(),
+            clients: self.holders.clients(),
+            waiting: self.holders.table().waiting(),
             learning_remaining: self.learning_remaining(now),
             upstream: self
-                .upstream
+                .parent
                 .as_ref()
                 .map(|upstream| upstream.snapshot(&self.policy, &self.supply, now)),
         }
@@ -45,23 +45,23 @@ impl Resource {
 
     /// Number of holders.
     pub(crate) fn holders(&self) -> usize {
-        self.ledger.table().len()
+        self.holders.table().len()
     }
 
     /// Number of holders that get less than their share because of leases of others.
     pub(crate) fn waiting(&self) -> usize {
-        self.ledger.table().waiting()
+        self.holders.table().waiting()
     }
 
     /// Number of clients served, with those below child servers.
     pub(crate) fn clients(&self) -> f64 {
-        self.ledger.clients()
+        self.holders.clients()
     }
 
     /// Whether the parent refuses the resource.
     pub(crate) fn is_refused(&self, now: Time) -> bool {
-        let upstream = self.upstream.as_ref();
-        upstream.is_some_and(|upstream| upstream.lease.refused(now).is_some())
+        let upstream = self.parent.as_ref();
+        upstream.is_some_and(|upstream| upstream.lease().refused(now).is_some())
     }
 
     /// Whether it learns by the algorithm in force, without longer leases and without other servers.
@@ -78,8 +78,8 @@ impl Resource {
     /// force.
     fn usual_end(&self) -> Time {
         let usual = self.policy.algorithm().learns_for(Duration::ZERO);
-        let usual = self.beginning.clock_tolerance.report(usual);
-        over_after(self.beginning.vacant_since, usual)
+        let usual = self.start.clock_tolerance.report(usual);
+        over_after(self.start.vacant_since, usual)
     }
 
     /// Returns the remaining time of learning mode.
@@ -94,7 +94,7 @@ impl Resource {
         max: usize,
         now: Time,
     ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
-        let table = self.ledger.table();
+        let table = self.holders.table();
         let rule = self.rule_for_all();
         let view = |holding: &Holding| {
             let (share, why) = self.share_now(holding, &rule, now);
@@ -108,13 +108,13 @@ impl Resource {
                     LeasesFrom::After(name) => ops::Bound::Excluded(name),
                     LeasesFrom::Start | LeasesFrom::Place(_) => ops::Bound::Unbounded,
                 };
-                let children = self.ledger.children();
+                let children = self.holders.children();
                 let mut last = None;
                 for (name, slot) in children
                     .range::<HolderName, _>((after, ops::Bound::Unbounded))
                     .take(max)
                 {
-                    seen.extend(self.ledger.get(*slot).map(view));
+                    seen.extend(self.holders.get(*slot).map(view));
                     last = Some(name);
                 }
                 if seen.len() >= max
@@ -137,7 +137,7 @@ impl Resource {
     /// Returns a holder's share now, and the reason for its grant. The share follows the present
     /// demand of all holders, not their demand when the holder was decided.
     fn share_now(&self, holding: &Holding, rule: &Rule, now: Time) -> (Amount, Why) {
-        let refused = self.upstream.as_ref().and_then(|up| up.lease.refused(now));
+        let refused = self.parent.as_ref().and_then(|up| up.lease().refused(now));
         if !self.has_source() || refused == Some(RefusalReason::UnknownResource) {
             let (reason, bound) = (Reason::TemplateGone, Bound::Share);
             return (Amount::ZERO, Why { reason, bound });

@@ -11,7 +11,7 @@ use doorward_engine::messages::{
     ClientLease, GetCapacity, RefusalReason, ReleaseCapacity, Released,
 };
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::node::totals::Totals;
+use doorward_engine::node::pages::Totals;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;

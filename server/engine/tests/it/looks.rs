@@ -7,9 +7,9 @@ use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand};
 use doorward_engine::id::{Caller, ResourceId};
 use doorward_engine::messages::{GetCapacity, LeasesFrom, ResourceSnapshot, Via};
 use doorward_engine::node::Node;
-use doorward_engine::node::learning::Learning;
+use doorward_engine::node::mastership::Learning;
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::node::totals::Totals;
+use doorward_engine::node::pages::Totals;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
@@ -237,7 +237,7 @@ fn a_snapshot_does_not_copy_templates() {
         client_asks(&mut node, "a", number);
     }
     let seen = node.snapshots_after(None, 3, Time::ZERO);
-    let written = node.in_force().templates().iter().next().unwrap();
+    let written = node.active_templates().templates().iter().next().unwrap();
     for resource in &seen {
         let template = resource.template.as_ref().unwrap();
         assert!(Arc::ptr_eq(template, written), "{}", resource.resource);

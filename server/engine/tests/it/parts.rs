@@ -286,7 +286,8 @@ fn play(node: &mut Node, what: &Meanwhile, now: Time) {
             node.handle_release_capacity(&release(*client, &[*resource]), now);
         }
         Meanwhile::Reload(kind) => {
-            let prepared = PreparedTemplates::new(node.in_force(), templates(*kind, CAPACITY));
+            let prepared =
+                PreparedTemplates::new(node.active_templates(), templates(*kind, CAPACITY));
             node.handle_prepared_templates(prepared, now).unwrap();
         }
         Meanwhile::Timeout => node.handle_timeout(now),

@@ -153,7 +153,7 @@ fn a_resource_without_requests_gets_new_templates_as_well() {
     }
     // Of two sets in a row, the second counts.
     node.handle_templates(of(15.0), now);
-    let former = node.in_force().clone();
+    let former = node.active_templates().clone();
     let next = PreparedTemplates::new(&former, of(20.0));
     node.handle_prepared_templates(next, now).unwrap();
     // The sweep runs in bounded steps.

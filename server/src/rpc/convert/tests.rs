@@ -200,7 +200,7 @@ fn answered(lease: ClientLease) -> wire::ResourceResponse {
 
 #[test]
 fn only_one_who_is_not_the_master_redirects() {
-    let follower = Mastership::Follower {
+    let follower = Mastership::Elsewhere {
         master_address: "there:1".to_owned(),
         epoch: Some(3),
     };

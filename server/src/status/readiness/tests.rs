@@ -9,7 +9,7 @@ fn master() -> Mastership {
 }
 
 fn follower() -> Mastership {
-    Mastership::Follower {
+    Mastership::Elsewhere {
         master_address: "there:1".to_owned(),
         epoch: Some(1),
     }

@@ -286,7 +286,7 @@ fn a_succeeded_master_watches_and_knows_the_new_master() {
     let master = place.master(world.now).unwrap();
     let address = place.addresses[master.slot as usize].as_str();
     for server in place.servers.iter().filter(|it| it.id != master.id) {
-        let expected = Mastership::Follower {
+        let expected = Mastership::Elsewhere {
             master_address: address.to_owned(),
             epoch: master.node.mastership(local).epoch(),
         };

@@ -43,7 +43,7 @@ impl World<'_> {
         let Some(address) = address else {
             return known.clone();
         };
-        Mastership::Follower {
+        Mastership::Elsewhere {
             master_address: address.to_string(),
             epoch: known.epoch(),
         }

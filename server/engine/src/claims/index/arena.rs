@@ -94,17 +94,6 @@ impl<T: Default> Arena<T> {
     pub(super) fn places(&self) -> usize {
         self.chunks.iter().map(Vec::len).sum()
     }
-
-    /// Iterates over all nodes and free places.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.chunks.iter().flatten()
-    }
-
-    /// Bytes of memory that the arena uses, without heap memory of the nodes.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let nodes: usize = self.chunks.iter().map(Vec::capacity).sum();
-        nodes * size_of::<T>() + self.free.capacity() * size_of::<u32>()
-    }
 }
 
 #[expect(

@@ -8,7 +8,7 @@
     reason = "positions are within the arrays, see above"
 )]
 
-use crate::claims::index::sums::{Key, Sums, narrow};
+use crate::claims::index::{Key, Sums, narrow};
 
 /// Largest number of children of an inner node.
 pub(super) const INNER_MAX: usize = 32;

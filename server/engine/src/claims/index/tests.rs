@@ -300,7 +300,7 @@ proptest! {
         let mut list: Vec<Claim> = Vec::new();
         // Sizes around those at which the claims change their form.
         for (claim, place, goes) in steps {
-            if goes && !list.is_empty() || list.len() > FEW + 2 {
+            if goes && !list.is_empty() || list.len() > INLINE_MAX + 2 {
                 let gone = list.swap_remove(place.index(list.len()));
                 index.remove(gone);
             } else {

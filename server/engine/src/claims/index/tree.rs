@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::claims::index::arena::Arena;
 use crate::claims::index::inner::{Found, INNER_MAX, Inner};
 use crate::claims::index::leaf::{LEAF_MAX, Leaf};
-use crate::claims::index::sums::{Key, Line, Piece, Sums, narrow};
+use crate::claims::index::{Key, Line, Piece, Sums, narrow};
 
 /// The claims, in leaves below inner nodes.
 #[derive(Clone, Debug)]
@@ -283,12 +283,6 @@ impl Tree {
             assert_eq!(inner.sums_at(position), self.sums_of(child, height - 1));
             self.assert_consistent_below(child, height - 1);
         }
-    }
-
-    /// Bytes of memory that the tree uses.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let leaves: usize = self.leaves.iter().map(Leaf::memory_bytes).sum();
-        leaves + self.leaves.memory_bytes() + self.inners.memory_bytes()
     }
 
     fn sums_of(&self, node: u32, height: u32) -> Sums {

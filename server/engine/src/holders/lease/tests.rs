@@ -186,7 +186,7 @@ fn a_lease_kept_apart_replaces_the_former_one_of_the_same_process_only() {
     let mut leases = Leases::new(lease(5.0, 60));
     assert!(!leases.has_apart());
     for (number, capacity) in [(1, 30.0), (2, 50.0), (1, 20.0)] {
-        leases.add_apart(Apart {
+        leases.add_apart(OtherProcessLease {
             whose: Whose::One(Incarnation::new(number)),
             lease: lease(capacity, 60),
             ends: Time::from_secs(60),

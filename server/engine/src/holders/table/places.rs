@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use siphasher::sip::SipHasher13;
 
-use crate::holders::table::slot::{CHUNK, Slot};
 use crate::holders::{Holding, Standing};
 use crate::id::{HolderId, HolderKind, Incarnation};
 use crate::split_table::SplitTable;
@@ -82,9 +81,6 @@ impl NameHash {
         process.map_or(of_name, of_process)
     }
 }
-
-/// Memory of an entry of a B-tree: nodes of eleven entries are half full if times only grow.
-const ENTRY_BYTES: usize = 2 * size_of::<(Time, Slot)>();
 
 impl Places {
     /// No holders.
@@ -207,23 +203,11 @@ impl Places {
         self.len() > CHUNK
     }
 
-    /// All places, taken or not.
-    #[cfg(test)]
-    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<> {
-        (0..self.len()).map(Slot::of)
-    }
-
     /// All holders, in no meaningful but always the same order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Holding> {
         let others = self.index.iter().flat_map(|index| &index.others);
         let others = others.flatten().map(|place| &place.0);
         self.first.iter().chain(others).flatten()
-    }
-
-    /// Bytes of memory behind it.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let first = self.first.capacity() * size_of::<Option<Holding>>();
-        first + self.index.as_ref().map_or(0, |index| index.memory_bytes())
     }
 
     /// Asserts that so many holders are where they should be. O(n), for tests.
@@ -306,16 +290,6 @@ impl Index {
             last.push(AlignedPlace(None));
         }
     }
-
-    fn memory_bytes(&self) -> usize {
-        let places: usize = self.others.iter().map(Vec::capacity).sum();
-        size_of::<Self>()
-            + self.others.capacity() * size_of::<Vec<AlignedPlace>>()
-            + places * size_of::<AlignedPlace>()
-            + self.by_name.memory_bytes()
-            + self.by_schedule.len() * ENTRY_BYTES
-            + self.free.capacity() * size_of::<Slot>()
-    }
 }
 
 /// Adds a place to the first chunk, which grows as needed, and by little at a time: most resources have few holders, and each
@@ -326,4 +300,31 @@ fn push(chunk: &mut Vec<Option<Holding>>, place: Option<Holding>) {
         chunk.reserve_exact(more.min(CHUNK.saturating_sub(chunk.len()).max(1)));
     }
     chunk.push(place);
+}
+
+/// Where a holder is in the table. Not valid any more once the holder is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Slot(pub(super) u32);
+
+/// Holders in a chunk: a power of two. Chunks never move, so adding a holder never copies what is there.
+pub(super) const CHUNK: usize = 512;
+
+impl Slot {
+    /// The first of all.
+    pub(crate) const FIRST: Self = Self(0);
+
+    /// The one after it.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// That place.
+    pub(super) fn of(at: usize) -> Self {
+        Self(u32::try_from(at).unwrap_or(u32::MAX))
+    }
+
+    /// Its chunk, and the place in it.
+    pub(super) fn place(self) -> (usize, usize) {
+        (self.0 as usize / CHUNK, self.0 as usize % CHUNK)
+    }
 }

@@ -1,8 +1,8 @@
 //! Holders are found under their names and by nothing else, sums and expiries follow them, and what they
 //! take is known.
 
+use super::places::CHUNK;
 use super::places::SCANNED_MAX;
-use super::slot::CHUNK;
 use super::*;
 use crate::amount::Amount;
 use crate::claims::Claim;
@@ -188,38 +188,6 @@ fn names_are_spread_and_those_of_clients_and_servers_told_apart() {
     assert_ne!(table.name_hash(&client("a")), table.name_hash(&server("a")));
     let (one, other) = (process("a", 1), process("a", 2));
     assert_ne!(table.name_hash(&one), table.name_hash(&other));
-}
-
-#[test]
-fn all_memory_is_counted() {
-    let mut table = LeaseTable::new(7);
-    assert_eq!(table.memory_bytes(), 0);
-    table.insert(holding("a", 1.0, 60));
-    let place = size_of::<Option<Holding>>();
-    assert!(
-        table.memory_bytes() < 2 * place,
-        "one holder takes one place"
-    );
-    let long = "n".repeat(100);
-    for n in 1..2 * CHUNK {
-        table.insert(holding(&format!("{long}{n:04}"), 1.0, 60));
-    }
-    let count = 2 * CHUNK;
-    let (heap, names) = (size_of::<(Time, Slot)>(), 16 + 104);
-    // The first chunk grew by a quarter at a time, up to its end.
-    let least = count * (place + heap + size_of::<(Slot, u32)>());
-    let figure = table.memory_bytes();
-    assert!(figure > least + (count - 1) * names, "{figure}");
-    assert!(figure < 2 * least + count * names, "{figure}");
-    let figure = table.memory_bytes();
-    let slots: Vec<_> = table.places.slots().collect();
-    assert_eq!(slots.len(), count);
-    for slot in slots {
-        table.remove(slot).unwrap();
-    }
-    // The places are kept for those who come, and which are free is known.
-    let least = count * (place + size_of::<Slot>());
-    assert!((least..figure - count * names).contains(&table.memory_bytes()));
 }
 
 #[test]

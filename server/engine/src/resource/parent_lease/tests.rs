@@ -4,7 +4,7 @@ use super::*;
 
 const NOW: Time = Time::from_secs(100);
 
-const PACE: Pace = Pace {
+const PACE: ParentPace = ParentPace {
     round: Duration::from_secs(1),
     slow: Duration::from_secs(4),
 };

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use doorward_engine::id::HolderKind;
 use doorward_engine::messages::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
-use doorward_engine::node::learning::Learning;
+use doorward_engine::node::mastership::Learning;
 
 use super::player::Player;
 use super::script::{Command, CommandResult};

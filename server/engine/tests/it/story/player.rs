@@ -293,7 +293,7 @@ impl Player {
 
     fn depose(&mut self, command: &Command) -> CommandResult<String> {
         let number = self.at(command.word(0))?;
-        let elsewhere = |address: &str| Mastership::Follower {
+        let elsewhere = |address: &str| Mastership::Elsewhere {
             master_address: address.to_owned(),
             epoch: None,
         };

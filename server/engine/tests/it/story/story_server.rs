@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::messages::Via;
 use doorward_engine::node::{Config, Node};
-use doorward_engine::resource::parent_request::Pace;
+use doorward_engine::resource::parent::ParentPace;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 
@@ -54,21 +54,21 @@ impl Server {
     pub fn remake(&mut self, process: u64) {
         let incarnation = Incarnation::new(process).unwrap();
         self.config.incarnation = incarnation;
-        self.node = self.node.anew(incarnation);
+        self.node = self.node.restarted(incarnation);
         self.node.handle_upstream_pace(self.pace(), Time::ZERO);
     }
 
     /// Returns the delays of requests to the parent, as in the server's sessions.
-    pub fn pace(&self) -> Pace {
+    pub fn pace(&self) -> ParentPace {
         match self.via {
-            Via::Stream => Pace {
+            Via::Stream => ParentPace {
                 round: Duration::from_millis(50),
                 slow: Duration::from_millis(500),
             },
             Via::Poll => {
                 let floor = self.config.refresh_floor.max(Duration::from_millis(100));
                 let floor = floor + floor / 16;
-                Pace {
+                ParentPace {
                     round: floor,
                     slow: floor,
                 }

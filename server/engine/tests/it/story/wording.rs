@@ -228,7 +228,9 @@ pub fn mastership(mastership: &Mastership) -> String {
     match mastership {
         Mastership::Master { epoch: None } => "master".to_owned(),
         Mastership::Master { epoch: Some(epoch) } => format!("master of epoch {epoch}"),
-        Mastership::Follower { master_address, .. } => format!("the master is at {master_address}"),
+        Mastership::Elsewhere { master_address, .. } => {
+            format!("the master is at {master_address}")
+        }
         Mastership::Unknown => "not the master".to_owned(),
     }
 }

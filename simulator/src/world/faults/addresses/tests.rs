@@ -41,7 +41,7 @@ fn sent_to(world: &World<'_>) -> Vec<Option<String>> {
     let published = servers
         .into_iter()
         .map(|(_, id)| match world.mastership_said_by(id) {
-            Mastership::Follower { master_address, .. } => Some(master_address),
+            Mastership::Elsewhere { master_address, .. } => Some(master_address),
             Mastership::Master { .. } => None,
             Mastership::Unknown => Some(String::new()),
         });

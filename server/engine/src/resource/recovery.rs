@@ -1,18 +1,25 @@
-//! Learning mode, when reports exceed the capacity: decides which part of each report is confirmed, and for how long.
-//! [`reported`](super::reported) has all reports together.
+//! Learning mode: what a new master believes of reports, and what it knows of earlier masterships. When reports exceed the
+//! capacity, it decides which part of each is confirmed, and for how long.
+//! [`reported`](crate::continuity::reported) has all reports together.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::{Claim, Subclients};
+use crate::continuity::learned::{Origin, ReportedLease};
 use crate::continuity::reported::{Unanswered, claim_of, part_of};
+use crate::division::ParentTerms;
+use crate::exact_sum::ExactSum;
 use crate::holders::{Lease, Slot};
-use crate::id::{HolderId, HolderKind};
+use crate::id::{HolderId, HolderKind, MastershipId};
+use crate::messages::Has;
 use crate::resource::Resource;
 use crate::resource::ask::HolderAsk;
 use crate::resource::grant::Grant;
-use crate::resource::refresh::short_lease;
+use crate::resource::pace::short_lease;
 use crate::templates::HolderBounds;
+use crate::time;
 use crate::time::Time;
 
 impl Resource {
@@ -25,7 +32,7 @@ impl Resource {
 
     /// In learning mode, the most that is confirmed for each client, if the reports exceed the capacity.
     pub(super) fn confirmed_level(&self, now: Time) -> Option<f64> {
-        let reported = self.ledger.reported()?;
+        let reported = self.holders.reported()?;
         if !self.learns(now) || !self.has_lease(now) {
             return None;
         }
@@ -36,7 +43,7 @@ impl Resource {
     /// knows. That many leases may exist if a larger lease of our predecessor runs down. The present reports count, not
     /// the larger ones before cuts: all present reports may be true, once the holders that were cut have shrunk.
     fn believed_level(&self, now: Time) -> Option<f64> {
-        let reported = self.ledger.reported()?;
+        let reported = self.holders.reported()?;
         if !self.learns(now) || !self.has_lease(now) {
             return None;
         }
@@ -53,7 +60,7 @@ impl Resource {
     /// believed.
     pub(super) fn left_by_reports(&self, holder: u64) -> Amount {
         let there_is = self.for_reported();
-        let reported = self.ledger.reported();
+        let reported = self.holders.reported();
         reported
             .filter(|it| it.said_fits(there_is))
             .map_or(Amount::MAX, |it| it.left_beside_others(holder, there_is))
@@ -67,13 +74,13 @@ impl Resource {
     /// Returns a holder's report as a claim: the present report, or the larger one before a cut if the holder still
     /// wants that.
     fn claimed(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Claim {
-        let reported = self.ledger.reported();
-        let cut_from = reported.and_then(|it| it.cut_from(self.ledger.key_of(ask.holder())));
+        let reported = self.holders.reported();
+        let cut_from = reported.and_then(|it| it.cut_from(self.holders.key_of(ask.holder())));
         let mut clients = ask.demand.clients();
         let mut cut_from = cut_from.unwrap_or(Amount::ZERO);
         if ask.acknowledges() {
             cut_from = cut_from.min(ask.demand.wants());
-        } else if let Some(holding) = slot.and_then(|slot| self.ledger.get(slot)) {
+        } else if let Some(holding) = slot.and_then(|slot| self.holders.get(slot)) {
             // Its demand looks smaller than it is.
             clients = clients.max(holding.demand.clients());
         }
@@ -84,8 +91,8 @@ impl Resource {
     pub(super) fn count_report(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         if self.learns(now) {
             let claim = self.claimed(slot, ask);
-            let holder = self.ledger.key_of(ask.holder());
-            let reported = self.ledger.reported.get_or_insert_default();
+            let holder = self.holders.key_of(ask.holder());
+            let reported = self.holders.reported_mut();
             reported.count(holder, claim, ask.in_use());
         }
     }
@@ -98,7 +105,7 @@ impl Resource {
         held: Amount,
         now: Time,
     ) {
-        let Some(number) = self.upstream.as_mut().map(|it| it.reports_mut().count()) else {
+        let Some(number) = self.parent.as_mut().map(|it| it.reports_mut().count()) else {
             return;
         };
         if !self.learns(now) {
@@ -111,21 +118,24 @@ impl Resource {
             said: ask.in_use(),
             held,
         };
-        let holder = self.ledger.key_of(ask.holder());
-        let reported = self.ledger.reported.get_or_insert_default();
+        let holder = self.holders.key_of(ask.holder());
+        let reported = self.holders.reported_mut();
         reported.wait_for_answer(holder, unanswered);
     }
 
     /// Counts the reports that the parent has answered. If they exceed its grant, each reserves only the part that will
     /// be confirmed.
     pub(super) fn count_answered_reports(&mut self, now: Time) {
-        let Some(upstream) = &self.upstream else {
+        let Some(upstream) = &self.parent else {
             return;
         };
-        let Some(reported) = &mut self.ledger.reported else {
+        if self.holders.reported().is_none() {
             return;
-        };
-        let answered = reported.answered(upstream.reports().answered());
+        }
+        let answered = self
+            .holders
+            .reported_mut()
+            .answered(upstream.reports().answered());
         let Some(level) = self.believed_level(now) else {
             return;
         };
@@ -141,28 +151,26 @@ impl Resource {
             if part >= claim.wants {
                 continue;
             }
-            let kind = self.ledger.get(slot).map(|holding| holding.kind);
+            let kind = self.holders.get(slot).map(|holding| holding.kind);
             let is_likely = kind.is_some_and(|kind| self.is_likely(kind, claim.wants));
-            self.ledger.change_leases(slot, |leases| {
+            self.holders.change_leases(slot, |leases| {
                 leases.acknowledge(part);
                 if held.is_zero() && !is_likely {
                     leases.end_by(until);
                 }
             });
-            if let Some(learned) = &mut self.ledger.learned {
-                learned.lower(holder, part);
-            }
+            self.holders.learned_mut().lower(holder, part);
         }
     }
 
     /// The most of a holder's report that is believed, if that is more than will be confirmed.
     pub(super) fn believed_max(&self, ask: &HolderAsk<'_>, now: Time) -> Amount {
         let all = Amount::MAX;
-        let (Some(_), Some(level)) = (&self.upstream, self.believed_level(now)) else {
+        let (Some(_), Some(level)) = (&self.parent, self.believed_level(now)) else {
             return all;
         };
-        let holder = self.ledger.key_of(ask.holder());
-        let reported = self.ledger.reported();
+        let holder = self.holders.key_of(ask.holder());
+        let reported = self.holders.reported();
         let Some(counts) = reported.and_then(|it| it.counts(holder)) else {
             return all;
         };
@@ -198,13 +206,13 @@ impl Resource {
         room: Amount,
         now: Time,
     ) -> Vec<Lease> {
-        let cut_to = self.ledger.reported().and_then(|reported| {
-            let counts = reported.counts(self.ledger.key_of(ask.holder()))?;
+        let cut_to = self.holders.reported().and_then(|reported| {
+            let counts = reported.counts(self.holders.key_of(ask.holder()))?;
             let part = part_of(counts, self.confirmed_level(now)?);
             let may_be_true = reported.said_fits(self.for_reported());
             Some(part).filter(|part| *part < counts.wants && !may_be_true)
         });
-        let most = if self.upstream.is_none() {
+        let most = if self.parent.is_none() {
             room
         } else {
             Amount::MAX
@@ -261,10 +269,137 @@ impl Resource {
 
     /// Records a grant, and the report that it was cut from.
     pub(super) fn note_granted(&mut self, holder: &HolderId, grant: &Grant) {
-        if self.ledger.reported().is_some() {
-            let holder = self.ledger.key_of(holder);
-            let reported = self.ledger.reported.get_or_insert_default();
+        if self.holders.reported().is_some() {
+            let holder = self.holders.key_of(holder);
+            let reported = self.holders.reported_mut();
             reported.note_granted(holder, grant.cut_from);
         }
+    }
+}
+
+// Earlier masterships: the amounts that a child server may be using from them, and the amounts that holders here may
+// be using from earlier masterships of this node.
+//
+// In learning mode a child knows only the holders that have reported. This server has the grants to its predecessors
+// on record, if this mastership granted them. While this node learns too, the record may lack predecessors that have
+// not asked. So a learning child sends the masterships that granted each reported lease. For masterships on record,
+// the larger of the record and the child's report counts. Leases of other masterships are added.
+
+/// Longest travel time of a report. The real time is unknown. This is far longer than most messages take, and so short
+/// that few leases are that near to their end when their holder asks.
+const TRAVEL_MAX: Duration = Duration::from_millis(500);
+
+impl Resource {
+    /// Whether a child server asks by another mastership of its node than before.
+    pub(super) fn is_new_mastership(&self, slot: Slot, ask: &HolderAsk<'_>) -> bool {
+        let past = self.holders.get(slot).and_then(|it| it.past.as_ref());
+        let known = past.and_then(|it| it.masterships().current());
+        ask.mastership().is_some() && known != ask.mastership()
+    }
+
+    /// Notes the mastership by which a child server asks: before a decision, or after it for a new child.
+    pub(super) fn note_mastership(&mut self, slot: Slot, ask: &HolderAsk<'_>, is_new: bool) {
+        let is_another = self.is_new_mastership(slot, ask);
+        let Some(mastership) = ask.mastership().filter(|_| is_another) else {
+            return;
+        };
+        let learns = self.is_learning();
+        let granted = self.holders.copy_leases(slot).filter(|_| !is_new);
+        self.holders.note(slot, |holding| {
+            let past = holding.past.get_or_insert_default();
+            past.masterships_mut()
+                .note(mastership, granted.as_ref(), learns);
+        });
+    }
+
+    /// Remembers which mastership granted what a holder reports, in learning mode below the root.
+    pub(super) fn note_learned(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
+        let in_use = ask.believed;
+        if self.parent.is_none() || !self.is_learning() || in_use.most().is_zero() {
+            return;
+        }
+        let granted_by = in_use.has.and_then(|has| has.granted_by);
+        let holding = slot.and_then(|slot| self.holders.get(slot));
+        // A lease of this mastership says nothing about its predecessors.
+        let may_be_ours = holding.is_some_and(|holding| !holding.pending);
+        let origin: Origin = match granted_by {
+            Some(granted_by) if granted_by == self.start.mastership => return,
+            Some(granted_by) => Some(granted_by),
+            None if may_be_ours => return,
+            // A child server that has just begun does not know the granter either.
+            None if ask.mastership().is_some() => Some(MastershipId::NOBODY),
+            None => None,
+        };
+        let holder = self.holders.key_of(ask.holder());
+        // A report without a duration may be out of date at once.
+        let lasts_of = |has: Has| {
+            let lasts = has.expires_in.map_or(Duration::ZERO, time::at_least);
+            lasts.saturating_sub(TRAVEL_MAX)
+        };
+        let lasts = in_use.each().map(lasts_of).max().unwrap_or_default();
+        // Work that continues after its lease counts, but is not part of what earlier masterships had granted: they
+        // may have granted that to others. Nor is a lease that may have ended while the report travelled.
+        let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts <= TRAVEL_MAX);
+        let part = match in_use.each().all(is_over) {
+            true => Amount::ZERO,
+            false => in_use.most(),
+        };
+        // A child server reports the sum of its holders' leases, of which only the last one ends at the reported time.
+        let has = in_use
+            .has
+            .map(|has| (has.capacity.min(part), now + lasts_of(has)));
+        let report = ReportedLease {
+            origin,
+            amount: part,
+            until: now + lasts,
+            said: now - TRAVEL_MAX,
+            lasts: has,
+        };
+        let learned = self.holders.learned_mut();
+        learned.note(holder, report);
+    }
+
+    /// Returns the room for a holder beside the leases of others, reported or not.
+    pub(super) fn room_beside_others(&self, held: Amount) -> Amount {
+        let mut others = *self.holders.table().reserved();
+        others.subtract(held);
+        others.add_sum(&self.unreported());
+        others.left_of(self.supply.capacity)
+    }
+
+    /// Returns the end of a lease that is granted now. A lease is not extended while a predecessor may live, since that
+    /// one could grant the same capacity to others.
+    pub(super) fn lease_ends(&self, holder: &HolderId, now: Time) -> Time {
+        let expiry = self.expiry_from(now);
+        let terms = self.supply.terms.as_ref();
+        let may_live = terms.is_some_and(|terms| terms.predecessor_for.is_some());
+        if !may_live || !self.is_learning() {
+            return expiry;
+        }
+        let learned = self.holders.learned();
+        let until = learned.and_then(|it| it.until(self.holders.key_of(holder)));
+        until.map_or(expiry, |until| expiry.min(until.max(now)))
+    }
+
+    /// Returns the most that holders may be using that have not reported yet.
+    pub(super) fn unreported(&self) -> ExactSum {
+        let learned = self.holders.learned();
+        learned
+            .filter(|_| self.is_learning())
+            .map_or(ExactSum::ZERO, |it| it.unreported())
+    }
+
+    /// Whether capacity beyond the grants to predecessors may be granted in learning mode. The parent's record says how
+    /// much that was. A parent that learns too grants nothing beyond it, except for rounding. While a predecessor may
+    /// live, it may still grant capacity, so no capacity is free. If holders report more than the capacity, nothing is
+    /// free either.
+    pub(super) fn may_grant_growth(&self, now: Time) -> bool {
+        let terms = self.supply.terms.as_ref();
+        let is_settled =
+            |terms: &Arc<ParentTerms>| !terms.learning && terms.predecessor_for.is_none();
+        let learned = self.holders.learned();
+        learned.is_some_and(|it| it.has_books())
+            && terms.is_some_and(is_settled)
+            && self.confirmed_level(now).is_none()
     }
 }

@@ -1,15 +1,81 @@
-//! Sums over all resources of a node, folded page by page.
+//! Views of much of a node, a little at a time.
 //!
-//! A node may have a million resources. A reader adds them up a page at a time ([`Node::add_to_totals`]), and requests are
-//! served in between. So the sums are not of one moment.
+//! A node may have a million resources, and one of them a million leases, and every request waits while a view is made.
+//! So each call here views only as much as its caller asks for, and returns where to continue. Resources that come and
+//! go in between may be missing; each appears once at most.
 
-use crate::id::ResourceId;
-use crate::messages::Counters;
+use std::time::Duration;
+
+use crate::admission::Load;
+use crate::id::{HolderId, ResourceId};
+use crate::messages::{Conflict, Counters, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::node::Node;
 use crate::resource::Resource;
 use crate::time::Time;
 
+impl Node {
+    /// A view of up to `max` resources after that one in the order of their ids, without their leases. `after` absent:
+    /// from the first one on. O(log resources + max).
+    pub fn snapshots_after(
+        &self,
+        after: Option<&ResourceId>,
+        max: usize,
+        now: Time,
+    ) -> Vec<ResourceSnapshot> {
+        self.resources
+            .after(after)
+            .take(max)
+            .map(|(_, entry)| entry.resource.snapshot(now))
+            .collect()
+    }
+
+    /// Leases of a resource, those of child servers first, and where to go on if there are more. It looks at
+    /// up to `max` places of leases, in which there may be fewer of them. A holder that goes and comes back
+    /// meanwhile may be seen twice.
+    pub fn leases_from(
+        &self,
+        resource: &ResourceId,
+        from: &LeasesFrom,
+        max: usize,
+        now: Time,
+    ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
+        let entry = self.resources.get(resource);
+        entry.map_or_else(
+            || (Vec::new(), None),
+            |entry| entry.resource.leases_from(from, max, now),
+        )
+    }
+
+    /// Names under which two live processes asked recently: up to `max` after that one.
+    pub fn conflicts_after(
+        &self,
+        after: Option<&HolderId>,
+        max: usize,
+        now: Time,
+    ) -> Vec<Conflict> {
+        self.conflicts.shown_after(after, now).take(max).collect()
+    }
+
+    /// Returns the use of each limit; the [totals](Node::totals) have the largest resource. O(callers + templates).
+    pub fn load(&self) -> Load {
+        self.admission.load()
+    }
+
+    /// Estimated memory of all resources, holders and callers, in bytes. O(1).
+    pub fn lease_memory_bytes(&self) -> usize {
+        self.admission.memory_bytes()
+    }
+
+    /// Returns the rest of a resource's learning mode. None: it is not learning, or has no holders.
+    pub fn learning_left(&self, resource: &ResourceId, now: Time) -> Option<Duration> {
+        self.resources.get(resource)?.resource.learning_left(now)
+    }
+}
+
 /// Sums over all resources.
+///
+/// A node may have a million resources. A reader adds them up a page at a time ([`Node::add_to_totals`]), and requests are
+/// served in between. So the sums are not of one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Resources with leases out.

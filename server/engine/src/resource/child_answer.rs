@@ -37,7 +37,7 @@ impl Resource {
         let answer = self.handle_ask(ask, gate, now)?;
         let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
         let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
-        if let Some(slot) = self.ledger.children().get(name).copied() {
+        if let Some(slot) = self.holders.children().get(name).copied() {
             self.note_former_gone(slot, now);
         }
         // It was just found or put in.
@@ -48,7 +48,7 @@ impl Resource {
     /// Repeats the last request of a child server with a stream. None: the answer would not differ from the last one,
     /// or the child has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
-        let holding = self.ledger.get(slot)?;
+        let holding = self.holders.get(slot)?;
         if !self.may_regrant(holding, now) {
             return None;
         }
@@ -66,7 +66,7 @@ impl Resource {
         let refresh_in = self
             .plan_refresh(slot, false, None, Duration::ZERO, now)
             .refresh_in;
-        self.ledger.note(slot, |holding| {
+        self.holders.note(slot, |holding| {
             holding.refresh_at = now + refresh_in;
         });
         debug_assert!(
@@ -98,9 +98,9 @@ impl Resource {
     /// Notes that the present answer names no former process that may live: from then on the child confirms that
     /// process's grants as its own.
     fn note_former_gone(&mut self, slot: Slot, now: Time) {
-        let past = self.ledger.get(slot).and_then(|it| it.past.as_ref());
+        let past = self.holders.get(slot).and_then(|it| it.past.as_ref());
         if past.is_some_and(|past| past.is_first_answer_since(now)) {
-            self.ledger.note(slot, |holding| {
+            self.holders.note(slot, |holding| {
                 if let Some(past) = &mut holding.past {
                     past.note_answered_since();
                 }
@@ -116,7 +116,7 @@ impl Resource {
         answer: &Answer,
         now: Time,
     ) -> Option<ServerLease> {
-        let holding = self.ledger.child(name)?;
+        let holding = self.holders.child(name)?;
         let asked_at = holding.report.as_ref()?.asked_at;
         self.server_lease(name, answer, asked_at, None, now)
     }
@@ -127,10 +127,10 @@ impl Resource {
         // Leases that this server does not know have ended when learning mode ends.
         let learns_for = self.learning_remaining(now).unwrap_or_default();
         let holding = self
-            .ledger
+            .holders
             .children()
             .get(name)
-            .and_then(|slot| self.ledger.get(*slot));
+            .and_then(|slot| self.holders.get(*slot));
         // A child that reports its mastership: only leases of earlier ones.
         let masterships = holding.and_then(|it| Some(it.past.as_ref()?.masterships()));
         let until = match masterships.filter(|it| it.current().is_some()) {
@@ -151,7 +151,7 @@ impl Resource {
         inherited_for: Option<Duration>,
         now: Time,
     ) -> Option<ServerLease> {
-        let holding = self.ledger.child(name)?;
+        let holding = self.holders.child(name)?;
         let Demand::Server(demand) = &holding.demand else {
             return None;
         };
@@ -206,7 +206,7 @@ impl Resource {
                 safe_is_static: self.safe_is_static(),
                 holder_bounds: self.policy.holder_bounds(),
             },
-            granted_by: Some(self.beginning.mastership),
+            granted_by: Some(self.start.mastership),
             sequence: Some(holding.sequence).filter(|sequence| *sequence > 0),
             decided: Some(answer.decided),
         })
@@ -214,7 +214,7 @@ impl Resource {
 
     /// The child servers that hold something.
     pub(crate) fn children(&self) -> impl Iterator<Item = (&HolderName, Slot)> {
-        self.ledger
+        self.holders
             .children()
             .iter()
             .map(|(name, slot)| (name, *slot))
@@ -226,7 +226,7 @@ impl Resource {
         name: Option<&HolderName>,
     ) -> impl Iterator<Item = (&HolderName, Slot)> {
         let from = name.map_or(Bound::Unbounded, Bound::Excluded);
-        let children = self.ledger.children();
+        let children = self.holders.children();
         let later = children.range::<HolderName, _>((from, Bound::Unbounded));
         later.map(|(name, slot)| (name, *slot))
     }

@@ -1,15 +1,13 @@
-//! The books of one resource: leases by name, claims by band, the child servers among the holders, the caller behind
+//! The holders of one resource: leases by name, claims by band, the child servers among the holders, the caller behind
 //! each lease, and the holders' reports.
 //!
-//! Claims are added, changed and removed only here, so the books stay consistent. A new holder claims first
-//! ([`Ledger::claim`]), so that its grant is decided with its claim among the others.
-
-mod news;
+//! Claims are added, changed and removed only here, so the records stay consistent. A new holder claims first
+//! ([`Holders::claim`]), so that its grant is decided with its claim among the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{Weight, counted};
-use crate::admission::{AdmissionGate, Full};
+use crate::admission::{AdmissionGate, Charge, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand};
 use crate::continuity::learned::Learned;
@@ -18,12 +16,12 @@ use crate::division::{Bound, Reason, Why};
 use crate::holders::{Expired, Holding, KnownWhy, Lease, LeaseTable, Leases, Slot, Version};
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::resource::Garbage;
-use crate::resource::arrivals::{Arrivals, Brings};
+use crate::resource::admit::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::templates::Shrink;
 use crate::time::Time;
 
-/// A decision for a holder, as the ledger records it.
+/// A decision for a holder, as its holder records it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decision {
     /// Its newest lease.
@@ -38,10 +36,10 @@ pub(super) struct Decision {
     pub(super) lowering: u32,
 }
 
-/// The books of a resource. See the [module](self).
+/// The holders of a resource. See the [module](self).
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Ledger {
+pub(super) struct Holders {
     /// The claims of all holders in the table.
     claims: Bands,
     table: LeaseTable,
@@ -49,19 +47,19 @@ pub(super) struct Ledger {
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
     /// The callers that brought holders and priorities.
-    pub(super) arrivals: Arrivals,
+    arrivals: Arrivals,
     /// In learning mode: the holders' reports. Absent: no holder has reported.
-    pub(super) reported: Option<Box<Reported>>,
+    reported: Option<Box<Reported>>,
     /// In learning mode, below the root: the masterships that granted the reported leases. Absent: no holder has
     /// reported.
-    pub(super) learned: Option<Box<Learned>>,
+    learned: Option<Box<Learned>>,
     demand_version: u64,
     is_unsettled: bool,
     /// Values that may be large, and are dropped elsewhere.
     waste: Garbage,
 }
 
-impl Ledger {
+impl Holders {
     /// There are no holders.
     pub(super) fn new(seed: u64) -> Self {
         Self {
@@ -129,6 +127,21 @@ impl Ledger {
         reported.filter(|it| !it.is_empty())
     }
 
+    /// The same, to add a report.
+    pub(super) fn reported_mut(&mut self) -> &mut Reported {
+        self.reported.get_or_insert_default()
+    }
+
+    /// In learning mode, below the root: the masterships that granted reported leases, if there are reports.
+    pub(super) fn learned(&self) -> Option<&Learned> {
+        self.learned.as_deref()
+    }
+
+    /// The same, to add a report.
+    pub(super) fn learned_mut(&mut self) -> &mut Learned {
+        self.learned.get_or_insert_default()
+    }
+
     /// Clients served, those below child servers included.
     pub(super) fn clients(&self) -> f64 {
         self.bands().total_subclients()
@@ -139,8 +152,8 @@ impl Ledger {
         self.demand_version
     }
 
-    /// Changes whenever an input of decisions changes. Code that changes an input outside the ledger, such as the
-    /// capacity, calls [`Ledger::note_changed`].
+    /// Changes whenever an input of decisions changes. Code that changes an input outside of it, such as the
+    /// capacity, calls [`Holders::note_changed`].
     pub(super) fn version(&self) -> Version {
         self.table.version()
     }
@@ -167,13 +180,6 @@ impl Ledger {
         }
     }
 
-    /// Bytes of memory behind it.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let reported = |it: &Reported| size_of::<Reported>() + it.memory_bytes();
-        let reported = self.reported.as_deref().map_or(0, reported);
-        self.table.memory_bytes() + self.bands().memory_bytes() + reported
-    }
-
     /// Checks that `more` new priorities may be brought ([`Arrivals::admit_priorities`]).
     ///
     /// # Errors
@@ -189,6 +195,11 @@ impl Ledger {
         self.arrivals.forget_priorities(&self.claims);
         self.arrivals
             .admit_priorities(by, more, &self.claims, named, gate)
+    }
+
+    /// Notes that `by` brought these priorities.
+    pub(super) fn note_priorities(&mut self, new: &BTreeSet<i64>, by: Brings) {
+        self.arrivals.note_priorities(new, by);
     }
 
     /// Puts in the claims of a holder that is about to come.
@@ -328,7 +339,7 @@ impl Ledger {
     }
 
     /// Ends every lease by then, at the latest: a few at once, and the others as leases are that have ended
-    /// ([`Ledger::expire`]).
+    /// ([`Holders::expire`]).
     pub(super) fn end_all_by(&mut self, time: Time, now: Time) {
         self.table.end_all_by(time, now);
     }
@@ -456,5 +467,28 @@ pub(super) fn grant_by_kind(leases: &mut Leases, kind: HolderKind, lease: Lease)
     match kind {
         HolderKind::Client => leases.grant(lease),
         HolderKind::Server => leases.grant_to_server(lease),
+    }
+}
+
+impl Holders {
+    /// Something changed that may change what child servers should have.
+    pub(in crate::resource) fn note_unsettled(&mut self) {
+        self.is_unsettled = true;
+    }
+
+    /// Whether that is so since this was last asked.
+    pub(in crate::resource) fn take_unsettled(&mut self) -> bool {
+        std::mem::take(&mut self.is_unsettled)
+    }
+
+    /// Whether any `take_…` of this file would return something. For assertions.
+    pub(in crate::resource) fn has_untaken(&self) -> bool {
+        let has_waste = !self.waste.is_empty();
+        self.is_unsettled || has_waste || self.arrivals.has_charges()
+    }
+
+    /// Changes of the bytes of callers since that was last asked.
+    pub(in crate::resource) fn take_charges(&mut self) -> Vec<Charge> {
+        self.arrivals.take_charges()
     }
 }

@@ -1,0 +1,185 @@
+//! The algorithms as pure functions: each finds the [`Rule`] that divides a capacity among the present claims.
+//! NO_ALGORITHM needs none: it is [`Rule::NoAlgorithm`].
+
+use std::collections::BTreeMap;
+
+use crate::amount::Amount;
+use crate::claims::{Bands, Level};
+use crate::division::{Rule, Supply};
+
+/// FAIR_SHARE: max-min fairness weighted by subclients, exactly.
+///
+/// Each holder gets min(q, w*·s) at the water level w*, at which all claims together get `capacity`: no holder can gain
+/// unless another one loses that has no more per subclient (Bertsekas & Gallager, *Data Networks*, §6.5). A child server
+/// gets what its demand curve says at that level; sharing that out among its own holders, it finds the same level again.
+pub fn fair_share(bands: &Bands, capacity: Amount) -> Rule {
+    match bands.level_for(capacity) {
+        Level::AboveAll => Rule::EnoughForAll,
+        Level::At(level) => Rule::Level(level),
+    }
+}
+
+/// STATIC: every client gets its wants, up to the capacity, which is per client: min(q, C·s). The total has no bound: a
+/// thousand clients may get a thousand times the capacity.
+///
+/// Below the root, the capacity per client that the parent sends is the bound, not the server's grant for all its clients
+/// together. A Doorman parent does not send it. Then the level at which the claims together take that grant is the same
+/// number.
+pub fn static_share(bands: &Bands, supply: &Supply) -> Rule {
+    let of_parent = supply.per_client();
+    let given = supply.terms.is_some();
+    match of_parent {
+        Some(capacity) => Rule::PerClient(capacity),
+        None if given => match bands.level_for(supply.capacity) {
+            Level::AboveAll => Rule::EnoughForAll,
+            Level::At(level) => Rule::PerClient(level),
+        },
+        None => Rule::PerClient(supply.capacity.get()),
+    }
+}
+
+/// PROPORTIONAL_SHARE: an equal share e per subclient first. Claims below their equal share leave a rest, which is divided
+/// among the other claims in proportion to their wants beyond it: min(q, e·s) + max(0, q − e·s) · (C − D(e)) / (Q − D(e)),
+/// or q if there is enough for all.
+///
+/// A claim with large wants gets more than under max-min fairness, but never at the cost of another claim's equal share.
+/// Two numbers describe the outcome: e, and the part of the wants beyond it. Below the root, the parent sends e (it depends
+/// on the clients of the whole tree), and the part follows from the capacity. So the shares add up to the capacity,
+/// whatever e is.
+pub fn proportional_share(bands: &Bands, supply: &Supply) -> Rule {
+    let capacity = supply.capacity.get();
+    if bands.are_satisfied_by(supply.capacity) {
+        return Rule::EnoughForAll;
+    }
+    let of_all = capacity / bands.total_subclients();
+    let of_parent = supply.per_client();
+    let equal_share = of_parent.unwrap_or(of_all);
+    let demand = bands.demand_at(equal_share);
+    if demand > capacity {
+        // Only below the root: e is from before the capacity shrank or claims came. No client
+        // gets more than e, and those who want less than the others are served first, as ever.
+        return fair_share(bands, supply.capacity);
+    }
+    // Q > C ≥ D(e), so the denominator is above zero but for rounding.
+    let wanted_beyond = bands.total_wants() - demand;
+    let top_up = if wanted_beyond > 0.0 {
+        ((capacity - demand) / wanted_beyond).min(1.0)
+    } else {
+        0.0
+    };
+    Rule::Proportional {
+        equal_share,
+        top_up,
+    }
+}
+
+/// Share of a band.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BandShare {
+    /// Total of the band.
+    pub capacity: f64,
+    /// Level per subclient.
+    pub level: Level,
+}
+
+impl BandShare {
+    /// Returns a share that is no larger than either of the two.
+    pub(crate) fn stricter(self, other: Self) -> Self {
+        Self {
+            capacity: self.capacity.min(other.capacity),
+            level: match (self.level, other.level) {
+                (Level::AboveAll, level) | (level, Level::AboveAll) => level,
+                (Level::At(level), Level::At(other)) => Level::At(level.min(other)),
+            },
+        }
+    }
+}
+
+/// PRIORITY_BANDS: higher priorities first, with guaranteed minimums. Returns the shares of the given bands. An unknown
+/// band gets nothing. O(bands, and log n for each given one).
+///
+/// Each band p first gets its guarantee, min(Qₚ, gₚ). The rest goes to the bands from the highest priority number down,
+/// until each has its Qₚ. Inside a band, FAIR_SHARE divides. The part of a guarantee that its band does not need goes to
+/// other bands.
+///
+/// At the root, gₚ is the template's `min_share.p` times the capacity. Below the root, gₚ is the band's part of the
+/// parent's grant: the root decides for the whole tree how much each band has.
+pub fn priority_bands(
+    bands: &Bands,
+    min_shares: &BTreeMap<i64, f64>,
+    supply: &Supply,
+    mut asked: impl Iterator<Item = i64>,
+) -> Rule {
+    if bands.are_satisfied_by(supply.capacity) {
+        return Rule::EnoughForAll;
+    }
+    let share = |band: i64, capacity: f64| {
+        let level = bands
+            .get(band)
+            .map_or(Level::At(0.0), |index| index.level_for(capacity));
+        BandShare { capacity, level }
+    };
+    let Some(first) = asked.next() else {
+        return Rule::Bands(BTreeMap::new());
+    };
+    match asked.next() {
+        // A client asks with one band: this path allocates nothing.
+        None => {
+            let capacity = band_capacity(bands, min_shares, supply, first);
+            Rule::Band(first, share(first, capacity))
+        }
+        Some(second) => {
+            let all = [first, second].into_iter().chain(asked);
+            let capacities: BTreeMap<i64, f64> =
+                band_capacities(bands, min_shares, supply).collect();
+            let capacity = |band| capacities.get(&band).copied().unwrap_or_default();
+            Rule::Bands(
+                all.map(|band| (band, share(band, capacity(band))))
+                    .collect(),
+            )
+        }
+    }
+}
+
+/// Returns the capacity of the band of that priority. O(bands).
+pub(crate) fn band_capacity(
+    bands: &Bands,
+    min_shares: &BTreeMap<i64, f64>,
+    supply: &Supply,
+    priority: i64,
+) -> f64 {
+    let mut all = band_capacities(bands, min_shares, supply);
+    let own = all.find(|(band, _)| *band == priority);
+    own.map_or(0.0, |(_, capacity)| capacity)
+}
+
+/// Returns the capacity of each band, from the highest priority down. O(bands) for all of them.
+fn band_capacities<'a>(
+    bands: &'a Bands,
+    min_shares: &'a BTreeMap<i64, f64>,
+    supply: &'a Supply,
+) -> impl Iterator<Item = (i64, f64)> + 'a {
+    let capacity = supply.capacity.get();
+    let guaranteed = move |band: i64, wants: f64| {
+        let of_template = || min_shares.get(&band).map_or(0.0, |share| share * capacity);
+        supply
+            .guarantee(band)
+            .unwrap_or_else(of_template)
+            .min(wants)
+    };
+    let mut left = capacity;
+    for (band, index) in bands.iter() {
+        left -= guaranteed(band, index.total_wants());
+    }
+    left = left.max(0.0);
+    bands.iter().rev().map(move |(band, index)| {
+        let wants = index.total_wants();
+        let minimum = guaranteed(band, wants);
+        let beyond = wants - minimum;
+        let satisfied = left >= beyond;
+        // A satisfied band gets exactly its wants, without a rounding.
+        let gets = if satisfied { wants } else { minimum + left };
+        left = if satisfied { left - beyond } else { 0.0 };
+        (band, gets)
+    })
+}

@@ -1,0 +1,458 @@
+//! A resource's own lease, below the root: facts about the parent, the requests to it, and the effects of its answers.
+//!
+//! At most one request is in flight. A request reports the server's lease, and so promises not to apply any answer to
+//! an earlier request (`docs/protocol.md`, "A lease"). Therefore an answer counts only if it belongs to the newest
+//! request. A parent may send several of them, as its grants change.
+
+pub use crate::resource::parent_lease::ParentPace;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::amount::Amount;
+use crate::claims::demand::points_per_band;
+use crate::claims::{BandDemand, DemandCurve, POINTS_MAX, ServerDemand};
+use crate::division::{ParentTerms, Supply};
+use crate::exact_sum::ExactSum;
+use crate::id::MastershipId;
+use crate::messages::{Has, RefusalReason, ServerAsk, ServerLease, UpstreamSnapshot};
+use crate::resource::parent_lease::{AnswerTo, Changes, LeaseRequest, Needs, ParentLease};
+use crate::resource::policy::Policy;
+use crate::resource::{Resource, pace};
+use crate::time;
+use crate::time::Time;
+
+/// Relative change of the total demand that does not wait for the slow round.
+const MATTERS: f64 = 1e-3;
+
+/// Facts about the parent besides the supply.
+#[derive(Debug)]
+pub(super) struct Parent {
+    /// State of the own lease.
+    lease: ParentLease,
+    reports: ReportCount,
+    /// Whether an invalid answer was reported, and no valid one came since.
+    is_invalid_reported: bool,
+    /// End of the last lease of a predecessor, as far as the parent knows.
+    inherited_until: Option<Time>,
+    /// Mastership of the parent that granted the newest lease.
+    granted_by: Option<MastershipId>,
+    /// Number of clients served here that the parent has counted.
+    clients_reported: f64,
+}
+
+/// Counts reports of holders that exceed what this server knew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReportCount {
+    made: u64,
+    /// Reports in requests to the parent.
+    sent: u64,
+    /// Reports in requests that the parent has answered.
+    answered: u64,
+}
+
+impl ReportCount {
+    /// Counts a report of a holder that exceeds what this server knew. Returns the number of such reports.
+    pub(super) fn count(&mut self) -> u64 {
+        self.made += 1;
+        self.made
+    }
+
+    /// Number of reports that the parent has answered.
+    pub(super) fn answered(&self) -> u64 {
+        self.answered
+    }
+
+    /// Whether the parent has answered a request with all reports.
+    pub(super) fn are_all_answered(&self) -> bool {
+        self.answered == self.made
+    }
+
+    fn are_all_sent(&self) -> bool {
+        self.sent == self.made
+    }
+
+    fn note_sent(&mut self) {
+        self.sent = self.made;
+    }
+
+    fn note_answered(&mut self) {
+        self.answered = self.sent;
+    }
+}
+
+impl Parent {
+    /// Starts without any request.
+    pub(super) fn new() -> Self {
+        Self {
+            lease: ParentLease::NEW,
+            reports: ReportCount::default(),
+            is_invalid_reported: false,
+            inherited_until: None,
+            granted_by: None,
+            clients_reported: 0.0,
+        }
+    }
+
+    /// Returns the state of the own lease.
+    pub(super) fn lease(&self) -> &ParentLease {
+        &self.lease
+    }
+
+    /// Drops a refusal that is over, when there are no holders.
+    pub(super) fn forget_refusal(&mut self, now: Time) {
+        self.lease.forget_refusal(now);
+    }
+
+    /// Number of clients served here that the parent has counted.
+    pub(super) fn clients_reported(&self) -> f64 {
+        self.clients_reported
+    }
+
+    /// Returns the counted reports.
+    pub(super) fn reports(&self) -> &ReportCount {
+        &self.reports
+    }
+
+    /// Returns the counted reports, to count one more.
+    pub(super) fn reports_mut(&mut self) -> &mut ReportCount {
+        &mut self.reports
+    }
+
+    /// Returns the state of the own lease for status pages.
+    pub(super) fn snapshot(&self, policy: &Policy, supply: &Supply, now: Time) -> UpstreamSnapshot {
+        UpstreamSnapshot {
+            expires_in: supply.expires_at.map(|end| end.since(now)),
+            share: supply.terms.as_ref().map_or(0.0, |terms| terms.share.get()),
+            knows_algorithm: policy.is_answered(),
+            in_flight: self.lease.is_asked(),
+            refused: self.lease.refused(now),
+            learning_remaining: supply
+                .learning_until
+                .filter(|until| *until > now)
+                .map(|until| until.since(now)),
+        }
+    }
+
+    /// Applies a lease of the parent, as the answer to that request. Returns whether the same mastership of the parent
+    /// granted the previous lease.
+    pub(super) fn note_granted(
+        &mut self,
+        lease: &ServerLease,
+        request: &LeaseRequest,
+        expires_at: Time,
+        now: Time,
+    ) -> bool {
+        let refresh_in = lease.refresh_in.min(pace::REFRESH_IN_MAX);
+        let refresh_at = now + pace::within_lease(refresh_in, expires_at.since(now));
+        // The possible lease length depends on whether a predecessor asks again.
+        let expected_at = lease.terms.predecessor_for.map(|wait| now + wait);
+        self.lease
+            .become_held(expected_at.map_or(refresh_at, |at| refresh_at.min(at)));
+        if lease.decided != Some(false) {
+            self.clients_reported = request.clients;
+        }
+        self.is_invalid_reported = false;
+        self.reports.note_answered();
+        std::mem::replace(&mut self.granted_by, lease.granted_by) == lease.granted_by
+    }
+}
+
+impl Resource {
+    /// Returns when to ask the parent, or nothing if only a change can make that necessary.
+    pub(super) fn next_request(&self, pace: ParentPace) -> Option<Time> {
+        let upstream = self.parent.as_ref()?;
+        let needs = if !self.holders.is_empty() {
+            Needs::Holders
+        } else if self.is_learning() {
+            Needs::Unreported
+        } else if self.has_leftover() {
+            Needs::Leftover
+        } else {
+            Needs::Nothing
+        };
+        let news = |request: &LeaseRequest| self.changes_since(request, upstream);
+        upstream.lease.next_request(needs, news, pace)
+    }
+
+    /// Whether the parent needs one more request of a resource without holders: to get back the rest, or because it
+    /// still counts this server as one that learns.
+    pub(super) fn has_leftover(&self) -> bool {
+        let request = self.parent.as_ref().and_then(|it| it.lease.request());
+        let said_it_learns = request.is_some_and(|request| request.learning);
+        !self.supply.capacity.is_zero() || said_it_learns && self.supply.expires_at.is_some()
+    }
+
+    /// Returns the size of the changes since that request.
+    fn changes_since(&self, request: &LeaseRequest, upstream: &Parent) -> Changes {
+        let wants = self.holders.table().wants().rounded_down();
+        let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
+            || self.holding() < request.holding
+            || request.learning != self.is_learning()
+            || !upstream.reports.are_all_sent();
+        if matters {
+            Changes::Matters
+        } else if request.demand_version != self.holders.demand_version() {
+            Changes::Little
+        } else {
+            Changes::None
+        }
+    }
+
+    /// Whether the parent does not know the present demand, or has not answered it. Never at the root.
+    pub(super) fn parent_is_behind(&self) -> bool {
+        self.parent.as_ref().is_some_and(|upstream| {
+            let request = upstream.lease.request();
+            let sent = request.map(|request| request.demand_version);
+            upstream.lease.is_asked() || sent != Some(self.holders.demand_version())
+        })
+    }
+
+    /// The request to the parent, with that sequence, for what holders ask for together.
+    pub(crate) fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
+        let learning = self.is_learning();
+        let gives_back = self.holders.is_empty() && !learning;
+        if gives_back {
+            // The rest is no longer granted, whatever the answer is.
+            self.set_supply(Supply::NONE);
+        }
+        let holding = self.holding();
+        let has = self.supply.expires_at.filter(|end| *end > now);
+        let unreported = self.unreported();
+        let demand = self.aggregate();
+        let clients = demand.clients();
+        let ask = ServerAsk {
+            resource: self.id.clone(),
+            demand: Arc::new(demand),
+            has: has.map(|end| Has {
+                capacity: self.supply.capacity,
+                expires_in: Some(end.since(now)),
+                granted_by: self.parent.as_ref().and_then(|it| it.granted_by),
+            }),
+            outstanding: Some(self.outstanding(&unreported, now)),
+            unreported: unreported.rounded_up(),
+            reported: match self.holders.learned() {
+                Some(learned) if learning => learned.reported(),
+                _ => Vec::new(),
+            },
+            learning,
+        };
+        let request = LeaseRequest {
+            sequence,
+            sent_at: now,
+            demand_version: self.holders.demand_version(),
+            wants: self.holders.table().wants().rounded_down(),
+            clients,
+            holding,
+            learning,
+        };
+        let upstream = self.parent.as_mut()?;
+        if gives_back {
+            upstream.lease.give_back();
+        } else {
+            upstream.lease.ask(request);
+        }
+        upstream.reports.note_sent();
+        Some(ask)
+    }
+
+    /// Returns the most that may be granted or in use by this server's own lease.
+    fn holding(&self) -> Amount {
+        self.supply
+            .capacity
+            .max(self.holders.table().reserved().rounded_up())
+    }
+
+    /// Returns the amount that holders may be using, and for how long. Without the duration, a parent without a lease
+    /// would have to count it for the longest lease length, and would report it to its own parent long after its end.
+    fn outstanding(&self, unreported: &ExactSum, now: Time) -> Has {
+        let in_use_until = self.holders.table().in_use_until(now);
+        // Learning mode ends when they end.
+        let unreported_until = self.learning.until().filter(|_| !unreported.is_zero());
+        match in_use_until.max(unreported_until) {
+            Some(until) => {
+                let mut sum = *self.holders.table().reserved();
+                sum.add_sum(unreported);
+                Has {
+                    expires_in: Some(until.since(now)),
+                    ..Has::untimed(sum.rounded_up())
+                }
+            }
+            None => Has::untimed(Amount::ZERO),
+        }
+    }
+}
+
+impl Resource {
+    /// The demand of all holders together. O(points · log n).
+    pub(super) fn aggregate(&self) -> ServerDemand {
+        let bands = self.holders.bands();
+        let points_max = points_per_band(bands.len()).min(POINTS_MAX);
+        let demands = bands.iter().map(|(priority, index)| {
+            let wants = if bands.len() == 1 {
+                // To the bit, so that a capacity that is enough for all is seen to be.
+                self.holders.table().wants().rounded_up()
+            } else {
+                Amount::from_computed(index.total_wants())
+            };
+            BandDemand {
+                priority,
+                clients: index.total_subclients(),
+                wants,
+                curve: DemandCurve::of(index, points_max),
+            }
+        });
+        ServerDemand::new(demands.collect())
+    }
+}
+
+// The first answer decides the algorithm, and how long to learn. Every answer may change the capacity and the
+// algorithm. While a parent learns, its child servers learn too.
+
+/// The effect of an answer of the parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    /// It is in force.
+    Accepted,
+    /// It is to an older request, and nothing was changed.
+    Stale,
+    /// The parent has seen a request of this node with a higher sequence.
+    Behind(u64),
+}
+
+impl Resource {
+    /// Handles the parent's answer.
+    ///
+    /// # Errors
+    ///
+    /// The problem, if the answer is invalid. Then nothing changes.
+    pub(crate) fn handle_upstream_lease(
+        &mut self,
+        lease: &ServerLease,
+        now: Time,
+    ) -> Result<Applied, String> {
+        let Some(upstream) = &mut self.parent else {
+            return Ok(Applied::Stale);
+        };
+        let request = match upstream.lease.answer_to(lease.sequence) {
+            AnswerTo::Newest(request) => request,
+            AnswerTo::Older => return Ok(Applied::Stale),
+            AnswerTo::Newer(sequence) => {
+                upstream.lease.become_behind(now);
+                return Ok(Applied::Behind(sequence));
+            }
+        };
+        // The parent counts from its answer, which was later, and by its own clock.
+        let expires_at = request.sent_at + time::at_least(lease.expires_in);
+        if expires_at <= now {
+            return Err(format!(
+                "the lease is over already: it lasts {:?}, and {:?} ago it was asked for",
+                lease.expires_in,
+                now.since(request.sent_at)
+            ));
+        }
+        let is_same_granter = upstream.note_granted(lease, &request, expires_at, now);
+        let is_first = !self.policy.is_answered();
+        let was_overcommitted = self.overcommitted().is_some();
+        let algorithm = self
+            .policy
+            .apply_parent(lease.algorithm.as_ref(), &lease.terms);
+        if let Some(algorithm) = algorithm {
+            self.set_algorithm(algorithm, now);
+        }
+        if is_first {
+            self.decide_learning(&lease.terms, now);
+        }
+        self.learn_of_parent(lease, now);
+        if is_first {
+            let longest = self.longest_of_predecessors(now);
+            self.holders.end_all_by(now + longest, now);
+        }
+        if self.is_learning() {
+            let learned = self.holders.learned_mut();
+            learned.note_parent_books(&lease.terms, lease.granted_by, now);
+        }
+        let terms = lease.terms.clone();
+        let supply =
+            self.supply
+                .followed_by(lease.capacity, expires_at, terms, is_same_granter, now);
+        self.change_supply(supply, was_overcommitted);
+        self.count_answered_reports(now);
+        Ok(Applied::Accepted)
+    }
+
+    /// Decides how long to learn, by the parent's first answer. Before it, the lease length was unknown.
+    fn decide_learning(&mut self, terms: &ParentTerms, now: Time) {
+        let Some(upstream) = &mut self.parent else {
+            return;
+        };
+        // Leases of the predecessor were part of the parent's grants to it. When those have ended, there is nothing
+        // left to learn. Later answers include the grants to this server itself.
+        let inherited_for = terms
+            .inherited_for
+            .filter(|_| self.policy.algorithm().learns());
+        let inherited_until = inherited_for.map(|lasts| now + time::at_most(lasts));
+        upstream.inherited_until = inherited_until;
+        // Leases of the predecessor may be longer than the present lease length.
+        let out_until = now + terms.reserved_for.unwrap_or_default();
+        let by_algorithm = self.learning_from(now);
+        self.learning
+            .decide(by_algorithm, out_until, inherited_until);
+    }
+
+    /// Ends learning mode, or makes it longer. It ends when two things hold: all leases of the predecessor have ended,
+    /// and the parent knows the division of the whole. A parent that learns itself does not know it.
+    fn learn_of_parent(&mut self, lease: &ServerLease, now: Time) {
+        let upstream = self.parent.as_ref();
+        let inherited_until = upstream.and_then(|upstream| upstream.inherited_until);
+        if lease.terms.learning {
+            // The parent only confirms reports, rounded up. The rest is not granted before the parent knows the
+            // division of the whole, even if the parent is unreachable meanwhile.
+            let next = 2 * lease.refresh_in.min(pace::REFRESH_IN_MAX);
+            let learns = lease
+                .terms
+                .learning_for
+                .map_or(Duration::ZERO, time::at_most);
+            self.learning.outlast(now + next.max(learns));
+        } else if let Some(inherited_until) = inherited_until {
+            self.learning.end_with(inherited_until);
+        }
+        if self.learning.is_due(now) {
+            self.end_learning();
+        }
+    }
+
+    /// Notes an invalid answer: the server asks the parent again later. Returns whether to report it.
+    pub(crate) fn handle_invalid_upstream_answer(&mut self, now: Time) -> bool {
+        let Some(upstream) = &mut self.parent else {
+            return false;
+        };
+        upstream.lease.note_invalid_answer(now);
+        !std::mem::replace(&mut upstream.is_invalid_reported, true)
+    }
+
+    /// Handles a refusal of the resource. Granted leases last until they expire. Returns whether to report it. If
+    /// another live process of the node has the lease, this server grants nothing more from it.
+    pub(crate) fn handle_upstream_refusal(&mut self, reason: RefusalReason, now: Time) -> bool {
+        let Some(upstream) = &mut self.parent else {
+            return false;
+        };
+        if reason == RefusalReason::NotReady {
+            upstream.lease.become_not_ready();
+            return false;
+        }
+        let is_news = upstream.lease.become_refused(reason, now);
+        if matches!(reason, RefusalReason::AnotherProcess(_)) {
+            self.set_supply(Supply::NONE);
+        }
+        is_news
+    }
+
+    /// Notes that the connection broke, or that another server answers now. The newest request, its answer, or a push
+    /// may be lost, so the server asks the parent again.
+    pub(crate) fn handle_upstream_lost(&mut self, now: Time) {
+        if let Some(upstream) = &mut self.parent {
+            upstream.lease.note_lost(now);
+        }
+    }
+}
