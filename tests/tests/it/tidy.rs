@@ -155,13 +155,12 @@ fn every_link_in_the_docs_leads_somewhere() {
     }
 }
 
-/// Calls that walk all resources of a node, in one look that every request waits for.
-const WALKS: [&str; 5] = [
+/// Calls that walk all resources of a node, or all leases of a resource, in one look that every request waits for.
+const WALKS: [&str; 4] = [
     ".snapshot(",
-    ".load()",
-    ".memory_bytes()",
+    ".totals(",
     ".lease_snapshots(",
-    ".conflicts(",
+    ".child_snapshots(",
 ];
 
 #[test]

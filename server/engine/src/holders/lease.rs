@@ -39,60 +39,18 @@ impl Lease {
 #[derive(Clone, Debug)]
 pub(crate) struct Leases {
     newest: Lease,
-    /// From the largest, which ends first, to the smallest, which ends last; none covers another,
-    /// nor does the newest cover any. Almost always empty.
-    older: Older,
+    /// Absent: nothing counts but the newest lease, as for nearly every holder.
+    others: Option<Box<OtherLeases>>,
 }
 
-/// Leases in the order that [`Leases`] says.
+/// Leases that count besides the newest one of a holder.
 #[derive(Clone, Debug, Default)]
-enum Older {
-    #[default]
-    None,
-    /// The usual case: the lease before a shrink, until the holder acknowledges the shrink.
-    One(Lease),
-    /// Two or more leases, after repeated shrinks, or leases of other processes.
-    Many(Box<RareParts>),
-}
-
-/// Parts that few holders have, in a box of their own.
-#[derive(Clone, Debug, Default)]
-struct RareParts {
-    /// Older leases, as in [`Leases::older`].
+struct OtherLeases {
+    /// Earlier leases of the holder, such as the one before a shrink. From the largest, which ends first, to the smallest,
+    /// which ends last; none covers another, nor does the newest cover any.
     older: Vec<Lease>,
     /// The leases of other processes under this name, one by one.
     apart: Vec<OtherProcessLease>,
-}
-
-impl Older {
-    fn as_slice(&self) -> &[Lease] {
-        match self {
-            Self::None => &[],
-            Self::One(lease) => std::slice::from_ref(lease),
-            Self::Many(many) => &many.older,
-        }
-    }
-
-    fn apart(&self) -> &[OtherProcessLease] {
-        match self {
-            Self::None | Self::One(_) => &[],
-            Self::Many(many) => &many.apart,
-        }
-    }
-
-    /// Older leases of the holder, and leases of other processes.
-    fn all(&self) -> impl Iterator<Item = &Lease> {
-        let apart = self.apart().iter().map(|apart| &apart.lease);
-        self.as_slice().iter().chain(apart)
-    }
-
-    fn of(older: Vec<Lease>, apart: Vec<OtherProcessLease>) -> Self {
-        match (older.as_slice(), apart.is_empty()) {
-            ([], true) => Self::None,
-            ([lease], true) => Self::One(*lease),
-            _ => Self::Many(Box::new(RareParts { older, apart })),
-        }
-    }
 }
 
 /// Number of older leases kept for one holder. Beyond it, the last two are merged into one with the larger
@@ -104,7 +62,7 @@ impl Leases {
     pub(crate) fn new(lease: Lease) -> Self {
         Self {
             newest: lease,
-            older: Older::None,
+            others: None,
         }
     }
 
@@ -131,7 +89,7 @@ impl Leases {
 
     /// The most the holder itself may be using now, whatever other processes under its name use.
     pub(crate) fn own(&self) -> Amount {
-        let older = self.older.as_slice().first();
+        let older = self.older().first();
         older.map_or(self.newest.capacity, |lease| {
             lease.capacity.max(self.newest.capacity)
         })
@@ -139,7 +97,7 @@ impl Leases {
 
     /// When the first of the leases ends.
     pub(crate) fn next_expiry(&self) -> Time {
-        let all = self.older.all().map(|lease| lease.expires_at);
+        let all = self.all_others().map(|lease| lease.expires_at);
         all.fold(self.newest.expires_at, Time::min)
     }
 
@@ -162,27 +120,27 @@ impl Leases {
 
     /// When the last of the leases ends.
     pub(crate) fn last_expiry(&self) -> Time {
-        let all = self.older.all().map(|lease| lease.expires_at);
+        let all = self.all_others().map(|lease| lease.expires_at);
         all.fold(self.newest.expires_at, Time::max)
     }
 
     /// End of the last lease with a capacity above 0.
     pub(crate) fn in_use_until(&self) -> Option<Time> {
-        let all = std::iter::once(&self.newest).chain(self.older.all());
+        let all = std::iter::once(&self.newest).chain(self.all_others());
         let worth = all.filter(|lease| !lease.capacity.is_zero());
         worth.map(|lease| lease.expires_at).max()
     }
 
     /// End of the holder's own last lease with a capacity above 0.
     fn own_in_use_until(&self) -> Option<Time> {
-        let own = std::iter::once(&self.newest).chain(self.older.as_slice());
+        let own = std::iter::once(&self.newest).chain(self.older());
         let worth = own.filter(|lease| !lease.capacity.is_zero());
         worth.map(|lease| lease.expires_at).max()
     }
 
     /// Whether nothing counts but the newest lease.
     pub(crate) fn is_only_newest(&self) -> bool {
-        matches!(self.older, Older::None)
+        self.others.is_none()
     }
 
     /// The newest lease lasts until then, if that is longer.
@@ -193,16 +151,12 @@ impl Leases {
     /// Gives the holder a new lease. Its earlier leases still count.
     pub(crate) fn grant(&mut self, lease: Lease) {
         let before = std::mem::replace(&mut self.newest, lease);
-        let nothing_before = lease.covers(&before) || before.capacity.is_zero();
-        match (&self.older, nothing_before) {
-            (Older::None, true) => {}
-            (Older::None, false) => self.older = Older::One(before),
-            _ => {
-                let mut older = self.older.as_slice().to_vec();
-                older.push(before);
-                self.keep(older);
-            }
+        if self.others.is_none() && (lease.covers(&before) || before.capacity.is_zero()) {
+            return;
         }
+        let mut older = self.older().to_vec();
+        older.push(before);
+        self.keep(older);
     }
 
     /// Gives a child server a new lease. A child hands out what it has: until an earlier, longer lease ends,
@@ -221,11 +175,11 @@ impl Leases {
 
     /// Drops the older leases, so that the newest alone counts (`shrink: immediate`).
     pub(crate) fn forget_older(&mut self) {
-        self.older = Older::of(Vec::new(), self.older.apart().to_vec());
+        self.set_others(Vec::new(), self.apart().to_vec());
     }
 
     fn own_last_expiry(&self) -> Time {
-        let older = self.older.as_slice().iter().map(|lease| lease.expires_at);
+        let older = self.older().iter().map(|lease| lease.expires_at);
         older.fold(self.newest.expires_at, Time::max)
     }
 
@@ -248,7 +202,7 @@ impl Leases {
         }
         // The newest ended before an older one: the holder was given a shorter lease and may not
         // know it. It has nothing by its newest lease for as long as the older ones count.
-        match self.older.all().map(|lease| lease.expires_at).max() {
+        match self.all_others().map(|lease| lease.expires_at).max() {
             Some(expires_at) => {
                 self.newest = Lease {
                     capacity: Amount::ZERO,
@@ -262,18 +216,29 @@ impl Leases {
 
     /// Changes or drops each of the older leases, and keeps those that still count.
     fn change_older(&mut self, change: impl Fn(Lease) -> Option<Lease>) {
-        match std::mem::take(&mut self.older) {
-            Older::None => {}
-            Older::One(lease) => {
-                let kept = change(lease).filter(|lease| self.counts(lease));
-                self.older = kept.map_or(Older::None, Older::One);
-            }
-            Older::Many(many) => {
-                let RareParts { older, apart } = *many;
-                self.older = Older::of(Vec::new(), apart);
-                self.keep(older.into_iter().filter_map(change).collect());
-            }
+        if self.others.is_some() {
+            let older = self.older().iter().copied().filter_map(change);
+            self.keep(older.collect());
         }
+    }
+
+    fn older(&self) -> &[Lease] {
+        self.others.as_deref().map_or(&[], |others| &others.older)
+    }
+
+    fn apart(&self) -> &[OtherProcessLease] {
+        self.others.as_deref().map_or(&[], |others| &others.apart)
+    }
+
+    /// Older leases of the holder, and leases of other processes.
+    fn all_others(&self) -> impl Iterator<Item = &Lease> {
+        let apart = self.apart().iter().map(|apart| &apart.lease);
+        self.older().iter().chain(apart)
+    }
+
+    fn set_others(&mut self, older: Vec<Lease>, apart: Vec<OtherProcessLease>) {
+        let is_any = !older.is_empty() || !apart.is_empty();
+        self.others = is_any.then(|| Box::new(OtherLeases { older, apart }));
     }
 
     /// Whether an older lease may allow more than the newest.
@@ -302,7 +267,7 @@ impl Leases {
                 before.expires_at = last.expires_at;
             }
         }
-        self.older = Older::of(older, self.older.apart().to_vec());
+        self.set_others(older, self.apart().to_vec());
     }
 }
 
@@ -334,7 +299,7 @@ impl Leases {
     /// Sum of the leases of other processes under the holder's name.
     pub(crate) fn apart_sum(&self) -> ExactSum {
         let mut sum = ExactSum::ZERO;
-        let apart = self.older.apart().iter();
+        let apart = self.apart().iter();
         apart.for_each(|apart| sum.add(apart.lease.capacity));
         sum
     }
@@ -346,7 +311,7 @@ impl Leases {
             capacity: self.own(),
             expires_at: self.own_last_expiry(),
         };
-        let mut apart = self.older.apart().to_vec();
+        let mut apart = self.apart().to_vec();
         if !lease.capacity.is_zero() && lease.expires_at > now {
             let whose = Whose::One(process);
             let ends = lease.expires_at;
@@ -367,14 +332,14 @@ impl Leases {
             capacity: Amount::ZERO,
             expires_at: expires_at.unwrap_or(now).max(now),
         };
-        self.older = Older::of(Vec::new(), apart);
+        self.set_others(Vec::new(), apart);
     }
 
     /// Makes that process the holder again. Returns its lease up to the real end, if any is left: no
     /// other holder got any of it while it was kept apart.
     pub(crate) fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
         let whose = Whose::One(process);
-        let apart = self.older.apart().iter();
+        let apart = self.apart().iter();
         let found = apart.filter(|apart| apart.whose == whose);
         // It may have had the name several times. It works to one lease at a time.
         let own = found.map(|apart| Lease {
@@ -391,16 +356,15 @@ impl Leases {
 
     /// Adds or replaces the lease of another process.
     pub(crate) fn add_apart(&mut self, apart: OtherProcessLease) {
-        let mut all = self.older.apart().to_vec();
+        let mut all = self.apart().to_vec();
         all.retain(|known| known.whose != apart.whose);
         all.push(apart);
-        let older = self.older.as_slice().to_vec();
-        self.older = Older::of(older, all);
+        self.set_others(self.older().to_vec(), all);
     }
 
     /// Whether another process under this name may be using anything.
     pub(crate) fn has_apart(&self) -> bool {
-        !self.older.apart().is_empty()
+        !self.apart().is_empty()
     }
 
     /// Changes or drops what other processes have.
@@ -408,12 +372,12 @@ impl Leases {
         &mut self,
         change: impl Fn(OtherProcessLease) -> Option<OtherProcessLease>,
     ) {
-        if self.older.apart().is_empty() {
+        if self.apart().is_empty() {
             return;
         }
-        let all = self.older.apart().iter().copied().filter_map(change);
+        let all = self.apart().iter().copied().filter_map(change);
         let apart = all.filter(|apart| !apart.lease.capacity.is_zero());
-        self.older = Older::of(self.older.as_slice().to_vec(), apart.collect());
+        self.set_others(self.older().to_vec(), apart.collect());
     }
 }
 

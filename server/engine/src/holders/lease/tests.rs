@@ -29,11 +29,11 @@ fn check(leases: &Leases, expected: &[(u64, f64)]) {
 fn a_larger_or_equal_lease_replaces_the_one_before() {
     let mut leases = Leases::new(lease(40.0, 60));
     leases.grant(lease(100.0, 70));
-    assert!(leases.older.as_slice().is_empty());
+    assert!(leases.older().is_empty());
     leases.grant(lease(100.0, 80));
-    assert!(leases.older.as_slice().is_empty(), "as large");
+    assert!(leases.older().is_empty(), "as large");
     leases.grant(lease(110.0, 80));
-    assert!(leases.older.as_slice().is_empty(), "as long");
+    assert!(leases.older().is_empty(), "as long");
     check(&leases, &[(0, 110.0), (79, 110.0), (80, 0.0)]);
 }
 
@@ -64,7 +64,7 @@ fn an_acknowledged_shrink_counts_at_once() {
     let mut leases = Leases::new(lease(100.0, 60));
     leases.grant(lease(40.0, 70));
     leases.acknowledge(amount(40.0));
-    assert!(leases.older.as_slice().is_empty());
+    assert!(leases.older().is_empty());
     check(&leases, &[(0, 40.0), (69, 40.0), (70, 0.0)]);
 }
 
@@ -144,7 +144,7 @@ fn older_leases_that_do_not_count_are_dropped() {
         for (capacity, until) in grants {
             leases.grant(lease(capacity, until));
         }
-        assert_eq!(leases.older.as_slice(), [lease(100.0, 60)], "{grants:?}");
+        assert_eq!(leases.older(), [lease(100.0, 60)], "{grants:?}");
     }
 }
 
@@ -219,7 +219,7 @@ fn many_shrinks_never_count_for_less_than_they_are() {
     for step in 1..30_u32 {
         leases.grant(lease(100.0 - f64::from(step), 60 + u64::from(step)));
     }
-    assert_eq!(leases.older.as_slice().len(), OLDER_MAX);
+    assert_eq!(leases.older().len(), OLDER_MAX);
     for second in 0..60 + 29 {
         let mut at = leases.clone();
         at.expire(Time::from_secs(second));
