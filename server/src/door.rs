@@ -1,12 +1,15 @@
-//! The way in: connections, and how much of everything one address can cause.
+//! Entry of the server: accepts connections, and limits what one address can cause.
 //!
-//! [`registry`] knows the connections, and who goes when there are as many as there may be; [`guarded`]
-//! looks at the bytes of each as they pass by; [`calls`] takes a call in before anybody works on it
-//! ([`intake`]), and counts what is answered until it is read ([`outflow`]). [`accepting`] accepts connections, and
-//! [`grpc`] and [`http`] serve them. Nothing here knows what is served.
+//! - [`registry`] holds the connections, and picks the one to close at a limit.
+//! - [`guarded`] observes the bytes of each connection.
+//! - [`calls`] receives each call in full before work on it starts ([`intake`]), and counts an answer until the client
+//!   reads it ([`outflow`]).
+//! - [`accepting`] accepts connections; [`grpc`] and [`http`] serve them.
 //!
-//! Everything is bounded for each [address](caller_address), and in all. Who has an address has its bounds; who may do
-//! what is not decided here.
+//! Nothing here depends on the service behind it.
+//!
+//! Every limit holds for each [address](caller_address), and for all addresses together. An address has limits, not
+//! permissions.
 
 mod accepting;
 pub mod budget;
@@ -40,58 +43,58 @@ use crate::door::connection::Connection;
 use crate::door::registry::{AddressSettings, Bounds, Registry, TooManyConnections};
 use crate::limits::{ServerLimit, ServerLimits};
 
-/// How much is taken on.
+/// Limits on connections, calls and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DoorConfig {
     /// gRPC connections.
     pub grpc: Bounds,
     /// HTTP connections.
     pub http: Bounds,
-    /// Connections that the system keeps until they are accepted. It may have a bound of its own.
+    /// Connections that the operating system queues until they are accepted. The system may have a lower limit.
     pub listen_backlog: NonZeroU32,
     /// Calls in progress on one connection.
     pub streams_per_connection_max: NonZeroU32,
-    /// Frames a second of one connection that carry no call.
+    /// Frames a second on one connection that carry no call.
     pub control_frames_per_second_max: NonZeroU32,
-    /// How long a handshake, headers, a message or an answer that is not read may take.
+    /// Longest time for a handshake, headers or a message to arrive, and for a client to read an answer.
     pub patience: Duration,
-    /// Bytes of a message of a client.
+    /// Bytes in a message of a client.
     pub message_bytes_max: usize,
-    /// Bytes of a message of a child server.
+    /// Bytes in a message of a child server.
     pub child_message_bytes_max: usize,
-    /// Bytes of messages that have not arrived in full.
+    /// Bytes in incomplete messages.
     pub incoming_bytes_max: u64,
-    /// The same, of one address.
+    /// Bytes in incomplete messages from one address.
     pub incoming_bytes_per_address_max: u64,
-    /// Bytes of answers that are not read.
+    /// Bytes in unread answers.
     pub outgoing_bytes_max: u64,
-    /// The same, of one address.
+    /// Bytes in unread answers to one address.
     pub outgoing_bytes_per_address_max: u64,
     /// gRPC calls a second from one address.
     pub calls_per_second_per_address_max: u64,
     /// HTTP requests a second from one address.
     pub http_requests_per_second_per_address_max: u64,
-    /// Time that the server spends each second on pages, metrics and the status for one address, at most.
+    /// Time that the server spends each second on pages, metrics and the status for one address.
     pub look_time_per_second_per_address_max: Duration,
     /// Open streams of child servers.
     pub child_servers_max: usize,
-    /// The same, of one address.
+    /// Open streams of child servers from one address.
     pub child_servers_per_address_max: usize,
 }
 
-/// File descriptors that are kept back for parents, etcd, templates and logs; half of them if there are few.
+/// File descriptors reserved for parents, etcd, templates and logs. With few descriptors, half of them are reserved.
 const FILES_KEPT: usize = 64;
 
-/// As many connections wait to be accepted as the system allows: Linux keeps no more than `net.core.somaxconn`.
+/// Default backlog: as many connections as the system allows. Linux keeps at most `net.core.somaxconn`.
 pub const LISTEN_BACKLOG: NonZeroU32 = const { NonZeroU32::new(65_535).unwrap() };
 
-/// How many of so many files may be connections.
+/// Returns how many of `files` file descriptors may be connections.
 pub fn files_for_connections(files: usize) -> usize {
     files - FILES_KEPT.min(files / 2)
 }
 
 impl DoorConfig {
-    /// What a process that may open so many files takes on.
+    /// Returns the limits for a process that may open `files` files.
     pub fn for_files(files: usize) -> Self {
         const MIB: u64 = 1024 * 1024;
         let available = files_for_connections(files);
@@ -125,26 +128,26 @@ impl DoorConfig {
     }
 }
 
-/// What a process takes on that may open a few thousand files.
+/// Limits for a process that may open 20,000 files.
 impl Default for DoorConfig {
     fn default() -> Self {
         Self::for_files(20_000)
     }
 }
 
-/// A way in: for gRPC, or for HTTP.
+/// An entry for gRPC or for HTTP.
 #[derive(Debug)]
 pub struct Door {
     config: DoorConfig,
     kind: DoorKind,
     started: Instant,
     limits: Arc<ServerLimits>,
-    /// Who looks at everything holds up a whole thread: one at a time.
+    /// One permit: a look at everything blocks a whole thread, so only one runs at a time.
     looking: Arc<Semaphore>,
     registry: Mutex<Registry>,
 }
 
-/// For what a door is.
+/// The protocol of a door.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DoorKind {
     Grpc,
@@ -161,7 +164,7 @@ impl DoorKind {
 }
 
 impl Door {
-    /// For gRPC. What is `looking` is shared with the door for HTTP.
+    /// Makes the door for gRPC. It shares `looking` with the door for HTTP.
     pub fn grpc(
         config: DoorConfig,
         limits: Arc<ServerLimits>,
@@ -213,7 +216,7 @@ impl Door {
         Self::new(config, DoorKind::Grpc, limits, looking)
     }
 
-    /// For HTTP.
+    /// Makes the door for HTTP. It shares `looking` with the door for gRPC.
     pub fn http(
         config: DoorConfig,
         limits: Arc<ServerLimits>,
@@ -272,37 +275,38 @@ impl Door {
         Arc::new(door)
     }
 
-    /// How much is taken on.
+    /// Returns the limits.
     pub fn config(&self) -> &DoorConfig {
         &self.config
     }
 
-    /// How many connections there may be.
+    /// Returns the limits on connections.
     fn bounds(&self) -> Bounds {
         self.kind.bounds(&self.config)
     }
 
-    /// Waits for the turn to look at everything. None: nobody may any more.
+    /// Waits for the turn to look at everything. None: the semaphore is closed.
     async fn turn_to_look(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.looking).acquire_owned().await.ok()
     }
 
-    /// How long a handshake, headers, a message or an answer that is not read may take.
+    /// Returns the longest time for a handshake, headers or a message to arrive, and for a client to read an answer.
     pub fn patience(&self) -> Duration {
         self.config.patience
     }
 
-    /// Since the start.
+    /// Returns the time since the start.
     pub fn now(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Something is refused for a limit. Returns how often that happened before.
+    /// Counts a refusal for `limit`. Returns the number of earlier ones.
     pub fn refuse(&self, limit: ServerLimit) -> u64 {
         self.limits.refuse(limit, self.now())
     }
 
-    /// Somebody connects. The connection that has to go instead is asked to. None: this one has to go.
+    /// Admits a new connection. At a limit, evicts another connection in its stead. None: the new connection is
+    /// refused.
     pub(crate) fn admit(&self, peer: SocketAddr) -> Option<Arc<Connection>> {
         let mut registry = self.registry();
         let admission = registry.admit(CallerAddress::of(peer.ip()), self.now());
@@ -326,7 +330,7 @@ impl Door {
         admission.admitted
     }
 
-    /// The system has no room for another connection: somebody has to go.
+    /// Evicts a silent connection, because the system has no room for another one.
     fn make_room(&self) {
         let silent = self.registry().make_room(self.now());
         if let Some(silent) = silent {
@@ -334,7 +338,7 @@ impl Door {
         }
     }
 
-    /// A connection is closed.
+    /// Removes a connection, and returns its bytes to the budgets.
     fn close(&self, connection: &Connection) {
         let mut registry = self.registry();
         registry.remove(connection, self.now());
@@ -358,11 +362,11 @@ impl Door {
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
-        // Nothing in there panics half-way through a change.
+        // No code panics half-way through a change of the registry.
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// More of a message that has not arrived in full.
+    /// Counts more bytes of an incomplete message.
     fn charge_incoming(&self, connection: &Connection, bytes: u64) -> Result<(), RpcStatus> {
         let of_address = &connection.of_address().incoming;
         if !of_address.charge(bytes) {
@@ -382,12 +386,12 @@ impl Door {
         }
     }
 
-    /// An answer is on its way. If there is no room for it, whoever has the most unread goes, and it is refused only if that
-    /// is who asks.
+    /// Counts an answer on its way. If there is no room for it, evicts the connection with the most unread bytes.
+    /// Refuses the answer only if that connection is this one.
     ///
     /// # Errors
     ///
-    /// If it is refused: a number by which those who are refused come back at different times.
+    /// If the answer is refused: a number that spreads the retries of refused clients.
     fn note_answer(&self, connection: &Connection, bytes: u64) -> Result<(), u64> {
         let of_address = &connection.of_address().outgoing;
         let mut goes = None;
@@ -407,15 +411,17 @@ impl Door {
         goes.map_or(Ok(()), |limit| self.evict_most_unread(limit, connection))
     }
 
+    /// Evicts the connection with the most unread bytes.
+    ///
     /// # Errors
     ///
-    /// If it is that connection: how often this was refused before.
+    /// If it is `connection`, or no connection is left to evict: the number of earlier refusals.
     fn evict_most_unread(&self, limit: ServerLimit, connection: &Connection) -> Result<(), u64> {
         let number = self.refuse(limit);
         let of = (limit == ServerLimit::OutgoingBytesPerAddress).then(|| connection.address());
         let most = self.registry().most_unread(of);
         let Some(most) = most else {
-            // All were asked to go.
+            // All connections are already evicted.
             return Err(number);
         };
         most.evict();
@@ -425,7 +431,7 @@ impl Door {
         Ok(())
     }
 
-    /// Parts of answers are written.
+    /// Counts written bytes of answers.
     fn note_written(&self, connection: &Connection, bytes: u64) {
         let counted = connection.note_written(bytes);
         if counted > 0 {

@@ -1,12 +1,12 @@
-//! A thread that does nothing but accept connections.
+//! A thread that only accepts connections.
 //!
-//! When all clients come back at once, the system keeps only so many of them waiting (`--listen-backlog`, and never
-//! more than `net.core.somaxconn`). What it has no room for it drops, and then a client tries again after a second,
-//! three, seven, fifteen. A task beside those that serve has its turn only once all of these had theirs, and that is
-//! too late. A thread is given its share by the system, and taking a connection costs a tenth of serving one: so
-//! whoever comes is taken at once, and waits here for little more than memory.
+//! When all clients return at once, the system queues a limited number of them (`--listen-backlog`, and at most
+//! `net.core.somaxconn`). It drops the others, and their clients retry after 1 s, 3 s, 7 s and 15 s. An accept task on
+//! the serving runtime would run only after all serving tasks, which is too late. The system schedules a thread fairly,
+//! and accepting a connection costs a tenth of serving it. So this thread accepts each connection at once, and a
+//! waiting connection costs little but memory.
 //!
-//! No more sockets are open than there may be connections, and a few: those that are asked to go make room first.
+//! The number of open sockets is at most the limit on connections plus [`NEWCOMERS`]: evicted connections close first.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -22,29 +22,27 @@ use tracing::warn;
 
 use crate::door::Door;
 
-/// How long to wait after a connection could not be accepted.
+/// Delay after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// So many sockets may be open beyond the connections that there may be: newcomers, in whose stead others are
-/// asked to go.
+/// Sockets that may be open beyond the limit on connections. They are newcomers that replace evicted connections.
 const NEWCOMERS: usize = 16;
 
-/// Somebody who has connected.
+/// An accepted connection.
 #[derive(Debug)]
 pub(super) struct Arrival {
-    /// Of no runtime yet.
+    /// Not registered with a runtime yet.
     pub(super) socket: TcpStream,
     pub(super) peer: SocketAddr,
-    /// To be kept for as long as the socket is open.
+    /// Permit that its receiver keeps while the socket is open.
     pub(super) room: OwnedSemaphorePermit,
 }
 
-/// Begins to accept, until `stop` or until nobody takes the arrivals any more. The socket is closed before the
-/// arrivals end.
+/// Accepts connections until `stop`, or until the receiver is dropped. Closes the socket before the arrivals end.
 ///
 /// # Errors
 ///
-/// If the system has no thread for it.
+/// If the system cannot start another thread.
 pub(super) fn start(
     listener: TcpListener,
     door: Arc<Door>,
@@ -89,7 +87,7 @@ async fn accept(
             () = sender.closed() => return,
         };
         let (Ok(room), accepted) = accepted else {
-            // Nobody closes the semaphore.
+            // The semaphore is never closed.
             return;
         };
         let accepted = accepted.and_then(|(socket, peer)| Ok((socket.into_std()?, peer)));
@@ -100,7 +98,7 @@ async fn accept(
                     return;
                 }
             }
-            // It was gone before it was accepted.
+            // The client closed it before it was accepted.
             Err(error) if is_of_the_other_side(&error) => {}
             Err(error) => {
                 warn!(%error, "a connection cannot be accepted");

@@ -1,8 +1,8 @@
-//! So many bytes at once, for many threads.
+//! A limit on bytes in use, shared by many threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes in use, of which there is a limit.
+/// Bytes in use, and their limit.
 #[derive(Debug)]
 pub struct Budget {
     max: u64,
@@ -10,7 +10,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Nothing is in use.
+    /// Makes an unused budget.
     pub const fn new(max: u64) -> Self {
         Self {
             max,
@@ -18,9 +18,9 @@ impl Budget {
         }
     }
 
-    /// Uses more. Returns whether there is as much; if not, nothing is used.
+    /// Uses `bytes` more. Returns whether they fit; if not, uses nothing.
     pub fn charge(&self, bytes: u64) -> bool {
-        // Only the sum matters: nothing else is read on the strength of it.
+        // Only the sum matters: it orders no other memory access.
         let used = self.used.fetch_add(bytes, Ordering::Relaxed);
         let fits = used.saturating_add(bytes) <= self.max;
         if !fits {
@@ -29,18 +29,18 @@ impl Budget {
         fits
     }
 
-    /// Uses more, whether there is as much or not: somebody else is about to use less.
+    /// Uses `bytes` more even beyond the limit. The caller makes another user return bytes.
     pub fn overcharge(&self, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Uses less.
+    /// Returns `bytes` to the budget.
     pub fn refund(&self, bytes: u64) {
         let used = self.used.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(used >= bytes, "more was given back than was taken");
     }
 
-    /// What is in use.
+    /// Returns the bytes in use.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }

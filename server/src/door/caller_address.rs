@@ -1,20 +1,20 @@
-//! Whom something is attributed to that comes over the network: an address.
+//! The address that a connection, and all that it causes, is attributed to.
 //!
-//! An IPv4 address counts as a whole, and so does one that is mapped into IPv6. Of an IPv6 address the
-//! first 64 bits count: whoever has one has all addresses of such a network.
+//! An IPv4 address counts as a whole, and so does an IPv4 address mapped into IPv6. Of an IPv6 address only the first
+//! 64 bits count, because the owner of one address has the whole /64 network.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// An address, or a network of addresses that are one for all limits.
+/// An IPv4 address or an IPv6 network, treated as one caller by all limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallerAddress(u128);
 
-/// The bits of an IPv6 address that name the network.
+/// The bits of an IPv6 address that name its network.
 const NETWORK: u128 = !(u64::MAX as u128);
 
 impl CallerAddress {
-    /// The one that an IP address belongs to.
+    /// Returns the caller address that `ip` belongs to.
     pub fn of(ip: IpAddr) -> Self {
         let bits = |ip: Ipv6Addr| u128::from_be_bytes(ip.octets());
         match ip.to_canonical() {
@@ -23,14 +23,14 @@ impl CallerAddress {
         }
     }
 
-    /// Returns whether it is an address of this machine itself. Of `::/64` only `::1` is used.
+    /// Returns whether it is an address of this machine itself. Only `::1` of `::/64` is in use.
     pub fn is_loopback(self) -> bool {
         let ip = Ipv6Addr::from_bits(self.0);
         let is_v4 = ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback());
         is_v4 || self == Self::of(Ipv6Addr::LOCALHOST.into())
     }
 
-    /// Its bits: those of an IPv6 address.
+    /// Returns its bits, as those of an IPv6 address.
     pub const fn get(self) -> u128 {
         self.0
     }

@@ -1,5 +1,4 @@
-//! The calls of a gRPC connection: counted for the address they come from, and taken in before anybody
-//! works on them.
+//! Calls of a gRPC connection: counted for the address of the caller, and received before work on them starts.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -23,23 +22,23 @@ use crate::door::outflow::{CallOnConnection, Outflow};
 use crate::limits::ServerLimit;
 use crate::rpc::overload;
 
-/// What answers calls. One stands for all connections.
+/// A service that answers calls. All connections share one.
 ///
-/// A request is large. Whoever looks at it, or passes it on, does so before the future begins: what a future is given, it
-/// keeps.
+/// A request is large. An implementation inspects it, or passes it on, before the future starts, because a future keeps
+/// all that it is given.
 pub trait CallService<B>: Send + Sync + 'static {
-    /// The answer to a call; that it failed is an answer, too.
+    /// Answers a call. A failure is an answer too.
     fn answer(&self, request: Request<Intake<B>>) -> impl Future<Output = Response<Body>> + Send;
 }
 
-/// What child servers call.
+/// Calls of child servers.
 const OF_CHILD_SERVERS: [&str; 2] = [
     "/doorman.Capacity/GetServerCapacity",
     "/doorward.v1.CapacityStream/StreamServerCapacity",
 ];
 
-/// What is counted apart, as what child servers call: whatever else an address calls, who looks for the master,
-/// gives back, or asks whether the server lives, is answered.
+/// Calls with a rate of their own, shared with the calls of child servers. The server answers discovery, releases and
+/// health checks even if the address makes too many other calls.
 const VITAL: [&str; 4] = [
     "/doorman.Capacity/Discovery",
     "/doorman.Capacity/ReleaseCapacity",
@@ -47,7 +46,7 @@ const VITAL: [&str; 4] = [
     WATCH,
 ];
 
-/// Call that lasts as long as its caller listens.
+/// A call that stays open while its caller listens.
 const WATCH: &str = "/grpc.health.v1.Health/Watch";
 
 /// Calls whose cost grows with the number of resources, rules or instances.
@@ -59,7 +58,7 @@ const LOOKS: [&str; 5] = [
     "/doorward.admin.v1.Rules/ListInstances",
 ];
 
-/// Calls with one message, as all [`LOOKS`] are: work on such a call begins once the message has arrived.
+/// Calls with one message, like all [`LOOKS`]. Work on such a call begins when its message is complete.
 const WITH_ONE_MESSAGE: [&str; 6] = [
     "/doorman.Capacity/GetCapacity",
     "/doorman.Capacity/ReleaseCapacity",
@@ -78,7 +77,7 @@ pub struct ConnectionCalls<S> {
 }
 
 impl<S> ConnectionCalls<S> {
-    /// For a connection.
+    /// Serves the calls of `connection`.
     pub fn new(services: Arc<S>, door: Arc<Door>, connection: Arc<Connection>) -> Self {
         Self {
             services,
@@ -87,7 +86,7 @@ impl<S> ConnectionCalls<S> {
         }
     }
 
-    /// What is answered instead of serving the call, if the address has called too much.
+    /// Returns the refusal of a call, if its address made too many calls.
     fn refusal(&self, path: &str, now: Duration) -> Option<RpcStatus> {
         let address = self.connection.of_address();
         let is_vital = VITAL.contains(&path) || OF_CHILD_SERVERS.contains(&path);
@@ -113,7 +112,7 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        // Who only listens is silent.
+        // A watch leaves its connection silent.
         let is_busy = request.uri().path() != WATCH;
         let now = self.door.now();
         let call = CallOnConnection::begin(&self.door, &self.connection, is_busy, now);
@@ -139,7 +138,7 @@ where
                 return Ok(outflow(services.answer(request).await, call));
             }
             let look = async move { services.answer(request).await };
-            // Rare, and large.
+            // A look is rare, and its future is large.
             match Box::pin(call.look(look)).await {
                 Ok(answer) => Ok(outflow(answer, call)),
                 Err(limit) => {
@@ -155,7 +154,7 @@ fn outflow(answer: Response<Body>, call: CallOnConnection) -> Response<Outflow<B
     answer.map(|body| Outflow::new(body, unread_too_much, call))
 }
 
-/// The end of an answer that is not read.
+/// Returns the last frame of an answer that its caller does not read.
 fn unread_too_much(number: u64) -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
     let status = overload::unread(number);
     let mut trailers = HeaderMap::new();
@@ -164,7 +163,7 @@ fn unread_too_much(number: u64) -> Result<Frame<Bytes>, Box<dyn std::error::Erro
 }
 
 impl Door {
-    /// Something is refused for a limit: what to answer, and when to come back.
+    /// Counts a refusal for `limit`. Returns its status, with a retry delay.
     pub fn exhausted(&self, limit: ServerLimit) -> RpcStatus {
         overload::exhausted(limit, self.refuse(limit))
     }

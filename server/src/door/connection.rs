@@ -1,5 +1,4 @@
-//! A connection, as everybody knows it who counts: whose it is, what is in progress on it, and what it has
-//! not read yet.
+//! A connection: its address, its calls in progress, and the bytes of answers that its client has not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -13,23 +12,23 @@ use crate::door::caller_address::CallerAddress;
 use crate::door::rate::{AtomicRate, WorkRate};
 use crate::door::registry::AddressSettings;
 
-/// What all connections from one address share.
+/// State that all connections from one address share.
 #[derive(Debug)]
 pub struct AddressState {
-    /// How many calls there may be.
+    /// Rate of calls.
     pub calls: AtomicRate,
-    /// The same, of calls that go on whatever others there are.
+    /// Rate of vital calls, which other calls cannot use up.
     pub vital_calls: AtomicRate,
-    /// How long pages and the status may take.
+    /// Time for pages and the status.
     pub looks: WorkRate,
-    /// Bytes of messages that have not arrived in full.
+    /// Bytes in incomplete messages.
     pub incoming: Budget,
-    /// Bytes of answers that were not read yet.
+    /// Bytes in unread answers.
     pub outgoing: Budget,
 }
 
 impl AddressState {
-    /// Nothing is in use.
+    /// Makes the state of an address that uses nothing.
     pub fn new(settings: &AddressSettings) -> Self {
         Self {
             calls: AtomicRate::new(settings.calls_per_second),
@@ -42,38 +41,38 @@ impl AddressState {
 }
 
 impl AddressState {
-    /// Whether nothing is lost by forgetting it, if it has no connections.
+    /// Returns whether it equals a new state, so that an address without connections can be forgotten.
     pub fn is_at_rest(&self, now: Duration) -> bool {
         self.calls.is_full(now) && self.vital_calls.is_full(now) && self.looks.is_made_up(now)
     }
 }
 
-/// A connection. Its numbers are read on the strength of nothing else, so their order does not matter.
+/// A connection. Its numbers order no other memory access, so relaxed ordering is enough.
 #[derive(Debug)]
 pub struct Connection {
     id: u64,
     address: CallerAddress,
     of_address: Arc<AddressState>,
-    /// It was answered a call.
+    /// Whether a call on it was answered, in part or in whole.
     proven: AtomicBool,
     calls: AtomicU32,
-    /// In milliseconds since the start.
+    /// Last time when a call began or ended, in milliseconds since the start.
     active_at: AtomicU64,
-    /// Bytes of answers that are not written yet.
+    /// Bytes of answers that are not written to the socket yet.
     unread: AtomicU64,
-    /// Bytes of answers that were written.
+    /// Bytes of answers written to the socket.
     written: AtomicU64,
-    /// Since when something has begun to arrive and has not in full.
+    /// Start of a frame, or of a call's headers, of which a part has arrived.
     midway: Since,
-    /// Since when the other side takes nothing.
+    /// Start of the time in which the client takes no bytes.
     blocked: Since,
-    /// Nothing is read before, in milliseconds since the start.
+    /// End of a pause in reading, in milliseconds since the start. 0: no pause.
     paused_until: AtomicU64,
-    /// Nothing is counted any more.
+    /// Whether it is closed. Bytes counted after that are returned at once.
     closed: AtomicBool,
-    /// It was asked to go.
+    /// Whether it was asked to close.
     goes: AtomicBool,
-    /// It has to go.
+    /// Wakes its task when it has to close.
     evicted: Notify,
 }
 
@@ -102,62 +101,62 @@ impl Connection {
         }
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whose it is.
+    /// Returns the address of its client.
     pub fn address(&self) -> CallerAddress {
         self.address
     }
 
-    /// What it shares with others from its address.
+    /// Returns the state that it shares with other connections from its address.
     pub fn of_address(&self) -> &AddressState {
         &self.of_address
     }
 
-    /// A call begins.
+    /// Notes that a call begins.
     pub fn begin_call(&self, now: Duration) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.active_at.store(millis(now), Ordering::Relaxed);
     }
 
-    /// A call is over.
+    /// Notes that a call ends.
     pub fn end_call(&self, now: Duration) {
         let before = self.calls.fetch_sub(1, Ordering::Relaxed);
         debug_assert!(before > 0, "a call ends that never began");
         self.active_at.store(millis(now), Ordering::Relaxed);
     }
 
-    /// A call is answered, in part or in whole.
+    /// Notes that a call is answered, in part or in whole.
     pub fn prove(&self) {
         if !self.is_proven() {
             self.proven.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether it was answered a call.
+    /// Returns whether a call on it was answered.
     pub fn is_proven(&self) -> bool {
         self.proven.load(Ordering::Relaxed)
     }
 
-    /// Whether a call is in progress.
+    /// Returns whether a call is in progress.
     pub fn is_busy(&self) -> bool {
         self.calls.load(Ordering::Relaxed) > 0
     }
 
-    /// When a call began or ended last, in milliseconds since the start.
+    /// Returns when a call last began or ended, in milliseconds since the start.
     pub fn active_at(&self) -> u64 {
         self.active_at.load(Ordering::Relaxed)
     }
 
-    /// An answer of so many bytes is on its way.
+    /// Counts `bytes` of an answer on its way.
     pub fn note_answer(&self, bytes: u64) {
         self.unread.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// So many bytes of answers were written. Returns how many of them are counted.
+    /// Notes that `bytes` of answers are written. Returns how many of them were counted.
     pub fn note_written(&self, bytes: u64) -> u64 {
         self.written.fetch_add(bytes, Ordering::Relaxed);
         let before = self
@@ -168,33 +167,33 @@ impl Connection {
         before.min(bytes)
     }
 
-    /// Bytes of answers that are not written yet.
+    /// Returns the bytes of answers that are not written yet.
     pub fn unread(&self) -> u64 {
         self.unread.load(Ordering::Relaxed)
     }
 
-    /// Bytes of answers that were written.
+    /// Returns the bytes of answers that were written.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Since when something has begun to arrive and has not in full.
+    /// Returns the start of a frame, or of a call's headers, of which a part has arrived.
     pub fn midway(&self) -> &Since {
         &self.midway
     }
 
-    /// Since when the other side takes nothing of what is to be written.
+    /// Returns the start of the time in which the client takes no bytes.
     pub fn blocked(&self) -> &Since {
         &self.blocked
     }
 
-    /// Nothing more is read from it for a while: who asks too much is served slowly.
+    /// Pauses reading until `until`, so that a client that asks too much is served slowly.
     pub fn pause(&self, until: Duration) {
         self.paused_until
             .fetch_max(millis(until), Ordering::Relaxed);
     }
 
-    /// How long nothing is read from it, should `now` say that it is not over.
+    /// Returns the rest of a pause in reading, if it is not over at `now`.
     pub fn paused_for(&self, now: impl FnOnce() -> Duration) -> Option<Duration> {
         let until = self.paused_until.load(Ordering::Relaxed);
         if until == 0 {
@@ -208,63 +207,63 @@ impl Connection {
         Some(Duration::from_millis(left))
     }
 
-    /// It is closed: whatever is counted from now on is given back at once.
+    /// Notes that it is closed. Bytes counted from now on are returned at once.
     pub fn close(&self) {
-        // In one order with what `note_answer` counts, for everybody.
+        // Sequentially consistent with `note_answer`: all threads see both in one order.
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it is closed.
+    /// Returns whether it is closed.
     pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::SeqCst)
     }
 
-    /// Whether it was asked to go.
+    /// Returns whether it was asked to close.
     pub fn goes(&self) -> bool {
         self.goes.load(Ordering::Relaxed)
     }
 
-    /// It has to go.
+    /// Asks it to close.
     pub fn evict(&self) {
         self.goes.store(true, Ordering::Relaxed);
         self.evicted.notify_one();
     }
 
-    /// Waits until it has to go. Cancel safe.
+    /// Waits until it is asked to close. Cancel safe.
     pub async fn evicted(&self) {
         self.evicted.notified().await;
     }
 }
 
-/// Since when something lasts, if it does.
+/// Start of a state, if the state lasts.
 #[derive(Debug, Default)]
 pub struct Since(
-    /// In milliseconds since the start, and one more. 0: it does not last.
+    /// In milliseconds since the start, plus 1. 0: the state does not last.
     AtomicU64,
 );
 
 impl Since {
-    /// It lasts, since now if it did not before.
+    /// Starts the state now, if it does not last already.
     pub fn begin(&self, now: impl FnOnce() -> Duration) {
         if self.0.load(Ordering::Relaxed) == 0 {
             self.begin_anew(now());
         }
     }
 
-    /// It lasts since now, whatever was before.
+    /// Starts the state now, even if it lasts already.
     pub fn begin_anew(&self, now: Duration) {
         self.0
             .store(millis(now).saturating_add(1), Ordering::Relaxed);
     }
 
-    /// It is over.
+    /// Ends the state.
     pub fn end(&self) {
         if self.0.load(Ordering::Relaxed) != 0 {
             self.0.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Whether it has lasted for as long.
+    /// Returns whether the state has lasted for `span`.
     pub fn has_lasted(&self, span: Duration, now: Duration) -> bool {
         let since = self.0.load(Ordering::Relaxed);
         since != 0 && millis(now).saturating_add(1).saturating_sub(since) >= millis(span)

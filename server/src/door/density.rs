@@ -1,22 +1,21 @@
 //! Messages that are small on the wire and large in memory.
 //!
-//! An empty part of a Protobuf message takes two bytes, and a hundred or more once it is decoded: 4 MiB
-//! become half a gigabyte. So the parts of a large message, and the parts of those, are counted before it
-//! is decoded (Protocol Buffers, "Encoding").
+//! An empty field of a Protobuf message takes two bytes on the wire, and a hundred bytes or more when decoded: 4 MiB
+//! become half a gigabyte. So the server counts the fields of a large message, and the fields in those, before it
+//! decodes the message (Protocol Buffers, "Encoding").
 
-/// Messages up to this size are not looked at: they cannot become large.
+/// Largest message that is not checked, because it cannot become large.
 const LOOKED_AT: usize = 64 * 1024;
 
-/// How many parts a message may have, those of its parts included: a child server's request for a
-/// thousand resources with sixty-four priorities each has some hundred thousand.
+/// Most fields in a message, nested ones included. A child server's request for a thousand resources with sixty-four
+/// priorities each has some hundred thousand.
 const PARTS_MAX: usize = 200_000;
 
-/// Checks a message that is about to be decoded. One that is no valid Protobuf passes: the decoder says what
-/// is wrong with it.
+/// Checks a message before it is decoded. Invalid Protobuf passes, because the decoder reports it better.
 ///
 /// # Errors
 ///
-/// If it has too many parts.
+/// If the message has too many fields.
 pub(super) fn check(message: &[u8]) -> Result<(), String> {
     if message.len() <= LOOKED_AT {
         return Ok(());
@@ -30,8 +29,7 @@ pub(super) fn check(message: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Counts down the fields of a message and, to that depth, of what may be messages in it. None: there are
-/// too many.
+/// Counts the fields of a message and, down to `depth`, of any nested message. None: there are too many.
 fn count(mut message: &[u8], depth: usize, left: &mut usize) -> Option<()> {
     while !message.is_empty() {
         *left = left.checked_sub(1)?;
@@ -46,7 +44,8 @@ fn count(mut message: &[u8], depth: usize, left: &mut usize) -> Option<()> {
     Some(())
 }
 
-/// What is in the first field, if that may be a message, and what follows it. None: this is no field.
+/// Returns the content of the first field, if it may be a nested message, and all bytes after the field. None: invalid
+/// Protobuf.
 fn field(message: &[u8]) -> Option<(&[u8], &[u8])> {
     let (tag, rest) = varint(message)?;
     let empty: &[u8] = &[];

@@ -1,51 +1,51 @@
-//! HTTP/2 frames as they pass by: which come, how many, and whether one is stuck half-way.
+//! A reader of HTTP/2 frame headers: it counts the frames, and notices a frame that is stuck half-way.
 //!
-//! The HTTP/2 library answers every frame, and does not count them. Here only headers of frames are
-//! looked at (RFC 9113, section 4.1), never what is in them.
+//! The HTTP/2 library answers every frame, and does not count frames. This module reads only frame headers (RFC 9113,
+//! section 4.1), never payloads.
 
 use std::time::Duration;
 
-/// The length of a frame's header.
+/// Length of a frame header, in bytes.
 const HEADER: usize = 9;
 
-/// What a frame is for (RFC 9113, section 6), as far as it matters here.
+/// Type of a frame (RFC 9113, section 6), as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
-    /// A part of a message.
+    /// Carries a part of a message.
     Data,
     /// Begins a call, or ends it.
     Headers,
-    /// The rest of such a header.
+    /// Continues the headers of a call.
     Continuation,
-    /// Gives a call up.
+    /// Resets a call.
     Reset,
-    /// All else that carries no call.
+    /// Any other frame that carries no call.
     Control,
 }
 
-/// The header of a frame.
+/// A frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// What it is for.
+    /// Type of the frame.
     pub kind: FrameKind,
-    /// How long it is without its header.
+    /// Length of the payload, in bytes.
     pub length: u32,
-    /// Whether it ends its stream (a message is complete) or its block of headers, as its kind has it.
+    /// Whether the frame ends its stream (a message is complete), or its header block if it carries headers.
     pub ends: bool,
 }
 
-/// Where in the frames a stream of bytes is.
+/// Position of a byte stream in its frames.
 #[derive(Clone, Debug, Default)]
 pub struct Scanner {
     header: [u8; HEADER],
     header_length: usize,
     payload_left: usize,
-    /// Headers have begun, and are not complete.
+    /// Whether a header block is incomplete.
     block_open: bool,
 }
 
 impl Scanner {
-    /// Looks at the next bytes, and tells of each frame whose header is complete.
+    /// Reads the next bytes, and reports each frame whose header is complete.
     pub fn scan(&mut self, mut bytes: &[u8], mut frame: impl FnMut(Frame)) {
         while !bytes.is_empty() {
             let skipped = self.payload_left.min(bytes.len());
@@ -91,18 +91,18 @@ impl Scanner {
         Frame { kind, length, ends }
     }
 
-    /// Whether something has begun and is not complete: a frame, or headers in several of them.
+    /// Returns whether a frame or a header block is incomplete.
     pub fn is_midway(&self) -> bool {
         self.header_length > 0 || self.payload_left > 0 || self.block_open
     }
 }
 
-/// Limits the frames of a connection that carry no call: a token bucket that calls fill, too, since each comes
-/// with some (windows, pings that measure).
+/// A limit on the frames of a connection that carry no call. It is a token bucket that calls fill too, because each
+/// call brings some such frames (window updates, pings that measure bandwidth).
 ///
-/// Calls that are given up have a bucket of their own. If the server stands still, callers time out, and their resets
-/// arrive together with their calls, just as in an attack (CVE-2023-44487). The server cannot tell from the time that
-/// it reads them. So it allows as many each second as calls may be in progress, and ten seconds of that at once.
+/// Resets have a bucket of their own. If the server stalls, callers time out, and their resets arrive together with
+/// their calls, just as in an attack (CVE-2023-44487). The server cannot tell both apart by the time when it reads
+/// them. So each second allows as many resets as calls may be in progress, and a burst of ten seconds of that.
 #[derive(Clone, Debug)]
 pub struct ControlFrames {
     frames: Bucket,
@@ -112,10 +112,11 @@ pub struct ControlFrames {
 impl ControlFrames {
     /// Frames that one call may bring along.
     const PER_CALL: u32 = 8;
-    /// A part of a message that is smaller, and not its end, might as well have come with the next one.
+    /// Smallest useful data frame, in bytes. A smaller one counts as a control frame, unless it ends the message: its
+    /// bytes could have come with the next frame.
     const DATA_MIN: u32 = 256;
 
-    /// Full buckets. `calls_max` may be in progress.
+    /// Fills both buckets. At most `calls_max` calls are in progress.
     pub fn new(per_second: u32, calls_max: u32) -> Self {
         Self {
             frames: Bucket::new(per_second),
@@ -123,13 +124,13 @@ impl ControlFrames {
         }
     }
 
-    /// Number of resets that may come at once.
+    /// Returns how many resets may come at once.
     pub const fn resets_at_once(calls_max: u32) -> u32 {
         calls_max.saturating_mul(Bucket::BURST_SECS)
     }
 
-    /// A frame came. Returns whether it was one too many. `now` is since some start, and asked for only if
-    /// it matters.
+    /// Counts a frame. Returns whether it exceeds the limit. `now` is a time since any fixed start, and is read only
+    /// when needed.
     pub fn note(&mut self, frame: Frame, now: impl FnOnce() -> Duration) -> bool {
         match frame.kind {
             FrameKind::Headers => {
@@ -145,7 +146,7 @@ impl ControlFrames {
     }
 }
 
-/// A token bucket of ten seconds. It fills only once it is empty, so the clock is read rarely.
+/// A token bucket that holds ten seconds of tokens. It refills only when it is empty, so the clock is rarely read.
 #[derive(Clone, Debug)]
 struct Bucket {
     per_second: u32,
@@ -157,7 +158,7 @@ impl Bucket {
     /// Seconds that fill an empty bucket.
     const BURST_SECS: u32 = 10;
 
-    /// A full one.
+    /// Makes a full bucket.
     fn new(per_second: u32) -> Self {
         Self {
             per_second,
@@ -171,7 +172,7 @@ impl Bucket {
         self.tokens = self.tokens.saturating_add(more).min(max);
     }
 
-    /// Takes a token. Returns whether there is none.
+    /// Takes a token. Returns whether the bucket is empty.
     fn is_one_too_many(&mut self, now: impl FnOnce() -> Duration) -> bool {
         if self.tokens == 0 {
             let now = now();

@@ -1,4 +1,4 @@
-//! gRPC connections: HTTP/2, with every bound that the library has.
+//! gRPC connections: HTTP/2, with every limit that the library offers.
 
 use std::io;
 use std::pin::pin;
@@ -20,29 +20,29 @@ use crate::door::guarded::{Guarded, PREFACE};
 use crate::door::{Door, listening};
 use crate::limits::ServerLimit;
 
-/// The largest size of a call's headers.
+/// Largest size of a call's headers, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 
-/// A silent connection is pinged this often,
+/// Time after which a silent connection is pinged.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// and closed if it has not answered after this long.
+/// Time in which a client has to answer a ping; else its connection is closed.
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Bytes of one call that may be on their way, or wait to be read.
+/// Bytes of one call that may be in flight or unread.
 const STREAM_WINDOW: u32 = 128 * 1024;
 
-/// The same, of all calls of a connection.
+/// Bytes of all calls of one connection that may be in flight or unread.
 const CONNECTION_WINDOW: u32 = 256 * 1024;
 
-/// Bytes of an answer that the library takes ahead.
+/// Bytes of an answer that the library buffers.
 const SEND_BUFFER: usize = 64 * 1024;
 
-/// Streams that we reset for something wrong, or refuse since there are too many; more, and the connection is
-/// closed. A proxy that connects with many calls sends them before it hears how many there may be.
+/// Streams of one connection that this server may reset as invalid, or refuse as too many, before it closes the
+/// connection. A proxy may send many calls on a new connection before it learns the limit.
 const OWN_RESETS_MAX: usize = 4_096;
 
-/// Serves gRPC until `stop`; then finishes what is in progress.
+/// Serves gRPC until `stop`, then finishes the calls in progress.
 pub async fn serve<S>(
     listener: TcpListener,
     door: Arc<Door>,
@@ -78,7 +78,7 @@ where
     let hello = tokio::time::timeout(door.patience(), hear_preface(&mut socket));
     let heard = tokio::select! {
         heard = hello => heard,
-        // Nothing is in progress.
+        // No call is in progress.
         () = stop.cancelled() => return Ok(()),
     };
     match heard {
@@ -90,8 +90,8 @@ where
     }
     let config = door.config();
     let calls_max = config.streams_per_connection_max.get();
-    // Calls that were given up before the library handed them over. Fewer would close connections whose callers
-    // timed out while this server stood still.
+    // Resets of calls that the library has not handed over yet. A lower limit would close connections whose callers
+    // timed out while this server stalled.
     let pending_resets_max =
         usize::try_from(ControlFrames::resets_at_once(calls_max)).unwrap_or(usize::MAX);
     let mut builder = http2::Builder::new(TokioExecutor::new());
@@ -124,7 +124,7 @@ where
     Ok(served?)
 }
 
-/// Whether the HTTP library itself has had enough of resets, or headers.
+/// Returns whether the HTTP library closed the connection because of too many resets or headers.
 fn is_flood(error: &hyper::Error) -> bool {
     std::error::Error::source(error)
         .and_then(|source| source.downcast_ref::<h2::Error>())
@@ -132,7 +132,7 @@ fn is_flood(error: &hyper::Error) -> bool {
         .is_some_and(|reason| reason == h2::Reason::ENHANCE_YOUR_CALM)
 }
 
-/// Waits until the other side has said that it speaks HTTP/2.
+/// Waits for the HTTP/2 preface of the client.
 async fn hear_preface(socket: &mut TcpStream) -> io::Result<()> {
     let mut heard = [0; PREFACE.len()];
     let mut length = 0;

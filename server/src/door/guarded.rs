@@ -1,8 +1,8 @@
-//! A connection's bytes as they pass by: counted, and never waited for without end.
+//! The socket of a connection: it counts the bytes that pass by, and bounds every wait for the client.
 //!
-//! What arrives is looked at frame by frame (HTTP/2 only): frames that carry no call have a limit, and one
-//! that has begun has to be complete some time. What leaves is counted against the answers that were
-//! given: so it is known what the other side has not read yet.
+//! It reads the headers of incoming HTTP/2 frames. Frames that carry no call have a rate limit, and a frame must be
+//! complete within the patience. It subtracts outgoing bytes from the bytes of answers: the rest is what the client has
+//! not read yet.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -18,15 +18,15 @@ use crate::door::connection::Connection;
 use crate::door::frames::{ControlFrames, Frame, FrameKind, Scanner};
 use crate::limits::ServerLimit;
 
-/// What a client of HTTP/2 says first (RFC 9113, section 3.4).
+/// First bytes that a client sends over HTTP/2 (RFC 9113, section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What is spoken on a connection.
+/// Protocol of a connection.
 #[derive(Debug)]
 enum Protocol {
     Http1,
     Http2 {
-        /// Of the preface, which is read already, what the HTTP library has not seen yet.
+        /// Rest of the preface that the HTTP library has not seen yet. The door has read all of it.
         preface: &'static [u8],
         reads: Scanner,
         writes: Scanner,
@@ -34,7 +34,7 @@ enum Protocol {
     },
 }
 
-/// A connection's socket.
+/// Socket of a connection.
 #[derive(Debug)]
 pub struct Guarded<S> {
     socket: S,
@@ -45,7 +45,7 @@ pub struct Guarded<S> {
 }
 
 impl<S> Guarded<S> {
-    /// One that speaks HTTP/1.
+    /// Wraps a socket that speaks HTTP/1.
     pub fn http1(socket: S, door: Arc<Door>, connection: Arc<Connection>) -> Self {
         Self {
             socket,
@@ -56,7 +56,7 @@ impl<S> Guarded<S> {
         }
     }
 
-    /// One that speaks HTTP/2, and has said so.
+    /// Wraps a socket that speaks HTTP/2, whose preface is read.
     pub fn http2(
         socket: S,
         door: Arc<Door>,
@@ -78,7 +78,7 @@ impl<S> Guarded<S> {
         }
     }
 
-    /// Who asks too much is read from later.
+    /// Waits until reading is no longer paused, so that a client that asks too much is served slowly.
     fn poll_paused(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             if let Some(pause) = &mut self.pause {
@@ -100,7 +100,7 @@ impl<S> Guarded<S> {
         let was_open = reads.is_midway();
         let (mut began, mut too_many) = (false, false);
         reads.scan(arrived, |frame| {
-            // The rest of headers that have begun is no beginning.
+            // A continuation frame belongs to headers that have begun.
             began |= frame.kind != FrameKind::Continuation;
             too_many |= control.note(frame, || door.now());
         });
@@ -217,5 +217,5 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
     }
 }
 
-/// How long nothing is read from somebody who asks too much.
+/// Pause in reading from a client that asks too much.
 pub const PAUSE: Duration = Duration::from_millis(100);

@@ -1,5 +1,5 @@
-//! Messages that a caller has compressed with gzip. They are unpacked here, so that nothing behind the door knows of
-//! them, and none becomes larger than a message may be (gRPC, "Compression").
+//! gzip-compressed messages. The door unpacks them, so the code behind it never sees them, and no unpacked message
+//! exceeds the size limit (gRPC, "Compression").
 
 use std::io::{self, Read};
 
@@ -12,7 +12,7 @@ use crate::door::intake::PREFIX;
 
 const ENCODING: &str = "grpc-encoding";
 
-/// Why a message cannot be unpacked.
+/// Reason why a message cannot be unpacked.
 #[derive(Debug, Error)]
 pub(super) enum GzipError {
     #[error("the message is larger than it may be")]
@@ -21,7 +21,7 @@ pub(super) enum GzipError {
     Invalid(#[from] io::Error),
 }
 
-/// Removes the header that says so from a call whose messages are compressed with gzip.
+/// Removes the gzip encoding header of a call. Returns whether the call had one.
 pub(super) fn take_encoding(headers: &mut HeaderMap) -> bool {
     let is_gzip = headers
         .get(ENCODING)
@@ -32,8 +32,7 @@ pub(super) fn take_encoding(headers: &mut HeaderMap) -> bool {
     is_gzip
 }
 
-/// Unpacks complete messages that arrived together, to at most `max` bytes. A message that is not compressed stays as
-/// it is.
+/// Unpacks complete messages that arrived together, to at most `max` bytes. Keeps uncompressed messages unchanged.
 ///
 /// # Errors
 ///

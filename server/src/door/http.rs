@@ -1,4 +1,4 @@
-//! HTTP connections: pages and metrics, for few.
+//! HTTP connections: pages and metrics, for few clients.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -23,13 +23,13 @@ use crate::door::outflow::{CallOnConnection, Outflow};
 use crate::door::{Door, listening};
 use crate::limits::ServerLimit;
 
-/// What of a request and an answer is kept in memory at once.
+/// Bytes of a request or an answer that are in memory at once.
 const BUFFER: usize = 16 * 1024;
 
-/// Headers of a request.
+/// Largest number of headers in a request.
 const HEADERS_MAX: usize = 64;
 
-/// Serves pages until `stop`; then finishes what is in progress.
+/// Serves pages until `stop`, then finishes the requests in progress.
 pub async fn serve(listener: TcpListener, door: Arc<Door>, pages: Router, stop: CancellationToken) {
     let stopping = stop.clone();
     let door_of = Arc::clone(&door);
@@ -55,7 +55,7 @@ async fn converse(
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // Also how long a connection is kept open for the next request.
+        // It also limits how long a connection stays open between requests.
         .header_read_timeout(door.patience())
         .max_headers(HEADERS_MAX)
         .max_buf_size(BUFFER);
@@ -73,7 +73,7 @@ async fn converse(
     serving.await
 }
 
-/// The pages, as one connection asks for them.
+/// The pages, as one connection requests them.
 #[derive(Debug)]
 struct Requests {
     pages: Router,
@@ -125,7 +125,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     }
 }
 
-/// What is asked often and costs nothing.
+/// Paths of frequent, cheap requests.
 const AT_ONCE: [&str; 2] = ["/healthz", "/readyz"];
 
 fn refused(limit: ServerLimit, call: CallOnConnection) -> Response<Outflow<Body>> {
@@ -138,7 +138,7 @@ fn refused(limit: ServerLimit, call: CallOnConnection) -> Response<Outflow<Body>
     answer.map(|body| Outflow::new(body, cut_off, call))
 }
 
-/// The end of an answer that is not read.
+/// Ends an answer that its client does not read.
 fn cut_off(_: u64) -> Result<Frame<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
     Err("this address does not read its answers".into())
 }

@@ -1,10 +1,10 @@
-//! What a call sends, as far as it has arrived.
+//! The messages of a call, on their way in.
 //!
-//! gRPC announces the length of each message, and the library makes room for it at once: a few bytes would
-//! cost megabytes. So a message is handed on when it is complete, and until then only what has arrived is
-//! kept, within a budget of bytes in all and for each address, and within the patience.
+//! gRPC announces the length of each message, and the library reserves that memory at once: a few bytes would cost
+//! megabytes. So the door passes a message on only when it is complete. Until then it keeps only the bytes that have
+//! arrived, within the patience and within a budget of bytes, for each address and in all.
 //!
-//! A message that arrives in one piece, as nearly all do, is passed on as it is.
+//! Nearly all messages arrive in one piece, and are passed on without a copy.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,15 +23,15 @@ use crate::door::{Door, density};
 use crate::limits::ServerLimit;
 use crate::rpc::overload;
 
-/// Bytes before each message: whether it is compressed, and its length.
+/// Bytes before each message: a flag for compression, and the length.
 pub(super) const PREFIX: usize = 5;
 
-/// How large a message may be.
+/// Size limit of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// In bytes.
     pub max: usize,
-    /// The limit that this is.
+    /// Limit that a larger message exceeds.
     pub limit: ServerLimit,
 }
 
@@ -42,18 +42,18 @@ pub struct Intake<B> {
     door: Arc<Door>,
     connection: Arc<Connection>,
     size: Size,
-    /// Messages may be compressed with gzip.
+    /// Whether messages may be compressed with gzip.
     is_gzip: bool,
-    /// The beginning of a message.
+    /// Beginning of an incomplete message.
     held: BytesMut,
-    /// It is counted in the budgets.
+    /// Bytes of `held` that count in the budgets.
     charged: u64,
-    /// No message has arrived.
+    /// Whether no message was passed on yet.
     is_first: bool,
-    /// There is one message in all: nobody waits for more, or for the end.
+    /// Whether the call has one message. Then the service waits neither for more messages nor for the end of the call.
     is_only: bool,
     deadline: Option<Pin<Box<Sleep>>>,
-    /// Arrived, and not taken yet.
+    /// A frame that has arrived and was not taken yet.
     ready: Option<Frame<Bytes>>,
 }
 
@@ -62,7 +62,7 @@ where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<tonic::codegen::StdError>,
 {
-    /// Nothing has arrived yet.
+    /// Makes an intake to which nothing has arrived yet.
     pub fn new(body: B, door: Arc<Door>, connection: Arc<Connection>, size: Size) -> Self {
         Self {
             body,
@@ -79,7 +79,7 @@ where
         }
     }
 
-    /// Unpacks messages that are compressed, if it `is_gzip`.
+    /// Unpacks compressed messages, if `is_gzip`.
     pub fn unpacking(mut self, is_gzip: bool) -> Self {
         self.is_gzip = is_gzip;
         self
@@ -89,7 +89,7 @@ where
     ///
     /// # Errors
     ///
-    /// What to answer if it is too large, too slow, or more than there is room for.
+    /// The answer to the call, if the message is invalid, too large, too slow, or exceeds a budget.
     pub fn poll_only(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), RpcStatus>> {
         self.is_only = true;
         match std::task::ready!(self.poll_next(cx)) {
@@ -102,8 +102,8 @@ where
         }
     }
 
-    /// Takes the only message, if it has arrived alone and is not compressed, as nearly all are. What is behind it in this
-    /// body is of no interest then. None: whoever reads the body finds everything in it.
+    /// Takes the only message, if it arrived alone and uncompressed, as nearly all do. The rest of the body does not
+    /// matter then. None: the body still contains everything.
     pub fn take_only_message(&mut self) -> Option<Bytes> {
         let data = match self.ready.take()?.into_data() {
             Ok(data) => data,
@@ -125,7 +125,7 @@ where
         None
     }
 
-    /// Where it comes from.
+    /// Returns the address of the caller.
     pub fn caller(&self) -> CallerAddress {
         self.connection.address()
     }
@@ -160,7 +160,7 @@ where
         }
     }
 
-    /// What is complete with that; the rest is held back.
+    /// Adds bytes that have arrived. Returns the messages that are complete now, and holds the rest.
     fn take_in(&mut self, mut arrived: Bytes) -> Result<Bytes, RpcStatus> {
         if self.held.is_empty() {
             let complete = self.complete(&arrived)?;
@@ -183,7 +183,7 @@ where
         Ok(messages.freeze())
     }
 
-    /// How many of the bytes are complete messages.
+    /// Returns how many of the bytes are complete messages.
     fn complete(&self, bytes: &[u8]) -> Result<usize, RpcStatus> {
         let mut complete = 0;
         loop {
@@ -206,7 +206,7 @@ where
         }
     }
 
-    /// Complete messages as they were before they were compressed.
+    /// Unpacks complete messages.
     fn unpack(&self, messages: Bytes) -> Result<Bytes, RpcStatus> {
         if !self.is_gzip {
             return Ok(messages);
@@ -236,14 +236,14 @@ where
         Ok(())
     }
 
-    /// Nothing is held back any more.
+    /// Drops the held bytes, and returns them to the budgets.
     fn release(&mut self) {
         self.held = BytesMut::new();
         self.door.refund_incoming(&self.connection, self.charged);
         self.charged = 0;
     }
 
-    /// The first message, and one that has begun, has to be complete some time.
+    /// Waits for the deadline of the first message, and of any incomplete message.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<RpcStatus> {
         if !self.is_first && self.held.is_empty() {
             self.deadline = None;
@@ -276,7 +276,7 @@ where
             Some(frame) => Some(Ok(frame)),
             None if self.is_only && !self.is_first => match self.poll_next(cx) {
                 Poll::Ready(frame) => frame,
-                // A caller that does not end its call is answered, and holds nobody up.
+                // A caller that does not end its call still gets an answer.
                 Poll::Pending => None,
             },
             None => std::task::ready!(self.poll_next(cx)),

@@ -1,8 +1,8 @@
-//! Serving connections, always: at a limit somebody else goes.
+//! A loop that serves connections. At a limit, a new connection evicts an old one.
 //!
-//! [`accepting`] takes them from the system. When the process has no file descriptor left, that fails at once, again
-//! and again, until a connection is closed: then the oldest silent one is, after a pause, without which the server
-//! would spend its time on failing.
+//! [`accepting`] accepts the connections. If the process has no file descriptor left, accepting fails at once until a
+//! connection closes. So after each failure the thread evicts the oldest silent connection and pauses; without the
+//! pause it would spin.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::door::Door;
 use crate::door::accepting::{self, Arrival};
 use crate::door::connection::Connection;
 
-/// Connections are looked at so often within the patience.
+/// Checks of a connection within the patience.
 const LOOKS: u32 = 2;
 
-/// So much of what waits to be read has to be read within the patience.
+/// Bytes that a client with at least as many unread has to read within the patience.
 const MUCH: u64 = 16 * 1024;
 
-/// Accepts connections and serves each until `stop`; then finishes what is in progress. Connections are cut
-/// off if this is dropped.
+/// Accepts connections and serves each until `stop`, then finishes what is in progress. Cuts the connections off when
+/// dropped.
 pub(super) async fn serve<F>(
     listener: TcpListener,
     door: Arc<Door>,
@@ -60,12 +60,12 @@ pub(super) async fn serve<F>(
                 continue;
             }
         };
-        // Small messages, each waited for.
+        // The messages are small, and each is waited for.
         let _ = socket.set_nodelay(true);
         let serving = serve(socket, Arc::clone(&connection));
         let door = Arc::clone(&door);
         connections.spawn(async move {
-            // The socket is closed first, then it counts no more, then there is room for another one.
+            // Order of the drops: the socket closes, the connection leaves the registry, and the permit is free again.
             let (_room, closing) = (room, closing);
             tokio::select! {
                 () = serving => {}
@@ -81,7 +81,7 @@ pub(super) async fn serve<F>(
     while connections.join_next().await.is_some() {}
 }
 
-/// A connection that is open; dropped, it is not.
+/// An open connection. It leaves the registry when this is dropped.
 #[derive(Debug)]
 struct Closing(Arc<Door>, Arc<Connection>);
 
@@ -92,7 +92,7 @@ impl Drop for Closing {
     }
 }
 
-/// Waits until the other side has kept us waiting for longer than the patience, and says for what.
+/// Waits until the client stalls for longer than the patience. Returns the reason.
 async fn stuck(door: &Door, connection: &Connection) -> &'static str {
     let patience = door.patience();
     let pace = patience / LOOKS;
@@ -108,7 +108,7 @@ async fn stuck(door: &Door, connection: &Connection) -> &'static str {
             return "nothing is taken from it";
         }
         let unread = connection.unread();
-        // Of much that is not read, crumbs that are read do not count.
+        // A client with many unread bytes must read more than crumbs.
         let moves = if unread >= MUCH { MUCH } else { 1 };
         if unread == 0 || connection.written().saturating_sub(written) >= moves {
             written = connection.written();

@@ -1,11 +1,11 @@
-//! What a call is answered, as far as it is not read.
+//! The answer to a call, until its client has read it.
 //!
-//! Every byte of an answer counts from when it is handed to the HTTP library until it is written to the
-//! socket ([`Guarded`](crate::door::guarded::Guarded) sees that), in a budget for each address and in all.
-//! Beyond it, the connection goes that has the most unread.
+//! Each byte of an answer counts from when the HTTP library gets it until it is written to the socket
+//! ([`Guarded`](crate::door::guarded::Guarded) sees that). Each address has a budget, and all share one. Beyond a
+//! budget, the connection with the most unread bytes is closed.
 //!
-//! What the library has begun to send and drops, since the caller gave a call up, stays counted until the
-//! connection closes: at the worst an idle connection is closed for it.
+//! If a caller gives a call up, the library drops an answer that it has begun to send. These bytes count until the
+//! connection closes. At worst, an idle connection is closed because of them.
 
 use std::future::Future;
 use std::panic;
@@ -21,7 +21,7 @@ use crate::door::Door;
 use crate::door::connection::Connection;
 use crate::limits::ServerLimit;
 
-/// A call in progress. It is over when this is dropped.
+/// A call in progress. It ends when this is dropped.
 #[derive(Debug)]
 pub struct CallOnConnection {
     door: Arc<Door>,
@@ -30,7 +30,7 @@ pub struct CallOnConnection {
 }
 
 impl CallOnConnection {
-    /// A call begins now, which keeps its connection busy or not.
+    /// Begins a call. `is_busy`: whether the call keeps its connection busy.
     pub fn begin(
         door: &Arc<Door>,
         connection: &Arc<Connection>,
@@ -49,18 +49,18 @@ impl CallOnConnection {
 }
 
 impl CallOnConnection {
-    /// By which way it came in.
+    /// Returns the door that the call came through.
     pub fn door(&self) -> &Door {
         &self.door
     }
 
-    /// Looks at something that costs as much as there is of everything: one at a time, and it counts for the
-    /// address by how long it takes. Who gives up before it is its turn loses its place. Who gives up later has it
-    /// counted all the same, and the next one's turn comes when it is over.
+    /// Looks at something whose cost grows with the whole state of the server. Only one look runs at a time, and its
+    /// time counts for the address of the caller. A caller that gives up while it waits for its turn loses its place.
+    /// If it gives up later, the look still finishes, counts, and delays the next one.
     ///
     /// # Errors
     ///
-    /// If the address has looked at enough for now. Who came with others finds that out when it is its turn.
+    /// If the address has used up its time to look. A caller learns that only at its turn.
     pub async fn look<T>(
         &self,
         look: impl Future<Output = T> + Send + 'static,
@@ -86,7 +86,7 @@ impl CallOnConnection {
             Ok(seen) => seen,
             Err(failed) => match failed.try_into_panic() {
                 Ok(panicked) => panic::resume_unwind(panicked),
-                // The process ends, and nobody will hear of it.
+                // The process is ending, so no client gets an answer.
                 Err(_) => std::future::pending().await,
             },
         }
@@ -101,24 +101,25 @@ impl Drop for CallOnConnection {
     }
 }
 
-/// What ends an answer for which there is no room, with a number that differs among those that end at the same time.
+/// Makes the last frame of an answer for which there is no room. The number spreads the retries of answers that end
+/// together.
 type Ending = fn(u64) -> Result<Frame<Bytes>, BoxError>;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// An answer on its way.
+/// An answer on its way to its client.
 #[derive(Debug)]
 pub struct Outflow<B> {
-    /// None: it was ended.
+    /// None: the answer was cut off.
     body: Option<B>,
     ending: Ending,
     call: CallOnConnection,
-    /// Counted, and held back by the library until the other side has room: bytes of the newest frame.
+    /// Bytes of the newest frame, which are counted, and which the library holds until the client has room.
     waiting: u64,
 }
 
 impl<B> Outflow<B> {
-    /// An answer to a call, which ends with it.
+    /// Wraps the answer to `call`. The call ends with the answer.
     pub fn new(body: B, ending: Ending, call: CallOnConnection) -> Self {
         Self {
             body: Some(body),
@@ -141,7 +142,7 @@ where
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        // What was handed out before is on its way.
+        // The library asks for a frame once it has sent the one before.
         self.waiting = 0;
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
@@ -167,7 +168,7 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        // Asked once more, it says that the last part is on its way.
+        // The library asks again after the last frame; only then is that frame sent.
         self.waiting == 0 && self.body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 
@@ -180,7 +181,7 @@ where
 
 impl<B> Drop for Outflow<B> {
     fn drop(&mut self) {
-        // The caller gave the call up before it had room for that.
+        // The caller gave the call up before the last frame was sent.
         if self.waiting > 0 && !self.call.connection.is_closed() {
             self.call
                 .door
@@ -201,7 +202,7 @@ mod tests {
     #[tokio::test]
     async fn who_gives_a_look_up_has_it_counted_and_it_is_nobody_elses_turn_before() {
         let config = DoorConfig {
-            // Whatever a look takes, it is made up for only much later.
+            // With this rate, any look uses up the time of the address for long.
             look_time_per_second_per_address_max: Duration::from_nanos(1),
             ..DoorConfig::default()
         };
@@ -257,7 +258,7 @@ mod tests {
             () = yield_now() => {}
         }
         drop(turn);
-        // It would be its turn now. What it was to look with is gone.
+        // This would be its turn, but the look was dropped with its caller.
         assert!(looks.await.is_err(), "it does not look");
         assert_eq!(looking.available_permits(), 1);
     }

@@ -1,22 +1,22 @@
-//! So many a second, and a burst: a token bucket in one word (GCRA), for many threads.
+//! Rate limits shared by many threads: a token bucket in one word (GCRA), and a limit on the time of work.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many a second there may be, and how many at once: what one second brings.
+/// A rate limit. The burst is what one second allows.
 #[derive(Debug)]
 pub struct AtomicRate {
-    /// What one costs, in nanoseconds. 0: nothing is limited.
+    /// Cost of one, in nanoseconds. 0: no limit.
     cost: u64,
-    /// When the bucket is full again, in nanoseconds since the start.
+    /// Time when the bucket is full again, in nanoseconds since the start.
     full_at: AtomicU64,
 }
 
-/// A bucket is full after so long.
+/// Time that fills an empty bucket, in nanoseconds.
 const BURST: u64 = 1_000_000_000;
 
 impl AtomicRate {
-    /// A full bucket. 0 a second: no limit.
+    /// Makes a full bucket. 0 a second: no limit.
     pub fn new(per_second: u64) -> Self {
         Self {
             cost: BURST.checked_div(per_second).unwrap_or(0),
@@ -24,11 +24,11 @@ impl AtomicRate {
         }
     }
 
-    /// Takes one, so long after the start.
+    /// Takes one token. `now` is the time since the start.
     ///
     /// # Errors
     ///
-    /// After how long there is one again.
+    /// The time until the next token.
     pub fn take(&self, now: Duration) -> Result<(), Duration> {
         let now = nanos(now);
         let taken = self
@@ -46,27 +46,27 @@ impl AtomicRate {
         }
     }
 
-    /// Whether nothing is lost by forgetting it.
+    /// Returns whether the bucket is full, so that a new one would be the same.
     pub fn is_full(&self, now: Duration) -> bool {
         self.full_at.load(Ordering::Relaxed) <= nanos(now)
     }
 }
 
-/// So much time a second for work of which nobody knows before how long it takes: it is made up for
-/// afterwards.
+/// A limit on the share of time for work whose duration is known only afterwards. Later work waits for the time that
+/// earlier work took.
 #[derive(Debug)]
 pub struct WorkRate {
-    /// Of a second.
+    /// Work time allowed in each second.
     per_second: Duration,
-    /// When all work is made up for, in nanoseconds since the start.
+    /// Time when all work done is paid for, in nanoseconds since the start.
     made_up_at: AtomicU64,
 }
 
-/// Work of so long may be done ahead.
+/// Largest debt with which new work may begin.
 const AHEAD: Duration = Duration::from_secs(4);
 
 impl WorkRate {
-    /// Nothing was done yet. At most a second a second.
+    /// Makes a limit without debt. At most one second a second.
     pub fn new(per_second: Duration) -> Self {
         Self {
             per_second,
@@ -74,17 +74,17 @@ impl WorkRate {
         }
     }
 
-    /// Whether there is time for more, so long after the start.
+    /// Returns whether more work may begin. `now` is the time since the start.
     pub fn is_open(&self, now: Duration) -> bool {
         self.made_up_at.load(Ordering::Relaxed) <= nanos(now + AHEAD)
     }
 
-    /// Whether nothing is lost by forgetting it.
+    /// Returns whether all work is paid for, so that a new limit would be the same.
     pub fn is_made_up(&self, now: Duration) -> bool {
         self.made_up_at.load(Ordering::Relaxed) <= nanos(now)
     }
 
-    /// Work has taken so long.
+    /// Adds work that took `took`.
     pub fn charge(&self, took: Duration, now: Duration) {
         let parts = self.per_second.as_secs_f64().clamp(1e-6, 1.0);
         let span = nanos(took.min(Duration::from_secs(3_600)).div_f64(parts));
@@ -96,7 +96,7 @@ impl WorkRate {
 }
 
 fn nanos(span: Duration) -> u64 {
-    // 584 years.
+    // Covers 584 years.
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX / 2)
 }
 

@@ -1,11 +1,11 @@
-//! Which connections there are, and which goes when there are as many as there may be.
+//! All connections, and the choice of the one to evict at a limit.
 //!
-//! At a limit the oldest silent one goes: first of those that never finished a call, the one that came
-//! first; then of those that have no call in progress, the one that has been idle for longest (of
-//! some that are looked at, so that a flood of connections costs no more than that for each). If
-//! all are busy, the newcomer goes. So whoever holds connections and says nothing never keeps others out.
+//! At a limit, the oldest silent connection is evicted. The first choice is the connection that came first, of those on
+//! which no call was ever answered. The second choice is the connection that has been idle for longest, of those
+//! without a call in progress. Only some of these are examined, so a flood of connections costs no more for each. If
+//! all are busy, the newcomer is refused. So silent connections never keep others out.
 //!
-//! A connection that goes had nothing in progress: its client connects anew when it has something to say.
+//! An evicted connection had no call in progress. Its client connects again when it needs to.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,17 +14,16 @@ use std::time::Duration;
 use crate::door::caller_address::CallerAddress;
 use crate::door::connection::{AddressState, Connection};
 
-/// Idle connections that are looked at to find one that may go.
+/// Idle connections that are examined to find one to evict.
 const LOOKED_AT: usize = 64;
 
-/// Addresses without connections are remembered for so long: until their calls of the last second are made
-/// up for.
+/// Time for which an address without connections is remembered: until its calls of the last second are paid for.
 const REMEMBERED: Duration = Duration::from_secs(2);
 
 /// Addresses without connections that are remembered.
 const REMEMBERED_MAX: usize = 65_536;
 
-/// How many connections there may be.
+/// Limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// In all.
@@ -33,27 +32,27 @@ pub struct Bounds {
     pub per_address: usize,
 }
 
-/// Why a newcomer, or somebody in its stead, had to go.
+/// The limit at which a connection was evicted, or a newcomer refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooManyConnections {
-    /// There are as many connections as there may be.
+    /// The limit on all connections.
     InAll,
-    /// There are as many from one address as there may be.
+    /// The limit on connections from one address.
     OfAddress,
 }
 
-/// What became of a newcomer.
+/// Result of a new connection.
 #[derive(Debug)]
 pub struct NewcomerOutcome {
-    /// It is in; else it has to go.
+    /// The newcomer. None: it is refused.
     pub admitted: Option<Arc<Connection>>,
-    /// Who has to go in its stead.
+    /// The connection that is evicted in its stead.
     pub evicted: Option<Arc<Connection>>,
-    /// Why anybody has to.
+    /// The limit that is reached, if any.
     pub full: Option<TooManyConnections>,
 }
 
-/// The connections there are.
+/// The connections of a door.
 #[derive(Debug)]
 pub struct Registry {
     bounds: Bounds,
@@ -62,13 +61,13 @@ pub struct Registry {
     connections: HashMap<u64, Arc<Connection>>,
     all: Queue,
     addresses: HashMap<CallerAddress, AddressEntry>,
-    /// How many addresses have so many connections.
+    /// Number of addresses for each number of connections.
     sizes: BTreeMap<usize, usize>,
-    /// Addresses that had their last connection closed, and when.
+    /// Addresses whose last connection closed, and the time of that.
     left: VecDeque<(Duration, CallerAddress)>,
 }
 
-/// What is the same for all addresses.
+/// Settings that are the same for all addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddressSettings {
     /// See [`AddressState::calls`].
@@ -87,22 +86,21 @@ pub struct AddressSettings {
 struct AddressEntry {
     state: Arc<AddressState>,
     connections: usize,
-    /// When the last of them was closed.
+    /// Time when its last connection closed.
     left_at: Duration,
     queue: Queue,
 }
 
-/// Connections in the order in which they may have to go. Has those that are gone, too, until they are come
-/// across.
+/// Connections in the order of eviction. A closed connection stays in it until it is found.
 #[derive(Debug, Default)]
 struct Queue {
-    /// Never finished a call, when they were looked at last.
+    /// Connections on which no call was answered, as of the last look.
     unproven: VecDeque<u64>,
     proven: VecDeque<u64>,
 }
 
 impl Registry {
-    /// Nobody is connected.
+    /// Makes an empty registry.
     pub fn new(bounds: Bounds, settings: AddressSettings) -> Self {
         Self {
             bounds,
@@ -116,24 +114,24 @@ impl Registry {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of connections.
     pub fn len(&self) -> usize {
         self.connections.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there is no connection.
     pub fn is_empty(&self) -> bool {
         self.connections.is_empty()
     }
 
-    /// The most from one address.
+    /// Returns the largest number of connections from one address.
     pub fn largest(&self) -> usize {
         self.sizes
             .last_key_value()
             .map_or(0, |(connections, _)| *connections)
     }
 
-    /// Somebody connects, so long after the start.
+    /// Adds a new connection. `now` is the time since the start.
     pub fn admit(&mut self, address: CallerAddress, now: Duration) -> NewcomerOutcome {
         self.forget_left(now);
         let of_address = self
@@ -173,7 +171,7 @@ impl Registry {
         }
     }
 
-    /// Somebody has to go since the system has no room for another one.
+    /// Removes the connection to evict when the system has no room for another one. Returns it, if there is one.
     pub fn make_room(&mut self, now: Duration) -> Option<Arc<Connection>> {
         let silent = self.all.longest_silent(&self.connections)?;
         self.remove(&silent, now);
@@ -205,7 +203,7 @@ impl Registry {
         connection
     }
 
-    /// A connection is closed. Once more changes nothing.
+    /// Removes a closed connection. Has no effect if it is already removed.
     pub fn remove(&mut self, connection: &Connection, now: Duration) {
         if self.connections.remove(&connection.id()).is_none() {
             return;
@@ -222,8 +220,8 @@ impl Registry {
         }
     }
 
-    /// Who has the most to read of what it was answered, from one address or in all, and was not asked to go.
-    /// O(connections): it is asked for only when there is no room, and then that one goes.
+    /// Returns the connection with the most unread bytes, from one address or in all, that was not asked to close.
+    /// O(connections): it runs only when there is no room, and that connection is then closed.
     pub fn most_unread(&self, of: Option<CallerAddress>) -> Option<Arc<Connection>> {
         self.connections
             .values()
@@ -233,9 +231,9 @@ impl Registry {
             .map(Arc::clone)
     }
 
-    /// Who left is forgotten when it is at rest.
+    /// Forgets addresses without connections that are at rest.
     fn forget_left(&mut self, now: Duration) {
-        // Each is looked at once.
+        // The loop examines each address once.
         for _ in 0..self.left.len() {
             let Some((since, address)) = self.left.front().copied() else {
                 return;
@@ -277,14 +275,14 @@ fn resize(sizes: &mut BTreeMap<usize, usize>, before: usize, after: usize) {
 impl Queue {
     fn push(&mut self, id: u64, live: usize, connections: &HashMap<u64, Arc<Connection>>) {
         self.unproven.push_back(id);
-        // As many came since the last time as are swept out now.
+        // A sweep removes the closed connections. It costs O(1) for each connection that came since the last one.
         if self.unproven.len() + self.proven.len() > 2 * live + LOOKED_AT {
             self.unproven.retain(|id| connections.contains_key(id));
             self.proven.retain(|id| connections.contains_key(id));
         }
     }
 
-    /// Who may go first. None: all are busy.
+    /// Returns the connection to evict. None: all are busy.
     fn longest_silent(
         &mut self,
         connections: &HashMap<u64, Arc<Connection>>,

@@ -1,4 +1,4 @@
-//! Sockets that are accepted, those for which there is no room, and the end of it.
+//! Accepted sockets, sockets beyond the limit, and the end of accepting.
 
 use std::net::TcpStream as StdTcpStream;
 
@@ -7,7 +7,7 @@ use crate::door::DoorConfig;
 use crate::door::registry::Bounds;
 use crate::limits::ServerLimits;
 
-/// What does not happen within this will not happen.
+/// Longest wait for an event that a test expects.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn door(connections: usize) -> Arc<Door> {
@@ -26,7 +26,7 @@ fn door(connections: usize) -> Arc<Door> {
     )
 }
 
-/// A socket for which the system keeps hardly anybody waiting.
+/// Returns a listener with the smallest backlog.
 async fn narrow() -> (TcpListener, SocketAddr) {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
@@ -45,8 +45,8 @@ fn connections_are_accepted_while_all_tasks_are_busy() {
     let runtime = runtime.enable_io().build().unwrap();
     let (listener, address) = runtime.block_on(narrow());
     let mut arrivals = start(listener, door(1_000), CancellationToken::new()).unwrap();
-    // From here on, no task of the runtime has a turn. A client waits for the one before it: the system drops a
-    // connection for which it has no room, and the next attempt comes a second or more later.
+    // From here on, no task of the runtime runs. Each client waits for the one before it: the system drops a connection
+    // beyond the backlog, and the client retries only a second or more later.
     for _ in 0..100 {
         let client = connect(address).unwrap();
         let arrival = arrivals.blocking_recv().unwrap();
@@ -64,7 +64,7 @@ async fn no_more_sockets_are_open_than_there_is_room_for() {
         connected.push(connect(address).unwrap());
         open.push(arrivals.recv().await.unwrap());
     }
-    // The system keeps this one.
+    // This connection stays in the system's queue.
     connected.push(connect(address).unwrap());
     let soon = Duration::from_millis(50);
     assert!(tokio::time::timeout(soon, arrivals.recv()).await.is_err());

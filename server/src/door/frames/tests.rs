@@ -1,4 +1,4 @@
-//! Frames, whole and in pieces, and how many of them are too many.
+//! Frames, whole and in pieces, and the limit on them.
 
 use super::*;
 
@@ -78,7 +78,7 @@ fn frames_without_calls_are_limited() {
         assert!(!frames.note(PING, || at(0)));
     }
     assert!(frames.note(PING, || at(0)));
-    // A second later there are ten more.
+    // One second later the bucket has ten more.
     for _ in 0..10 {
         assert!(!frames.note(PING, || at(1)));
     }

@@ -1,4 +1,4 @@
-//! Connections that come and go, and who has to go when there are too many.
+//! Connections that come and go, and evictions at a limit.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -28,7 +28,7 @@ fn at(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Somebody who finished a call, so long after the start.
+/// Connects a client and finishes one call, `seconds` after the start.
 fn proven(registry: &mut Registry, of: u8, seconds: u64) -> Arc<Connection> {
     let admission = registry.admit(address(of), at(seconds));
     let connection = admission.admitted.expect("there is room");
@@ -53,7 +53,7 @@ fn at_the_limit_the_oldest_that_said_nothing_goes() {
         connection.end_call(at(3));
         connection.prove();
     }
-    // Only those are left that speak: who has been idle for longest goes.
+    // All connections left have finished a call, so the one that has been idle for longest is evicted.
     let admission = registry.admit(address(5), at(4));
     assert_eq!(admission.evicted.unwrap().id(), speaks.id());
     assert_eq!(registry.len(), 3);
