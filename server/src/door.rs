@@ -2,14 +2,14 @@
 //!
 //! - [`registry`] holds the connections, and picks the one to close at a limit.
 //! - [`guarded`] observes the bytes of each connection.
-//! - [`calls`] receives each call in full before work on it starts ([`intake`]), and counts an answer until the client
+//! - [`calls`] receives a message in full before work on it starts ([`intake`]), and counts an answer until the client
 //!   reads it ([`outflow`]).
 //! - [`accepting`] accepts connections; [`grpc`] and [`http`] serve them.
 //!
 //! Nothing here depends on the service behind it.
 //!
-//! Every limit holds for each [address](caller_address), and for all addresses together. An address has limits, not
-//! permissions.
+//! Every limit holds for each [address](caller_address), and for all addresses together.
+//! The door checks no permissions.
 
 mod accepting;
 pub mod budget;
@@ -74,7 +74,7 @@ pub struct DoorConfig {
     pub calls_per_second_per_address_max: u64,
     /// HTTP requests a second from one address.
     pub http_requests_per_second_per_address_max: u64,
-    /// Time that the server spends each second on pages, metrics and the status for one address.
+    /// Longest time that the server spends each second on pages, metrics and the status for one address.
     pub look_time_per_second_per_address_max: Duration,
     /// Open streams of child servers.
     pub child_servers_max: usize,

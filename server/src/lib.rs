@@ -1,19 +1,18 @@
 //! Doorward's server: everything around the engine that touches the world.
 //!
-//! The engine ([`doorward_engine`]) decides; this crate gives it a clock, a lock, a network and
-//! operators. [`app::Server`] is a running server, started and shut down by the binary, by the
-//! demonstration of the command line and by tests alike. What knows what:
+//! The engine ([`doorward_engine`]) decides. This crate gives it a clock, a lock, a network and operators.
+//! [`app::Server`] is a running server. The binary, the demonstration of the command line, and tests start it and shut
+//! it down. The modules:
 //!
-//! - [`node_handle`] holds the node behind a lock that is taken for pure calls only;
-//! - [`rpc`] serves gRPC, and [`rpc::convert`] alone knows both wire and engine types;
+//! - [`node_handle`] holds the node behind a lock, which is held only for pure calls;
+//! - [`rpc`] serves gRPC, and only [`rpc::convert`] knows both wire and engine types;
 //! - [`upstream`] asks the parent, below the root;
-//! - [`election`] says who the master of the node is;
-//! - [`status`] is what a server says of itself, which [`web`], [`metrics`] and the admin
-//!   service render;
-//! - [`unhurried`] is how whoever looks lets others go first;
-//! - [`templates`] has them read again whenever they change, in a file or in etcd;
+//! - [`election`] determines the master of the node;
+//! - [`status`] collects the state of a server; [`web`], [`metrics`] and the admin service render it;
+//! - [`unhurried`] lets pages and metrics yield to other threads;
+//! - [`templates`] reads the templates again whenever they change, in a file or in etcd;
 //! - [`rules`] keeps rule documents, and knows the services that run them;
-//! - [`clock`] alone reads clocks and draws entropy.
+//! - [`clock`] is the only module that reads clocks and draws entropy.
 
 pub mod app;
 pub mod clock;

@@ -33,13 +33,13 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{info, warn};
 
-/// It takes a tenth fewer instructions for a request than the system's, and gives memory back when leases end, which
-/// glibc's hardly does (docs/performance.md).
+/// mimalloc needs a tenth fewer instructions for a request than the system's allocator. It also returns memory when
+/// leases end, which glibc's hardly does (docs/performance.md).
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Failed while running; an invalid file for `--check`, as for `doorward templates check`.
+/// A failure while the server ran; with `--check`, an invalid file, as for `doorward templates check`.
 const FAILED: u8 = 1;
 /// Wrong usage, or invalid templates.
 const MISUSED: u8 = 2;
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Some(Command::Demo { .. }) => {
-            // Nothing is left to do if even this fails.
+            // If even this fails, no other place for the message is left.
             let _ = writeln!(
                 io::stderr(),
                 "error: the demonstration moved: doorward demo"
@@ -74,11 +74,11 @@ fn main() -> ExitCode {
         return check(path);
     }
     let ran = run(flags.serve);
-    // The last lines come before the last words.
+    // The remaining log lines come before the error message.
     drop(logs);
     match ran {
         Ok(()) => ExitCode::SUCCESS,
-        // Invalid templates are for the operator to mend, like a wrong flag.
+        // The operator mends invalid templates, like a wrong flag.
         Err(error) if error.is::<TemplateFileError>() || error.is::<Misused>() => {
             complain(error, MISUSED)
         }
@@ -104,7 +104,7 @@ fn check(path: &Path) -> ExitCode {
             }
         }
         Err(error) => {
-            // A line a problem, as compilers have it, so that editors can jump there.
+            // One line for each problem, in the format of compilers, so that editors can jump there.
             let text = error.to_string();
             let _ = writeln!(io::stderr(), "{}", visible::lines(&text));
             ExitCode::from(match error {
@@ -115,7 +115,7 @@ fn check(path: &Path) -> ExitCode {
     }
 }
 
-/// Flags that make no sense together.
+/// Flags that are invalid together.
 #[derive(Debug, Error)]
 #[error("{0}")]
 struct Misused(String);
@@ -138,12 +138,12 @@ impl From<WrongStart> for Misused {
     }
 }
 
-/// Writes the last words to standard error. The program ends even if they are not read.
+/// Writes the error message to standard error. The program ends even if its reader stalls.
 fn complain(error: anyhow::Error, code: u8) -> ExitCode {
     let (written, is_written) = mpsc::channel::<()>();
     let error = format!("error: {error:#}");
     let write = move || {
-        // If even this fails, there is no other place for the message.
+        // If even this fails, no other place for the message is left.
         let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
         drop(written);
     };
@@ -155,7 +155,7 @@ fn complain(error: anyhow::Error, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Fails for instance if the system allows too few open files or threads.
+/// Explains that the server cannot start, for instance because the system allows too few open files or threads.
 fn cannot_start(error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context("the system has too few resources (see ulimit -n and -u)")
 }
@@ -166,7 +166,7 @@ fn run(flags: ServeFlags) -> anyhow::Result<()> {
 }
 
 async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
-    // From here on no signal kills the process half-way.
+    // From here on, no signal kills the process half-way.
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
     let of_command_line = env::var_os(ENDPOINTS);
@@ -233,7 +233,7 @@ async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the place of the rule documents. None: there are none.
+/// Returns the place of the rule documents. None: the server has none.
 fn rules_place(
     place: Option<DocumentPlace>,
     etcd: Option<&EtcdConfig>,
@@ -258,14 +258,14 @@ fn rules_place(
     Err(Misused(problem))
 }
 
-/// The templates to begin with, and where they come from.
+/// The first templates, and their source.
 struct Opened {
     templates: Templates,
     source: String,
     follows: Option<Follows>,
 }
 
-/// Templates that may change.
+/// Source of templates that may change.
 enum Follows {
     File(TemplateFile),
     Etcd(EtcdTemplates),
@@ -273,7 +273,7 @@ enum Follows {
 
 async fn open_templates(flags: &ServeFlags, etcd: Option<&EtcdConfig>) -> anyhow::Result<Opened> {
     let place = match &flags.templates {
-        // Candidates with templates of their own, each what it was built with, would be a trap.
+        // Built-in templates would be a trap: each candidate would use those of its own build.
         None if etcd.is_some() && flags.parent.is_empty() => {
             Some(DocumentPlace::Etcd(DocumentKeys::new(Located::KEY)))
         }
@@ -324,7 +324,7 @@ async fn open_templates(flags: &ServeFlags, etcd: Option<&EtcdConfig>) -> anyhow
     })
 }
 
-/// Brings every new version of the file into force, if it is valid.
+/// Applies every new valid version of the file.
 fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal) {
     let (board, metrics) = (server.board().clone(), server.metrics().clone());
     let gate = server.gate();

@@ -1,25 +1,25 @@
-//! How much memory there is for this process: that of the machine, or what its control group may use.
+//! Memory available to this process: that of the machine, or the limit of its control group.
 //!
-//! Read once, at the start. Where none of these files is (not Linux), nobody knows.
+//! It is read once, at the start. Without these files (not Linux), it is unknown.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Files of the kernel are short.
+/// Largest part of a kernel file that is read. These files are short.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Bytes of memory that there are for this process, as far as anybody says.
+/// Returns the bytes of memory available to this process, if known.
 pub fn available() -> Option<u64> {
     available_in(Path::new("/"))
 }
 
-/// The least that any of those who have a say allows.
+/// Returns the smallest limit of the machine and of all control groups.
 fn available_in(root: &Path) -> Option<u64> {
     let machine = read(root, "proc/meminfo").and_then(|text| machine_bytes(&text));
     let groups = read(root, "proc/self/cgroup").unwrap_or_default();
     let places = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    // In a container, the group's own files stand at the top, and its path is that of the host.
+    // In a container, the files of its group are at the top, but its path is that of the host.
     let own = places.flat_map(|path| Path::new(path).ancestors().map(Path::to_owned));
     let all = own.chain([Path::new("/").to_owned()]);
     let allowed = all.filter_map(|path| {
@@ -40,7 +40,7 @@ fn machine_bytes(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// `max`, or of the old kind a number beyond all memory: no limit.
+/// Parses a control group's limit. No limit is `max`, or in cgroup v1 a number beyond all memory.
 fn group_bytes(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|bytes| *bytes > 0)
 }

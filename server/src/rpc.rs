@@ -1,12 +1,14 @@
 //! The gRPC services: Doorman's `Capacity`, our `Admin` and `Rules`, health and reflection.
 //!
-//! A call is decoded, parsed by [`convert`], decided by the node, and answered. Nothing is awaited in between but its
-//! turn, if it names many resources, and for a moment the parent's first answer about a resource. A call whose caller
-//! leaves in between has done what it has done, as if its answer had been lost.
+//! A call is decoded, parsed by [`convert`], decided by the node, and answered. In between, a call waits only for its
+//! turn, if it names many resources, and for a moment for the parent's first answer about a resource. If its caller
+//! leaves in between, the decisions stand, as if the answer had been lost.
 //!
-//! [`caller`] says whom a call is attributed to; [`stream`] and [`streams_handle`] serve child servers, [`closed`] and
-//! [`cycle`] tell them why a stream or a call ended; [`mod@services`] finds the service of a call, [`unary`] serves
-//! `GetCapacity` without streams; [`meter`] counts and times every call; [`overload`] refuses what is too much.
+//! - [`caller`] returns the address that a call is attributed to.
+//! - [`stream`] and [`streams_handle`] serve child servers; [`closed`] and [`cycle`] tell them why a stream or a call
+//!   ended.
+//! - [`mod@services`] finds the service of a call; [`unary`] serves `GetCapacity` without streams.
+//! - [`meter`] counts and times every call; [`overload`] refuses calls beyond a limit.
 
 pub mod admin;
 pub mod caller;
@@ -50,7 +52,7 @@ use crate::rpc::stream::CapacityStreamService;
 use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
 
-/// The largest message between servers. A thousand resources take a tenth of it.
+/// Largest message between servers, in bytes. A thousand resources take a tenth of it.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Doorman's service.
@@ -60,12 +62,12 @@ pub struct CapacityService {
     metrics: Arc<Metrics>,
 }
 
-/// What comes of a client's request at once.
+/// First result of a client's request.
 #[derive(Debug)]
 enum Answer {
-    /// The answer: nearly always.
+    /// The answer, in nearly all cases.
     Ready(wire::GetCapacityResponse),
-    /// There is more to do, or something to wait for.
+    /// The rest of the request waits for its turn or for the parent.
     Later(Box<Unfinished>),
 }
 
@@ -77,15 +79,15 @@ struct Unfinished {
     /// Pending: some asks are not answered yet.
     decided: Poll<Outcome<GetCapacityReply>>,
     came_at: Time,
-    /// How often the parent had answered before.
+    /// Number of the parent's answers before the decision.
     answered: u64,
-    /// What was refused at the door.
+    /// Invalid resources.
     refused: Vec<wire::Refusal>,
     wall: Duration,
 }
 
 impl CapacityService {
-    /// Decides, as far as that can be done at once.
+    /// Decides as much as it can at once.
     ///
     /// # Errors
     ///
@@ -95,12 +97,12 @@ impl CapacityService {
         request: wire::GetCapacityRequest,
         caller: Option<Caller>,
     ) -> Result<Answer, RpcStatus> {
-        // Read before the decision: by the wall clock, the lease ends no later.
+        // The wall clock is read before the decision, so the lease ends no later by it.
         let wall = clock::wall();
         let (request, refused) = convert::get_capacity(request, caller, wall)?;
         self.metrics.count_malformed(refused.len());
         let node = self.board.node();
-        // From before the node is asked: what the parent answers since counts.
+        // The count is read before the node decides, so no later answer of the parent is missed.
         let answered = node.answered();
         let mut answers = Answers::to_client(&request);
         let decided = node.hold(|node, now| node.answer_client_next(&request, &mut answers, now));
@@ -120,8 +122,8 @@ impl CapacityService {
         })
     }
 
-    /// Does the rest of a call, and waits a little for the parent should this server have no lease yet: else the first
-    /// client that asks for a resource would have to come back.
+    /// Does the rest of a call. If this server has no lease yet, waits a little for the parent, so that the first
+    /// client that asks for a resource need not return.
     async fn finish(&self, unfinished: Unfinished) -> wire::GetCapacityResponse {
         let Unfinished {
             request,
@@ -146,7 +148,7 @@ impl CapacityService {
         convert::get_capacity_outcome(outcome, refused, wall)
     }
 
-    /// Answers what is not answered yet.
+    /// Answers the remaining asks.
     async fn rest_of(
         &self,
         request: &GetCapacity,
@@ -157,7 +159,8 @@ impl CapacityService {
         next.await
     }
 
-    /// Asks again for what was not ready when the call came, whenever the parent has answered, but not for long.
+    /// Asks the node again, whenever the parent answers, for the resources that were not ready. Stops after a short
+    /// time.
     async fn wait_for_parent(
         &self,
         request: &GetCapacity,
@@ -192,7 +195,7 @@ impl CapacityService {
         }
     }
 
-    /// Whether some of it waits for the parent.
+    /// Returns whether an ask waits for the parent.
     fn waits(outcome: &Outcome<GetCapacityReply>) -> bool {
         matches!(outcome, Outcome::Served(reply) if !reply.is_ready())
     }
@@ -261,7 +264,7 @@ impl Capacity for CapacityService {
     }
 }
 
-/// Every gRPC service of a server.
+/// Makes every gRPC service of a server.
 ///
 /// # Errors
 ///

@@ -1,24 +1,24 @@
-//! Work for whoever looks at a server: pages, metrics, statuses. It may take long, and no client may wait for it.
+//! Slow work for observers of a server: pages, metrics, statuses. No client may wait for it.
 //!
-//! It is done on a thread of its own, so it holds up no worker that serves calls. And it gives way about every half a
-//! millisecond: on a machine with one core that thread stands in the way of all others, for as long as the system lets
-//! it run. It does not give way more often, for who does gets hardly any time beside a worker that is always busy.
+//! The work runs on a thread of its own, so it blocks no worker that serves calls. It also yields about every half a
+//! millisecond: on a machine with one core, this thread blocks all others for as long as the system lets it run. It
+//! does not yield more often, because such a thread gets hardly any time beside a busy worker.
 
 use std::borrow::Cow;
 use std::{fmt, io, thread};
 
-/// How much is written before others go first, in bytes.
+/// Bytes written between two yields.
 const WRITTEN: usize = 64 * 1024;
 
-/// How much is only read before others go first, in bytes.
+/// Bytes only read between two yields.
 const READ: usize = 256 * 1024;
 
-/// Lets other threads of this core go first, if any of them has something to do.
+/// Yields to other threads on this core.
 pub fn give_way() {
     thread::yield_now();
 }
 
-/// Gives way after every so many steps.
+/// A counter that yields after every `every` steps.
 #[derive(Clone, Copy, Debug)]
 pub struct Steps {
     every: usize,
@@ -26,17 +26,17 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// None is done yet.
+    /// Makes a counter at 0.
     pub const fn new(every: usize) -> Self {
         Self { every, done: 0 }
     }
 
-    /// One more is done.
+    /// Counts one step.
     pub fn step(&mut self) {
         self.step_by(1);
     }
 
-    /// So many more are done.
+    /// Counts `steps` steps.
     pub fn step_by(&mut self, steps: usize) {
         self.done += steps;
         if self.done >= self.every {
@@ -46,7 +46,7 @@ impl Steps {
     }
 }
 
-/// Text or bytes that are written, giving way now and then.
+/// A writer of text or bytes that yields now and then.
 #[derive(Debug)]
 pub struct UnhurriedWriter<T> {
     into: T,
@@ -62,7 +62,7 @@ impl<T: Default> Default for UnhurriedWriter<T> {
 }
 
 impl<T> UnhurriedWriter<T> {
-    /// What was written.
+    /// Returns the written text or bytes.
     pub fn into_inner(self) -> T {
         self.into
     }
@@ -88,8 +88,8 @@ impl io::Write for UnhurriedWriter<Vec<u8>> {
     }
 }
 
-/// Makes what cannot be seen visible ([`doorward_session::visible`]), a slice after the other. A slice begins
-/// with a character that everybody can see, whatever is before it, so that slices change nothing.
+/// Makes invisible characters visible ([`doorward_session::visible`]), one slice after the other. Each slice begins
+/// with a character that is visible in any context, so the slices do not change the result.
 pub fn visible(text: String, make: for<'a> fn(&'a str) -> Cow<'a, str>) -> String {
     let mut made: Option<String> = None;
     let mut rest = text.as_str();
@@ -106,7 +106,7 @@ pub fn visible(text: String, make: for<'a> fn(&'a str) -> Cow<'a, str>) -> Strin
             (Cow::Borrowed(_), None) => {}
             (Cow::Owned(slice), Some(made)) => made.push_str(&slice),
             (Cow::Owned(slice), none) => {
-                // `before` is where a slice began.
+                // `before` is the start of this slice.
                 *none = Some(text.split_at(before).0.to_owned() + &slice);
             }
         }

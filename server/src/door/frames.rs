@@ -98,7 +98,7 @@ impl Scanner {
 }
 
 /// A limit on the frames of a connection that carry no call. It is a token bucket that calls fill too, because each
-/// call brings some such frames (window updates, pings that measure bandwidth).
+/// call brings some such frames (window updates, pings that measure the connection).
 ///
 /// Resets have a bucket of their own. If the server stalls, callers time out, and their resets arrive together with
 /// their calls, just as in an attack (CVE-2023-44487). The server cannot tell both apart by the time when it reads

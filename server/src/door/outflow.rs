@@ -168,7 +168,7 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        // The library asks again after the last frame; only then is that frame sent.
+        // False until the library asks once more: then it has sent the last frame.
         self.waiting == 0 && self.body.as_ref().is_none_or(HttpBody::is_end_stream)
     }
 

@@ -275,7 +275,7 @@ fn resize(sizes: &mut BTreeMap<usize, usize>, before: usize, after: usize) {
 impl Queue {
     fn push(&mut self, id: u64, live: usize, connections: &HashMap<u64, Arc<Connection>>) {
         self.unproven.push_back(id);
-        // A sweep removes the closed connections. It costs O(1) for each connection that came since the last one.
+        // A sweep removes closed connections: as many as came since the last sweep.
         if self.unproven.len() + self.proven.len() > 2 * live + LOOKED_AT {
             self.unproven.retain(|id| connections.contains_key(id));
             self.proven.retain(|id| connections.contains_key(id));

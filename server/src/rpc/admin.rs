@@ -1,8 +1,7 @@
-//! What operators and tools ask: the admin service.
+//! The admin service, for operators and tools.
 //!
-//! An answer may be of some megabytes. It is put together and encoded where all looks are ([`Board::look`]), and the
-//! worker that serves calls only sends its bytes on. Hence a service of our own instead of the generated one, whose
-//! codec encodes on that worker.
+//! An answer may have some megabytes. The thread for looks makes and encodes it ([`Board::look`]); the worker that
+//! serves calls only sends its bytes. The generated service would encode it on that worker, so this module replaces it.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -27,20 +26,20 @@ use tower::Service;
 use crate::status::{Board, Query, Status};
 use crate::unhurried::give_way;
 
-/// The only method that there is.
+/// The only method of the service.
 const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
 
-/// Resources that are encoded before others go first.
+/// Resources encoded between two yields to other threads.
 const RESOURCES_PER_STEP: usize = 256;
 
-/// What operators and tools ask.
+/// The admin service.
 #[derive(Clone, Debug)]
 pub struct AdminService {
     board: Arc<Board>,
 }
 
 impl AdminService {
-    /// Of a server.
+    /// Makes the service of a server.
     pub const fn new(board: Arc<Board>) -> Self {
         Self { board }
     }
@@ -76,7 +75,7 @@ where
     }
 }
 
-/// What the server holds.
+/// The method that returns the status of the server.
 struct GetStatus(Arc<Board>);
 
 impl UnaryService<GetStatusRequest> for GetStatus {
@@ -93,8 +92,7 @@ impl UnaryService<GetStatusRequest> for GetStatus {
     }
 }
 
-/// A status as it is sent. It is encoded part by part: messages one after the other are one message, with the
-/// resources of them all.
+/// Encodes a status part by part. Concatenated messages are one message that has the resources of all.
 fn encoded(mut status: Status) -> Bytes {
     let resources = std::mem::take(&mut status.resources);
     let mut encoded = status.encode_to_vec();
@@ -112,7 +110,7 @@ fn encoded(mut status: Status) -> Bytes {
     }
 }
 
-/// Requests as they are, and answers that are encoded already.
+/// A codec for decoded requests and encoded answers.
 #[derive(Clone, Copy, Debug, Default)]
 struct StatusCodec;
 
@@ -131,7 +129,7 @@ impl Codec for StatusCodec {
     }
 }
 
-/// Sends on what is encoded already.
+/// An encoder that copies encoded bytes.
 #[derive(Clone, Copy, Debug)]
 struct Encoded;
 
@@ -140,7 +138,7 @@ impl Encoder for Encoded {
     type Error = RpcStatus;
 
     fn encode(&mut self, message: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), RpcStatus> {
-        // All room at once: growing step by step would copy it again and again.
+        // One reservation avoids repeated copies.
         into.reserve(message.len());
         into.put(message);
         Ok(())

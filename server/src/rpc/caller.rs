@@ -1,11 +1,11 @@
-//! Whom a request is attributed to: the address it comes from, as the door says.
+//! The address that a request is attributed to, as the door sets it.
 
 use doorward_engine::id::Caller;
 use tonic::Request;
 
 use crate::door::caller_address::CallerAddress;
 
-/// Whom a request is attributed to. None: nobody says.
+/// Returns the address that a request is attributed to. None: the door has set none.
 pub fn of<T>(request: &Request<T>) -> Option<Caller> {
     let address = request.extensions().get::<CallerAddress>();
     address.copied().map(Caller::from)

@@ -1,8 +1,8 @@
-//! What is on its way to a child server and not taken yet: so many messages, and so many bytes; and how
-//! its stream ends.
+//! The queue of messages to a child server, and the end of its stream.
 //!
-//! A child that takes nothing costs its parent no more than that: its stream is closed then, and it opens a
-//! new one, or polls. The end of a stream has a place of its own, so that a child hears why even then.
+//! The queue has a limit on messages and on bytes. At a limit, the parent closes the stream of the child, which opens a
+//! new stream or polls. The end of the stream does not go through the queue, so a child learns the reason even when the
+//! queue is full.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,55 +20,55 @@ use crate::rpc::MESSAGE_BYTES_MAX;
 /// Messages to a child that it has not taken yet.
 const BACKLOG_MAX: usize = 64;
 
-/// Bytes to a child that it has not taken yet: one message may always wait.
+/// Bytes to a child that it has not taken yet. An empty queue takes one message of any size.
 const BACKLOG_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 
 /// A message to a child.
 pub type ChildMessage = wire::GetServerCapacityResponse;
 
-/// How a stream ends: in order, or with a status that says why.
+/// End of a stream: in order, or with a status that contains the reason.
 pub type StreamEnding = Result<(), RpcStatus>;
 
-/// Where answers to a child are put.
+/// Sender of messages to a child.
 #[derive(Clone, Debug)]
 pub struct ChildOutbox {
     queue: mpsc::Sender<(usize, ChildMessage)>,
     shared: Arc<Shared>,
 }
 
-/// The answers, as the child takes them.
+/// The stream of messages to a child.
 #[derive(Debug)]
 pub struct Outgoing {
     queue: mpsc::Receiver<(usize, ChildMessage)>,
     shared: Arc<Shared>,
-    /// Its child has heard how it ends.
+    /// Whether the child has got the end of the stream.
     is_over: bool,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Those that are not taken.
+    /// Bytes that the child has not taken.
     bytes: AtomicUsize,
     ending: OnceLock<StreamEnding>,
 }
 
-/// A place for one answer.
+/// A place for one message.
 #[derive(Debug)]
 pub struct OutboxPlace<'a> {
     permit: mpsc::Permit<'a, (usize, ChildMessage)>,
     bytes: &'a AtomicUsize,
 }
 
-/// Why an answer was not put on its way.
+/// Reason why a message was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSent {
-    /// The child takes nothing.
+    /// The child has not taken earlier messages.
     Full,
     /// The stream is over.
     Closed,
 }
 
-/// A way to a child.
+/// Makes a queue.
 pub fn channel() -> (ChildOutbox, Outgoing) {
     let (sender, receiver) = mpsc::channel(BACKLOG_MAX);
     let shared = Arc::new(Shared::default());
@@ -85,11 +85,11 @@ pub fn channel() -> (ChildOutbox, Outgoing) {
 }
 
 impl ChildOutbox {
-    /// Puts an answer on its way, if the child has taken enough of what was before it.
+    /// Queues a message.
     ///
     /// # Errors
     ///
-    /// If it has not, or the stream is over.
+    /// If the child has not taken enough of the earlier messages, or the stream is over.
     pub fn try_send(&self, answer: ChildMessage) -> Result<(), NotSent> {
         if self.is_full() {
             return Err(NotSent::Full);
@@ -117,13 +117,13 @@ impl ChildOutbox {
         Ok(OutboxPlace { permit, bytes })
     }
 
-    /// Says how the stream ends when nobody sends any more, after all that was put on its way. Returns
-    /// whether nobody had said it before: the first word counts. If nobody says it, it ends in order.
+    /// Sets the end of the stream, which follows all queued messages once no sender is left. Returns whether it was not
+    /// set before: only the first call counts. A stream without a set end ends in order.
     pub fn end(&self, ending: StreamEnding) -> bool {
         self.shared.ending.set(ending).is_ok()
     }
 
-    /// How the stream ends, if somebody has said it.
+    /// Returns the end of the stream, if it is set.
     pub fn ending(&self) -> Option<&StreamEnding> {
         self.shared.ending.get()
     }
@@ -134,7 +134,7 @@ impl ChildOutbox {
 }
 
 impl OutboxPlace<'_> {
-    /// Puts an answer there.
+    /// Queues a message in this place.
     pub fn send(self, answer: ChildMessage) {
         let size = answer.encoded_len();
         self.bytes.fetch_add(size, Ordering::Relaxed);

@@ -1,10 +1,10 @@
-//! How a parent tells a child server why it ends a stream, or refuses it or a call: by name, in a trailer of
-//! its own. The text of the status is for people, and decides nothing.
+//! The reason why a parent ends a stream of a child server, or refuses a stream or a call. The parent sends it as a
+//! name, in a trailer of its own. The text of the status is only for people.
 //!
-//! **Absent**, both ways: a parent of an older release tells no name, and a later one may tell a name that this
-//! release does not know. Then the code of the status decides, as far as it can. A child of the release
-//! before reads no name: it goes by the codes too, and, of [`CloseReason::is_replacement`], by how the text
-//! begins ([`REPLACED`]).
+//! **Absent or unknown**: a parent of an older release sends no name, and a newer one may send a name that this release
+//! does not know. Then the child decides by the code of the status, as far as it can. A child of the previous release
+//! reads no name. It decides by the code too, and for [`CloseReason::is_replacement`] by the beginning of the text
+//! ([`REPLACED`]).
 
 use std::time::Duration;
 
@@ -15,20 +15,20 @@ use tonic::{Code, Status as RpcStatus};
 
 use crate::rpc::overload::PUSHBACK;
 
-/// The trailer: one of the names of [`CloseReason`].
+/// Trailer with one of the names of [`CloseReason`].
 const CLOSED: &str = "doorward-closed";
 
-/// How the text begins by which a child of the release before knows that its node has a newer stream.
+/// Beginning of the text that tells a child of the previous release about a newer stream of its node.
 pub const REPLACED: &str = "a newer";
 
-/// A status that says why, by name.
+/// Adds the name of the reason to a status.
 pub fn with_reason(closing: CloseReason, mut status: RpcStatus) -> RpcStatus {
     let name = MetadataValue::from_static(closing.as_str());
     status.metadata_mut().insert(CLOSED, name);
     status
 }
 
-/// What a child server makes of the end of its stream, or of a call that failed.
+/// Returns the meaning, for a child server, of the end of its stream or of a failed call.
 pub fn heard(status: &RpcStatus) -> ConnectionEnd {
     let name = status.metadata().get(CLOSED);
     let known = name.and_then(|name| CloseReason::parse(name.to_str().ok()?));
@@ -43,12 +43,12 @@ pub fn heard(status: &RpcStatus) -> ConnectionEnd {
         Code::AlreadyExists => ConnectionEnd::ByParent(CloseReason::AnotherProcess),
         Code::FailedPrecondition => ConnectionEnd::ByParent(CloseReason::Cycle),
         Code::Unimplemented => ConnectionEnd::Unimplemented,
-        // These decide nothing, whoever made them: a parent, or the connection.
+        // Either a parent or the connection may produce these codes, so they carry no decision of the parent.
         _ => ConnectionEnd::Failed,
     }
 }
 
-/// When to come back, if the parent is too busy and says so.
+/// Returns the retry delay of a parent that is too busy, if it sends one.
 fn pushback(status: &RpcStatus) -> Option<Duration> {
     let is_busy = matches!(status.code(), Code::ResourceExhausted | Code::Unavailable);
     let wait = status.metadata().get(PUSHBACK).filter(|_| is_busy)?;

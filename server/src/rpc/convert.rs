@@ -1,12 +1,12 @@
-//! Between the wire and the engine: the only file that knows both.
+//! Conversion between wire and engine types. Only this module knows both.
 //!
-//! Everything from outside is parsed here, and nothing is checked again behind it. What is wrong
-//! with one resource of a request is a refusal of that resource, and the others are served; what
-//! is wrong with the request as a whole is `INVALID_ARGUMENT`, and changes nothing.
+//! It parses everything from outside, so the code behind it checks nothing again. It refuses an invalid resource of a
+//! request, and the server serves the others. It refuses a request that is invalid as a whole with `INVALID_ARGUMENT`,
+//! and nothing changes.
 //!
-//! prost does not enforce proto2's `required`: an absent number is 0 and an absent text is empty.
-//! An empty id is refused; wanting 0 is fine. In `has`, an `expiry_time` of 0 is taken as not
-//! given, since no lease that matters ended in 1970.
+//! prost does not enforce proto2's `required`: an absent number is 0 and an absent text is empty. An empty id is
+//! refused; wants of 0 are valid. An `expiry_time` of 0 in `has` counts as absent, since no lease that matters
+//! ended in 1970.
 
 mod algorithm;
 pub mod server_capacity;
@@ -28,17 +28,17 @@ use tonic::Status as RpcStatus;
 use crate::limits::ServerLimit;
 use crate::status::model::safe_capacity_number;
 
-/// The most resources in one request. What it decides, it decides under the node's lock.
+/// Most resources in one request. The node decides about all of them under its lock.
 pub const RESOURCES_PER_REQUEST_MAX: usize = 1_000;
 
 /// Message of the refusal of a resource that a request names more than once.
 const NAMED_TWICE: &str = "it stands in the request more than once; only the first counts";
 
-/// A client's request, and the resources of it that are refused at the door.
+/// Parses a client's request. Returns it with the refusals of its invalid resources.
 ///
 /// # Errors
 ///
-/// `INVALID_ARGUMENT` for what is wrong with the whole request.
+/// `INVALID_ARGUMENT` if the request is invalid as a whole.
 pub fn get_capacity(
     request: wire::GetCapacityRequest,
     caller: Option<Caller>,
@@ -50,7 +50,7 @@ pub fn get_capacity(
     let mut refused = Vec::new();
     let mut named = HashSet::with_capacity(request.resource.len());
     for asked in &request.resource {
-        // If the first mention is malformed, a second one is not served either: the client may have meant either.
+        // If the first mention is invalid, a second one is refused too: the client may have meant either.
         let is_first = named.insert(asked.resource_id.as_str());
         match ask(asked, wall) {
             Ok(ask) if is_first => asks.push(ask),
@@ -68,11 +68,11 @@ pub fn get_capacity(
     Ok((request, refused))
 }
 
-/// A client's release, without the resources that nobody can hold.
+/// Parses a client's release. Drops invalid resource ids, because no client can hold such a resource.
 ///
 /// # Errors
 ///
-/// `INVALID_ARGUMENT` for what is wrong with the whole request.
+/// `INVALID_ARGUMENT` if the request is invalid as a whole.
 pub fn release_capacity(
     request: &wire::ReleaseCapacityRequest,
     caller: Option<Caller>,
@@ -91,7 +91,7 @@ pub fn release_capacity(
     })
 }
 
-/// What became of a release, resource by resource; where another server is the master, who is.
+/// Converts the result of a release, one for each resource. If another server is the master, names that server.
 pub fn release_capacity_response(
     request: &ReleaseCapacity,
     outcome: Outcome<Vec<Released>>,
@@ -127,7 +127,7 @@ pub fn release_capacity_response(
     }
 }
 
-/// The answer to a client: a master's, or where the master is.
+/// Converts the answer to a client. If another server is the master, names that server.
 pub fn get_capacity_outcome(
     outcome: Outcome<GetCapacityReply>,
     refused: Vec<wire::Refusal>,
@@ -142,7 +142,7 @@ pub fn get_capacity_outcome(
     }
 }
 
-/// A master's answer, with what was refused at the door.
+/// Converts a master's answer, and adds the refusals of invalid resources.
 pub fn get_capacity_response(
     reply: GetCapacityReply,
     mut refused: Vec<wire::Refusal>,
@@ -170,8 +170,8 @@ pub fn get_capacity_response(
     }
 }
 
-/// Why a lease is no larger. Of wants that were not decided about yet, that it is all that was wanted
-/// before says nothing.
+/// Returns why a lease is no larger. None: the lease covers the wants decided before, and the new wants are not decided
+/// yet.
 fn wire_limit(lease: &ClientLease) -> Option<wire::LimitedBy> {
     let says = lease.decided || lease.limited_by != LimitedBy::Wants;
     says.then(|| limited_by(lease.limited_by))
@@ -208,7 +208,7 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
     }
 }
 
-/// Where the master is, from one who is not the master.
+/// Names the master, in the answer of a server that is not the master.
 pub fn redirection(mastership: &Mastership) -> wire::Mastership {
     match mastership {
         Mastership::Elsewhere {
@@ -222,7 +222,7 @@ pub fn redirection(mastership: &Mastership) -> wire::Mastership {
     }
 }
 
-/// The answer to Discovery, of a server that others reach at `own_address`.
+/// Converts the answer to Discovery. Other servers reach this server at `own_address`.
 pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::DiscoveryResponse {
     let named = match mastership {
         Mastership::Master { epoch } => wire::Mastership {
@@ -251,7 +251,7 @@ fn check_count(resources: usize) -> Result<(), RpcStatus> {
     )))
 }
 
-/// One resource of a request, or what is wrong with it.
+/// Parses one resource of a request. Returns an error if it is invalid.
 fn ask(asked: &wire::ResourceRequest, wall: Duration) -> Result<Ask, String> {
     let resource =
         ResourceId::new(&asked.resource_id).map_err(|error| format!("resource_id {error}"))?;
@@ -275,7 +275,7 @@ fn has(lease: &wire::Lease, wall: Duration) -> Result<Has, String> {
     let expires_in = match (lease.expires_in_ms, lease.expiry_time) {
         (Some(millis), _) => Some(Duration::from_millis(millis)),
         (None, 0) => None,
-        // An expiry before the epoch is over as well.
+        // An expiry before the epoch has passed too.
         (None, seconds) => Some(
             Duration::from_secs(u64::try_from(seconds).unwrap_or_default()).saturating_sub(wall),
         ),
@@ -296,8 +296,8 @@ fn refusal(resource_id: &str, message: String) -> wire::Refusal {
     }
 }
 
-/// A lease as answered at that wall clock time. Its end is rounded down, in both units, so that
-/// the holder never believes in it for longer than the granter.
+/// Converts a lease answered at that wall clock time. Rounds its end down, in both units, so that the holder never
+/// believes in it for longer than the granter.
 fn lease_message(
     capacity: Amount,
     expires_in: Duration,
@@ -315,7 +315,7 @@ fn lease_message(
     }
 }
 
-/// For how long something may still be used: for a moment is not over.
+/// Returns a remaining time in milliseconds, rounded up: a lease that lasts for less than 1 ms more is not over.
 fn millis_up(span: Duration) -> u64 {
     millis(span.saturating_add(Duration::from_nanos(999_999)))
 }

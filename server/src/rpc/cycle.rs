@@ -1,10 +1,10 @@
-//! How a child server learns that it is its own ancestor.
+//! The message that tells a child server that it is its own ancestor.
 //!
-//! A parent learns from its own parent's answers which nodes are above it. A child that is among them is
-//! refused as a whole, so it never sees an answer with its own name in it, and would take the refusal
-//! for a parent that is out of reach. So the refusal carries the way from the parent up to the child, in
-//! a trailer, as an answer would. The child then knows what is above it, and can refuse the next one: in
-//! a cycle of any length, every node learns of it.
+//! A parent learns from its own parent's answers which nodes are above it. It refuses every request of a child that is
+//! one of them. So that child never sees an answer with its own name among the ancestors, and would take the refusal
+//! for an unreachable parent. Therefore the refusal carries the nodes from the parent up to the child in a trailer, in
+//! the form of an answer. The child then knows the nodes above it, and can refuse the next one. In a cycle of any
+//! length, every node learns of the cycle.
 
 use doorward_engine::messages::Cycle;
 use doorward_proto::doorman as wire;
@@ -15,10 +15,10 @@ use tonic::metadata::MetadataValue;
 
 use crate::rpc::closed;
 
-/// The trailer: a `GetServerCapacityResponse` that only names the ancestors.
+/// Trailer with a `GetServerCapacityResponse` that only names the ancestors.
 const ANCESTORS: &str = "doorward-ancestors-bin";
 
-/// What a child server hears that is an ancestor of its parent.
+/// Returns the refusal of a child server that is an ancestor of its parent.
 pub fn refusal(cycle: &Cycle) -> RpcStatus {
     let status = RpcStatus::failed_precondition(cycle.to_string());
     let mut status = closed::with_reason(CloseReason::Cycle, status);
@@ -31,7 +31,7 @@ pub fn refusal(cycle: &Cycle) -> RpcStatus {
     status
 }
 
-/// The nodes from the parent up to this one, if the parent refuses this node as its own ancestor.
+/// Returns the nodes from the parent up to this one, if the parent refuses this node as its own ancestor.
 pub fn heard(status: &RpcStatus) -> Option<wire::GetServerCapacityResponse> {
     let answer = status.metadata().get_bin(ANCESTORS)?;
     wire::GetServerCapacityResponse::decode(answer.to_bytes().ok()?).ok()

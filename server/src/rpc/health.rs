@@ -1,5 +1,5 @@
-//! gRPC's health service: it says of every name whether the server is ready
-//! ([`crate::status::readiness`]), and of one that the process lives.
+//! gRPC's health service. Every name reports whether the server is ready ([`crate::status::readiness`]), except for
+//! one, which reports that the process lives.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use tonic_health::server::HealthReporter;
 
 use crate::status::Board;
 
-/// Reports to the health service whether the server is ready.
+/// Reporter of readiness to the health service.
 #[derive(Clone, Debug)]
 pub struct Health(HealthReporter);
 
-/// The names whose health is reported: the server as a whole, and each of its services.
+/// Names whose health is reported: the server as a whole, and each of its services.
 const SERVICES: [&str; 5] = [
     "",
     "doorman.Capacity",
@@ -21,16 +21,16 @@ const SERVICES: [&str; 5] = [
     "doorward.admin.v1.Rules",
 ];
 
-/// A name that is healthy for as long as the process lives: for who restarts it when it is not.
+/// Name that is healthy while the process lives, for a supervisor that restarts the process.
 const LIVENESS: &str = "liveness";
 
 impl Health {
-    /// By way of the health service that this reports to.
+    /// Reports to the health service of `reporter`.
     pub const fn new(reporter: HealthReporter) -> Self {
         Self(reporter)
     }
 
-    /// Whether the server is ready.
+    /// Reports whether the server is ready.
     pub async fn set(&self, ready: bool) {
         let status = if ready {
             ServingStatus::Serving
@@ -45,8 +45,8 @@ impl Health {
             .await;
     }
 
-    /// Reports to all who watch that the server stops, and ends their watching: a shutdown waits for
-    /// calls in flight, and a watch never ends by itself.
+    /// Reports that the server stops, and ends all watches: a shutdown waits for calls in flight, and a watch never
+    /// ends by itself.
     pub async fn stop(&mut self) {
         for service in SERVICES {
             self.0
@@ -58,13 +58,12 @@ impl Health {
     }
 }
 
-/// Reports to the health service whenever the server becomes ready, or is not any more. Runs until the server
-/// stops: spawn it.
+/// Reports each change of readiness to the health service. Runs until the server stops: spawn it.
 pub async fn report_readiness(board: Arc<Board>, health: Health) {
     let clock = board.node().clock();
     let mut masterships = board.node().masterships();
     let mut parent_answered = board.parent_answered();
-    // A server that stops has reported it, and whoever watched was sent away.
+    // A stopping server has already reported that, and ended the watches.
     while !board.is_stopping() {
         masterships.mark_unchanged();
         parent_answered.mark_unchanged();

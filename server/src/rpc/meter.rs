@@ -1,11 +1,11 @@
-//! Counts and times every call, and sets one code right.
+//! Counts and times every call, and corrects one code.
 //!
-//! It is around all services. The code of a call that fails at once stands in its headers; one
-//! that streams is counted as OK, since its end is not seen here.
+//! It wraps all services. The code of a call that fails at once is in its headers. A call that streams counts as OK,
+//! because the meter does not see its end.
 //!
-//! The code that is set right: a message that is no valid Protobuf (a text that is not UTF-8, for
-//! instance) is the caller's mistake, hence `INVALID_ARGUMENT`, but the codec calls it `INTERNAL`,
-//! which reads like a bug of the server and makes callers retry.
+//! A message that is not valid Protobuf (for instance with a text that is not UTF-8) is the caller's mistake, so its
+//! code is `INVALID_ARGUMENT`. The codec calls it `INTERNAL`, which reads like a bug of the server and makes callers
+//! retry.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::door::intake::Intake;
 use crate::metrics::Metrics;
 use crate::metrics::calls::Method;
 
-/// What the codec's message starts with.
+/// Beginning of the codec's message.
 const DECODE_FAILURE: &str = "failed to decode Protobuf message";
 
 /// Services whose calls are counted and timed.
@@ -69,12 +69,12 @@ where
     }
 }
 
-/// What to answer instead, if the codec could not read the request.
+/// Returns the corrected status, if the codec could not read the request.
 fn malformed(response: &Response<Body>) -> Option<RpcStatus> {
     decode_failure(response.extensions().get::<RpcStatus>()?)
 }
 
-/// What a status should be, if it says that the codec could not read a message.
+/// Returns the corrected status, if `status` says that the codec could not read a message.
 pub(super) fn decode_failure(status: &RpcStatus) -> Option<RpcStatus> {
     let detail = status.message().strip_prefix(DECODE_FAILURE)?;
     (status.code() == Code::Internal).then(|| {

@@ -1,16 +1,14 @@
-//! What becomes of calls that are more than the server can take: it says when to come back.
+//! Refusals of calls that the server has no capacity for, each with a retry delay.
 //!
-//! After an outage all clients come back at once. What a server cannot answer before they give up is
-//! work for nothing, and who gave up asks again. So `GetCapacity` is refused at once while
-//! [`CALLS_MAX`] calls of it are in progress: `RESOURCE_EXHAUSTED`, and in the trailer
-//! [`PUSHBACK`] (gRFC A6) after how many milliseconds to try again. Those times are spread evenly over
-//! [`PUSHBACK_SPREAD`], so that who was refused at the same time does not come back at the same time.
+//! After an outage all clients return at once. A late answer is wasted work: its client has given up, and asks again.
+//! So the server refuses `GetCapacity` at once while [`CALLS_MAX`] calls of it are in progress. It answers
+//! `RESOURCE_EXHAUSTED` with a retry delay in milliseconds in the trailer [`PUSHBACK`] (gRFC A6). The delays are spread
+//! evenly over [`PUSHBACK_SPREAD`], so that clients refused together do not return together.
 //!
-//! A call is in progress once its message has arrived ([`intake`](crate::door::intake) sees to that): whoever
-//! opens calls and never sends them does not keep others away. One that waits for our parent counts for a
-//! short while only, since it costs the machine nothing. Only `GetCapacity` is refused: a release frees
-//! capacity, child servers ask on behalf of many and are few, and whoever looks for what is wrong must get an
-//! answer.
+//! A call is in progress once its message has arrived ([`intake`](crate::door::intake) sees to that), so a client that
+//! opens calls and sends nothing keeps no other client away. A call that waits for the parent counts only for a short
+//! time, because it costs the machine nothing. The server refuses no other calls: a release frees capacity, child
+//! servers ask for many clients and are few, and an operator who looks for a problem must get an answer.
 
 use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
@@ -32,28 +30,27 @@ use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
 use crate::status::Board;
 
-/// The calls that may be refused.
+/// Method whose calls may be refused.
 const METHOD: &str = "/doorman.Capacity/GetCapacity";
 
-/// How many calls may be in progress at once, unless somebody says otherwise: more than there ever are at a
-/// server that keeps up.
+/// Default limit on calls in progress: more than a server that keeps up ever has.
 pub const CALLS_MAX: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 
-/// How long a call counts that has had its turn and waits for something.
+/// Longest time for which a waiting call counts.
 const COUNTS_MAX: Duration = Duration::from_secs(2);
 
-/// The trailer that says after how many milliseconds to try again (gRFC A6).
+/// Trailer with the retry delay in milliseconds (gRFC A6).
 pub const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
-/// After how long to try again: from the first to before the second.
+/// Range of retry delays. It excludes the upper end.
 pub const PUSHBACK_SPREAD: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
-/// After how long the `number`th call that is refused is to be tried again.
+/// Returns the retry delay of the `number`th refused call.
 pub fn pushback(number: u64) -> Duration {
     spread::evenly(number, PUSHBACK_SPREAD)
 }
 
-/// What is answered to the `number`th who comes beyond a limit: when to come back, and what sets it.
+/// Returns the answer to the `number`th call beyond a limit: a retry delay, and the flag that sets the limit.
 pub fn exhausted(limit: ServerLimit, number: u64) -> RpcStatus {
     let after = pushback(number);
     let message = format!(
@@ -64,7 +61,7 @@ pub fn exhausted(limit: ServerLimit, number: u64) -> RpcStatus {
     with_pushback(message, after)
 }
 
-/// The calls in progress, which the limits of the server count.
+/// Calls in progress, counted in the limits of the server.
 #[derive(Debug)]
 pub struct CallsInProgress {
     max: NonZeroUsize,
@@ -73,7 +70,7 @@ pub struct CallsInProgress {
 }
 
 impl CallsInProgress {
-    /// As many as `max` at once.
+    /// Allows at most `max` calls at once.
     pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>, board: Arc<Board>) -> Arc<Self> {
         let limits = board.limits();
         limits.set_max(
@@ -88,11 +85,11 @@ impl CallsInProgress {
         })
     }
 
-    /// One more, until what this returns is dropped.
+    /// Counts a call until the permit is dropped.
     ///
     /// # Errors
     ///
-    /// What to answer if there are as many as there may be.
+    /// The answer to the call, if too many are in progress.
     fn begin(self: &Arc<Self>) -> Result<CallPermit, RpcStatus> {
         let limits = self.board.limits();
         if limits.take(ServerLimit::Calls, 1) {
@@ -120,12 +117,12 @@ fn refusal(max: usize, number: u64) -> RpcStatus {
     with_pushback(message, after)
 }
 
-/// Returns the answer to the `number`th call that another bound refuses.
+/// Returns the answer to the `number`th call that another limit refuses.
 pub fn full(problem: String, number: u64) -> RpcStatus {
     with_pushback(problem, pushback(number))
 }
 
-/// What ends the answer of the `number`th who does not read what it is answered.
+/// Returns the last status of the `number`th answer that its client does not read.
 pub fn unread(number: u64) -> RpcStatus {
     let after = pushback(number);
     let message =
@@ -133,7 +130,7 @@ pub fn unread(number: u64) -> RpcStatus {
     with_pushback(message, after)
 }
 
-/// What is answered to the `number`th whose message does not arrive.
+/// Returns the answer to the `number`th call whose message does not arrive in time.
 pub fn late(patience: Duration, number: u64) -> RpcStatus {
     let message = format!("no complete message within {patience:?}");
     come_back(RpcStatus::deadline_exceeded(message), pushback(number))
@@ -148,7 +145,7 @@ fn come_back(mut status: RpcStatus, after: Duration) -> RpcStatus {
     status
 }
 
-/// Services of which no more calls are in progress than may be.
+/// Services with a limit on calls in progress.
 #[derive(Debug)]
 pub struct Bounded<S> {
     services: S,
@@ -156,7 +153,7 @@ pub struct Bounded<S> {
 }
 
 impl<S> Bounded<S> {
-    /// Counts among `calls`.
+    /// Counts the calls in `calls`.
     pub fn new(services: S, calls: Arc<CallsInProgress>) -> Self {
         Self { services, calls }
     }
@@ -192,22 +189,22 @@ where
     }
 }
 
-/// Whether a call counts as one in progress.
+/// State of a call: whether it counts as in progress.
 #[derive(Debug)]
 enum Counts {
-    /// It has not waited for anything. Most calls never do, and need no timer.
+    /// The call counts and has not waited yet. Most calls never wait, and need no timer.
     Still(CallPermit),
-    /// It waits for something, and counts until then.
+    /// The call waits, and counts until the timer ends.
     Until {
         _in_progress: CallPermit,
         over: Pin<Box<Sleep>>,
     },
-    /// It does not, or no more.
+    /// The call does not count, or no longer.
     NoMore,
 }
 
 impl Counts {
-    /// The call waits for something.
+    /// Notes that the call waits, and polls its timer.
     fn poll_over(&mut self, cx: &mut Context<'_>) {
         *self = match std::mem::replace(self, Self::NoMore) {
             Self::Still(in_progress) => {
@@ -257,7 +254,7 @@ mod tests {
         );
     }
 
-    /// Calls of which there may be one at once.
+    /// Allows one call at once.
     fn one_at_once() -> Arc<CallsInProgress> {
         let clock = crate::clock::Clock::start();
         let (config, templates) = Default::default();
@@ -267,7 +264,7 @@ mod tests {
         CallsInProgress::new(NonZeroUsize::MIN, Arc::new(Metrics::new(&board)), board)
     }
 
-    /// Answers nobody.
+    /// A service that never answers.
     struct Waits;
 
     impl CallService<Body> for Waits {
@@ -276,7 +273,7 @@ mod tests {
         }
     }
 
-    /// A call with nothing in it.
+    /// Returns a call with an empty body.
     fn nothing() -> Intake<Body> {
         let (config, limits) = Default::default();
         let door = Door::http(config, limits, Arc::new(Semaphore::new(1)));
@@ -294,7 +291,7 @@ mod tests {
         let service = Bounded::new(Waits, Arc::clone(&calls));
         let request = Request::builder().uri(METHOD).body(nothing()).unwrap();
         let waiting = tokio::spawn(async move { service.answer(request).await });
-        // Time goes on by itself while nobody has anything to do.
+        // The paused clock advances by itself while all tasks are idle.
         tokio::time::sleep(COUNTS_MAX / 2).await;
         assert!(calls.begin().is_err(), "it counts");
         tokio::time::sleep(COUNTS_MAX).await;

@@ -1,6 +1,6 @@
 //! The rules service: rule documents for operators, tools and the services that run them.
 //!
-//! Reading is open. Until callers have identities, only loopback may write.
+//! Any caller may read. Until callers have identities, only a caller on loopback may write.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,20 +26,20 @@ use crate::rules::store::RuleStore;
 /// The rules service.
 #[derive(Clone, Debug)]
 pub struct RulesService {
-    /// None: the server has none.
+    /// None: the server has no rule documents.
     store: Option<Arc<RuleStore>>,
-    /// The server stops: watches end.
+    /// Cancelled when the server stops; then watches end.
     stop: CancellationToken,
 }
 
 type Answer<T> = Result<Response<T>, RpcStatus>;
 
-/// Next answer of a watch, for some domains. A message is made when the client takes it, so that a client that takes
+/// Next answer of a watch, for some domains. The message is made when the client takes it, so a client that takes
 /// nothing holds no copy.
 type Due = Result<(Arc<Documents>, Arc<[String]>), RpcStatus>;
 
 impl RulesService {
-    /// Serves the documents of a store.
+    /// Serves the documents of `store`.
     pub const fn new(store: Option<Arc<RuleStore>>, stop: CancellationToken) -> Self {
         Self { store, stop }
     }
@@ -52,7 +52,7 @@ impl RulesService {
         })
     }
 
-    /// Returns the documents once the place has been read.
+    /// Returns the documents, if they have been read from their place.
     fn documents(&self) -> Result<Arc<Documents>, RpcStatus> {
         let documents = Arc::clone(&self.store()?.documents().borrow());
         if documents.is_read {
@@ -65,7 +65,7 @@ impl RulesService {
     }
 }
 
-/// Returns the caller's address, if it may write.
+/// Returns the caller's address, if the caller may write.
 fn writer<T>(request: &Request<T>) -> Result<String, RpcStatus> {
     let address = request.extensions().get::<CallerAddress>();
     let Some(loopback) = address.filter(|address| address.is_loopback()) else {
@@ -76,7 +76,7 @@ fn writer<T>(request: &Request<T>) -> Result<String, RpcStatus> {
     Ok(loopback.to_string())
 }
 
-/// Parses a document on a thread that a large one may keep busy.
+/// Parses a document on a blocking thread, because a large one takes long.
 async fn check(domain: String, text: String) -> Result<Vec<wire::RuleProblem>, RpcStatus> {
     let check = move || documents::check(&domain, text.as_bytes());
     let checked = tokio::task::spawn_blocking(check).await;
@@ -114,7 +114,7 @@ fn asked<'a>(documents: &'a Documents, domains: &[String]) -> Vec<&'a wire::Rule
     asked.map(|(_, document)| &document.in_force).collect()
 }
 
-/// Checks the bounds of the first message of a watch.
+/// Checks the limits of the first message of a watch.
 fn check_first(first: &wire::WatchRulesRequest) -> Result<(), RpcStatus> {
     let name = &first.instance;
     let is_name = (1..=NAME_BYTES_MAX).contains(&name.len()) && !name.contains(char::is_control);
@@ -128,7 +128,7 @@ fn check_first(first: &wire::WatchRulesRequest) -> Result<(), RpcStatus> {
     Err(RpcStatus::invalid_argument(problem))
 }
 
-/// Reads a message of a watch. None: the client has ended it.
+/// Reads a message of a watch. None: the client has ended the watch.
 async fn report(
     reports: &mut Streaming<wire::WatchRulesRequest>,
 ) -> Result<Option<wire::WatchRulesRequest>, RpcStatus> {
@@ -168,7 +168,7 @@ async fn follow(
                 Some(report) => instance.report(report.running, report.problem, Instant::now()),
                 None => return Ok(()),
             },
-            // The store is there as long as this.
+            // The store outlives this watch, so the result is never an error.
             _ = documents.changed() => is_due = true,
             place = answers.reserve(), if is_due => {
                 let Ok(place) = place else {
@@ -302,7 +302,7 @@ impl Rules for RulesService {
                 () = stop.cancelled() => Err(RpcStatus::unavailable("the server stops")),
             };
             if let Err(status) = followed {
-                // A client that reads nothing gets no reason.
+                // A client that does not read gets no reason.
                 let _ = answers.try_send(Err(status));
             }
         });

@@ -1,8 +1,8 @@
-//! Which service a call is for.
+//! Dispatch of a call to its service.
 //!
-//! Nearly all calls are `GetCapacity`, with one plain message: those are served [without streams](super::unary). The
-//! others of Doorman's `Capacity` go to tonic's service at once. The rest is looked for among the routes, where each
-//! body is put into two more boxes.
+//! Nearly all calls are `GetCapacity` with one plain message. They are served [without streams](super::unary). Other
+//! calls of Doorman's `Capacity` go to tonic's service at once. The rest is looked up among the routes, which put each
+//! body into two more boxes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::door::calls::CallService;
 use crate::door::intake::Intake;
 use crate::rpc::{Answer, CapacityService, unary};
 
-/// The call that nearly all calls are.
+/// Method of nearly all calls.
 const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
 
 /// Every gRPC service of a server.
@@ -32,19 +32,19 @@ pub struct Services {
 }
 
 impl Services {
-    /// Calls that are not for `service` are looked for among the others.
+    /// Looks up calls that are not for `service` among `others`.
     pub(super) fn new(service: CapacityService, others: Routes) -> Self {
         let service = Arc::new(service);
         let capacity = CapacityServer::from_arc(Arc::clone(&service));
         Self {
             service,
-            // The door says how large a message may be.
+            // The door limits the size of messages.
             capacity: capacity.max_decoding_message_size(usize::MAX),
             others: others.prepare(),
         }
     }
 
-    /// Answers `GetCapacity`, of one plain message.
+    /// Answers `GetCapacity` with one plain message.
     fn answer_plain(&self, message: Bytes, caller: CallerAddress) -> Answering {
         let decided = unary::read(message)
             .and_then(|request| self.service.answer(request, Some(caller.into())));
@@ -60,7 +60,7 @@ impl Services {
         }
     }
 
-    /// All are ready at any time.
+    /// Answers any other call. The services are always ready, so they are not polled.
     fn answer_by_tonic<B>(
         &self,
         request: Request<Intake<B>>,
@@ -92,7 +92,7 @@ where
         let answer = match message.flatten() {
             Some(message) => self.answer_plain(message, caller),
             None => {
-                // Read by `rpc::caller`.
+                // For `rpc::caller`.
                 request.extensions_mut().insert(caller);
                 Answering::Later(self.answer_by_tonic(request))
             }
@@ -101,7 +101,7 @@ where
             match answer {
                 Answering::Ready(response) => response,
                 Answering::Later(answer) => {
-                    // It never fails.
+                    // The call is infallible.
                     let Ok(response) = answer.await;
                     response
                 }
@@ -110,15 +110,15 @@ where
     }
 }
 
-/// What is known of an answer at once.
+/// An answer, as far as it is known at once.
 enum Answering {
-    /// All of it.
+    /// The whole answer.
     Ready(Response<Body>),
-    /// Nothing.
+    /// A future of the answer.
     Later(BoxFuture<Response<Body>, Infallible>),
 }
 
-/// Whether a call with that path is for Doorman's service.
+/// Returns whether a call with that path is for Doorman's service.
 fn is_for_capacity(path: &str) -> bool {
     let service = path
         .strip_prefix('/')

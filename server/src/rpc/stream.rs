@@ -1,7 +1,7 @@
-//! The stream of a child server as it is served: `doorward.v1.CapacityStream`.
+//! Service of a child server's stream: `doorward.v1.CapacityStream`.
 //!
-//! A child's messages are read, decided and answered one by one. All else, such as what a child hears unasked, and
-//! when its stream ends, is said by the [streams of all children](crate::rpc::streams_handle).
+//! It reads, decides and answers the messages of one child one by one.
+//! The [streams of all children](crate::rpc::streams_handle) do the rest, such as pushes and the end of a stream.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::rpc::streams_handle::{Connected, StreamsHandle};
 use crate::rpc::{caller, child_outbox, closed, convert, cycle, meter};
 use crate::status::Board;
 
-/// The streaming twins of Doorman's calls.
+/// The service of the streams.
 #[derive(Clone, Debug)]
 pub struct CapacityStreamService {
     board: Arc<Board>,
@@ -34,7 +34,7 @@ pub struct CapacityStreamService {
 }
 
 impl CapacityStreamService {
-    /// A service of these streams.
+    /// Makes the service of these streams.
     pub fn new(board: Arc<Board>, metrics: Arc<Metrics>, streams: Arc<StreamsHandle>) -> Self {
         Self {
             board,
@@ -47,7 +47,7 @@ impl CapacityStreamService {
     ///
     /// # Errors
     ///
-    /// What is wrong with a message as a whole.
+    /// If a message is invalid as a whole.
     async fn serve(
         &self,
         mut requests: Streaming<wire::GetServerCapacityRequest>,
@@ -64,7 +64,7 @@ impl CapacityStreamService {
                 Ok(Some(request)) => request,
                 Ok(None) => return Ok(()),
                 Err(status) => match meter::decode_failure(&status) {
-                    // The child's mistake.
+                    // The child sent an invalid message.
                     Some(malformed) => return Err(malformed),
                     None => {
                         stream.note_broken(status);
@@ -74,7 +74,7 @@ impl CapacityStreamService {
             };
             let child = convert::server_capacity::server_id(&request)?;
             if std::mem::take(&mut is_first) {
-                // Before the first answer: what changes after it is pushed.
+                // The greeting comes before the first answer, so later changes are pushed.
                 stream.greet(&child, &request, caller);
             }
             let parsed = parse(&self.metrics, &request, caller).await?;
@@ -91,12 +91,12 @@ impl CapacityStreamService {
     }
 }
 
-/// What a child server's request is answered that came by a call of its own.
+/// Answers a child server's request that came as a call of its own.
 ///
 /// # Errors
 ///
-/// `INVALID_ARGUMENT` for what is wrong with the whole request; `FAILED_PRECONDITION` if the child
-/// is an ancestor of this server.
+/// `INVALID_ARGUMENT` if the request is invalid as a whole; `FAILED_PRECONDITION` if the child is an ancestor of this
+/// server.
 pub async fn answer(
     board: &Board,
     metrics: &Metrics,
@@ -109,10 +109,10 @@ pub async fn answer(
     decided.map_err(|cycle| cycle::refusal(&cycle))
 }
 
-/// A request, and what of it was refused at the door.
+/// A request, and the refusals of its invalid resources.
 pub(super) type Parsed = (GetServerCapacity, Vec<wire::Refusal>);
 
-/// Resources that are read before others are served: dozens of points each.
+/// Resources parsed between two yields to other tasks. Each may have dozens of points.
 const RESOURCES_AT_ONCE: usize = 64;
 
 pub(super) async fn parse(
@@ -140,7 +140,7 @@ pub(super) async fn decide(
     (request, refused): Parsed,
     via: Via,
 ) -> Result<wire::GetServerCapacityResponse, Cycle> {
-    // Read before the decision: by the wall clock, leases end no later.
+    // The wall clock is read before the decision, so leases end no later by it.
     let wall = clock::wall();
     let mut answers = Answers::to_child(&request);
     let next = |node: &mut Node, now| node.answer_child_next(&request, via, &mut answers, now);

@@ -1,12 +1,11 @@
-//! The streams of child servers as a process holds them: behind a lock, on the real clock.
+//! The streams of child servers, behind a lock, on the real clock.
 //!
-//! The session decides who has a stream, when changes go out, and when and why a stream ends
-//! ([`doorward_session::child_streams`]). Here that is done to the node and the streams.
+//! The session decides which child has a stream, when changes go out, and when and why a stream ends
+//! ([`doorward_session::child_streams`]). This module applies these decisions to the node and the streams.
 //!
-//! A child hears everything in the order in which it was decided. Its requests are answered one after the other. Pushes
-//! are decided, and put on the streams, while no child is being answered. Calls of clients go first in between, so a task
-//! that has to wait for that awaits it. The lock over the streams is held for moments only, and nothing is awaited under
-//! it.
+//! A child hears all decisions in their order. The requests of one child are answered one after the other. A push is
+//! decided, and put on the streams, while no child is being answered. Calls of clients go first in between, so answers
+//! and pushes await their turn. The lock over the streams is held only for moments, and no task awaits under it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,20 +36,20 @@ mod end_status;
 #[cfg(test)]
 mod tests;
 
-/// Leases that are put into messages before other tasks go first: some hundred microseconds.
+/// Leases converted between two yields to other tasks. They take some hundred microseconds.
 const CONVERTED_AT_ONCE: usize = 256;
 
 /// The streams of child servers.
 #[derive(Debug)]
 pub struct StreamsHandle {
     board: Arc<Board>,
-    /// Many are answered at a time, or something is pushed. Taken before the streams, where both are.
+    /// Read lock: answers to children. Write lock: a push. Taken before `held`.
     turns: RwLock<()>,
-    /// Locked before the node, where both are.
+    /// Locked before the node, by a task that locks both.
     held: Mutex<HeldStreams>,
-    /// Something is to be pushed.
+    /// Signals that a push is due.
     push_due: Notify,
-    /// There is a stream whose first message has not come: something may be due earlier.
+    /// Signals a new stream, whose first message has not come. Its deadline may be the earliest.
     connected: Notify,
 }
 
@@ -60,18 +59,18 @@ struct HeldStreams {
     lines: BTreeMap<u64, Line>,
 }
 
-/// What there is of a stream.
+/// One stream of a child.
 #[derive(Debug)]
 struct Line {
     answers: ChildOutbox,
-    /// Cancelled when it ends from this side.
+    /// Cancelled when this side ends the stream.
     over: CancellationToken,
-    /// Whose it is, and of which mastership of that node, by its first message.
+    /// Child that the stream belongs to, and the epoch of its mastership. Set by the first message.
     of: Option<(HolderName, Option<u64>)>,
 }
 
 impl StreamsHandle {
-    /// No streams yet. Changes go out in rounds of that length.
+    /// Makes a handle without streams. Changes go out in rounds of length `round`.
     pub fn new(board: Arc<Board>, round: Duration) -> Self {
         let streams = ChildStreams::new(round);
         board.sessions().post_child_streams(streams.snapshot());
@@ -85,8 +84,8 @@ impl StreamsHandle {
         }
     }
 
-    /// Does what is due, until the server stops: spawn it. All streams end with it, for nobody would tell
-    /// their children what changes.
+    /// Does all due work until the server stops: spawn it. All streams end with it, because without it no child would
+    /// hear of changes.
     pub async fn run(self: Arc<Self>, stopping: CancellationToken) {
         let _ends_all = EndsAll(Arc::clone(&self));
         let node = Arc::clone(self.board.node());
@@ -101,7 +100,7 @@ impl StreamsHandle {
                 () = clock.sleep_until_due(due) => {
                     self.change(ChildStreams::handle_timeout);
                 }
-                // What changes within a round wakes nobody.
+                // Within a round, changes need not wake this task.
                 () = node.unsettled(), if !is_gathering => self.change(ChildStreams::handle_change),
                 () = self.push_due.notified() => self.push().await,
                 () = self.connected.notified() => {}
@@ -109,8 +108,8 @@ impl StreamsHandle {
         }
     }
 
-    /// Ends the streams of child servers that turn out to be ancestors, and says so: one that has
-    /// nothing to ask would not hear of it. Runs for ever: spawn it.
+    /// Ends the streams of child servers that turn out to be ancestors, with that reason: a child that has nothing to
+    /// ask would not learn of it. Runs forever: spawn it.
     pub async fn end_cycles(self: Arc<Self>) {
         let node = self.board.node();
         let mut answers = node.answers();
@@ -126,13 +125,13 @@ impl StreamsHandle {
         }
     }
 
-    /// Another mastership has begun, of that number: streams of those before it are ended,
-    /// with where the master is, if that is known.
+    /// Notes that mastership number `begun` has begun. Ends the streams of earlier ones, and names the master if it is
+    /// known.
     pub fn end_older(&self, begun: u64) {
         self.change(|streams, _| streams.handle_mastership(begun));
     }
 
-    /// Somebody has opened a stream, on which `answers` go.
+    /// Adds a new stream of a child. `answers` is its queue.
     pub(super) fn connect(self: &Arc<Self>, answers: ChildOutbox) -> Connected {
         let over = CancellationToken::new();
         let line = Line {
@@ -160,13 +159,13 @@ impl StreamsHandle {
         self.settle(&mut held);
     }
 
-    /// Does what is to be done, and shows what streams there are.
+    /// Does the due actions, and publishes the state of the streams.
     fn settle(&self, held: &mut HeldStreams) {
         self.drain(held);
         self.post(held);
     }
 
-    /// Does what is to be done. Returns whether that was anything.
+    /// Does the due actions. Returns whether there were any.
     fn drain(&self, held: &mut HeldStreams) -> bool {
         let mut has_acted = false;
         while let Some(action) = held.streams.poll_action() {
@@ -193,7 +192,7 @@ impl StreamsHandle {
     }
 
     fn subscribe(&self, child: &str, open: bool) {
-        // It was one, when its first message was read.
+        // The name was valid when its first message was read.
         let Ok(child) = HolderName::new(child) else {
             return;
         };
@@ -201,7 +200,7 @@ impl StreamsHandle {
         node.change(|node, _| node.handle_subscription(&child, open));
     }
 
-    /// Tells child servers what changed for them.
+    /// Pushes changes to child servers.
     async fn push(&self) {
         let _alone = self.turns.write().await;
         let wall = clock::wall();
@@ -214,7 +213,8 @@ impl StreamsHandle {
             let response =
                 convert::server_capacity::get_server_capacity_response(reply, Vec::new(), wall);
             self.push_to(&child, response);
-            // Not after each child: on a busy server it comes back after all other tasks, and nobody is answered meanwhile.
+            // A yield after each child would be too often: on a busy server this task then runs after all other tasks,
+            // and no child is answered meanwhile.
             if converted >= CONVERTED_AT_ONCE {
                 converted = 0;
                 task::yield_now().await;
@@ -230,14 +230,14 @@ impl StreamsHandle {
         let Some((number, line)) = line else {
             return;
         };
-        // One that is gone is about to notice it by itself.
+        // The task of a closed stream notices the end by itself.
         if line.answers.try_send(response) == Err(NotSent::Full) {
             warn!(%child, "the child takes nothing from its stream, which is closed");
             held.streams.handle_full(number);
         }
     }
 
-    /// Ends a stream from this side, and tells its child why.
+    /// Ends a stream from this side, and sends its child the reason.
     fn close(&self, held: &mut HeldStreams, number: u64, closing: CloseReason) {
         let Some(line) = held.lines.remove(&number) else {
             return;
@@ -249,7 +249,7 @@ impl StreamsHandle {
         let status = end_status::end_status(&self.board, &held.streams, of, closing);
         let is_first = line.answers.end(Err(closed::with_reason(closing, status)));
         if closing == CloseReason::NotMaster && is_first {
-            // Unasked. One that has asked knows it from the answer.
+            // The child did not ask. A child that asks learns the master from its answer.
             let node = self.board.node();
             let mastership = node.read(|node, now| node.mastership(now).clone());
             let _full_or_gone = line.answers.try_send(wire::GetServerCapacityResponse {
@@ -269,7 +269,7 @@ impl StreamsHandle {
     }
 }
 
-/// Ends all streams when dropped, and takes no more.
+/// Ends all streams when dropped, and accepts no more.
 struct EndsAll(Arc<StreamsHandle>);
 
 impl Drop for EndsAll {
@@ -278,24 +278,24 @@ impl Drop for EndsAll {
     }
 }
 
-/// A stream as the task that serves it knows it. Gone when dropped.
+/// The stream of a child, for the task that serves it. The stream ends when this is dropped.
 pub(super) struct Connected {
     streams: Arc<StreamsHandle>,
     number: u64,
     answers: ChildOutbox,
     over: CancellationToken,
-    /// Whose stream it became.
+    /// Child that opened the stream, once it is known.
     known: Option<HolderName>,
 }
 
 impl Connected {
-    /// Waits until it ends from this side. Cancel safe.
+    /// Waits until this side ends the stream. Cancel safe.
     pub(super) async fn over(&self) {
         self.over.cancelled().await;
     }
 
-    /// Its first message has come: it is that of a child from now on, or ends. It does not wait for a turn: with many
-    /// children, that may take longer than a first message may.
+    /// Handles the first message. It opens the stream for a child, or ends it. It takes no turn: with many children, a
+    /// turn may take longer than the time limit for a first message.
     pub(super) fn greet(
         &mut self,
         child: &HolderName,
@@ -329,7 +329,7 @@ impl Connected {
         }
     }
 
-    /// Waits for a place for an answer. None: the child has left. Cancel safe.
+    /// Waits for a place for an answer. None: the child has left, or takes nothing. Cancel safe.
     pub(super) async fn place(&self) -> Option<OutboxPlace<'_>> {
         match self.answers.reserve().await {
             Ok(place) => Some(place),
@@ -343,7 +343,7 @@ impl Connected {
         }
     }
 
-    /// Decides on what a child asks and answers it, unless the stream is not that child's any more.
+    /// Decides about a child's request and answers it, unless the stream no longer belongs to the child.
     pub(super) async fn answer(
         &self,
         child: &str,
@@ -362,7 +362,7 @@ impl Connected {
         let decided = decide.await;
         let mut held = self.streams.lock();
         let mut is_refused = false;
-        // It may have ended meanwhile: then nobody hears the answer.
+        // The stream may have ended meanwhile. Then the answer is dropped.
         if is_its(&mut held) {
             match decided {
                 Ok(answer) => {
@@ -381,13 +381,13 @@ impl Connected {
                 }
             }
         }
-        // Most messages change nothing of the streams.
+        // Most messages do not change the state of the streams.
         if self.streams.drain(&mut held) || is_refused {
             self.streams.post(&held);
         }
     }
 
-    /// A message is wrong as a whole: the stream ends with that.
+    /// Ends the stream, because a message is invalid as a whole.
     pub(super) fn refuse(&self, status: RpcStatus) {
         self.answers
             .end(Err(closed::with_reason(CloseReason::Malformed, status)));
@@ -396,12 +396,12 @@ impl Connected {
             .change(|streams, _| streams.handle_refused(number, CloseReason::Malformed));
     }
 
-    /// The stream broke: whoever is still there hears how.
+    /// Notes that the stream broke. A child that still listens gets `status`.
     pub(super) fn note_broken(&self, status: RpcStatus) {
         self.answers.end(Err(status));
     }
 
-    /// Why it ended, for people. None: the child ended it.
+    /// Returns why the stream ended, as a text for people. None: the child ended it.
     fn why(&self) -> Option<String> {
         let ending: Option<&StreamEnding> = self.answers.ending();
         let status = ending?.as_ref().err()?;

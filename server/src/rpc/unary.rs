@@ -1,8 +1,8 @@
-//! A call of one message and one answer, without what streams need.
+//! Service of a call with one message and one answer, without streams.
 //!
-//! tonic serves every call as streams: both messages pass through buffers of 8 KiB, and four boxes are made on the way.
-//! That is a good part of what a small call costs, so `GetCapacity`, which nearly all calls are, is served here. Only
-//! what gRPC puts around a message is different ("gRPC over HTTP2", responses): what is in it comes from the same code.
+//! tonic serves every call as streams: both messages pass through buffers of 8 KiB, and each call makes four boxes.
+//! That is a good part of the cost of a small call. So this module serves `GetCapacity`, which is nearly all calls.
+//! Only the gRPC framing differs ("gRPC over HTTP2", responses); the same code makes the content.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,30 +18,30 @@ use tonic::codegen::http::header::CONTENT_TYPE;
 use tonic::codegen::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use tonic::metadata::GRPC_CONTENT_TYPE;
 
-/// The header by which a caller says that messages are compressed.
+/// Header by which a caller says that its messages are compressed.
 const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 
-/// The trailer that says how a call ended.
+/// Trailer with the status of a call.
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
-/// What stands before each message: that it is not compressed, and its length.
+/// Bytes before each message: a flag for compression, and the length.
 const PREFIX: usize = 5;
 
-/// Whether a caller with these headers may be answered here: its messages are not compressed.
+/// Returns whether a call with these headers has uncompressed messages, so that this module can answer it.
 pub(super) fn is_plain(headers: &HeaderMap) -> bool {
     !headers.contains_key(ENCODING)
 }
 
-/// Reads a message.
+/// Decodes a message.
 ///
 /// # Errors
 ///
-/// What the codec says of one that is no valid Protobuf; [`meter`](super::meter) sets the code right.
+/// The codec's error if the message is not valid Protobuf; [`meter`](super::meter) corrects its code.
 pub(super) fn read<M: Message + Default>(message: Bytes) -> Result<M, RpcStatus> {
     M::decode(message).map_err(|error| RpcStatus::internal(error.to_string()))
 }
 
-/// The response to a call.
+/// Returns the response to a call.
 pub(super) fn response<M: Message>(answer: &M) -> Response<Body> {
     let message = match encode(answer) {
         Ok(message) => message,
@@ -57,7 +57,7 @@ pub(super) fn response<M: Message>(answer: &M) -> Response<Body> {
     response
 }
 
-/// A message as it stands in a body.
+/// Encodes a message with its prefix.
 fn encode<M: Message>(message: &M) -> Result<Bytes, RpcStatus> {
     let length = message.encoded_len();
     let Ok(announced) = u32::try_from(length) else {
@@ -74,10 +74,10 @@ fn encode<M: Message>(message: &M) -> Result<Bytes, RpcStatus> {
     Ok(bytes.freeze())
 }
 
-/// One message, and that all went well.
+/// A body of one message and the status OK.
 #[derive(Debug)]
 struct OneMessage {
-    /// None: all of it was taken.
+    /// None: both parts were taken.
     next: Option<Part>,
 }
 

@@ -1,4 +1,4 @@
-//! What is written slowly is what is written at once.
+//! Text written in slices is the same as text written at once.
 
 use std::io::Write as _;
 

@@ -1,4 +1,4 @@
-//! What a child has not taken yet, in messages and in bytes.
+//! Limits of the queue, in messages and in bytes.
 
 use tokio_stream::StreamExt;
 

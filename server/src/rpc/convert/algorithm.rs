@@ -1,4 +1,4 @@
-//! How a resource is divided, as servers tell each other, on the wire and in the engine.
+//! The algorithm of a resource, as servers send it: conversion between the wire and the engine.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use doorward_proto::doorman as wire;
 
 use super::millis;
 
-/// As a child hears it.
+/// Converts an algorithm for a child.
 pub(super) fn message(algorithm: &Algorithm) -> wire::Algorithm {
     let kind = match algorithm.kind {
         AlgorithmKind::NoAlgorithm => wire::algorithm::Kind::NoAlgorithm,
@@ -50,11 +50,11 @@ pub(super) fn message(algorithm: &Algorithm) -> wire::Algorithm {
     }
 }
 
-/// As a parent tells it, checked as if an operator had written it.
+/// Converts the algorithm that a parent sends, and checks it like one that an operator wrote.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The problems of the algorithm.
 pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
     let kind = wire::algorithm::Kind::try_from(wire.kind)
         .map_err(|_| format!("algorithm.kind {} is unknown", wire.kind))?;
@@ -67,7 +67,7 @@ pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
         (millis, secs) => Some(span(millis, secs.unwrap_or_default())),
     };
     let parameters = wire.parameters.iter().filter(|parameter| {
-        // What else a parent may have, other versions know.
+        // A parent of another version may send other parameters. This version ignores them.
         let name = parameter.name.as_str();
         ["shrink", "decay_factor"].contains(&name) || name.starts_with("min_share.")
     });
@@ -98,6 +98,6 @@ pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
     let template = templates.iter().next();
     template
         .map(|template| template.algorithm.clone())
-        // One was put in, and its problems would have been returned.
+        // The list had one template, and its problems would have been returned above.
         .ok_or_else(|| "algorithm cannot be read".to_owned())
 }

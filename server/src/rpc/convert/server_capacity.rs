@@ -1,5 +1,4 @@
-//! Between servers: what a child asks and a parent answers, on the wire and in the engine, from
-//! either end.
+//! Requests of child servers and answers of parents: conversion between the wire and the engine, in both directions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,16 +24,16 @@ mod read_request;
 
 pub use read_request::{ReadRequest, get_server_capacity, server_id};
 
-/// The most priority bands of one resource, in what a child asks and in what it is answered.
+/// Most priority bands of one resource, in a child's request and in its answer.
 const BANDS_MAX: usize = 1_000;
 
-/// The most masterships of a node that are kept apart.
+/// Most masterships of one node that are kept apart.
 const MASTERSHIPS_MAX: usize = 64;
 
-/// The most nodes from a parent up to the root.
+/// Most nodes from a parent up to the root.
 const ANCESTORS_MAX: usize = 64;
 
-/// A master's answer to a child, with what was refused at the door.
+/// Converts a master's answer to a child, and adds the refusals of invalid resources.
 pub fn get_server_capacity_response(
     reply: GetServerCapacityReply,
     mut refused: Vec<wire::Refusal>,
@@ -97,8 +96,8 @@ fn server_lease_message(
     }
 }
 
-/// Our own request to the parent, in as many messages as it takes: demand curves can be long, and a
-/// message above [`MESSAGE_BYTES_MAX`] is refused as a whole.
+/// Converts this server's own request to its parent. Splits it, because demand curves can be long and a parent refuses
+/// any message above [`MESSAGE_BYTES_MAX`].
 pub fn get_server_capacity_requests(
     request: &GetServerCapacity,
     wall: Duration,
@@ -109,12 +108,12 @@ pub fn get_server_capacity_requests(
     )
 }
 
-/// Parts of a message that are not above that size, as far as single resources are not.
+/// Splits a message into parts of at most `bytes_max` bytes, unless a single resource is larger.
 fn split(
     whole: wire::GetServerCapacityRequest,
     bytes_max: usize,
 ) -> Vec<wire::GetServerCapacityRequest> {
-    /// The tag and the length of a resource.
+    /// Bytes of the tag and the length of a resource.
     const FRAME_BYTES: usize = 8;
     if whole.encoded_len() <= bytes_max {
         return vec![whole];
@@ -138,7 +137,7 @@ fn split(
     parts
 }
 
-/// Our own request to the parent, in one message.
+/// Converts this server's own request to its parent into one message.
 pub fn get_server_capacity_request(
     request: &GetServerCapacity,
     wall: Duration,
@@ -199,21 +198,21 @@ fn handed_out(part: &ReportedLeases) -> wire::HandedOut {
     }
 }
 
-/// What a parent's answer says, and what of it makes no sense.
+/// A parent's answer: its valid part, and the problems of the rest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadAnswer {
-    /// What makes sense.
+    /// The valid part.
     pub reply: GetServerCapacityReply,
-    /// Resources and what is wrong with what is said of them.
+    /// Resources whose answer is invalid, and the problem.
     pub nonsense: Vec<(ResourceId, String)>,
 }
 
-/// A parent's answer. `sent_at` is the wall clock when the request was sent, for Doorman
-/// servers, which give the end of a lease in absolute time.
+/// Parses a parent's answer. `sent_at` is the wall clock time when the request was sent. It matters for Doorman
+/// servers, which send the end of a lease as absolute time.
 pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Duration) -> ReadAnswer {
     let mut answer = ReadAnswer::default();
     for lease in response.response {
-        // Who answers about something that cannot be asked for does not mean us.
+        // No server can ask for such a resource, so this is no answer to this server.
         let Ok(resource) = ResourceId::new(&lease.resource_id) else {
             continue;
         };
@@ -239,13 +238,13 @@ pub fn parents_answer(response: wire::GetServerCapacityResponse, sent_at: Durati
         }
     }
     let ancestors = response.ancestor.into_iter().take(ANCESTORS_MAX);
-    // What is no name is nobody's.
+    // No node has an invalid name.
     answer.reply.ancestors = ancestors.filter(|it| HolderName::new(it).is_ok()).collect();
     answer
 }
 
-/// Adds what a Doorman server says by silence: a resource that was asked for and is not in
-/// the answer is unknown to it.
+/// Adds a refusal for each resource that was asked for and is not in the answer. A Doorman server omits a resource that
+/// it does not know.
 pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut ReadAnswer) {
     let reply = &mut answer.reply;
     let leased = reply.leases.iter().map(|lease| &lease.resource);
@@ -259,7 +258,7 @@ pub fn refuse_unanswered(asked: &GetServerCapacity, answer: &mut ReadAnswer) {
     reply.refused.extend(unknown);
 }
 
-/// A span as it is sent, as far as such spans go.
+/// Converts a time span, capped at the longest valid one.
 fn span(millis: u64) -> Duration {
     Duration::from_millis(millis).min(DURATION_MAX)
 }
@@ -289,7 +288,7 @@ fn server_lease(
     };
     let share = amount("share", answer.share)?.unwrap_or(capacity);
     let per_client = amount("per_client", answer.per_client)?;
-    // −1 is a mark, not a quantity.
+    // −1 marks unlimited; it is no amount.
     let safe_capacity = match answer.safe_capacity {
         Some(-1.0) => Some(SafeCapacity::Unlimited),
         given => amount("safe_capacity", given)?.map(SafeCapacity::Limited),
@@ -329,7 +328,7 @@ fn server_lease(
     })
 }
 
-/// What there is for each priority.
+/// Converts the capacity for each priority.
 fn bands(answer: &wire::ServerCapacityResourceResponse) -> Result<Vec<(i64, Amount)>, String> {
     let bands = answer.band.iter().take(BANDS_MAX).map(|band| {
         let capacity = Amount::new(band.capacity);
@@ -340,7 +339,8 @@ fn bands(answer: &wire::ServerCapacityResourceResponse) -> Result<Vec<(i64, Amou
     bands.collect()
 }
 
-/// What a parent says of a single holder. 0 would leave nobody anything: it is taken for no word.
+/// Converts the limits of a parent for a single holder. A `wants_max` of 0 counts as absent, because it would leave
+/// nothing to any holder.
 fn holder_bounds(answer: &wire::ServerCapacityResourceResponse) -> Result<HolderBounds, String> {
     let wants_max = answer.wants_max.map(Amount::new).transpose();
     let subclients_max = answer.subclients_max.map(Subclients::new).transpose();

@@ -18,7 +18,7 @@ fn resource() -> ResourceId {
     ResourceId::new("db").expect("an id")
 }
 
-/// Of that amount, for so many milliseconds.
+/// Returns a report of a lease that lasts for `expires_in` ms.
 fn has(capacity: f64, expires_in: u64) -> Option<Has> {
     Some(Has {
         expires_in: Some(Duration::from_millis(expires_in)),
@@ -26,7 +26,7 @@ fn has(capacity: f64, expires_in: u64) -> Option<Has> {
     })
 }
 
-/// Converts a parent's answer about these resources.
+/// Returns a parent's answer about these resources.
 fn answered(
     response: Vec<wire::ServerCapacityResourceResponse>,
 ) -> wire::GetServerCapacityResponse {

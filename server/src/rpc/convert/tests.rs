@@ -1,4 +1,4 @@
-//! Tables of what comes in at the door.
+//! Tables of valid and invalid requests.
 
 use doorward_engine::messages::ClientLease;
 use doorward_engine::templates::SafeCapacity;
@@ -26,7 +26,7 @@ fn request(resource: Vec<wire::ResourceRequest>) -> wire::GetCapacityRequest {
     }
 }
 
-/// Converts one ask beside a good one; the good one must pass whatever happens.
+/// Converts an invalid ask beside a valid one. The valid one must always pass.
 #[track_caller]
 fn check_refused(bad: wire::ResourceRequest, message: &str) {
     let asks = vec![bad, asked("good", 1.0)];
@@ -172,7 +172,7 @@ fn no_limit_is_minus_one_on_the_wire() {
     assert_eq!(answer.decided, Some(true));
 }
 
-/// A lease of nothing, for two seconds.
+/// Returns a lease of 0 capacity for two seconds.
 fn nothing() -> ClientLease {
     ClientLease {
         limited_by: LimitedBy::Wants,

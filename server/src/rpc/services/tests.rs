@@ -1,4 +1,4 @@
-//! A call without streams beside the same call as tonic serves it.
+//! Calls without streams, compared with the same calls as tonic serves them.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -42,7 +42,7 @@ struct Fixture {
     door: Arc<Door>,
 }
 
-/// What a caller sees of an answer.
+/// An answer, as its caller sees it.
 #[derive(Debug, PartialEq)]
 struct Seen {
     headers: HeaderMap,
@@ -82,7 +82,7 @@ impl Fixture {
             .change(|node, now| node.handle_mastership(master, now));
     }
 
-    /// A call that has arrived with these messages.
+    /// Returns a call that has arrived with this body.
     async fn intake(&self, body: &[u8]) -> Intake<AxumBody> {
         let connection = self.door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
         let size = Size {
@@ -95,8 +95,7 @@ impl Fixture {
         intake
     }
 
-    /// What is answered to `GetCapacity` with these messages. Who names an encoding, if only that there is none, is answered
-    /// by tonic.
+    /// Calls `GetCapacity` with this body. tonic answers a call that names an encoding, even `identity`.
     async fn call(&self, body: &[u8], encoding: Option<&'static str>) -> Seen {
         let intake = self.intake(body).await;
         let mut request = Request::builder().uri(GET_CAPACITY);
@@ -121,13 +120,13 @@ impl Fixture {
     }
 }
 
-/// A message as it stands in a body.
+/// Returns a message as it stands in a body.
 fn framed(compressed: u8, message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
     [&[compressed], &length[..], message].concat()
 }
 
-/// What one client asks of some resources.
+/// Returns a client's request for some resources.
 fn request(client: &str, resources: &[(&str, f64)]) -> Vec<u8> {
     let asks = resources
         .iter()
@@ -149,7 +148,7 @@ async fn a_call_without_streams_is_answered_as_tonic_answers_it() {
     let lease = request("client", &[("db", 0.0)]);
     let unknown = request("client", &[("nosuch", 1.0), ("db", -1.0)]);
     let nobody = request("", &[("db", 1.0)]);
-    /// So many of them are answered without streams.
+    /// Number of cases, from the first, that are answered without streams.
     const PLAIN: usize = 7;
     let cases = [
         ("a lease", framed(0, &lease)),
@@ -177,7 +176,7 @@ async fn a_call_without_streams_is_answered_as_tonic_answers_it() {
             let by_tonic = fixture.call(body, Some("identity")).await;
             let seen = fixture.call(body, None).await;
             let by_tonic_again = fixture.call(body, Some("identity")).await;
-            // The same but for the time that goes by.
+            // All is equal except the times, which advance between the calls.
             let without_times = |seen: Seen| match seen.data.get(5..) {
                 Some(message) => {
                     let mut answer = wire::GetCapacityResponse::decode(message).unwrap();

@@ -1,4 +1,4 @@
-//! Why a stream ends, in words for people; the child goes by the name of the reason beside it.
+//! The status at the end of a stream: a text for people. The child decides by the name of the reason beside it.
 
 use doorward_engine::messages::Cycle;
 use doorward_engine::time::Time;
@@ -11,7 +11,7 @@ use crate::rpc::closed::REPLACED;
 use crate::rpc::{cycle, overload};
 use crate::status::Board;
 
-/// The status with which the stream of a child ends; the child and its epoch are as its first message said.
+/// Returns the status that ends the stream of a child. The child and its epoch are those of its first message.
 pub(super) fn end_status(
     board: &Board,
     streams: &ChildStreams,
@@ -55,7 +55,7 @@ fn exhausted(board: &Board, limit: ServerLimit) -> RpcStatus {
     overload::exhausted(limit, board.limits().refuse(limit, now))
 }
 
-/// The way from this node up to a child that is its ancestor.
+/// Returns the nodes from this one up to a child that is its ancestor.
 fn cycle_of(board: &Board, child: &str) -> Cycle {
     let node = board.node_name().to_owned();
     let ancestors = board.node().read(|node, _| node.ancestors().to_vec());

@@ -20,10 +20,10 @@ use crate::node_handle::NodeHandle;
 use crate::rpc::child_outbox::{Outgoing, channel};
 use crate::rpc::stream;
 
-/// More than are read before the thread is given away. By a slow clock, the lock is given back after each.
+/// More resources than are parsed between two yields. With the slow clock, the node's lock is released after each.
 const RESOURCES: usize = 200;
 
-/// Shows a millisecond more each time: for the node, each resource takes long.
+/// Returns a time 1 ms later on each call, so that each resource takes long for the node.
 fn slow() -> Instant {
     static READ: AtomicU64 = AtomicU64::new(0);
     let beginning = Instant::now() - Duration::MAX;
@@ -65,7 +65,7 @@ impl Parent {
         }
     }
 
-    /// A child opens its stream.
+    /// Opens the stream of a child.
     fn open(&self, name: &str) -> Child<'_> {
         let (answers, heard) = channel();
         let mut stream = self.streams.connect(answers);
@@ -80,7 +80,7 @@ impl Parent {
         }
     }
 
-    /// What a child may use of each resource.
+    /// Returns what a child may use of each resource.
     fn books(&self, child: &str) -> BTreeMap<String, f64> {
         let of = |resource: usize| {
             let id = ResourceId::new(&resource_id(resource)).unwrap();
@@ -97,18 +97,18 @@ impl Parent {
     }
 }
 
-/// A child's side of its stream.
+/// The child's side of a stream.
 struct Child<'a> {
     parent: &'a Parent,
     name: String,
     stream: Connected,
     heard: Outgoing,
-    /// What it heard last of each resource.
+    /// Amount that it heard last, for each resource.
     has: BTreeMap<String, f64>,
 }
 
 impl Child<'_> {
-    /// Asks for so much of each resource, on its stream.
+    /// Asks for `wants` of each resource on its stream.
     async fn ask(&self, wants: f64) {
         let request = asks_of(&self.name, wants);
         let parsed = stream::parse(&self.parent.metrics, &request, None)
@@ -119,7 +119,7 @@ impl Child<'_> {
         self.stream.answer(&self.name, place, decide).await;
     }
 
-    /// Reads what has come. Returns how many messages that were.
+    /// Reads all queued messages. Returns their number.
     async fn hear(&mut self) -> usize {
         let mut messages = 0;
         let mut heard = task::spawn(&mut self.heard);
@@ -137,7 +137,7 @@ fn resource_id(number: usize) -> String {
     format!("r{number:03}")
 }
 
-/// What a child sends that has one client.
+/// Returns the request of a child that has one client.
 fn asks_of(child: &str, wants: f64) -> wire::GetServerCapacityRequest {
     let ask = |number| wire::ServerCapacityResourceRequest {
         resource_id: resource_id(number),
@@ -163,10 +163,10 @@ async fn what_a_child_heard_last_is_what_was_decided_last() {
     first.ask(100.0).await;
     first.hear().await;
     assert_eq!(first.has.values().sum::<f64>(), 100.0 * RESOURCES as f64);
-    // Each asks, and is pushed to, while the other one takes more or less.
+    // Each child asks and gets pushes while the other one takes more or less.
     let push = || parent.streams.push();
     let asks = async |child: &Child<'_>, wants: [f64; 2]| {
-        // A child's requests are answered one after the other.
+        // The requests of one child are answered one after the other.
         for wants in wants {
             child.ask(wants).await;
         }
@@ -200,11 +200,11 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
         };
         let before = decisions();
         let mut asks = task::spawn(first.ask(90.0));
-        // It is read first, a little at a time.
+        // The request is parsed first, a few resources at a time.
         while decisions() == before {
             assert_pending!(asks.poll(), "some of it is decided");
         }
-        // Another child takes its share of all, by a call of its own.
+        // Another child takes its share of all resources, by a call of its own.
         let request = asks_of("second", 80.0);
         let parsed = stream::parse(&parent.metrics, &request, None)
             .await
@@ -261,7 +261,7 @@ async fn a_stream_that_ends_in_the_middle_of_an_answer_hears_nothing_of_it() {
     let Child {
         stream, mut heard, ..
     } = former;
-    // Whoever serves the stream sees that it is over.
+    // The task that serves the stream sees its end.
     stream.over().await;
     drop(stream);
     let replaced = heard.next().await.unwrap();

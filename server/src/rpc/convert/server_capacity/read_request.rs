@@ -1,5 +1,5 @@
-//! What a child server asks, from the wire into the engine: a message may name a thousand resources, so it is read a few of
-//! them at a time.
+//! Parser of a child server's request. A message may name a thousand resources, so it is parsed a few resources at a
+//! time.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use tonic::Status as RpcStatus;
 use super::{BANDS_MAX, MASTERSHIPS_MAX};
 use crate::rpc::convert::{NAMED_TWICE, check_count, has, refusal};
 
-/// A child server's request as far as it has been read: it may name a thousand resources with dozens of points each, and
-/// others are served in between.
+/// A partly parsed request of a child server. It may name a thousand resources with dozens of points each, so the
+/// server serves other calls in between.
 #[derive(Debug)]
 pub struct ReadRequest {
-    /// What is asked.
+    /// The valid part of the request.
     pub request: GetServerCapacity,
-    /// Resources that are refused at the door.
+    /// Refusals of invalid resources.
     pub refused: Vec<wire::Refusal>,
     named: HashSet<ResourceId>,
 }
 
 impl ReadRequest {
-    /// A request of which no resource has been read.
+    /// Parses a request without its resources.
     ///
     /// # Errors
     ///
-    /// `INVALID_ARGUMENT` for what is wrong with the whole request.
+    /// `INVALID_ARGUMENT` if the request is invalid as a whole.
     pub fn begin(
         request: &wire::GetServerCapacityRequest,
         caller: Option<Caller>,
@@ -44,7 +44,7 @@ impl ReadRequest {
             mastership: request.mastership.map(MastershipId::new),
             server,
             sequence: request.sequence,
-            // A Doorman server does not say; it is taken for a leaf.
+            // A Doorman server sends neither epoch nor height. It counts as a leaf.
             epoch: request.epoch,
             height: request.height.unwrap_or(1).clamp(1, 64),
             asks: Vec::with_capacity(request.resource.len()),
@@ -56,7 +56,7 @@ impl ReadRequest {
         })
     }
 
-    /// Reads some more resources of it.
+    /// Parses more resources of the request.
     pub fn read(&mut self, resources: &[wire::ServerCapacityResourceRequest], wall: Duration) {
         for asked in resources {
             match server_ask(asked, wall) {
@@ -71,11 +71,11 @@ impl ReadRequest {
     }
 }
 
-/// A child server's request, read at once, and the resources of it that are refused at the door.
+/// Parses a child server's whole request. Returns it with the refusals of its invalid resources.
 ///
 /// # Errors
 ///
-/// As of [`ReadRequest::begin`].
+/// See [`ReadRequest::begin`].
 pub fn get_server_capacity(
     message: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
@@ -86,11 +86,11 @@ pub fn get_server_capacity(
     Ok((read.request, read.refused))
 }
 
-/// Whose request it is.
+/// Returns the name of the child server.
 ///
 /// # Errors
 ///
-/// `INVALID_ARGUMENT` if that is no name.
+/// `INVALID_ARGUMENT` if the name is invalid.
 pub fn server_id(request: &wire::GetServerCapacityRequest) -> Result<HolderName, RpcStatus> {
     HolderName::new(&request.server_id)
         .map_err(|error| RpcStatus::invalid_argument(format!("server_id {error}")))
@@ -113,7 +113,7 @@ fn server_ask(
     });
     let unreported = asked.unheard.map(Amount::new).transpose();
     let unreported = unreported.map_err(|error| said(format!("unheard {error}")))?;
-    // More than are kept apart on the other side make no sense.
+    // The sender keeps at most `MASTERSHIPS_MAX` apart, so more are ignored.
     let mut reported = Vec::with_capacity(asked.reported.len().min(MASTERSHIPS_MAX));
     for part in asked.reported.iter().take(MASTERSHIPS_MAX) {
         let capacity = Amount::new(part.capacity);
@@ -157,7 +157,7 @@ fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
             wanted.num_clients
         ));
     }
-    // Exactly, since it is no more than the most there may be.
+    // Exact: the conversion rounds only numbers that the check refuses.
     let count = wanted.num_clients as f64;
     if count > Subclients::MAX.get() {
         return Err(format!(
@@ -167,7 +167,7 @@ fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
         ));
     }
     let curve = if wanted.level.is_empty() && wanted.demand.is_empty() {
-        // Counts and sums only: one claim of so many equals.
+        // A request with counts and sums only: the demand of `clients` equal clients.
         let clients = if wants.is_zero() {
             count
         } else {
