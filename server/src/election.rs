@@ -139,8 +139,8 @@ impl Running {
         }
     }
 
-    /// Gives up the mastership, so that another candidate gets it at once, and leaves the election. The caller no longer
-    /// grants anything. Bounded in time.
+    /// Gives up the mastership, so that another candidate gets it at once, and leaves the election. The caller no
+    /// longer grants anything. Bounded in time.
     pub async fn resign(self) {
         match self {
             Self::Fixed(_) => {}

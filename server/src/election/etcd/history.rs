@@ -83,7 +83,8 @@ impl History {
     }
 }
 
-/// Returns an answer, or None if etcd refuses it. A refusal is final, and must not leave the node without a master for ever.
+/// Returns an answer, or None if etcd refuses it. A refusal is final, and must not leave the node without a master for
+/// ever.
 fn heeded<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
