@@ -1,9 +1,8 @@
 //! A running server: sockets, services and tasks around one node.
 //!
-//! [`Server::start`] binds its sockets (port 0 picks free ones), takes part in the election and
-//! serves; [`Server::shutdown`] stops accepting, finishes what is in flight and ends. The binary,
-//! the demonstration and the tests all run this. Dropping a server without a shutdown stops its
-//! tasks and lets open connections end by themselves.
+//! [`Server::start`] binds its sockets (port 0 picks free ones), takes part in the election and serves.
+//! [`Server::shutdown`] stops accepting, finishes the requests in flight and ends. The binary, the demonstration and
+//! the tests all run this. Dropping a server without a shutdown stops its tasks; open connections end by themselves.
 
 mod standing;
 
@@ -48,42 +47,42 @@ use crate::templates;
 use crate::upstream::{self, Upstream};
 use crate::web;
 
-/// How a server is set up.
+/// Configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The node this server belongs to; unique in the tree.
+    /// Name of the node that this server belongs to; unique in the tree.
     pub node_name: String,
-    /// Where gRPC is served. Port 0: any free one.
+    /// Address of gRPC. Port 0: any free one.
     pub listen: SocketAddr,
-    /// Where the pages and metrics are. Absent: nowhere.
+    /// Address of pages and metrics. Absent: they are not served.
     pub http_listen: Option<SocketAddr>,
-    /// The address that others are given, `host:port`. Absent: the one that is bound.
+    /// Address that others are given, `host:port`. Absent: the bound one.
     pub advertise: Option<String>,
     /// Templates in force at the start.
     pub templates: Templates,
-    /// Where they come from, for people.
+    /// Source of these templates, for people.
     pub templates_source: String,
-    /// Where all versions of them are, if they are in etcd.
+    /// Keys of all versions of the templates. Absent: they are not in etcd.
     pub templates_history: Option<DocumentKeys>,
-    /// The node's own settings.
+    /// Settings of the node.
     pub node: node::Config,
     /// Clock of the node.
     pub clock: Clock,
-    /// Where capacity is leased from. Absent: this is the root.
+    /// Parent that the node leases capacity from. Absent: this is the root.
     pub parent: Option<upstream::UpstreamConfig>,
     /// Time for which changes are gathered before child servers hear of them.
     pub push_round: Duration,
-    /// How the master is found.
+    /// Election of the master.
     pub election: Election,
-    /// Whether this server could decide if it was the master. Absent: it could.
+    /// Whether this server could decide if it was the master. Absent: it always could.
     pub able: Option<watch::Receiver<bool>>,
     /// Place of the rule documents. Absent: the server has none.
     pub rules: Option<RulesPlace>,
-    /// How many `GetCapacity` calls may be in progress at once.
+    /// Largest number of `GetCapacity` calls in progress.
     pub calls_max: NonZeroUsize,
-    /// How much is taken on over the network.
+    /// Limits of what the server accepts over the network.
     pub door: door::DoorConfig,
-    /// How long a shutdown waits for what is in flight.
+    /// Time that a shutdown waits for requests in flight.
     pub shutdown_grace: Duration,
 }
 
@@ -144,45 +143,45 @@ impl fmt::Display for Port {
     }
 }
 
-/// Why a server did not start, or does not go on.
+/// Failure of a server, at its start or later.
 #[derive(Debug, Error)]
 pub enum ServerError {
-    /// A socket cannot be had.
+    /// A socket could not be opened.
     #[error(
         "cannot listen for {port} on {address}; if another server runs there, stop it or choose \
          another address with {flag}",
         flag = port.flag()
     )]
     Listen {
-        /// For what.
+        /// Part that needs the socket.
         port: Port,
-        /// Where.
+        /// Address to listen on.
         address: SocketAddr,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// The descriptors compiled into the program are broken.
     #[error("gRPC reflection cannot be set up")]
     Reflection(#[from] tonic_reflection::server::Error),
-    /// The election stopped by itself: a bug, after which this server could never be master again.
+    /// The election stopped by itself. That is a bug: this server could never be master again.
     #[error("the election has stopped; this is a bug, please tell us what the log says before")]
     Election,
     /// A part stopped by itself.
     #[error("{port} is no longer served")]
     Stopped {
-        /// Which.
+        /// The part.
         port: Port,
-        /// Why, if it says so.
+        /// Cause, if there is one.
         source: Option<JoinError>,
     },
 }
 
-/// How a shutdown went.
+/// Outcome of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shutdown {
-    /// Everything in flight was finished.
+    /// Every request in flight was finished.
     Complete,
-    /// The grace was over before; what was left was cut off.
+    /// The grace ended first; the remaining requests were cut off.
     CutOff,
 }
 
@@ -193,7 +192,7 @@ pub struct Server {
     metrics: Arc<Metrics>,
     health: Health,
     election: Running,
-    /// Brings the election's standings into force.
+    /// Tasks that bring the election's standings into force.
     obeying: JoinSet<()>,
     grpc_address: SocketAddr,
     http_address: Option<SocketAddr>,
@@ -201,16 +200,16 @@ pub struct Server {
     stop_grpc: CancellationToken,
     stop_http: CancellationToken,
     serving: JoinSet<Port>,
-    /// The timer and whoever else works in the background. Stopped when dropped.
+    /// Timer and other background tasks. They stop when this is dropped.
     background: JoinSet<()>,
 }
 
 impl Server {
-    /// Binds, takes part in the election, and serves.
+    /// Binds the sockets, takes part in the election, and serves.
     ///
     /// # Errors
     ///
-    /// If a socket cannot be had.
+    /// If a socket cannot be opened.
     pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
         let backlog = config.door.listen_backlog;
         let (grpc, grpc_address) = listen(Port::Grpc, config.listen, backlog)?;
@@ -237,7 +236,7 @@ impl Server {
 
         let election = config.election.start(candidate);
         let following = Following::begin(&board, &election);
-        // Before anybody can ask.
+        // Set before the first client can ask.
         health.set(board.readiness().is_ready()).await;
 
         let mut background = JoinSet::new();
@@ -309,22 +308,22 @@ impl Server {
         });
     }
 
-    /// Where gRPC is served.
+    /// Returns the address of gRPC.
     pub fn grpc_address(&self) -> SocketAddr {
         self.grpc_address
     }
 
-    /// Where the pages are, if they are served.
+    /// Returns the address of the pages, if they are served.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http_address
     }
 
-    /// What the server says of itself, and its node.
+    /// Returns the board with the state of the server and of its node.
     pub fn board(&self) -> &Arc<Board> {
         &self.board
     }
 
-    /// What the server counts.
+    /// Returns the metrics of the server.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
@@ -334,27 +333,27 @@ impl Server {
         self.background.spawn(task);
     }
 
-    /// Where new templates pass through.
+    /// Returns the gate that new templates pass.
     pub fn gate(&self) -> TemplatesGate {
         self.election.gate()
     }
 
-    /// New templates are in force as soon as the election lets them.
+    /// Brings new templates into force as soon as the election lets them.
     pub async fn apply_templates(&self, templates: Templates) {
         templates::apply(&self.gate(), &self.board, &self.metrics, templates).await;
     }
 
-    /// New templates were invalid: those in force stay, and everyone who looks sees why.
+    /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
     pub fn refuse_templates(&self, problem: String) {
         templates::refuse(&self.board, &self.metrics, problem);
     }
 
-    /// Waits until a part stops by itself, which none should. Cancel safe.
+    /// Waits until a part stops by itself, which no part should. Cancel safe.
     pub async fn failed(&mut self) -> ServerError {
         let elects = matches!(self.election, Running::Etcd(_));
         let stopped = tokio::select! {
             stopped = self.serving.join_next() => stopped,
-            // Nothing closes the channel that it reads from, but a bug.
+            // Only a bug closes the channel that this task reads.
             Some(_) = self.obeying.join_next(), if elects => return ServerError::Election,
         };
         match stopped {
@@ -363,19 +362,19 @@ impl Server {
                 port: Port::Grpc,
                 source: Some(error),
             },
-            // All have ended: that was reported before, and the caller went on.
+            // All parts have ended. That was reported before, and the caller went on.
             None => std::future::pending().await,
         }
     }
 
-    /// Resigns the mastership, stops accepting, finishes what is in flight within the grace, and
-    /// ends. The HTTP port goes last, so that `/readyz` can tell.
+    /// Resigns the mastership, stops accepting, finishes the requests in flight within the grace, and ends. The HTTP
+    /// port closes last, so that `/readyz` reports the shutdown.
     pub async fn shutdown(mut self) -> Shutdown {
         self.board.post_stopping();
         self.health.stop().await;
         if let Running::Etcd(_) = &self.election {
-            // Nothing is granted any more before anybody else can be master. It may be about to bring
-            // a standing into force: that must be over.
+            // This server must stop granting before another one can become master. So the task that brings standings
+            // into force ends first: it may be about to apply one.
             self.obeying.shutdown().await;
             apply_standing(&self.board, &Standing::Unknown);
             self.election.resign().await;
@@ -412,7 +411,7 @@ fn listen(
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
             SocketAddr::V6(_) => TcpSocket::new_v6()?,
         };
-        // A server that was restarted has its port at once.
+        // A restarted server gets its port at once.
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
         let listener = socket.listen(backlog.get())?;
@@ -426,7 +425,7 @@ fn listen(
     })
 }
 
-/// The node, and what is known of it and this server.
+/// Returns a board with a new node.
 fn board_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<Board> {
     let node_config = node::Config {
         name: config.node_name.clone(),
@@ -445,13 +444,13 @@ fn board_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<Board> {
     Arc::new(board.riding_out(config.election.rides_out()))
 }
 
-/// What stands for election.
+/// Returns the candidate that stands for election.
 fn candidate_of(
     config: &ServerConfig,
     board: &Arc<Board>,
     http_address: Option<SocketAddr>,
 ) -> CandidateServer {
-    // Below the root, how leases are granted and for how long is the parent's to tell.
+    // Below the root, the parent tells how leases are granted and how long they last.
     let templates = config.parent.is_none().then(|| CandidateTemplates {
         in_force: config.templates.clone(),
         history: config.templates_history.clone(),
@@ -468,7 +467,7 @@ fn candidate_of(
     }
 }
 
-/// Where in the tree the server is, whenever somebody asks.
+/// Returns a function that tells the server's place in the tree.
 fn place_of(board: &Arc<Board>) -> Arc<dyn Fn() -> TreePlace + Send + Sync> {
     let board = Arc::clone(board);
     Arc::new(move || {

@@ -1,9 +1,9 @@
 //! Time and chance: the only file of the server that reads a clock or draws entropy.
 //!
-//! The engine counts time from when the process started, on [the clock that leases count
-//! on](doorward_clock): a wall clock that jumps must not end leases, and a monotonic clock that runs
-//! fast while NTP corrects it must not either. The wall clock is read for three things only: the
-//! absolute expiry that old peers understand, the start of sequences, and timestamps for people.
+//! The engine counts time from the start of the process, on [the clock that leases count on](doorward_clock). A wall
+//! clock may jump, and a monotonic clock may run fast while NTP corrects it; neither may end leases. The wall clock is
+//! read for three things only: the absolute expiry that old peers understand, the start of sequences, and timestamps
+//! for people.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use doorward_engine::id::Incarnation;
 use doorward_session::time::Time;
 use doorward_session::time::tolerance::Tolerance;
 
-/// Counts from when it was made.
+/// Clock that counts from its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     origin: Instant,
@@ -20,13 +20,13 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows [`Time::ZERO`] now.
+    /// Returns a clock that shows [`Time::ZERO`] now.
     pub fn start() -> Self {
         Self::start_by(Instant::now)
     }
 
-    /// As [`Clock::start`], by another source than the machine's clock. An election goes by the
-    /// machine's clock: a server that takes part in one must as well.
+    /// Returns a clock with another source than the machine's clock. An election uses the machine's clock, so a server
+    /// that takes part in one must use it as well.
     pub fn start_by(source: fn() -> Instant) -> Self {
         Self {
             origin: source(),
@@ -34,17 +34,17 @@ impl Clock {
         }
     }
 
-    /// The time now. Never runs backwards.
+    /// Returns the time now. It never runs backwards.
     pub fn now(&self) -> Time {
         self.time((self.source)())
     }
 
-    /// The time of a moment. One before this clock was started is [`Time::ZERO`].
+    /// Returns the time of a moment. A moment before the start of this clock is [`Time::ZERO`].
     pub fn time(&self, instant: Instant) -> Time {
         Time::ZERO + instant.saturating_duration_since(self.origin)
     }
 
-    /// The time now, as sessions know it: from the same origin.
+    /// Returns the time now for a session, from the same origin.
     pub fn session_now(&self) -> Time {
         self.now()
     }
@@ -57,31 +57,32 @@ impl Clock {
         }
     }
 
-    /// Sleeps until this clock has come to a time. Cancel safe.
+    /// Sleeps until this clock has reached a time. Cancel safe.
     pub async fn sleep_until(&self, time: Time) {
         let deadline = self.origin + time.since(Time::ZERO);
         doorward_clock::sleep_until_by(self.source, deadline).await;
     }
 }
 
-/// A moment as elections count it: since the beginning of the machine's clock, whatever clock the node goes by.
+/// Returns the time of a moment as elections count it: from the beginning of the machine's clock, whatever clock the
+/// node uses.
 pub fn machine_time(instant: Instant) -> Time {
     let beginning = instant - Duration::MAX;
     Time::after_origin(instant.saturating_duration_since(beginning))
 }
 
-/// The time now, as elections count it.
+/// Returns the time now as elections count it.
 pub fn machine_now() -> Time {
     machine_time(Instant::now())
 }
 
-/// The moment of a time of elections.
+/// Returns the moment of an election's time.
 pub fn instant_of(time: Time) -> Instant {
     let beginning = Instant::now() - Duration::MAX;
     beginning + time.since_origin()
 }
 
-/// By how much this platform's clock may be wrong, if nobody says something else.
+/// Returns the default clock tolerance of this platform.
 pub const fn tolerance() -> Tolerance {
     if doorward_clock::IS_STEERED {
         Tolerance::STEERED
@@ -90,7 +91,7 @@ pub const fn tolerance() -> Tolerance {
     }
 }
 
-/// The wall clock, as time since the Unix epoch. Zero before it.
+/// Returns the wall clock as time since the Unix epoch. Zero before it.
 #[expect(
     clippy::disallowed_methods,
     reason = "the one place that reads the clock"
@@ -101,22 +102,22 @@ pub fn wall() -> Duration {
         .unwrap_or_default()
 }
 
-/// Fresh chance for one node.
+/// Returns a fresh seed for one node.
 pub fn seed() -> u64 {
     rand::random()
 }
 
-/// Which process this is: another one each time.
+/// Returns a new incarnation for this process.
 pub fn incarnation() -> Incarnation {
     Incarnation::new(rand::random()).unwrap_or(Incarnation::FIRST)
 }
 
-/// Chance, uniform in 0…1.
+/// Returns a random number, uniform in 0…1.
 pub fn chance() -> f64 {
     rand::random()
 }
 
-/// A part of a span by chance, at least a tenth: so that those who wait do not all come at once.
+/// Returns a random part of a span, at least a tenth, so that waiting clients do not return together.
 pub fn some_of(span: Duration) -> Duration {
     span.mul_f64(rand::random_range(0.1..1.0))
 }
@@ -136,7 +137,7 @@ mod tests {
 
     #[tokio::test]
     async fn it_goes_by_its_source() {
-        /// As the machine's clock, at twice its speed.
+        /// The machine's clock at twice its speed.
         fn fast() -> Instant {
             let now = Instant::now();
             now + now.saturating_duration_since(now - Duration::MAX)

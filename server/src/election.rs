@@ -1,9 +1,9 @@
-//! Who is the master of the node.
+//! The election of the node's master.
 //!
-//! Servers of the same node elect one that decides; the others send callers to it. An election
-//! tells the present [`Standing`], and every change of it, through a watch channel. A node with a
-//! single server needs none ([`fixed`]); candidates meet in etcd ([`etcd`]; everything is decided in
-//! [`doorward_session::candidate`]). New templates pass through a [gate](templates_gate).
+//! The servers of a node elect one that decides; the others send callers to it. An election publishes the present
+//! [`Standing`] and every change of it through a watch channel. A node with a single server needs none ([`fixed`]).
+//! Candidates meet in etcd ([`etcd`]), and [`doorward_session::candidate`] makes all decisions. New templates pass a
+//! [gate](templates_gate).
 
 pub mod etcd;
 pub mod fixed;
@@ -22,7 +22,7 @@ use doorward_session::time::tolerance::Tolerance;
 use templates_gate::TemplatesGate;
 use tokio::sync::watch;
 
-/// How the master is found.
+/// Kind of election.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Election {
     /// This server is the only one of its node, and always the master.
@@ -35,19 +35,19 @@ pub enum Election {
 /// A server that takes part.
 #[derive(Clone)]
 pub struct CandidateServer {
-    /// Its node.
+    /// Name of its node.
     pub node: String,
-    /// Where others reach it.
+    /// Address that others reach it at.
     pub address: String,
-    /// Where its pages are, if they are anywhere.
+    /// Address of its pages, if it serves any.
     pub http_address: Option<String>,
     /// Its place in the tree, as far as it knows now.
     pub place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
-    /// By how much its clock may be wrong.
+    /// Clock tolerance of its machine.
     pub clock_tolerance: Tolerance,
-    /// Whether it could decide if it was the master: it has templates, if it needs them.
+    /// Whether it could decide if it was the master. A root needs templates for that.
     pub able: watch::Receiver<bool>,
-    /// By which templates it would decide. Absent: it has a parent, which tells it.
+    /// Templates of a candidate of the root. Absent: it has a parent, which tells it.
     pub templates: Option<CandidateTemplates>,
 }
 
@@ -56,7 +56,7 @@ pub struct CandidateServer {
 pub struct CandidateTemplates {
     /// Templates in force at the start.
     pub in_force: Templates,
-    /// Where all are that there ever were. Absent: they are in a file, and former ones not known.
+    /// Keys of all versions of the templates. Absent: they are in a file, and earlier versions are unknown.
     pub history: Option<DocumentKeys>,
 }
 
@@ -72,24 +72,24 @@ impl fmt::Debug for CandidateServer {
 /// A place in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreePlace {
-    /// What the server is there.
+    /// Role of the server.
     pub role: Role,
-    /// How many nodes are above it, if it knows.
+    /// Number of nodes above it, if it is known.
     pub level: Option<u32>,
 }
 
-/// An election that a server takes part in, until it resigns or this is dropped.
+/// An election that a server takes part in, until the server resigns or this is dropped.
 #[derive(Debug)]
 pub enum Running {
-    /// There is none.
+    /// No election.
     Fixed(watch::Receiver<Standing>),
     /// In etcd.
     Etcd(etcd::EtcdElection),
 }
 
 impl Election {
-    /// Through how long an election servers stay ready: two TTLs, which is longer than one takes as a
-    /// rule. Zero: there is none.
+    /// Returns the time for which servers stay ready during an election: two TTLs, longer than an election usually
+    /// takes. Zero: there is no election.
     pub fn rides_out(&self) -> Duration {
         match self {
             Self::Fixed => Duration::ZERO,
@@ -97,7 +97,7 @@ impl Election {
         }
     }
 
-    /// Takes part.
+    /// Takes part in the election.
     pub fn start(self, candidate: CandidateServer) -> Running {
         match self {
             Self::Fixed => Running::Fixed(fixed::start()),
@@ -107,8 +107,7 @@ impl Election {
 }
 
 impl Running {
-    /// The standing now, and every change of it. The channel closes when nothing will change any
-    /// more.
+    /// Returns the standing, and every change of it. The channel closes when the standing can change no more.
     pub fn standings(&self) -> watch::Receiver<Standing> {
         match self {
             Self::Fixed(standings) => standings.clone(),
@@ -116,7 +115,7 @@ impl Running {
         }
     }
 
-    /// Where new templates pass through.
+    /// Returns the gate that new templates pass.
     pub fn gate(&self) -> TemplatesGate {
         match self {
             Self::Fixed(_) => TemplatesGate::open(),
@@ -124,7 +123,7 @@ impl Running {
         }
     }
 
-    /// What this server does in the election, and every change of it, if there is one.
+    /// Returns this server's state in the election, and every change of it. None: there is no election.
     pub fn states(&self) -> Option<watch::Receiver<CandidateState>> {
         match self {
             Self::Fixed(_) => None,
@@ -132,7 +131,7 @@ impl Running {
         }
     }
 
-    /// How etcd is doing, if it is asked.
+    /// Returns the health of etcd. None: there is no election.
     pub fn contact(&self) -> Option<watch::Receiver<etcd::EtcdHealth>> {
         match self {
             Self::Fixed(_) => None,
@@ -140,8 +139,8 @@ impl Running {
         }
     }
 
-    /// Gives up the mastership, so that another candidate has it at once, and takes part no more.
-    /// Whoever calls this decides nothing any more. Bounded in time.
+    /// Gives up the mastership, so that another candidate gets it at once, and leaves the election. The caller no
+    /// longer grants anything. Bounded in time.
     pub async fn resign(self) {
         match self {
             Self::Fixed(_) => {}

@@ -1,13 +1,13 @@
-//! How many files, and so connections, the process may have open.
+//! The number of files, and so of connections, that the process may have open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;
 
-/// What is taken on where the system knows no limit.
+/// Upper bound of the limit, also where the system has none.
 const MANY: u64 = 1_048_576;
 
-/// Raises the limit as far as a process may by itself: shells and service managers often set a low one that
-/// may be raised. Returns how many files may be open.
+/// Raises the limit as far as the process may: shells and service managers often set a low one that may be raised.
+/// Returns the number of files that may be open.
 pub fn raise_limit() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let most = maximum.unwrap_or(MANY).min(MANY);

@@ -1,8 +1,8 @@
-//! The limits of a server. One table has all that is said of each limit: its name in metrics, its flag, unit and default,
-//! and the texts for people. Flags, refusals, metrics, pages and `docs/configuration.md` follow the table.
+//! The limits of a server. One table has the whole description of each limit: its name in metrics, its flag, unit and
+//! default, and the texts for people. Flags, refusals, metrics, pages and `docs/configuration.md` follow the table.
 //!
-//! The code that keeps a limit reports its use and its refusals here; pages, metrics and `doorward status --limits` read
-//! them. Every refusal is counted, and logged once a minute at most for each limit: a flood must not flood the log.
+//! The code that enforces a limit reports its use and its refusals here; pages, metrics and `doorward status --limits`
+//! read them. Every refusal is counted. Each limit logs once a minute at most: a flood must not flood the log.
 //!
 //! The engine counts its own limits; [`Board::limits`] reads them from the node.
 //!
@@ -19,32 +19,32 @@ use tracing::warn;
 
 pub use crate::limits::removed::{REMOVED, Removed};
 
-/// How long a limit that refuses is not logged again.
+/// Time between two log lines of a limit that refuses.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What the numbers of a limit count.
+/// Unit of the numbers of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Things.
     Count,
     /// Bytes.
     Bytes,
-    /// Things each second.
+    /// Things per second.
     PerSecond,
-    /// Milliseconds: the bound is a span of time.
+    /// Milliseconds: the bound is a duration.
     Millis,
 }
 
 /// The bound without a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DefaultBound {
-    /// As a flag would give it.
+    /// The value of the flag.
     Fixed(&'static str),
     /// Computed at the start; the text says how.
     Computed(&'static str),
 }
 
-/// A row of the table: name in metrics, flag, unit, default, what is limited, and the whole description for the help and
+/// A row of the table: name in metrics, flag, unit, default, a few words, and the whole description for the help and
 /// the docs.
 macro_rules! limits {
     ($($limit:ident { $name:literal, $flag:literal, $unit:ident, $kind:ident($default:literal), $what:literal, $help:literal })*) => {
@@ -55,45 +55,45 @@ macro_rules! limits {
         }
 
         impl ServerLimit {
-            /// All of them, as they are shown.
+            /// All limits, in display order.
             pub const ALL: &[Self] = &[$(Self::$limit,)*];
 
-            /// Its name in metrics and tables.
+            /// Returns its name in metrics and tables.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$limit => $name,)*
                 }
             }
 
-            /// The flag that sets it.
+            /// Returns the flag that sets it.
             pub const fn flag(self) -> &'static str {
                 match self {
                     $(Self::$limit => $flag,)*
                 }
             }
 
-            /// The unit of its numbers.
+            /// Returns the unit of its numbers.
             pub const fn unit(self) -> Unit {
                 match self {
                     $(Self::$limit => Unit::$unit,)*
                 }
             }
 
-            /// The bound without a flag.
+            /// Returns the bound without a flag.
             pub const fn default_bound(self) -> DefaultBound {
                 match self {
                     $(Self::$limit => DefaultBound::$kind($default),)*
                 }
             }
 
-            /// A few words for people.
+            /// Returns a few words for people.
             pub const fn what(self) -> &'static str {
                 match self {
                     $(Self::$limit => $what,)*
                 }
             }
 
-            /// The whole description: the limit, and the answer at the limit.
+            /// Returns the whole description: the limit, and the answer at the limit.
             pub const fn help(self) -> &'static str {
                 match self {
                     $(Self::$limit => $help,)*
@@ -237,7 +237,7 @@ limits! {
 }
 
 impl ServerLimit {
-    /// The refusal of a newcomer, for people.
+    /// Returns the refusal of a newcomer, for people.
     pub fn refusal(self, max: u64) -> String {
         let (what, flag) = (self.what(), self.flag());
         let rate = if self.unit() == Unit::PerSecond {
@@ -252,31 +252,31 @@ impl ServerLimit {
 /// Use and bound of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitFigure {
-    /// Which.
+    /// The limit.
     pub limit: ServerLimit,
-    /// What is in use. Of a limit for each address, template or resource: the most that one of them uses.
-    /// Absent: nobody counts it.
+    /// Present use. A limit for each address, template or resource has the use of the largest one. Absent: the use is
+    /// not counted.
     pub used: Option<u64>,
     /// The bound. Absent: there is none.
     pub max: Option<u64>,
-    /// How often something was refused for it since the start.
+    /// Number of refusals since the start.
     pub refused: u64,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// `u64::MAX`: nobody says.
+    /// `u64::MAX`: no bound is set.
     max: AtomicU64,
-    /// `u64::MAX`: nobody says.
+    /// `u64::MAX`: the use is not counted.
     used: AtomicU64,
     refused: AtomicU64,
-    /// When it was logged last, in milliseconds since the start, plus one. 0: never.
+    /// Time of the last log line, in milliseconds since the start, plus one. 0: never.
     logged_at: AtomicU64,
-    /// How often it had refused then.
+    /// Number of refusals at that time.
     logged: AtomicU64,
 }
 
-/// The limits of a server: what is used, and what was refused.
+/// The limits of a server, with their use and refusals.
 #[derive(Debug)]
 pub struct ServerLimits {
     entries: Vec<Entry>,
@@ -308,20 +308,20 @@ impl ServerLimits {
         }
     }
 
-    /// A bound, if it was set. More than can be counted here is as much as can be.
+    /// Returns a bound, if it was set. A larger bound than `usize` holds is the largest `usize`.
     pub fn max(&self, limit: ServerLimit) -> Option<usize> {
         let max = self.entry(limit)?.max.load(Ordering::Relaxed);
         (max != u64::MAX).then(|| usize::try_from(max).unwrap_or(usize::MAX))
     }
 
-    /// Says what is in use.
+    /// Sets the present use.
     pub fn set_used(&self, limit: ServerLimit, used: u64) {
         if let Some(entry) = self.entry(limit) {
             entry.used.store(used, Ordering::Relaxed);
         }
     }
 
-    /// Begins to count the use of a limit here, if nobody does.
+    /// Begins to count the use of a limit here, unless it is counted already.
     pub fn take_up(&self, limit: ServerLimit) {
         if let Some(entry) = self.entry(limit) {
             let (nobody_says, order) = (u64::MAX, Ordering::Relaxed);
@@ -329,14 +329,14 @@ impl ServerLimits {
         }
     }
 
-    /// Uses more, of a limit that this register itself counts: its bound and its use were set. Returns
-    /// whether there was as much; if not, nothing is used.
+    /// Takes `more` of a limit whose use is counted here and whose bound is set. Returns whether there was enough; if
+    /// not, takes nothing.
     pub fn take(&self, limit: ServerLimit, more: u64) -> bool {
         let Some(entry) = self.entry(limit) else {
             return false;
         };
         let max = entry.max.load(Ordering::Relaxed);
-        // Only the sum matters: nothing else is read on the strength of it.
+        // Relaxed: only the sum matters, and no other memory depends on it.
         entry
             .used
             .try_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
@@ -345,14 +345,14 @@ impl ServerLimits {
             .is_ok()
     }
 
-    /// Uses more, whether there is as much or not: somebody else is about to use less.
+    /// Takes `more`, even beyond the bound: the caller is about to free as much.
     pub fn overtake(&self, limit: ServerLimit, more: u64) {
         if let Some(entry) = self.entry(limit) {
             entry.used.fetch_add(more, Ordering::Relaxed);
         }
     }
 
-    /// Uses less, of what was taken.
+    /// Gives back a part of the taken use.
     pub fn give_back(&self, limit: ServerLimit, less: u64) {
         if let Some(entry) = self.entry(limit) {
             let used = entry.used.fetch_sub(less, Ordering::Relaxed);
@@ -360,8 +360,8 @@ impl ServerLimits {
         }
     }
 
-    /// Something is refused for that limit, so long after the start. Counts it, and logs it once a minute at
-    /// most. Returns how often that happened before.
+    /// Counts a refusal at `now` after the start, and logs it once a minute at most. Returns the number of earlier
+    /// refusals.
     pub fn refuse(&self, limit: ServerLimit, now: Duration) -> u64 {
         let Some(entry) = self.entry(limit) else {
             return 0;
@@ -370,7 +370,7 @@ impl ServerLimits {
         let now = millis(now).saturating_add(1);
         let logged_at = entry.logged_at.load(Ordering::Relaxed);
         let is_due = logged_at == 0 || now.saturating_sub(logged_at) >= millis(LOG_INTERVAL);
-        // Of several that find it due at once, one logs.
+        // If several threads find the line due at once, one logs it.
         let logs = is_due
             && entry
                 .logged_at
@@ -389,7 +389,7 @@ impl ServerLimits {
         before
     }
 
-    /// The same, so many times.
+    /// Counts `times` refusals in the same way.
     pub fn refuse_times(&self, limit: ServerLimit, times: u64, now: Duration) {
         if let Some(more) = times.checked_sub(1) {
             if let Some(entry) = self.entry(limit) {
@@ -399,7 +399,7 @@ impl ServerLimits {
         }
     }
 
-    /// All limits, as they are shown.
+    /// Returns the figures of all limits, in display order.
     pub fn figures(&self) -> Vec<LimitFigure> {
         let said = |value: &AtomicU64| {
             Some(value.load(Ordering::Relaxed)).filter(|value| *value != u64::MAX)

@@ -1,8 +1,8 @@
 //! Logs on standard error: text for people, or one JSON object a line.
 //!
-//! Standard output is for what was asked for (`--check`, completions). Colours only on a terminal
-//! and not if `NO_COLOR` is set. Unprintable characters are escaped ([`plain`]). Lines pass through a bounded
-//! [`queue`], so logging never blocks.
+//! Standard output is for requested output (`--check`, completions). Lines have colours only on a terminal, and not if
+//! `NO_COLOR` is set. Unprintable characters are escaped ([`plain`]). Lines pass through a bounded [`queue`], so
+//! logging never blocks.
 
 pub mod plain;
 pub mod queue;
@@ -23,7 +23,7 @@ use crate::flags::LogFlags;
 use crate::logs::plain::{Plain, Style};
 use crate::logs::queue::LogGuard;
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// For people.
@@ -33,15 +33,15 @@ pub enum LogFormat {
     Json,
 }
 
-/// Why logging could not be set up.
+/// Failure to set up logging.
 #[derive(Debug, Error)]
 pub enum LogError {
-    /// Not a filter.
+    /// The filter is invalid.
     #[error("{filter:?} is no log filter; try \"info\", or \"warn,doorward_server=debug\"")]
     Filter {
         /// The given filter.
         filter: String,
-        /// Why it is none.
+        /// Problem of the filter.
         source: ParseError,
     },
     /// The thread that writes the lines could not be started.
@@ -56,7 +56,7 @@ pub enum LogError {
 ///
 /// # Errors
 ///
-/// If the filter is malformed, there is no thread to be had, or logging was set up before.
+/// If the filter is malformed, the thread cannot be started, or logging was set up before.
 pub fn start(flags: &LogFlags) -> Result<LogGuard, LogError> {
     let filter = &flags.log_level;
     let filter = EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
@@ -79,7 +79,7 @@ pub fn start(flags: &LogFlags) -> Result<LogGuard, LogError> {
         }
         Style::Json => registry.with(lines.json().flatten_event(true)).try_init()?,
     }
-    // A panic is a line like any other; where it is caught is no business of the log.
+    // A panic is logged like any other line, whether or not it is caught.
     panic::set_hook(Box::new(|panicked| {
         error!(%panicked, "a bug: the program panicked");
     }));

@@ -1,9 +1,9 @@
 //! Metrics for Prometheus, in either of its two text formats ([`mod@format`]).
 //!
-//! Every time series has a label `node`. What the process counts is kept here; what the node knows is read at each
-//! scrape, a few resources at a time. The number of time series is bounded: resources beyond [`RESOURCES_MAX`] (in
-//! the order of their ids) are counted in `doorward_resources_not_listed` and left out, and calls of methods that
-//! do not exist share the method `other`. `docs/metrics.md` names every metric.
+//! Every time series has a label `node`. Counters of the process are kept here; the state of the node is read at each
+//! scrape, a few resources at a time. The number of time series is bounded. Resources beyond [`RESOURCES_MAX`], in the
+//! order of their ids, are left out and counted in `doorward_resources_not_listed`. Calls of unknown methods share the
+//! method `other`. `docs/metrics.md` names every metric.
 
 pub mod calls;
 pub mod election;
@@ -37,10 +37,10 @@ use crate::metrics::format::Format;
 use crate::status::Board;
 use crate::unhurried::Steps;
 
-/// Resources with time series of their own.
+/// Largest number of resources with time series of their own.
 pub const RESOURCES_MAX: usize = 1_000;
 
-/// Time series that are written before others go first.
+/// Time series to write before the thread yields.
 const SERIES_PER_STEP: usize = 1_024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -48,7 +48,7 @@ struct LoadLabels {
     outcome: &'static str,
 }
 
-/// What the process counts.
+/// Metrics of the process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -60,7 +60,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Metrics of a server, which reads the node from its board.
+    /// Returns the metrics of a server. They read the node from its board.
     pub fn new(board: &Arc<Board>) -> Self {
         let node = ("node".into(), board.node_name().to_owned().into());
         let mut registry = Registry::with_prefix_and_labels("doorward", iter::once(node));
@@ -111,23 +111,23 @@ impl Metrics {
         metrics
     }
 
-    /// A call was answered.
+    /// Notes an answered call.
     pub fn observe_call(&self, method: Method, code: Code, took: Duration) {
         self.calls.observe(method, code, took);
     }
 
-    /// So many resources of a request were refused at the door.
+    /// Counts the malformed resources of a request, which the server refuses.
     pub fn count_malformed(&self, asks: usize) {
         self.asks_malformed
             .inc_by(u64::try_from(asks).unwrap_or(u64::MAX));
     }
 
-    /// A call was refused since too many were in progress. Returns how many were before.
+    /// Counts a call that is refused because too many are in progress. Returns the number of such refusals before.
     pub fn count_call_refused(&self) -> u64 {
         self.calls_refused.inc()
     }
 
-    /// A version of the templates was read, at that time since the Unix epoch.
+    /// Counts a version of the templates that was read `wall` after the Unix epoch.
     pub fn count_template_load(&self, in_force: bool, wall: Duration) {
         let outcome = if in_force { "ok" } else { "failed" };
         self.template_loads
@@ -138,7 +138,7 @@ impl Metrics {
         }
     }
 
-    /// All metrics as text.
+    /// Returns all metrics as text.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl Collector for NodeCollector {
                 node.counters(),
                 node.mastership(now).is_master(),
                 node.templates().len(),
-                // By weights: to count it would walk all leases.
+                // An estimate by weights: an exact count would walk all leases.
                 node.lease_memory_bytes(),
             )
         });
@@ -227,7 +227,7 @@ impl Collector for NodeCollector {
     }
 }
 
-/// A gauge of every resource: its name, what it means, and how to read it.
+/// A gauge of every resource: its name, its help, and its value.
 type ResourceGauge = (&'static str, &'static str, fn(&ResourceSnapshot) -> f64);
 
 const RESOURCE_GAUGES: [ResourceGauge; 8] = [

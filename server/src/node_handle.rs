@@ -1,12 +1,11 @@
-//! The node as a process holds it: behind a lock, on the real clock.
+//! The node in a process: behind a lock, on the real clock.
 //!
-//! The lock is taken for pure calls of the engine, for a millisecond or two at most, and never across an await. Each
-//! time the node was changed, what it has to tell goes to the log, and the timer learns if the
-//! next timeout has moved forward.
+//! The lock is taken for pure calls of the engine, for a millisecond or two at most, and never across an await. After
+//! each change of the node, its events go to the log, and the timer learns if the next timeout has moved forward.
 //!
-//! Should the engine ever panic, its sums can no longer be trusted. The node is then started anew,
-//! as if the process had been restarted: it forgets its leases, and learns them from the holders
-//! in learning mode. That costs a learning period, and never capacity that is not there.
+//! If the engine ever panics, its sums can no longer be trusted. The node is then started anew, as if the process had
+//! been restarted: it forgets its leases, and learns them from the holders in learning mode. That costs a learning
+//! period, but grants nothing beyond the capacity.
 
 mod disposal;
 mod holds;
@@ -38,17 +37,17 @@ use crate::status::model::refusal;
 pub struct NodeHandle {
     lock: NodeLock,
     clock: Clock,
-    /// The next timeout has become earlier than the timer knows.
+    /// Wakes the timer: the next timeout is earlier than it knows.
     timeout_moved: Notify,
-    /// When to ask the parent has become earlier than whoever asks knows.
+    /// Wakes the task that asks the parent: its next request is due earlier than it knows.
     upstream_moved: Notify,
-    /// Child servers may get something else now.
+    /// Tells that grants of child servers may change.
     unsettled: Notify,
     /// Counts the parent's answers.
     answered: watch::Sender<u64>,
-    /// How many masterships nodes had that were started anew since.
+    /// Number of masterships of the nodes before the last restart.
     masterships_before: AtomicU64,
-    /// Who is the master, as the node has it.
+    /// Master of the node, as the node knows it.
     mastership: watch::Sender<NumberedMastership>,
     limits: Arc<ServerLimits>,
 }
@@ -57,7 +56,7 @@ pub struct NodeHandle {
 type NumberedMastership = (u64, Mastership);
 
 impl NodeHandle {
-    /// A node that knows of no master yet.
+    /// Returns a node that knows no master yet.
     pub fn new(config: Config, templates: Templates, clock: Clock) -> Self {
         let limits = ServerLimits::default();
         limits.set_of_node(&config.limits);
@@ -74,47 +73,48 @@ impl NodeHandle {
         }
     }
 
-    /// The clock the node runs on.
+    /// Returns the clock of the node.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// The limits of the server, and what they have refused. The figures of the node are those of the
-    /// last call of [`NodeHandle::post_load`].
+    /// Returns the limits of the server with their refusals. The node's use is that of the last call of
+    /// [`NodeHandle::post_load`].
     pub fn limits(&self) -> &Arc<ServerLimits> {
         &self.limits
     }
 
-    /// Sets the use of the node's limits in [`NodeHandle::limits`]. The totals have the holders of its largest resource.
+    /// Sets the use of the node's limits in [`NodeHandle::limits`]. The caller gives the number of holders of the
+    /// largest resource.
     pub fn post_load(&self, leases_per_resource: usize) {
         let load = self.look(|node, _| node.load());
         self.limits.set_used_by_node(&load, leases_per_resource);
     }
 
-    /// How long the lock of the node was held, and waited for.
+    /// Returns how long threads held the lock of the node, and waited for it.
     pub fn lock_times(&self) -> &LockTimes {
         self.lock.times()
     }
 
-    /// How many threads wait for the lock of the node now.
+    /// Returns the number of threads that wait for the lock of the node now.
     pub fn waiting(&self) -> u32 {
         self.lock.waiting()
     }
 
-    /// Looks at the node.
+    /// Reads the node.
     pub fn read<T>(&self, look: impl FnOnce(&Node, Time) -> T) -> T {
         let node = self.lock();
         let now = node.now();
         look(&node, now)
     }
 
-    /// The same, for who looks at much, a little at a time: on a thread of its own, and others go first.
+    /// Reads the node as one of many small steps on a thread of its own. Waiting threads go first.
     pub fn look<T>(&self, look: impl FnOnce(&Node, Time) -> T) -> T {
         self.lock.let_others_go_first();
         self.read(look)
     }
 
-    /// Changes the node, and drains what it has to tell.
+    /// Changes the node, and passes on its events.
     pub fn change<T>(&self, change: impl FnOnce(&mut Node, Time) -> T) -> T {
         let mut events = Vec::new();
         let mut refused = None;
@@ -173,8 +173,8 @@ impl NodeHandle {
         answer
     }
 
-    /// How many masterships there were, of this server or another, known or not: it grows whenever
-    /// there is another one.
+    /// Returns the number of masterships so far, of this server or another, known or unknown. It grows with every
+    /// change of mastership.
     pub fn masterships_count(&self) -> u64 {
         self.count_masterships(&self.lock())
     }
@@ -184,7 +184,7 @@ impl NodeHandle {
     }
 
     fn announce_mastership(&self, mastership: NumberedMastership) {
-        // The lock may be free: another change may have been faster.
+        // The lock may be released by now: another change may have been faster.
         self.mastership.send_if_modified(|seen| {
             let is_news = mastership.0 > seen.0;
             if is_news {
@@ -192,7 +192,7 @@ impl NodeHandle {
             }
             is_news
         });
-        // Whoever speaks for the node has to begin, or to end.
+        // The task that asks the parent has to begin or to end.
         self.upstream_moved.notify_one();
     }
 
@@ -206,22 +206,22 @@ impl NodeHandle {
         self.unsettled.notified().await;
     }
 
-    /// The parent has answered: whoever waited for it may ask again.
+    /// Counts an answer of the parent, so that waiting tasks may ask again.
     pub fn note_answered(&self) {
         self.answered.send_modify(|count| *count += 1);
     }
 
-    /// How often the parent has answered.
+    /// Returns the number of the parent's answers.
     pub fn answered(&self) -> u64 {
         *self.answered.borrow()
     }
 
-    /// Counts the parent's answers from now on.
+    /// Returns a receiver that counts the parent's answers from now on.
     pub fn answers(&self) -> watch::Receiver<u64> {
         self.answered.subscribe()
     }
 
-    /// Counts the parent's answers. What came after the first `answered` of them is news.
+    /// Returns a receiver that counts the parent's answers. Every answer after the first `answered` is news.
     pub fn answers_since(&self, answered: u64) -> watch::Receiver<u64> {
         let mut answers = self.answered.subscribe();
         if *answers.borrow_and_update() != answered {
@@ -230,7 +230,7 @@ impl NodeHandle {
         answers
     }
 
-    /// Who is the master of the node, whenever that changes: by an election, or by the clock.
+    /// Returns a receiver of the node's masterships. They change by an election, or by the clock.
     pub fn masterships(&self) -> watch::Receiver<(u64, Mastership)> {
         self.mastership.subscribe()
     }
@@ -261,7 +261,7 @@ impl NodeHandle {
         self.lock.take(|poisoned| self.restart(poisoned))
     }
 
-    /// The engine panicked while it was changed: start the node anew.
+    /// Starts the node anew, after the engine panicked during a change.
     fn restart<'a>(&'a self, poisoned: PoisonError<MutexGuard<'a, Node>>) -> MutexGuard<'a, Node> {
         let mut node = poisoned.into_inner();
         error!("the engine panicked: its leases are forgotten and learned from their holders");
@@ -272,7 +272,8 @@ impl NodeHandle {
         let anew = node.restarted(clock::incarnation());
         let former = std::mem::replace(&mut *node, anew);
         disposal::dispose(Box::new(former));
-        // It counts from the beginning; those who follow it must see that there is another one.
+        // The new node counts masterships from the beginning. The sum must grow, so that receivers see another
+        // mastership.
         self.masterships_before
             .store(masterships, Ordering::Relaxed);
         match (&mastership, valid_until) {
@@ -280,7 +281,7 @@ impl NodeHandle {
                 let term = Term {
                     epoch: *epoch,
                     vacant_since: Some(now),
-                    // It knows by itself how long what it granted may last.
+                    // The node knows by itself how long its own leases may last.
                     longer_leases: Duration::ZERO,
                     valid_until,
                 };
@@ -289,7 +290,7 @@ impl NodeHandle {
             _ => node.handle_mastership(mastership, now),
         }
         self.lock.clear_poison();
-        // Streams of child servers belong to the node that is no more: they are opened anew.
+        // Streams of child servers belong to the former node, so they must be opened anew.
         self.announce_mastership((self.count_masterships(&node), node.mastership(now).clone()));
         node
     }
@@ -303,7 +304,7 @@ fn is_earlier(after: Option<Time>, before: Option<Time>) -> bool {
     }
 }
 
-/// One line for what happened. What every new client can cause is for debugging only.
+/// Logs an event in one line. Events that any new client can cause are logged for debugging only.
 pub(crate) fn log(event: &NodeEvent) {
     match event {
         NodeEvent::TermEnded { epoch } => error!(
@@ -427,7 +428,7 @@ mod tests {
             master
         );
         handle.change(Node::handle_timeout);
-        // And whoever follows masterships goes on doing so.
+        // Receivers of masterships still get news.
         let mut seen = handle.masterships();
         assert_eq!(seen.borrow_and_update().1, master);
         handle.change(|node, now| node.handle_mastership(Mastership::Unknown, now));

@@ -1,10 +1,10 @@
-//! The status of a server: what it says of itself to operators and tools.
+//! The status of a server for operators and tools.
 //!
-//! There is one model of it, [`Status`], which is the admin service's answer. `/status` and the command line print
-//! it as JSON; pages and tables show it.
+//! There is one model of it, [`Status`], which is the admin service's answer. `/status` and the command line print it
+//! as JSON; pages and tables show it.
 //!
-//! Whoever looks does so on a thread of its own ([`Board::look`]), a little at a time ([`listing`]): no client waits
-//! for it. A status lists resources by pages; the token of a page is the last id of the page before.
+//! A reader works on a thread of its own ([`Board::look`]), in small steps ([`listing`]), so no client waits for it. A
+//! status lists resources by pages; the token of a page is the last id of the page before.
 
 mod board;
 pub mod learning;
@@ -29,40 +29,40 @@ use crate::status::listing::Room;
 use crate::status::model::{count, millis};
 use crate::status::readiness::Readiness;
 
-/// Resources on a page of `/status` whose size nobody says.
+/// Number of resources on a page of `/status` without a limit in the query.
 pub const RESOURCES_DEFAULT: u32 = 1_000;
 
-/// Resources on one page at most. Programs of earlier versions ask for no pages and get so many.
+/// Largest number of resources on a page. Programs of earlier versions do not ask for pages, and get that many.
 pub const RESOURCES_MAX: usize = 10_000;
 
-/// Which resources a status lists.
+/// Resources that a status lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listed {
-    /// Up to so many after that one. Absent: from the first one on.
+    /// Up to a number of resources after the given one. Absent: from the first one on.
     Page(Option<ResourceId>, usize),
-    /// Only that one.
+    /// Only the given resource.
     Only(ResourceId),
-    /// None: a status that is short and taken at once, however many there are.
+    /// No resource. Such a status is short and quick, however many resources there are.
     Nothing,
 }
 
-/// What somebody wants to know.
+/// A request for a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Which resources.
+    /// Resources to list.
     pub listed: Listed,
-    /// How many leases of each.
+    /// Largest number of leases of each resource.
     pub leases_max: usize,
-    /// Whether limits are listed.
+    /// Whether to list limits.
     pub limits: bool,
 }
 
 impl Query {
-    /// What a request asks for.
+    /// Returns the query of a request.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// If the request is invalid, with the reason.
     pub fn of(request: &GetStatusRequest) -> Result<Self, String> {
         let id = |name, text: &str| match text {
             "" => Ok(None),
@@ -89,7 +89,7 @@ impl Query {
 }
 
 impl Board {
-    /// What is known now of a resource, or the first page of all.
+    /// Returns the status now with one resource, or with the first page of all.
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
         let listed = match only {
             Some(only) => Listed::Only(only.clone()),
@@ -102,7 +102,7 @@ impl Board {
         })
     }
 
-    /// What is known of the server itself. It lists no resource.
+    /// Returns the status of the server itself, without resources.
     pub fn status_without_resources(&self) -> Status {
         self.answer(&Query {
             listed: Listed::Nothing,
@@ -111,7 +111,7 @@ impl Board {
         })
     }
 
-    /// What somebody wants to know.
+    /// Returns the status that a query asks for.
     pub fn answer(&self, query: &Query) -> Status {
         let mut status = self.head();
         match &query.listed {
@@ -146,7 +146,7 @@ impl Board {
         status
     }
 
-    /// Describes the server as a whole.
+    /// Returns the status of the server as a whole.
     fn head(&self) -> Status {
         let templates = self.templates_news();
         let etcd = self.etcd_health();

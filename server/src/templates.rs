@@ -1,7 +1,6 @@
-//! Where templates come from, and that they are read again whenever they change.
+//! Sources of templates, which are read again whenever they change.
 //!
-//! Whatever the source, an invalid version is refused, with everything that is wrong
-//! with it, and the one in force stays in force.
+//! An invalid version from any source is refused with all its problems, and the version in force stays in force.
 
 pub mod etcd;
 pub mod file;
@@ -21,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::status::Board;
 
-/// Parses a document, and warns of what is valid but probably not meant.
+/// Parses a document, and warns of values that are valid but probably a mistake.
 fn parse(content: &[u8], name: &str) -> Result<Templates, DocumentError> {
     let located = locate_bytes(content, name)?;
     for blank in located.blanks() {
@@ -33,8 +32,8 @@ fn parse(content: &[u8], name: &str) -> Result<Templates, DocumentError> {
     Ok(located.templates)
 }
 
-/// New templates are in force as soon as the election lets them. That is said once every resource has heard of them:
-/// whoever looks then sees nothing of the former ones.
+/// Brings new templates into force as soon as the election lets them. Reports this only after every resource has them,
+/// so that a reader of the report finds none of the former ones.
 pub async fn apply(
     gate: &TemplatesGate,
     board: &Arc<Board>,
@@ -43,7 +42,7 @@ pub async fn apply(
 ) {
     let count = templates.len();
     let former = board.node().read(|node, _| node.active_templates().clone());
-    // Large sets take time to compare, in which requests must go on.
+    // Comparing large sets takes time, in which requests must be served.
     let preparing = tokio::task::spawn_blocking(move || PreparedTemplates::new(&former, templates));
     let prepared = match preparing.await {
         Ok(prepared) => prepared,
@@ -70,7 +69,7 @@ pub async fn apply(
     info!(templates = count, "new templates are in force");
 }
 
-/// In one cheap step, unless others came first than those that they were to follow.
+/// Brings templates into force in one cheap step. Prepares them again if other templates came into force meanwhile.
 fn bring_into_force(node: &NodeHandle, mut prepared: PreparedTemplates) {
     while let Err(late) = node.change(|node, now| node.handle_prepared_templates(prepared, now)) {
         let former = node.read(|node, _| node.active_templates().clone());
@@ -78,9 +77,9 @@ fn bring_into_force(node: &NodeHandle, mut prepared: PreparedTemplates) {
     }
 }
 
-/// New templates were invalid: those in force stay, and everyone who looks sees why.
+/// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
 pub fn refuse(board: &Board, metrics: &Metrics, problem: String) {
-    // Before the log tells it: who reads that and looks must find it.
+    // Posted before the log line: an operator who reads the log must find it on the page.
     board.post_templates(Some(problem.clone()));
     metrics.count_template_load(false, clock::wall());
     if board.node().read(|node, _| node.templates().is_empty()) {

@@ -1,9 +1,13 @@
-//! The way up: how a server below the root asks its parent.
+//! The way up: a server below the root asks its parent.
 //!
-//! What to ask and when, and what an answer does, the engine knows ([`doorward_engine::node`]); whom to ask
-//! and how, the session ([`doorward_session::parent_session`]). This does what they want done: it connects,
-//! calls and streams (`link`), carries what is said between the node and the parent (`body`), follows
-//! where the parent is (`addresses`), and posts it for whoever looks.
+//! The engine ([`doorward_engine::node`]) knows the requests, their times and the effect of answers. The session
+//! ([`doorward_session::parent_session`]) knows the server to ask and the transport. This module executes their
+//! actions:
+//!
+//! - `link` connects, calls and streams;
+//! - `body` carries requests and answers between the node and the parent;
+//! - `addresses` follows the addresses of the parent;
+//! - the state of the parent goes to the board.
 
 mod addresses;
 mod body;
@@ -40,19 +44,19 @@ use crate::upstream::rival::Rival;
 
 pub use crate::upstream::addresses::ParentSource;
 
-/// How the parent is reached.
+/// Configuration of the way to the parent.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
-    /// Where its servers are.
+    /// Addresses of its servers.
     pub servers: ParentSource,
-    /// How long changes are gathered before they go up.
+    /// Time for which changes are gathered before they go up.
     pub round: Duration,
-    /// How long changes are gathered that may matter little, and how often a parent without
-    /// streams is asked at most.
+    /// Time for which minor changes are gathered, and the shortest interval between two requests to a parent without
+    /// streams.
     pub slow_round: Duration,
 }
 
-/// How long nobody may have looked whether this server still is the master of its node.
+/// Longest time between two checks that this server still is the master of its node.
 const MASTERSHIP_CHECK: Duration = Duration::from_secs(1);
 
 /// Asks the parent.
@@ -62,21 +66,21 @@ pub struct Upstream {
     board: Arc<Board>,
     addresses: Addresses,
     session: ParentSession,
-    /// Number of the connection that the session hears of.
+    /// Number of the connection that events are reported for.
     connection: ConnectionNumber,
     link: Link,
-    /// The first other server that answers while the one on the link does not.
+    /// Finds the first other server that answers while the one on the link does not.
     rival: Rival,
-    /// What was heard last of why something failed, for people.
+    /// Text of the last failure, for people.
     heard: Option<String>,
-    /// What is wrong, for everyone who looks.
+    /// Present problem, for pages and status.
     problem: Option<String>,
-    /// What the parent said of another process of this node, which was there first. It is shown as long as all
-    /// that it answers is no.
+    /// Statement of the parent that another process of this node was there first. It is shown as long as the parent
+    /// refuses every request.
     second: Option<String>,
-    /// How the parent is reached, for everyone who looks.
+    /// Kind of link to the parent, for pages and status.
     reported: ParentLink,
-    /// The state of the session that is shown.
+    /// The state of the session that was posted last.
     shown: &'static str,
 }
 
@@ -90,7 +94,7 @@ impl fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// Whoever asks the parent for the node of `board`. Posts on the board at once that there is one.
+    /// Returns the part that asks the parent for the node of `board`, and posts on the board that there is a parent.
     /// Must be called within a tokio runtime.
     pub fn new(config: UpstreamConfig, board: Arc<Board>) -> Self {
         let addresses = Addresses::new(config.servers.clone());
@@ -114,7 +118,7 @@ impl Upstream {
         upstream
     }
 
-    /// Asks for ever: spawn it.
+    /// Asks the parent. Runs for ever: spawn it.
     pub async fn run(mut self) {
         self.addresses.ready().await;
         self.hear_of_addresses();
@@ -126,7 +130,7 @@ impl Upstream {
         }
     }
 
-    /// Waits until something may be to be done, and hears of it.
+    /// Waits for the next event, and passes it to the session.
     async fn wait(&mut self) {
         let clock = self.node.clock();
         let timeout = self.session.poll_timeout();
@@ -153,9 +157,9 @@ impl Upstream {
                 self.session.handle_rival(&rival, clock::chance(), self.now());
             }
             () = late => self.session.handle_timeout(clock::chance(), self.now()),
-            // The loop looks at the node.
+            // The loop in `run` looks at the node.
             () = due => {}
-            // Becoming master moves what is due, or another second passes.
+            // A new mastership may move the due time. Otherwise another second passes.
             () = self.node.upstream_moved() => {}
             () = tokio::time::sleep(MASTERSHIP_CHECK) => {}
             () = self.addresses.changed() => self.hear_of_addresses(),
@@ -166,7 +170,7 @@ impl Upstream {
         self.node.clock().now()
     }
 
-    /// Whether this server is the master of its node, and whether something is due.
+    /// Tells the session whether this server is the master of its node, and whether a request is due.
     fn look_at_node(&mut self) {
         let is_master = self.node.read(|node, now| node.mastership(now).is_master());
         let now = self.now();
@@ -189,7 +193,7 @@ impl Upstream {
         }
     }
 
-    /// What the session does now is shown, if it is something else than before.
+    /// Posts the state of the session if it has changed.
     fn show_state(&mut self) {
         let state = self.session.state();
         if std::mem::replace(&mut self.shown, state) != state {
@@ -254,7 +258,7 @@ impl Upstream {
         }
     }
 
-    /// The parent sent something on the stream.
+    /// Takes a message of the parent on the stream.
     async fn on_push(&mut self, response: wire::GetServerCapacityResponse) {
         if let Some(mastership) = &response.mastership {
             return self.hear_not_master(None, mastership).await;
@@ -288,7 +292,7 @@ impl Upstream {
         debug_assert_eq!(verdict, Disposition::Drop);
     }
 
-    /// What was under way failed, or the stream did.
+    /// Notes that a call or the stream failed.
     fn hear_failure(&mut self, status: &RpcStatus) {
         self.hear_of_cycle(status);
         self.heard = Some(problem_of(status));
@@ -297,7 +301,7 @@ impl Upstream {
             .handle_closed(on, closed::heard(status), chance, now);
     }
 
-    /// Does all that the session wants done.
+    /// Executes all actions of the session.
     async fn drain(&mut self) {
         while let Some(action) = self.session.poll_action() {
             match action {
@@ -352,7 +356,7 @@ impl Upstream {
     async fn call(&mut self) {
         let Some(request) = self.due().await else {
             if self.next_due().is_none() {
-                // There is nothing to ask: what is known of the parent is that it is there.
+                // No request is due. The session only notes that the parent is there.
                 self.session.handle_nothing_due();
             }
             if self.session.answers().is_some() {
@@ -451,7 +455,7 @@ impl Upstream {
         }
     }
 
-    /// For people.
+    /// Returns the text of a failure, for people.
     fn problem_of(&mut self, failure: &ParentFailure) -> String {
         let heard = self.heard.take();
         match failure {
@@ -463,12 +467,12 @@ impl Upstream {
         }
     }
 
-    /// Address of the server that is asked, or the configured ones before the first is known.
+    /// Returns the address of the server that is asked, or the configured ones before the first one is known.
     fn address(&self) -> String {
         self.name_of(self.session.address().cloned())
     }
 
-    /// An address, or what was configured if none was asked yet.
+    /// Returns an address as text, or the configured ones if no server was asked yet.
     fn name_of(&self, address: Option<Address>) -> String {
         let asked = address.map(|address| address.to_string());
         asked.unwrap_or_else(|| self.config.servers.configured().join(", "))

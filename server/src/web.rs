@@ -1,16 +1,16 @@
-//! The HTTP port: the status page for people, `/status` for programs, `/metrics`, `/healthz`.
+//! The HTTP port: pages for people, `/status` for programs, `/metrics`, `/healthz`.
 //!
 //! | path | answers |
 //! | --- | --- |
 //! | `/?token=T` | the page of resources, a part of them if there are many |
-//! | `/resource?id=ID` | the page of one resource, with its leases and why each is what it is |
-//! | `/limits` | the page with every limit: its use, its bound, and how often it refused something |
-//! | `/status?id=ID&limit=N&token=T&leases=N&limits=true&resources=false` | [`crate::status::Status`] as JSON: of one resource, or a page of up to `limit` after `token`, with up to `leases` leases each, and limits if they are asked for |
-//! | `/metrics` | Prometheus, in the [format](crate::metrics::format) that is asked for |
+//! | `/resource?id=ID` | the page of one resource, with its leases and the reason for each |
+//! | `/limits` | the page with every limit: its use, its bound, and its refusals |
+//! | `/status?id=ID&limit=N&token=T&leases=N&limits=true&resources=false` | [`crate::status::Status`] as JSON: of one resource, or a page of up to `limit` after `token`, with up to `leases` leases each, and limits on request |
+//! | `/metrics` | Prometheus, in the requested [format](crate::metrics::format) |
 //! | `/healthz` | 200 as long as the process lives |
-//! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and why |
+//! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and the reason |
 //!
-//! Everything is read-only, and nothing is loaded from elsewhere. Pages are made on a thread of their own
+//! Everything is read-only, and pages load nothing from elsewhere. Pages are made on a thread of their own
 //! ([`Board::look`]), never by a worker that serves calls.
 
 pub mod pages;
@@ -34,10 +34,10 @@ use crate::status::readiness::Readiness;
 use crate::status::{self, Board, GetStatusRequest, Listed, RESOURCES_DEFAULT, Status};
 use crate::unhurried::{self, UnhurriedWriter};
 
-/// Leases shown on the page of a resource.
+/// Largest number of leases on the page of a resource.
 pub const LEASES_SHOWN: usize = 1_000;
 
-/// Resources on one page of the front page.
+/// Largest number of resources on the front page.
 pub const RESOURCES_SHOWN: u32 = 2_000;
 
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ struct Site {
     metrics: Arc<Metrics>,
 }
 
-/// The pages of a server.
+/// Returns the pages of a server.
 pub fn router(board: Arc<Board>, metrics: Arc<Metrics>) -> Router {
     Router::new()
         .route("/", get(index))
@@ -125,7 +125,7 @@ async fn resource(State(site): State<Site>, Query(query): Query<ResourceQuery>) 
     site.board.look(look).await
 }
 
-/// What `/status` can be asked. Who names no limit gets a page of the usual size.
+/// Query of `/status`. Without a limit, the page has the usual size.
 #[derive(Debug, Deserialize)]
 #[serde(default)]
 struct StatusQuery {
@@ -171,7 +171,7 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
 fn json(status: &Status) -> Response {
     let mut written = UnhurriedWriter::<Vec<u8>>::default();
     let rendered = serde_json::to_writer(&mut written, status);
-    // What is written is UTF-8 always.
+    // The writer only writes UTF-8.
     let json = rendered.map(|()| String::from_utf8(written.into_inner()));
     match json {
         Ok(Ok(json)) => {
@@ -222,7 +222,7 @@ async fn ready(State(site): State<Site>) -> Response {
     }
 }
 
-/// A page, which may load nothing, run nothing and be framed by nobody.
+/// Returns a page that loads nothing, runs nothing, and cannot be framed.
 fn page(template: &impl Template) -> Response {
     const HEADERS: [(HeaderName, HeaderValue); 4] = [
         (
@@ -244,7 +244,7 @@ fn page(template: &impl Template) -> Response {
     let mut written = UnhurriedWriter::<String>::default();
     match template.render_into(&mut written) {
         Ok(()) => {
-            // Whatever text it is of: names, descriptions, problems.
+            // All texts of the page, whatever their source: names, descriptions, problems.
             let html = unhurried::visible(written.into_inner(), visible::lines);
             (HEADERS, Html(html)).into_response()
         }

@@ -1,4 +1,4 @@
-//! What the election says, brought into force, and shown to everyone who looks.
+//! Brings the election's standings into force, and shows them on the board and in the log.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::rpc::streams_handle::StreamsHandle;
 use crate::status::Board;
 use crate::status::sessions::Machine;
 
-/// What follows the election from now on.
+/// Task that follows the election.
 pub(super) struct Following {
     board: Arc<Board>,
     standings: watch::Receiver<Standing>,
@@ -22,7 +22,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Brings into force what the election says now.
+    /// Brings the present standing into force.
     pub(super) fn begin(board: &Arc<Board>, election: &Running) -> Self {
         let mut masterships = board.node().masterships();
         let mut standings = election.standings();
@@ -35,7 +35,8 @@ impl Following {
         }
     }
 
-    /// Goes on with that. What brings standings into force is returned apart, since it is to be stopped first.
+    /// Follows the election from then on. Returns the tasks that bring standings into force: a shutdown stops them
+    /// first.
     pub(super) fn go_on(
         self,
         election: &Running,
@@ -116,13 +117,13 @@ pub(super) fn apply_standing(board: &Board, standing: &Standing) {
     });
 }
 
-/// Shows how this server takes part in its election.
+/// Shows the state of this server in its election.
 fn show(board: &Board, state: CandidateState) {
     let machine = Machine::new(state, &CandidateState::ALL, CandidateState::as_str);
     board.sessions().post_election(machine);
 }
 
-/// Tells everyone who looks that there is another master.
+/// Logs a new master.
 fn announce(board: &Board, mastership: &Mastership) {
     match mastership {
         Mastership::Master { epoch } => info!(epoch, "this server is the master"),

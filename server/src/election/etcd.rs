@@ -1,8 +1,10 @@
-//! An election in etcd: a driver of a candidate ([`doorward_session::candidate`]), which decides.
+//! An election in etcd. A candidate ([`doorward_session::candidate`]) makes all decisions.
 //!
-//! `driver` hands in what happens and does what the candidate wants done, `asking` asks etcd, `values`
-//! translates between etcd's keys, values and transactions and the candidate's; `history` reads how long leases
-//! may last if no term says so, `contact` is how etcd is doing, for everyone who looks.
+//! - `driver` passes events to the candidate and executes its actions;
+//! - `asker` sends requests to etcd;
+//! - `values` translates between etcd's keys, values and transactions and the candidate's;
+//! - `history` reads how long leases may last if no term tells it;
+//! - `etcd_health` tells pages, metrics and status how etcd is doing.
 
 mod asker;
 mod driver;
@@ -30,22 +32,22 @@ pub use etcd_health::EtcdHealth;
 use etcd_health::EtcdHealthReporter;
 use history::History;
 
-/// How candidates meet.
+/// Configuration of an election in etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElectionConfig {
-    /// Where etcd is.
+    /// Endpoints and credentials of etcd.
     pub etcd: doorward_etcd::EtcdConfig,
-    /// What the keys of all nodes begin with.
+    /// Prefix of the keys of all nodes.
     pub prefix: String,
-    /// How long the master's lease lasts without being renewed: about how long the node is without
-    /// a master after a crash. Whole seconds, at least 2.
+    /// Time that the master's lease lasts without a renewal, which is about the time without a master after a crash.
+    /// Whole seconds, at least 2.
     pub ttl: Duration,
 }
 
-/// How often the node's keys are read although no change of them is reported.
+/// Interval between two reads of the node's keys while no change is reported.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// An election that is taken part in.
+/// An election in etcd that this server takes part in.
 #[derive(Debug)]
 pub struct EtcdElection {
     standings: watch::Receiver<Standing>,
@@ -57,23 +59,23 @@ pub struct EtcdElection {
 }
 
 impl EtcdElection {
-    /// The standing, whenever it changes or is confirmed.
+    /// Returns the standing, and every change or confirmation of it.
     pub fn standings(&self) -> watch::Receiver<Standing> {
         self.standings.clone()
     }
 
-    /// What this server does in the election, whenever that changes.
+    /// Returns this server's state in the election, and every change of it.
     pub fn states(&self) -> watch::Receiver<CandidateState> {
         self.states.clone()
     }
 
-    /// Where new templates pass through. Those of a candidate with a parent change nothing that others
-    /// need to know of.
+    /// Returns the gate that new templates pass. It is open for a candidate with a parent: its templates change nothing
+    /// that others need to know.
     pub fn gate(&self) -> TemplatesGate {
         self.gate.clone()
     }
 
-    /// How etcd is doing.
+    /// Returns the health of etcd.
     pub fn contact(&self) -> watch::Receiver<EtcdHealth> {
         self.contact.clone()
     }
@@ -81,7 +83,7 @@ impl EtcdElection {
     /// See [`super::Running::resign`].
     pub async fn resign(mut self) {
         drop(self.stop.take());
-        // The candidate gives up in time.
+        // The candidate gives up within a bounded time.
         let _ = (&mut self.task).await;
     }
 }
@@ -92,7 +94,7 @@ impl Drop for EtcdElection {
     }
 }
 
-/// Takes part.
+/// Takes part in the election.
 pub fn start(config: ElectionConfig, candidate: CandidateServer) -> EtcdElection {
     let ElectionConfig {
         mut etcd,

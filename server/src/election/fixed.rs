@@ -1,13 +1,13 @@
 //! No election: the only server of a node is its master from the start.
 //!
-//! It has no epoch: there is nothing to compare, and a node that gets an election later begins with
-//! one that nobody has seen.
+//! Such a mastership has no epoch, since there is nothing to compare. A node that gets an election later begins with an
+//! epoch that no client or server has seen.
 
 use tokio::sync::watch;
 
 use crate::election::Standing;
 
-/// Master at once, for ever.
+/// Returns the standing of a master, which never changes.
 pub fn start() -> watch::Receiver<Standing> {
     watch::channel(Standing::Alone).1
 }

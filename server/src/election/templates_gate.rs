@@ -1,25 +1,25 @@
-//! New templates, on their way to be in force.
+//! The gate that new templates pass before they are in force.
 //!
-//! The master of a root with an election tells in etcd how long leases last before templates count
-//! that give other lengths ([`doorward_session::candidate::older_leases`]). Whoever has new templates hands them in here,
-//! and waits. Everybody else's count at once.
+//! In a root with an election, the master tells in etcd how long leases last before templates with other lease lengths
+//! come into force ([`doorward_session::candidate::older_leases`]). So the reader of templates passes them to this gate
+//! and waits. In other servers the gate is open.
 
 use std::fmt;
 
 use doorward_engine::node::reload::PreparedTemplates;
 use tokio::sync::{mpsc, oneshot};
 
-/// How many changes may be handed in before the first one is looked at.
+/// Largest number of changes that wait at the gate.
 const CHANGES_MAX: usize = 4;
 
-/// Where new templates are handed in.
+/// The gate for new templates.
 #[derive(Clone, Debug)]
 pub struct TemplatesGate {
-    /// Who opens it. None: it stands open.
+    /// Way to the candidate that opens the gate. None: the gate is open.
     changes: Option<mpsc::Sender<GatedTemplates>>,
 }
 
-/// New templates, and what brings them into force.
+/// New templates, and the function that brings them into force.
 pub(super) struct GatedTemplates {
     pub(super) prepared: PreparedTemplates,
     apply: Box<dyn FnOnce(PreparedTemplates) + Send>,
@@ -33,20 +33,20 @@ impl fmt::Debug for GatedTemplates {
 }
 
 impl TemplatesGate {
-    /// One that stands open.
+    /// Returns an open gate.
     pub const fn open() -> Self {
         Self { changes: None }
     }
 
-    /// One that somebody opens, who gets what is handed in.
+    /// Returns a gate, and the receiver of the templates that wait at it.
     pub(super) fn guarded() -> (Self, mpsc::Receiver<GatedTemplates>) {
         let (sender, changes) = mpsc::channel(CHANGES_MAX);
         let sender = Some(sender);
         (Self { changes: sender }, changes)
     }
 
-    /// Waits until templates may count, and lets `apply` bring them into force at that moment. Returns whether they
-    /// are: if this server stops meanwhile, they never are.
+    /// Waits until templates may come into force, and calls `apply` at that moment. Returns whether they are in force.
+    /// They never are if this server stops meanwhile.
     pub async fn pass(
         &self,
         prepared: PreparedTemplates,
@@ -62,16 +62,16 @@ impl TemplatesGate {
             apply: Box::new(apply),
             done,
         };
-        // If nobody takes it, or answers, the election is over, and this server with it.
+        // If no candidate takes or answers the change, the election is over, and this server stops.
         changes.send(change).await.is_ok() && is_done.await.is_ok()
     }
 }
 
 impl GatedTemplates {
-    /// They are in force from now on.
+    /// Brings the templates into force.
     pub(super) fn apply(self) {
         (self.apply)(self.prepared);
-        // Who handed it in may have given up.
+        // The caller may have given up.
         let _ = self.done.send(());
     }
 }

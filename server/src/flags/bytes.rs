@@ -15,7 +15,7 @@ impl FromStr for Bytes {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let malformed = "give a number of bytes, or one with a unit: 512MiB, 2GiB (KiB, MiB, GiB, TiB; kB, MB, GB, TB)";
         let ByteSize(bytes) = text.trim().parse().map_err(|_| malformed)?;
-        // The result of every larger number.
+        // Every larger number gives this result.
         if bytes == u64::MAX {
             return Err("is too large");
         }

@@ -1,4 +1,4 @@
-//! The flag by which an operator says how good the machine's clock is.
+//! The flag for the accuracy of the machine's clock.
 
 use clap::Args;
 use doorward_session::time::tolerance::Tolerance;

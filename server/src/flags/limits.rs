@@ -1,7 +1,7 @@
-//! The flags of limits, built from the [table of limits](crate::limits): each has a flag, a variable and a help text. The
-//! help that `--help` prints has few of them; `--help-all` prints all.
+//! The flags of limits, built from the [table of limits](crate::limits): each has a flag, a variable and a help text.
+//! `--help` prints few of them; `--help-all` prints all.
 //!
-//! No bound may be 0: a server that accepts nothing is not meant.
+//! No bound may be 0: a server that accepts nothing is a mistake.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::LazyLock;
@@ -206,7 +206,7 @@ impl LimitFlags {
 
 fn half_of_memory() -> usize {
     let half = memory::available().map(|bytes| bytes / 2);
-    // More than this machine can address is no bound.
+    // A number beyond this machine's address space is no bound.
     half.and_then(|bytes| usize::try_from(bytes).ok())
         .unwrap_or(NO_BOUND)
 }

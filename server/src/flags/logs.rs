@@ -1,4 +1,4 @@
-//! The flags that say what is logged, and how.
+//! The flags of the log.
 
 use clap::Args;
 

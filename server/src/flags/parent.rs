@@ -1,4 +1,4 @@
-//! Where the servers of the parent are, as flags say it.
+//! The addresses of the parent's servers, from the flags.
 
 use doorward_etcd::address::{self, AddressError, Etcd, NodeAddress};
 use thiserror::Error;

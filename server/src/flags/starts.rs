@@ -1,11 +1,11 @@
-//! Starts that were meant otherwise: each would work, and do what nobody wanted. The server refuses them,
-//! and says what to do.
+//! Starts that are a mistake: each would work, but not as the operator wants. The server refuses them, and tells the
+//! remedy.
 //!
-//! - A shell in which an operator works has [`ENDPOINTS`] for the command line. A server that was
-//!   started there to try something would be a candidate of production. So it has a variable of its
-//!   own, and who has only the other one is asked what is meant.
-//! - A candidate is found under the address that it writes to etcd. One on loopback means another
-//!   machine to everybody who reads it there; so does one that means any address.
+//! - A shell in which an operator works has [`ENDPOINTS`] for the command line. A server that is started there for a
+//!   trial would become a candidate of production. So servers have a variable of their own, and a server with only the
+//!   other one refuses to start.
+//! - Other servers and clients find a candidate under the address that it writes to etcd. An address on loopback means
+//!   another machine to every reader elsewhere; so does an address that means any.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Limits whose use the node counts itself.
+//! Limits whose use the node itself counts.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use doorward_engine::admission::{self as engine, Load, Rate};
 
 use crate::limits::{ServerLimit, ServerLimits};
 
-/// How often each limit of a node has refused something.
+/// Number of refusals by each limit of a node.
 type Refused = [u64; engine::Limit::ALL.len()];
 
 impl ServerLimit {
-    /// The limit of that name. A caller is an address.
+    /// Returns the server's limit for a limit of the engine. A caller of the engine is an address.
     pub const fn of(limit: engine::Limit) -> Self {
         match limit {
             engine::Limit::Memory => Self::Memory,
@@ -69,7 +69,7 @@ impl ServerLimits {
         }
     }
 
-    /// What a node has refused since it had refused that much, so long after the start.
+    /// Counts the refusals of a node at `now` after the start: the difference between two counts.
     pub fn refuse_by_node(&self, before: &Refused, after: &Refused, now: Duration) {
         for ((limit, before), after) in engine::Limit::ALL.iter().zip(before).zip(after) {
             self.refuse_times(ServerLimit::of(*limit), after.saturating_sub(*before), now);

@@ -1,7 +1,7 @@
-//! Flags that are gone. This release accepts each of them, and its variable, without effect, and warns with the name of
-//! the flag that took its place.
+//! Removed flags. This release accepts each of them, and its variable, without effect, and warns with the name of the
+//! flag that took its place.
 
-/// A flag that has no effect any more.
+/// A flag without effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
     /// The flag.
@@ -14,7 +14,7 @@ const fn removed(flag: &'static str, successor: &'static str) -> Removed {
     Removed { flag, successor }
 }
 
-/// All of them.
+/// All removed flags.
 pub const REMOVED: [Removed; 15] = [
     removed("--resources-max", "--memory-max"),
     removed("--resources-per-address-max", "--memory-per-address-max"),

@@ -1,17 +1,16 @@
-//! Lines in which everything can be seen.
+//! Log lines in which every character is visible.
 //!
-//! Whatever is logged may be words of others: names of clients, errors of a parent, paths. So the whole line
-//! is looked at on its way out, whichever field it comes from: what cannot be seen stands there as its number,
-//! `\u{202e}`, or `\u202e` within JSON, and what goes on in another line is indented, so that nobody takes it
-//! for a line of the log. Colours are the formatter's own, which
-//! lets none of a field through; they are kept on a terminal only.
+//! A log line may contain foreign text: names of clients, errors of a parent, paths. So the writer checks the whole
+//! line, whatever field a text is in. An invisible character becomes its number, `\u{202e}`, or `\u202e` within JSON. A
+//! continuation line is indented, so that no reader takes it for a log line of its own. Colours are the formatter's
+//! own, which lets none of a field through; they stay on a terminal only.
 
 use std::io::{self, Write};
 
 use doorward_session::visible::{self, Looker};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What is kept besides what can be seen, and how all else is written.
+/// Characters that stay besides visible ones, and the escape of all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// For people.
@@ -23,10 +22,10 @@ pub enum Style {
     Json,
 }
 
-/// How a line goes on: no line of the log begins like that.
+/// Beginning of a continuation line. No log line begins like that.
 const CONTINUED: &str = "\n    ";
 
-/// Makes writers of plain lines from writers of lines.
+/// Wraps a maker of line writers, so that they write plain lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Plain<M> {
     style: Style,
@@ -34,7 +33,7 @@ pub struct Plain<M> {
 }
 
 impl<M> Plain<M> {
-    /// Writes to what `inner` makes.
+    /// Returns a maker of plain writers around `inner`.
     pub const fn new(style: Style, inner: M) -> Self {
         Self { style, inner }
     }
@@ -51,7 +50,7 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Plain<M> {
     }
 }
 
-/// Writes plain lines. A call of `write` is a line, as `tracing_subscriber` has it.
+/// Writes plain lines. `tracing_subscriber` writes one line with each call of `write`.
 #[derive(Debug)]
 pub struct PlainWriter<W> {
     style: Style,
@@ -79,7 +78,7 @@ impl<W: Write> Write for PlainWriter<W> {
     }
 }
 
-/// The line as it is written.
+/// Returns the line in its written form.
 fn plain(line: &str, style: Style) -> String {
     let is_coloured = match style {
         Style::Json => return visible::json(line).into_owned(),
@@ -102,7 +101,7 @@ fn plain(line: &str, style: Style) -> String {
     plain
 }
 
-/// The sequence that a text begins with, if it is one that only colours.
+/// Returns the escape sequence at the beginning of a text, if it only sets colours.
 fn colour_at(text: &str) -> Option<&str> {
     let codes = text.strip_prefix("\u{1b}[")?;
     let end = codes.find(|c: char| !matches!(c, '0'..='9' | ';'))?;

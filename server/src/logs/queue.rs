@@ -1,9 +1,9 @@
 //! Writes log lines on a thread of its own, so that logging never blocks.
 //!
 //! Standard error may be a full pipe whose reader has stopped. Lines then wait in a bounded queue. Lines beyond it are
-//! dropped and counted: in the metric `doorward_log_lines_dropped_total`, and in a line before the next one that is written.
-//! `tracing-appender` does the same, but prints to standard output at the end if its queue is full. That blocks if
-//! both outputs are one pipe.
+//! dropped and counted: in the metric `doorward_log_lines_dropped_total`, and in a line before the next written one.
+//! `tracing-appender` does the same, but prints to standard output at the end if its queue is full. That blocks if both
+//! outputs are one pipe.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use super::plain::Style;
 
-/// Lines that wait for the writer at most.
+/// Largest number of lines that wait for the writer.
 const LINES_MAX: usize = 4_096;
 
 /// Time that the end of the program waits for the last lines.
@@ -75,7 +75,8 @@ pub(super) fn start(
     Ok((LogQueue { entries }, guard))
 }
 
-/// Writes entries until no sender is left. `reported` lines were dropped before. A line that cannot be written is lost: there is no place to say so.
+/// Writes entries until no sender is left. `reported` lines were dropped before. A line that cannot be written is lost:
+/// there is no other place to report it.
 fn write_all(queue: &Receiver<Entry>, style: Style, mut out: impl Write, mut reported: u64) {
     for entry in queue {
         let line = match entry {
@@ -95,7 +96,7 @@ fn write_all(queue: &Receiver<Entry>, style: Style, mut out: impl Write, mut rep
     }
 }
 
-/// The line that tells how many were dropped.
+/// Returns the line that tells the number of dropped lines.
 fn dropped_line(style: Style, lines: u64) -> String {
     const WHAT: &str = "log lines were dropped because standard error was not read in time";
     let mut time = String::new();
@@ -203,7 +204,7 @@ mod tests {
             drop(reader);
             drop(guard);
             let text = text.lock().unwrap();
-            // The writer may have started while lines were dropped: then it says so twice.
+            // The writer may have started while lines were dropped. Then two lines report them.
             let reported = text.lines().filter_map(|line| {
                 let (_, lines) = line.split_once(said)?;
                 lines.trim_end_matches('}').parse::<u64>().ok()
@@ -220,7 +221,7 @@ mod tests {
         let text = Arc::default();
         let (mut queue, guard) = start(Style::Json, Pipe { read, text }).unwrap();
         queue.write_all(b"a line\n").unwrap();
-        // It would hang here.
+        // A guard without a time limit would hang here.
         drop(guard);
     }
 }

@@ -1,4 +1,4 @@
-//! How many calls were answered, and how long that took.
+//! Number and duration of answered calls.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tonic::Code;
 
-/// The methods that are counted by name, as they stand in a call's path.
+/// Paths of the methods that are counted by name.
 const METHODS: [&str; 18] = [
     "/doorman.Capacity/GetCapacity",
     "/doorman.Capacity/GetServerCapacity",
@@ -32,15 +32,15 @@ const METHODS: [&str; 18] = [
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
 
-/// A method that is counted: one of those that there are, or all others.
+/// A method as it is counted: a known one, or any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method {
-    /// Among [`METHODS`], or behind them.
+    /// Position in [`METHODS`], or beyond its end.
     place: usize,
 }
 
 impl Method {
-    /// That of a call with this path.
+    /// Returns the method of a path.
     pub fn of(path: &str) -> Self {
         let place = METHODS.iter().position(|method| *method == path);
         Self {
@@ -48,12 +48,12 @@ impl Method {
         }
     }
 
-    /// Whether there is such a method.
+    /// Returns whether the method exists.
     pub fn is_known(self) -> bool {
         self.place < METHODS.len()
     }
 
-    /// As it stands in labels.
+    /// Returns its name in labels.
     pub fn name(self) -> &'static str {
         let path = METHODS.get(self.place);
         path.map_or("other", |path| path.trim_start_matches('/'))
@@ -71,12 +71,12 @@ struct MethodLabels {
     method: &'static str,
 }
 
-/// Calls that were answered, by method and code.
+/// Answered calls by method and code.
 #[derive(Debug)]
 pub(super) struct CallMetrics {
     calls: Family<CallLabels, Counter>,
     seconds: Family<MethodLabels, Histogram>,
-    /// Handles for the code OK, which nearly all calls have: they are not looked for each time.
+    /// Handles for the code OK, which nearly all calls have. They save a look-up for each call.
     of_ok: [OnceLock<(Counter, Histogram)>; METHODS.len() + 1],
 }
 
@@ -100,7 +100,7 @@ impl CallMetrics {
         }
     }
 
-    /// A call was answered.
+    /// Notes an answered call.
     pub(super) fn observe(&self, method: Method, code: Code, took: Duration) {
         let took = took.as_secs_f64();
         match self.of_ok.get(method.place) {
@@ -125,7 +125,7 @@ impl CallMetrics {
     }
 }
 
-/// The code as gRPC's documentation spells it.
+/// Returns the code as gRPC's documentation spells it.
 fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",

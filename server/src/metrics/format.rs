@@ -1,9 +1,9 @@
-//! The two text formats of metrics: which one a scraper wants, and how the one becomes the other.
+//! The two text formats of metrics: the choice for a scraper, and the conversion.
 //!
-//! Metrics are written as OpenMetrics 1.0. Prometheus' older text format 0.0.4 says the same with small differences:
-//! a family has the name of its samples, so that of a counter ends in `_total`; there are no infos, but gauges that
-//! end in `_info`; units and the end are not marked. Who accepts both alike gets the older one, as who says nothing:
-//! browsers, curl and `promtool check metrics` read it.
+//! Metrics are written as OpenMetrics 1.0. Prometheus' older text format 0.0.4 differs little: a family has the name of
+//! its samples, so a counter's family ends in `_total`; an info is a gauge that ends in `_info`; units and the end are
+//! not marked. A scraper gets the older format if it accepts both alike or names none: browsers, curl and `promtool
+//! check metrics` read it.
 
 use crate::unhurried::Steps;
 
@@ -16,14 +16,14 @@ pub enum Format {
     OpenMetrics,
 }
 
-/// Lines that are written before others go first.
+/// Lines to write before the thread yields.
 const LINES_PER_STEP: usize = 4_096;
 
 /// The media type of OpenMetrics.
 const OPEN_METRICS: &str = "application/openmetrics-text";
 
 impl Format {
-    /// The one that the header `Accept` of a request asks for.
+    /// Returns the format that the `Accept` header of a request asks for.
     pub fn accepted_by(accept: Option<&str>) -> Self {
         let (mut open_metrics, mut plain) = (0.0, 0.0);
         for range in accept.unwrap_or_default().split(',') {
@@ -54,7 +54,7 @@ impl Format {
         }
     }
 
-    /// The content type of a text in it.
+    /// Returns the content type of a text in this format.
     pub const fn content_type(self) -> &'static str {
         match self {
             Self::Plain => "text/plain; version=0.0.4; charset=utf-8",
@@ -62,7 +62,7 @@ impl Format {
         }
     }
 
-    /// The same metrics in this format.
+    /// Converts metrics to this format.
     pub fn of_open_metrics(self, text: String) -> String {
         match self {
             Self::OpenMetrics => text,
@@ -73,7 +73,7 @@ impl Format {
 
 fn plain(open_metrics: &str) -> String {
     let mut out = String::with_capacity(open_metrics.len() + 1_024);
-    // A family's type follows its help, whose name depends on the type.
+    // The type of a family follows its help. The name in the help depends on the type, so the help waits.
     let mut help = "";
     let mut steps = Steps::new(LINES_PER_STEP);
     for line in open_metrics.lines() {

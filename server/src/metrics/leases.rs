@@ -1,8 +1,8 @@
-//! Metrics of leases between servers: the link to the parent and the server's own leases, which only a server below
-//! the root has, and the leases of child servers.
+//! Metrics of leases between servers. A server below the root has those of the link to its parent and of its own
+//! leases; every server has those of the leases of child servers.
 //!
-//! Bounded as those of resources: of the resources with time series of their own, child servers
-//! beyond [`CHILDREN_MAX`] (in the order of resources, then names) are left out.
+//! Their number is bounded like that of resources. Resources without time series of their own have none here. Child
+//! servers beyond [`CHILDREN_MAX`], in the order of resources and then names, are left out.
 
 use std::fmt;
 
@@ -17,10 +17,10 @@ use crate::metrics::float;
 use crate::status::{Board, ParentLink};
 use crate::unhurried::give_way;
 
-/// Child servers with time series of their own; one counts once for each resource.
+/// Largest number of child servers with time series of their own. A child server counts once for each resource.
 pub const CHILDREN_MAX: usize = 1_000;
 
-/// Writes all of them, given the resources that have time series of their own.
+/// Writes all of them. `listed` are the resources that have time series of their own.
 pub(super) fn encode(
     board: &Board,
     totals: &Totals,
@@ -99,7 +99,7 @@ fn encode_children(
         let max = resource.children.min(CHILDREN_MAX - children.len());
         if max > 0 {
             let leases = board.leases(&resource.resource, max).into_iter();
-            // Children come first, unless some have gone since they were counted.
+            // Child servers come first. Some may have gone since they were counted; then clients follow.
             let leases = leases.map(|(lease, _)| lease);
             let leases = leases.filter(|lease| lease.child.is_some());
             children.extend(leases.map(|lease| (resource.resource.as_str(), lease)));
@@ -121,7 +121,7 @@ fn encode_children(
         gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
     }
     for (name, help, value_of) in CHILD_GAUGES {
-        // A family without a time series would be no more than its help.
+        // Without a time series, a family would consist of its help only.
         if children.iter().all(|(_, lease)| value_of(lease).is_none()) {
             continue;
         }
@@ -140,7 +140,7 @@ fn encode_children(
     Ok(())
 }
 
-/// A gauge of the server's own lease on every resource: its name, what it means, how to read it.
+/// A gauge of the server's own lease on every resource: its name, its help, and its value.
 type OwnLeaseGauge = (&'static str, &'static str, fn(&UpstreamSnapshot) -> f64);
 
 const OWN_LEASE_GAUGES: [OwnLeaseGauge; 2] = [
@@ -157,8 +157,8 @@ const OWN_LEASE_GAUGES: [OwnLeaseGauge; 2] = [
     ),
 ];
 
-/// A gauge of every child server on every resource: its name, what it means, how to read it. None:
-/// the child does not say.
+/// A gauge of every child server on every resource: its name, its help, and its value. None: the child does not report
+/// it.
 type ChildGauge = (
     &'static str,
     &'static str,

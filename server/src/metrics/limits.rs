@@ -1,5 +1,5 @@
-//! Metrics of limits: bound, use and refusals of each. Their number is fixed. A limit that is not bounded, or
-//! that nobody counts, has no series of that kind.
+//! Metrics of limits: bound, use and refusals of each. The number of time series is fixed. A limit without a bound, or
+//! whose use is not counted, has no series of that kind.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::limits::LimitFigure;
 use crate::status::Board;
 
-/// A gauge of every limit: its name, what it means, and how to read it.
+/// A gauge of every limit: its name, its help, and its value.
 type LimitGauge = (&'static str, &'static str, fn(&LimitFigure) -> Option<u64>);
 
 const LIMIT_GAUGES: [LimitGauge; 2] = [

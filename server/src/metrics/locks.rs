@@ -1,4 +1,4 @@
-//! Metrics of the lock around the node: one lock, for which every request waits.
+//! Metrics of the node's lock, which every request waits for.
 
 use std::fmt;
 

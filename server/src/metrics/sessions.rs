@@ -1,6 +1,6 @@
-//! Metrics of the machines of a server: one for each, with a label `state`. It is 1 for the state that the machine
-//! is in, and 0 for every other one that it knows; of streams, which are many, it counts those in each state.
-//! Their number is fixed.
+//! Metrics of the state machines of a server. Each machine has a metric with a label `state`: 1 for its present state,
+//! and 0 for every other state. A server has many child streams; their metric counts the streams in each state. The
+//! number of time series is fixed.
 
 use std::fmt;
 

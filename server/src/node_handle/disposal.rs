@@ -1,11 +1,11 @@
 //! Drops large values on a thread of its own, so that no request waits for that.
 //!
-//! A million leases take a good part of a second, and as few as one thread may serve requests. There is one such thread
-//! for the whole process.
+//! Dropping a million leases takes a good part of a second, and a small server has a single thread for requests. There
+//! is one disposal thread for the whole process.
 //!
-//! The memory goes back to the system on this thread too. The allocator gives back what was freed about a second ago,
-//! all of it at once, on the first thread that frees something larger: 300 megabytes held up a worker for 35 ms. So
-//! this thread comes first, again and again: see [`give_back`].
+//! This thread also gives the memory back to the system. The allocator gives back all memory that was freed about a
+//! second ago, at once, on the first thread that frees a larger block: 300 megabytes held up a worker for 35 ms. So
+//! this thread frees such blocks again and again, to be the first: see [`give_back`].
 
 use std::any::Any;
 use std::hint::black_box;
@@ -20,15 +20,15 @@ use tracing::warn;
 /// Pause between two attempts to give memory back.
 const REST: Duration = Duration::from_millis(2);
 
-/// For how long memory is given back after the last value was dropped: longer than the allocator keeps it.
+/// Time for which memory is given back after the last value was dropped: longer than the allocator keeps it.
 const SETTLING: Duration = Duration::from_millis(2_500);
 
-/// Bytes of a block that has pages of its own, with every allocator that we know.
+/// Size in bytes of a block that has pages of its own in every known allocator.
 const LARGE: usize = 1 << 20;
 
 type Value = Box<dyn Any + Send>;
 
-/// The way to the thread. None: it could not be started.
+/// Sender to the thread. None: the thread could not be started.
 static THREAD: OnceLock<Option<Sender<Value>>> = OnceLock::new();
 
 /// Drops a value on the thread, or here if there is no thread.
@@ -58,7 +58,7 @@ fn serve(receiver: &Receiver<Value>) {
     }
 }
 
-/// Gives memory back until all has gone back, and drops what comes meanwhile.
+/// Gives back all memory, and drops values that arrive meanwhile.
 fn settle(receiver: &Receiver<Value>) {
     let mut since = Instant::now();
     while since.elapsed() < SETTLING {
@@ -74,8 +74,8 @@ fn settle(receiver: &Receiver<Value>) {
     }
 }
 
-/// Makes the allocator look, on this thread, whether there is memory to give back: mimalloc does when a block is freed
-/// that has pages of its own. Nobody writes to them, so the system need not find memory for them.
+/// Makes the allocator check, on this thread, for memory to give back. mimalloc does so when a block with pages of its
+/// own is freed. Nothing writes to these pages, so the system need not provide memory for them.
 fn give_back() {
     drop(black_box(Vec::<u8>::with_capacity(LARGE)));
 }

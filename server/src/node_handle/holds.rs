@@ -1,5 +1,5 @@
 //! Bounds each hold of the node's lock. A message may name a thousand resources, and a thousand leases may end at once.
-//! The node handles them one by one, and the lock is given back whenever it was held for [`HOLD`].
+//! The node handles them one by one, and releases the lock after each [`HOLD`].
 
 use std::task::Poll;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use doorward_engine::time::Time;
 
 use crate::node_handle::NodeHandle;
 
-/// After so long, no further resource is handled before others have had the lock: the engine takes at most as long again for
-/// one.
+/// Time after which the node handles no further resource before other threads have had the lock. The engine takes at
+/// most as long again for one resource.
 const HOLD: Duration = Duration::from_millis(1);
 
 impl NodeHandle {
-    /// Calls `next` until it is ready, for as long as the lock may be held.
+    /// Calls `next` until it is ready, or the time of one hold is over.
     pub fn hold<T>(&self, mut next: impl FnMut(&mut Node, Time) -> Poll<T>) -> Poll<T> {
         self.change(|node, now| {
             loop {
@@ -26,8 +26,8 @@ impl NodeHandle {
         })
     }
 
-    /// Calls `next` until it is ready, and lets other calls in between, also those that this thread serves. A call that is
-    /// given up in between has done what it has done.
+    /// Calls `next` until it is ready, and lets other calls run in between, also those of this thread. If a caller
+    /// gives up in between, the finished steps stay done.
     pub async fn finish<T>(&self, mut next: impl FnMut(&mut Node, Time) -> Poll<T>) -> T {
         loop {
             if let Poll::Ready(answer) = self.hold(&mut next) {

@@ -1,7 +1,8 @@
-//! The lock around the node, and for how long it is held and waited for.
+//! The lock around the node, and the times for which it is held and waited for.
 //!
-//! Whoever takes it reads the clock once when it has it, which is the time that the node goes by, and once when it
-//! gives it back; and once before if it has to wait. Counting needs no atomic addition: only who holds the lock counts.
+//! A thread that takes the lock reads the clock twice: when it has the lock, which is the node's time, and when it
+//! releases it. If it has to wait, it reads the clock once before. Counting needs no atomic addition: only the holder
+//! of the lock counts.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,10 +15,10 @@ use doorward_engine::time::Time;
 use crate::clock::Clock;
 use crate::unhurried::give_way;
 
-/// How often who looks gives way to those who wait, before it takes its turn.
+/// Largest number of times that a reader yields to waiting threads before it takes its turn.
 const PATIENCE: u32 = 1_000;
 
-/// The upper bounds of what is counted together, in nanoseconds.
+/// Upper bounds of the histogram, in nanoseconds.
 const BOUNDS: [u64; 19] = [
     1_000,
     2_000,
@@ -40,28 +41,29 @@ const BOUNDS: [u64; 19] = [
     1_000_000_000,
 ];
 
-/// How long something took, each time.
+/// Histogram of durations.
 #[derive(Debug, Default)]
 pub struct Spans {
-    /// By the first bound that is not below; the last is of those above all.
+    /// Number of durations by the first bound that they do not exceed. The last number is that of durations above all
+    /// bounds.
     counts: [AtomicU64; BOUNDS.len() + 1],
     nanos: AtomicU64,
 }
 
-/// The same, to be shown.
+/// Histogram of durations, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpansSeen {
-    /// In all, in seconds.
+    /// Sum of all durations, in seconds.
     pub sum: f64,
-    /// How often.
+    /// Number of durations.
     pub count: u64,
-    /// An upper bound in seconds, and how often it took as long and longer than the bound before. The last one is
-    /// [`f64::INFINITY`].
+    /// Upper bounds in seconds, each with the number of durations up to it and above the bound before. The last bound
+    /// is [`f64::INFINITY`].
     pub counts: Vec<(f64, u64)>,
 }
 
 impl Spans {
-    /// It took so long. Only who holds the lock may say so.
+    /// Notes a duration. Only the holder of the lock may call this.
     fn note(&self, nanos: u64) {
         let add = |to: &AtomicU64, more: u64| {
             let sum = to.load(Ordering::Relaxed).wrapping_add(more);
@@ -74,7 +76,7 @@ impl Spans {
         add(&self.nanos, nanos);
     }
 
-    /// What was noted so far.
+    /// Returns the durations noted so far.
     pub fn seen(&self) -> SpansSeen {
         let counts: Vec<u64> = self
             .counts
@@ -92,12 +94,12 @@ impl Spans {
     }
 }
 
-/// How long the lock was held, and waited for.
+/// Times for which the lock was held, and waited for.
 #[derive(Debug, Default)]
 pub struct LockTimes {
-    /// From when it was taken until it was given back.
+    /// Time from taking the lock until its release.
     pub held: Spans,
-    /// Until it was taken; zero if it was free.
+    /// Time until the lock was taken; zero if it was free.
     pub waited: Spans,
 }
 
@@ -120,7 +122,7 @@ impl NodeLock {
         }
     }
 
-    /// Takes it. `restart` mends a node in which the engine panicked.
+    /// Takes the lock. `restart` mends a node in which the engine panicked.
     pub(super) fn take<'a>(
         &'a self,
         restart: impl FnOnce(PoisonError<MutexGuard<'a, Node>>) -> MutexGuard<'a, Node>,
@@ -130,7 +132,7 @@ impl NodeLock {
             Err(TryLockError::Poisoned(poisoned)) => (restart(poisoned), None),
             Err(TryLockError::WouldBlock) => {
                 let since = self.clock.now();
-                // Nothing is read on the strength of it.
+                // Relaxed: no other memory depends on this number.
                 self.waiting.fetch_add(1, Ordering::Relaxed);
                 let node = self.node.lock();
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -148,13 +150,13 @@ impl NodeLock {
         }
     }
 
-    /// The engine's panic is mended.
+    /// Clears the mark of a panic, after the node was mended.
     pub(super) fn clear_poison(&self) {
         self.node.clear_poison();
     }
 
-    /// Waits a little while others wait, for who takes the lock again and again: it is not handed on in turn, and who
-    /// has just had it is the first to get it.
+    /// Yields while other threads wait, at most [`PATIENCE`] times. The lock is not fair: a thread that takes it again
+    /// and again would get it before those that wait.
     pub(super) fn let_others_go_first(&self) {
         for _ in 0..PATIENCE {
             if self.waiting() == 0 {
@@ -164,7 +166,7 @@ impl NodeLock {
         }
     }
 
-    /// How many wait for it.
+    /// Returns the number of waiting threads.
     pub(super) fn waiting(&self) -> u32 {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -183,7 +185,7 @@ pub(super) struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// When the lock was taken: for the node it is now.
+    /// Returns the time when the lock was taken, which is the node's present time.
     pub(super) fn now(&self) -> Time {
         self.since
     }

@@ -1,5 +1,4 @@
-//! The state of the process for pages, metrics and the status: each part posts its state here, and readers ask no
-//! part itself.
+//! The state of the process for pages, metrics and the status. Each part posts its state here, so readers ask no part.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,75 +15,75 @@ use crate::node_handle::NodeHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
 
-/// What is known in the process, for whoever asks.
+/// State of the process for all readers.
 #[derive(Debug)]
 pub struct Board {
     node_name: String,
-    /// Where this server is reached by others.
+    /// Address of this server for others.
     address: String,
     node: Arc<NodeHandle>,
     limits: Arc<ServerLimits>,
     templates: Mutex<TemplatesNews>,
-    /// Absent at the root.
+    /// Parent. Absent at the root.
     parent: Mutex<Option<ParentNews>>,
-    /// How often the epoch of the parent's master was forgotten for a lower one.
+    /// Number of times that the epoch of the parent's master was forgotten for a lower one.
     parent_masterships_forgotten: AtomicU64,
-    /// Absent: it is not asked.
+    /// Health of etcd. Absent: there is no election.
     etcd: Mutex<Option<EtcdHealth>>,
     sessions: Sessions,
     stopping: Mutex<bool>,
-    /// Where the pages of the master are, if that is another server and says so.
+    /// Address of the master's pages, if another server is the master and tells it.
     master_pages: Mutex<Option<String>>,
     ready: Mutex<ReadyState>,
     /// Whether the parent has answered since the start.
     parent_answered: watch::Sender<bool>,
-    /// The parent refuses this node as its own ancestor.
+    /// Whether the parent refuses this node as its own ancestor.
     refused_as_ancestor: AtomicBool,
-    /// Sums over all resources, and when they were added up.
+    /// Sums over all resources, and the time when they were added up.
     pub(super) totals: Mutex<(Time, Totals)>,
 }
 
-/// What is known of the templates.
+/// State of the templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplatesNews {
-    /// Where those in force come from.
+    /// Source of the templates in force.
     pub source: String,
-    /// When they came into force, since the Unix epoch.
+    /// Time when they came into force, since the Unix epoch.
     pub since: Duration,
-    /// Why the newest version was refused. Absent: it is in force.
+    /// Problem of the newest version, if it was refused. Absent: it is in force.
     pub problem: Option<String>,
 }
 
-/// What is known of the parent.
+/// State of the parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentNews {
-    /// Where its servers are, as configured.
+    /// Addresses of its servers, as configured.
     pub addresses: Vec<String>,
-    /// The one that is asked now.
+    /// Address that is asked now.
     pub address: String,
-    /// How it is reached.
+    /// Kind of link to it.
     pub link: ParentLink,
-    /// Since when, since the Unix epoch.
+    /// Time of the last change of the link, since the Unix epoch.
     pub since: Duration,
-    /// Why it cannot be reached, or not as it should.
+    /// Problem with reaching the parent, if there is one.
     pub problem: Option<String>,
 }
 
-/// How a parent is reached.
+/// Kind of link to the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParentLink {
-    /// Not by this server: only the master of the node asks.
+    /// No link is needed: only the master of the node asks.
     Idle,
-    /// Not at all, or not yet.
+    /// There is no link, or none yet.
     Down,
-    /// By calls: it is a Doorman server, or its stream is broken.
+    /// Calls: the parent is a Doorman server, or its stream is broken.
     Poll,
-    /// By a stream, on which both sides tell what changes.
+    /// A stream, on which both sides tell changes.
     Stream,
 }
 
 impl ParentLink {
-    /// `idle`, `down`, `poll` or `stream`.
+    /// Returns `idle`, `down`, `poll` or `stream`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "idle",
@@ -96,7 +95,7 @@ impl ParentLink {
 }
 
 impl Board {
-    /// A board for a node.
+    /// Returns a board for a node.
     pub fn new(
         node_name: String,
         address: String,
@@ -126,7 +125,7 @@ impl Board {
         }
     }
 
-    /// The same, of a server that stays ready through elections which last no longer than this.
+    /// Returns the board of a server that stays ready through elections no longer than this.
     #[must_use]
     pub fn riding_out(self, elections: Duration) -> Self {
         Self {
@@ -135,33 +134,33 @@ impl Board {
         }
     }
 
-    /// The node's name.
+    /// Returns the node's name.
     pub fn node_name(&self) -> &str {
         &self.node_name
     }
 
-    /// Where this server is reached by others.
+    /// Returns the address of this server for others.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The node.
+    /// Returns the node.
     pub fn node(&self) -> &Arc<NodeHandle> {
         &self.node
     }
 
-    /// The limits of the server, and what they have refused.
+    /// Returns the limits of the server with their refusals.
     pub fn limits(&self) -> &Arc<ServerLimits> {
         &self.limits
     }
 
-    /// The same as figures, with what is in use at this moment.
+    /// Returns the figures of the limits, with their present use.
     pub fn limit_figures(&self) -> Vec<LimitFigure> {
         self.node.post_load(self.totals().leases_per_resource);
         self.limits.figures()
     }
 
-    /// What is known of the templates.
+    /// Returns the state of the templates.
     pub fn templates_news(&self) -> TemplatesNews {
         let news = self
             .templates
@@ -170,7 +169,7 @@ impl Board {
         news.clone()
     }
 
-    /// The newest templates came into force (`None`), or were refused and why.
+    /// Notes that the newest templates came into force (`None`), or why they were refused.
     pub fn post_templates(&self, problem: Option<String>) {
         let mut news = self
             .templates
@@ -182,30 +181,30 @@ impl Board {
         news.problem = problem;
     }
 
-    /// What is known of the parent. None: this is the root.
+    /// Returns the state of the parent. None: this is the root.
     pub fn parent_news(&self) -> Option<ParentNews> {
         let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         news.clone()
     }
 
-    /// Whether the parent is known to be out of reach, or to refuse this server.
+    /// Returns whether the parent is out of reach or refuses this server, as far as is known.
     pub fn is_parent_down(&self) -> bool {
         let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         news.as_ref().is_some_and(|news| news.problem.is_some())
     }
 
-    /// How often the epoch of the parent's master was forgotten for a lower one.
+    /// Returns the number of times that the epoch of the parent's master was forgotten for a lower one.
     pub fn parent_masterships_forgotten(&self) -> u64 {
         self.parent_masterships_forgotten.load(Ordering::Relaxed)
     }
 
-    /// The epoch of the parent's master was forgotten for a lower one.
+    /// Counts that the epoch of the parent's master was forgotten for a lower one.
     pub fn count_parent_mastership_forgotten(&self) {
         self.parent_masterships_forgotten
             .fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Something else is known of the parent now. A link that is what it was keeps its age.
+    /// Posts the state of the parent. An unchanged link keeps its time.
     pub fn post_parent(&self, mut news: ParentNews) {
         let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
@@ -214,23 +213,23 @@ impl Board {
         *parent = Some(news);
     }
 
-    /// In which states sessions are: their drivers post it.
+    /// Returns the states of sessions, which their drivers post.
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
     }
 
-    /// How etcd is doing. None: it is not asked.
+    /// Returns the health of etcd. None: there is no election.
     pub fn etcd_health(&self) -> Option<EtcdHealth> {
         let contact = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
         contact.clone()
     }
 
-    /// How etcd is doing now.
+    /// Posts the health of etcd.
     pub fn post_etcd(&self, contact: EtcdHealth) {
         *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
     }
 
-    /// Another server is the master, which says that its pages are there; or none is known to.
+    /// Posts the address of the master's pages. None: this server is the master, or the address is unknown.
     pub fn post_master_pages(&self, pages: Option<String>) {
         *self
             .master_pages
@@ -246,17 +245,17 @@ impl Board {
         pages.clone()
     }
 
-    /// The server is shutting down.
+    /// Notes that the server is shutting down.
     pub fn post_stopping(&self) {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
-    /// Whether the server is shutting down.
+    /// Returns whether the server is shutting down.
     pub fn is_stopping(&self) -> bool {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The parent has answered, other than by refusing this server as a whole. Returns whether it
+    /// Notes an answer of the parent, other than a refusal of this server as a whole. Returns whether the parent
     /// refused this node as its own ancestor before.
     pub fn post_parent_answered(&self) -> bool {
         self.parent_answered
@@ -264,28 +263,28 @@ impl Board {
         self.refused_as_ancestor.swap(false, Ordering::Relaxed)
     }
 
-    /// Whether the parent has answered since the start, as soon as it has.
+    /// Returns a receiver that learns when the parent has answered for the first time since the start.
     pub fn parent_answered(&self) -> watch::Receiver<bool> {
         self.parent_answered.subscribe()
     }
 
-    /// The parent refuses this node, which is its own ancestor. Returns whether that is news.
+    /// Notes that the parent refuses this node as its own ancestor. Returns whether that is news.
     pub fn post_refused_as_ancestor(&self) -> bool {
         !self.refused_as_ancestor.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether the node is its own ancestor, as its parent's answers show, or by which it refuses them.
+    /// Returns whether the node is its own ancestor: its parent refuses it for that, or names it as an ancestor.
     pub fn is_in_cycle(&self) -> bool {
         self.refused_as_ancestor.load(Ordering::Relaxed)
             || self.node.read(|node, _| node.is_in_cycle())
     }
 
-    /// Whether requests can be served.
+    /// Returns whether requests can be served.
     pub fn readiness(&self) -> Readiness {
         self.judge_readiness().0
     }
 
-    /// The same, and when it may end by itself.
+    /// Returns the readiness, and the time when it may end by itself.
     pub fn judge_readiness(&self) -> (Readiness, Option<Time>) {
         if self.is_stopping() {
             let why = "the server is shutting down".to_owned();

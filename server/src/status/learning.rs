@@ -1,6 +1,6 @@
-//! Learning mode in words: that a resource is in it, for how long, and what to do about it.
+//! Learning mode in words: the resource is in it, the remaining time, and the remedy.
 //!
-//! Who has nothing gets nothing meanwhile, which looks like a fault to anybody who does not know.
+//! Clients without a lease get nothing meanwhile. That looks like a fault to people who do not know learning mode.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tracing::info;
 use crate::status::model::millis;
 use doorward_pages::numbers::span;
 
-/// What a person can do about it. `is_root`: the templates that say how long to learn are this node's.
+/// Returns the remedy. `is_root`: the templates that set the length of learning mode are this node's.
 const fn advice(is_root: bool) -> &'static str {
     if is_root {
         "It ends by itself. If more than the capacity may be in use for a lease length, or if nobody held \
@@ -20,8 +20,8 @@ const fn advice(is_root: bool) -> &'static str {
     }
 }
 
-/// What is said of a resource: of this server's own learning mode, if it is in it, or of one above. `above`
-/// is absent at the root.
+/// Returns the text for a resource that is in learning mode here, or else in a server above. `above` is absent at the
+/// root.
 pub fn of(own: Option<Duration>, above: Option<Option<Duration>>) -> Option<String> {
     match (own, above) {
         (Some(left), above) => Some(sentence(left, above.is_none())),
@@ -29,7 +29,7 @@ pub fn of(own: Option<Duration>, above: Option<Option<Duration>>) -> Option<Stri
     }
 }
 
-/// What is said of a resource that is in learning mode for so long.
+/// Returns the text for a resource that stays in learning mode for `left`.
 fn sentence(left: Duration, is_root: bool) -> String {
     format!(
         "learning mode, {} left: holders keep what they say they have, and newcomers wait. {}",
@@ -38,7 +38,7 @@ fn sentence(left: Duration, is_root: bool) -> String {
     )
 }
 
-/// What is said of a resource of which a server above is in learning mode for so long.
+/// Returns the text for a resource that a server above keeps in learning mode for `left`.
 fn sentence_of_parent(left: Duration) -> String {
     format!(
         "learning mode of a server above, {} left: it only confirms what is out, so newcomers wait here, too. {}",
@@ -47,7 +47,7 @@ fn sentence_of_parent(left: Duration) -> String {
     )
 }
 
-/// A line in the log for a resource that begins to learn. That it ends, the node reports.
+/// Logs that a resource begins to learn. The node reports the end.
 pub(crate) fn log_beginning(resource: &ResourceId, left: Duration) {
     let lasts = span(millis(left));
     info!(%resource, lasts, "learning mode began: holders keep what they say they have, newcomers wait");

@@ -1,8 +1,8 @@
 //! The lists of a status: resources by pages, and their leases.
 //!
-//! A server may hold a million resources, and one of them a million leases; each request for capacity waits while
-//! the status reads the node. So it reads [`RESOURCES_PER_LOOK`] resources or [`LEASES_PER_LOOK`] leases at once, and
-//! lets requests in between. A page ends at the requested number of entries, or when the answer is full.
+//! A server may hold a million resources, and one of them a million leases. Every request for capacity waits while the
+//! status reads the node. So the status reads [`RESOURCES_PER_LOOK`] resources or [`LEASES_PER_LOOK`] leases at a time,
+//! and lets requests in between. A page ends at the requested number of entries, or when the answer is full.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -18,56 +18,56 @@ use prost::Message;
 use crate::status::{Board, model};
 use crate::unhurried::Steps;
 
-/// Resources that are looked at while requests wait.
+/// Number of resources to read while requests wait.
 pub const RESOURCES_PER_LOOK: usize = 32;
 
-/// Resources that are added up while requests wait.
+/// Number of resources to add up while requests wait.
 pub const RESOURCES_ADDED_PER_LOOK: usize = 512;
 
-/// Up to this number, resources are added up for each reader.
+/// Largest number of resources that are added up anew for each reader.
 const RESOURCES_ADDED_EACH_TIME: usize = 10_000;
 
-/// Of more resources, sums are kept for so long.
+/// Largest age of the sums over more resources.
 const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
 
-/// Leases that are looked at while requests wait.
+/// Number of leases to read while requests wait.
 pub const LEASES_PER_LOOK: usize = 64;
 
-/// Names under which two processes ask that are looked at while requests wait.
+/// Number of names under which two processes ask, to read while requests wait.
 const CONFLICTS_PER_LOOK: usize = 64;
 
-/// Resources that are put on a page before others go first.
+/// Number of resources to write before the thread yields.
 const RESOURCES_PER_STEP: usize = 128;
 
-/// Leases that are put on a page before others go first.
+/// Number of leases to write before the thread yields.
 const LEASES_PER_STEP: usize = 256;
 
-/// A page ends when its resources have so many bytes: a gRPC client takes 4 MiB by default, and there is more on
-/// a page than resources.
+/// Largest size of the resources on a page, in bytes. A gRPC client accepts 4 MiB by default, and a page contains more
+/// than resources.
 const PAGE_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// Leases on one page at most, over all resources; those of child servers count once as children and once as
-/// leases. A page ends before the resource whose leases would go beyond, unless it is the first one.
+/// Largest number of leases on a page, over all resources. A lease of a child server counts twice: as a child and as a
+/// lease. A page ends before the resource that exceeds it, unless that is the first one.
 pub const LEASES_MAX: usize = 10_000;
 
-/// What there is room for on a page.
+/// Free space on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
     leases: usize,
     bytes: usize,
-    /// Something was left out for want of bytes.
+    /// Whether an entry was left out for lack of bytes.
     is_short: bool,
 }
 
 impl Room {
-    /// A page on which nothing stands yet.
+    /// An empty page.
     pub(super) const EMPTY_PAGE: Self = Self {
         leases: LEASES_MAX,
         bytes: PAGE_BYTES_MAX,
         is_short: false,
     };
 
-    /// Takes room for something of so many bytes. Returns whether there was as much.
+    /// Takes space for an entry of `bytes` bytes. Returns whether there was enough.
     fn take(&mut self, bytes: usize) -> bool {
         let left = self.bytes.checked_sub(bytes);
         self.bytes = left.unwrap_or(0);
@@ -77,7 +77,7 @@ impl Room {
 }
 
 impl Board {
-    /// Up to `limit` resources after that one, and where to go on if there are more.
+    /// Returns up to `limit` resources after the given one, and the token of the next page if there are more.
     pub(super) fn page(
         &self,
         mut after: Option<ResourceId>,
@@ -88,7 +88,7 @@ impl Board {
         let mut room = Room::EMPTY_PAGE;
         let mut steps = Steps::new(RESOURCES_PER_STEP);
         loop {
-            // One more than is listed says whether there is another page.
+            // One resource more than listed tells whether there is another page.
             let left = limit.saturating_sub(resources.len()).saturating_add(1);
             let look = left.min(RESOURCES_PER_LOOK);
             let seen = self
@@ -111,7 +111,7 @@ impl Board {
                 }
                 let resource = self.resource(snapshot, leases_max, &mut room);
                 if room.is_short && !resources.is_empty() {
-                    // It stands in full on the next page.
+                    // The next page lists it in full.
                     let next = next();
                     return (resources, next);
                 }
@@ -124,7 +124,7 @@ impl Board {
         }
     }
 
-    /// The first so many resources, without leases.
+    /// Returns the first `max` resources, without leases.
     pub fn snapshots(&self, max: usize) -> Vec<ResourceSnapshot> {
         let mut seen: Vec<ResourceSnapshot> = Vec::new();
         let mut steps = Steps::new(2 * RESOURCES_PER_STEP);
@@ -146,7 +146,7 @@ impl Board {
         }
     }
 
-    /// Sums over all resources. If there are many, they are up to [`TOTALS_AGE_MAX`] old.
+    /// Returns sums over all resources. If there are many, the sums are up to [`TOTALS_AGE_MAX`] old.
     pub fn totals(&self) -> Totals {
         let mut known = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, totals) = *known;
@@ -167,7 +167,7 @@ impl Board {
         totals
     }
 
-    /// A resource with as many of its leases as there is room for.
+    /// Returns a resource with as many of its leases as there is space for.
     pub(super) fn resource(
         &self,
         snapshot: ResourceSnapshot,
@@ -189,7 +189,7 @@ impl Board {
         }
     }
 
-    /// Up to `max` leases of a resource, those of child servers first, as far as there is room for them.
+    /// Returns up to `max` leases of a resource, child servers first, as far as there is space for them.
     fn rendered_leases<T: Message>(
         &self,
         resource: &ResourceId,
@@ -205,7 +205,7 @@ impl Board {
             let Some(lease) = render(&lease, now) else {
                 continue;
             };
-            // A tag and a length stand before each.
+            // Each entry begins with a tag and a length.
             if !room.take(lease.encoded_len() + 5) {
                 break;
             }
@@ -215,10 +215,10 @@ impl Board {
         rendered
     }
 
-    /// Up to `max` leases of a resource, those of child servers among the first, and when each was looked at. They are
-    /// sorted by holder.
+    /// Returns up to `max` leases of a resource, each with the time of reading. Leases of child servers are among the
+    /// first ones that are read. The result is sorted by holder.
     pub fn leases(&self, resource: &ResourceId, max: usize) -> Vec<(LeaseSnapshot, Time)> {
-        // Who goes and comes back meanwhile is seen twice, and stands here once.
+        // A holder that goes and comes back meanwhile is read twice, but listed once.
         let mut seen: BTreeMap<HolderId, (LeaseSnapshot, Time)> = BTreeMap::new();
         let mut next = Some(LeasesFrom::Start);
         let mut steps = Steps::new(2 * LEASES_PER_STEP);
@@ -239,7 +239,7 @@ impl Board {
         seen.into_values().collect()
     }
 
-    /// Names under which two live processes ask, as far as that was seen lately.
+    /// Returns the names under which two live processes asked lately.
     pub(super) fn conflicts(&self) -> Vec<ConflictStatus> {
         let (mut shown, mut last): (_, Option<HolderId>) = (Vec::new(), None);
         loop {

@@ -1,8 +1,8 @@
-//! Where whoever looks at the server does so: on a thread of its own.
+//! Makes pages, metrics and statuses on a thread of its own.
 //!
-//! A worker that serves calls must not do it: whatever is said of a hundred thousand resources takes many milliseconds
-//! to be put together and written, and on a server with one core there is one such worker. How many look at once
-//! is bounded at the door (`InProgress::look`).
+//! A worker that serves calls must not do it. The status of a hundred thousand resources takes many milliseconds to
+//! make and to write, and a server with one core has one such worker. The door bounds the number of readers at a time
+//! (`InProgress::look`).
 
 use std::panic;
 use std::sync::Arc;
@@ -12,8 +12,7 @@ use tokio::task;
 use crate::status::Board;
 
 impl Board {
-    /// Looks at what is known, and makes of it what is to be sent. What has begun is finished, whether or not
-    /// somebody still waits for it.
+    /// Reads the board, and makes an answer from it. The work continues to its end even if the caller gives up.
     pub async fn look<T>(self: &Arc<Self>, look: impl FnOnce(&Self) -> T + Send + 'static) -> T
     where
         T: Send + 'static,
@@ -23,7 +22,7 @@ impl Board {
             Ok(seen) => seen,
             Err(failed) => match failed.try_into_panic() {
                 Ok(panicked) => panic::resume_unwind(panicked),
-                // The process ends, and nobody will hear of it.
+                // The process ends, so no caller needs an answer.
                 Err(_) => std::future::pending().await,
             },
         }

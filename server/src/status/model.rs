@@ -1,7 +1,7 @@
-//! Each part of the status, from what the engine and the drivers of sessions know.
+//! Makes each part of the status from snapshots of the engine and of the sessions.
 //!
-//! The model itself is `admin.proto`: every field and what its absence means stands there. It is wire and JSON
-//! alike, so nothing is converted twice.
+//! `admin.proto` is the model itself: it documents every field and the meaning of its absence. It is wire format and
+//! JSON alike, so nothing is converted twice.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::status::sessions::{Machine, Sessions};
 use crate::status::{ParentNews, learning};
 pub(super) use doorward_session::time::millis;
 
-/// A resource without leases and child servers.
+/// Returns a resource without leases and child servers.
 pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
     let upstream = snapshot.upstream.as_ref();
     let is_known = upstream.is_none_or(|upstream| upstream.knows_algorithm);
@@ -73,7 +73,7 @@ fn own_lease(resource: &ResourceSnapshot, lease: &UpstreamSnapshot) -> OwnLeaseS
     }
 }
 
-/// The engine's words are for those who ask this server; these are for those who look after it.
+/// Returns the reason of a refusal for operators. The engine's own text is for clients.
 pub(crate) fn refusal(reason: RefusalReason) -> String {
     match reason {
         RefusalReason::UnknownResource => {
@@ -88,7 +88,7 @@ pub(crate) fn refusal(reason: RefusalReason) -> String {
     }
 }
 
-/// A lease of a client or a child server.
+/// Returns a lease of a client or a child server.
 pub(super) fn lease(lease: &LeaseSnapshot, now: Time) -> LeaseStatus {
     LeaseStatus {
         holder: lease.holder.name.to_string(),
@@ -105,7 +105,7 @@ pub(super) fn lease(lease: &LeaseSnapshot, now: Time) -> LeaseStatus {
     }
 }
 
-/// The same of a child server. Absent if the holder is none.
+/// Returns a lease as that of a child server. None: the holder is a client.
 pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
     let ChildSnapshot {
         height,
@@ -132,7 +132,7 @@ pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
     })
 }
 
-/// The parent.
+/// Returns the parent.
 pub(super) fn parent(news: ParentNews) -> ParentStatus {
     ParentStatus {
         addresses: news.addresses,
@@ -143,7 +143,7 @@ pub(super) fn parent(news: ParentNews) -> ParentStatus {
     }
 }
 
-/// The election in etcd.
+/// Returns the state of etcd in the election.
 pub(super) fn etcd(contact: EtcdHealth, master_for: Option<Duration>) -> EtcdStatus {
     EtcdStatus {
         problem: contact.problem,
@@ -153,7 +153,7 @@ pub(super) fn etcd(contact: EtcdHealth, master_for: Option<Duration>) -> EtcdSta
     }
 }
 
-/// Two live processes that ask under one name.
+/// Returns a conflict: two live processes that ask under one name.
 pub(super) fn conflict(conflict: &Conflict, now: Time) -> ConflictStatus {
     ConflictStatus {
         holder: conflict.holder.name.to_string(),
@@ -162,7 +162,7 @@ pub(super) fn conflict(conflict: &Conflict, now: Time) -> ConflictStatus {
     }
 }
 
-/// The states of all machines, by name.
+/// Returns the states of all machines by name.
 pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
     let state = |machine: Option<Machine>| machine.map(|machine| machine.state().to_owned());
     let streams = sessions.child_streams().map(|seen| seen.streams);
@@ -177,7 +177,7 @@ pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
     }
 }
 
-/// A limit of the process, master or not.
+/// Returns a limit of the process, master or not.
 pub fn limit(figure: &LimitFigure) -> LimitStatus {
     let limit = figure.limit;
     let unit = match limit.unit() {
@@ -197,7 +197,7 @@ pub fn limit(figure: &LimitFigure) -> LimitStatus {
     }
 }
 
-/// A safe capacity as one number: -1 is no limit.
+/// Returns a safe capacity as one number. -1: no limit.
 pub fn safe_capacity_number(safe: SafeCapacity) -> f64 {
     match safe {
         SafeCapacity::Unlimited => -1.0,

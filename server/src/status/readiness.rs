@@ -1,55 +1,53 @@
-//! Whether a server is ready: whether requests that are sent here are served, by this server or by one
-//! that it names.
+//! Readiness of a server: requests that are sent here are served, by this server or by one that it names.
 //!
-//! A server is ready when it knows a master of its node and, if that is itself and it has a parent, the
-//! parent has answered since the process started. A candidate needs no parent: it sends callers to the
-//! master.
+//! A server is ready when it knows a master of its node. If it is the master itself and has a parent, the parent must
+//! have answered since the process started. A candidate needs no parent: it sends callers to the master.
 //!
-//! What was ready stays so for as long as an election takes as a rule ([`ReadyState::new`]), for whoever
-//! routes by readiness would take all servers of a node away at once, and clients have their leases and
-//! try again. For the same reason a parent that was there once may go: what it leased is served until
-//! that ends, and other servers of the node have the same parent.
+//! A ready server stays ready for about as long as an election takes ([`ReadyState::new`]). Otherwise a load balancer
+//! would remove all servers of a node at once, although clients have their leases and try again. For the same reason
+//! the parent may be lost later: its leases are served until they end, and other servers of the node have the same
+//! parent.
 
 use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::time::Time;
 
-/// Whether requests can be served, by this server or by one that it knows.
+/// Readiness of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// They can.
+    /// Requests can be served.
     Ready,
-    /// They cannot, and why.
+    /// Requests cannot be served, with the reason.
     Unready(String),
 }
 
 impl Readiness {
-    /// Whether they can.
+    /// Returns whether requests can be served.
     pub fn is_ready(&self) -> bool {
         *self == Self::Ready
     }
 }
 
-/// What it depends on, at a moment.
+/// Facts that readiness depends on, at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Who is the master.
+    /// Master of the node.
     pub mastership: Mastership,
     /// Whether the parent has answered since the start. None: this is the root.
     pub parent_answered: Option<bool>,
     /// Whether the node is its own ancestor, so that there is nothing to lease.
     pub is_in_cycle: bool,
-    /// Why the parent cannot be reached, or not as it should.
+    /// Problem with reaching the parent, if there is one.
     pub parent_problem: Option<String>,
-    /// Why etcd cannot be asked.
+    /// Problem, if etcd cannot be asked.
     pub etcd_problem: Option<String>,
-    /// Why there are no templates, without which a root does not stand for election.
+    /// Problem, if there are no templates. A root without templates does not stand for election.
     pub templates_problem: Option<String>,
 }
 
 impl Facts {
-    /// What is missing, in words. None: nothing.
+    /// Returns the missing condition in words. None: none is missing.
     fn missing(&self) -> Option<String> {
         let (mut why, problems) = match &self.mastership {
             Mastership::Unknown => (
@@ -75,28 +73,28 @@ impl Facts {
     }
 }
 
-/// Whether a server is ready, over time. It must be asked when something changes that readiness depends
-/// on: what is missing counts from when it was first seen to be.
+/// Readiness of a server over time. It must be judged whenever one of the facts changes: an outage counts from the
+/// moment when it was first seen.
 #[derive(Debug)]
 pub struct ReadyState {
-    /// For how long what was ready stays so.
+    /// Time that a ready server stays ready in an outage.
     rides_out: Duration,
     phase: Phase,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Something was missing from the start.
+    /// The server was never ready.
     NotYet,
-    /// Nothing is missing.
+    /// The server is ready.
     Ready,
-    /// Something is missing since then that was there before.
+    /// The server was ready, and has not been since then.
     Lost { since: Time },
 }
 
 impl ReadyState {
-    /// A server that was not ready yet. What was ready stays so for `rides_out`: two TTLs of the
-    /// election, or not at all if there is none.
+    /// Returns the state of a server that was not ready yet. A ready server stays ready for `rides_out`: two TTLs of
+    /// the election, or zero without an election.
     pub const fn new(rides_out: Duration) -> Self {
         Self {
             rides_out,
@@ -104,7 +102,7 @@ impl ReadyState {
         }
     }
 
-    /// Whether it is ready now.
+    /// Returns the readiness now.
     pub fn judge(&mut self, facts: &Facts, now: Time) -> Readiness {
         let Some(why) = facts.missing() else {
             self.phase = Phase::Ready;
@@ -119,7 +117,7 @@ impl ReadyState {
         }
     }
 
-    /// When it is ready no more if nothing changes. It may be over.
+    /// Returns the time when readiness ends if nothing changes. It may be in the past.
     pub fn ends_at(&self) -> Option<Time> {
         match self.phase {
             Phase::Lost { since } => Some(since + self.rides_out),

@@ -1,15 +1,14 @@
-//! In which state each machine of a server is: how it asks its parent, how it takes part in its election, the
-//! streams of its child servers, and learning mode.
+//! The state of each state machine of a server: the session with its parent, its candidate, the streams of its child
+//! servers, and learning mode.
 //!
-//! Drivers of sessions post here what the machines say of themselves, whenever that changes: a state by its name,
-//! and which others there are. So metrics show all of them, and nobody keeps a second list. Learning mode is
-//! asked of the node.
+//! The drivers of sessions post each change of a state here, by name, with the names of all other states. So metrics
+//! show every state without a second list. Learning mode is read from the node.
 
 use std::sync::{Mutex, PoisonError};
 
 use doorward_session::child_streams::StreamsSnapshot;
 
-/// The state that a machine is in, among all that it knows.
+/// The present state of a machine, and all its states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     state: &'static str,
@@ -17,7 +16,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Of any `enum` of states with names.
+    /// Returns the machine of any `enum` of named states.
     pub fn new<S: Copy>(state: S, all: &[S], name: fn(S) -> &'static str) -> Self {
         Self {
             state: name(state),
@@ -25,18 +24,18 @@ impl Machine {
         }
     }
 
-    /// The state by its name.
+    /// Returns the name of the present state.
     pub const fn state(&self) -> &'static str {
         self.state
     }
 
-    /// Every state by its name, and whether the machine is in it.
+    /// Returns the name of every state, and whether the machine is in it.
     pub fn states(&self) -> impl Iterator<Item = (&'static str, bool)> {
         self.all.iter().map(|name| (*name, *name == self.state))
     }
 }
 
-/// What drivers posted last.
+/// The last posts of the drivers.
 #[derive(Debug, Default)]
 pub struct Sessions {
     parent: Mutex<Option<Machine>>,
@@ -45,29 +44,29 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// How the parent is asked is in another state now.
+    /// Posts the state of the session with the parent.
     pub fn post_parent(&self, machine: Machine) {
         *self.parent.lock().unwrap_or_else(PoisonError::into_inner) = Some(machine);
     }
 
-    /// How the parent is asked. None: there is none.
+    /// Returns the state of the session with the parent. None: there is no parent.
     pub fn parent(&self) -> Option<Machine> {
         let machine = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         machine.clone()
     }
 
-    /// The candidate is in another state now.
+    /// Posts the state of the candidate.
     pub fn post_election(&self, machine: Machine) {
         *self.election.lock().unwrap_or_else(PoisonError::into_inner) = Some(machine);
     }
 
-    /// How this server takes part in its election. None: there is none.
+    /// Returns this server's state in its election. None: there is no election.
     pub fn election(&self) -> Option<Machine> {
         let machine = self.election.lock().unwrap_or_else(PoisonError::into_inner);
         machine.clone()
     }
 
-    /// There are other streams of child servers now, or they are in other states.
+    /// Posts the streams of child servers and their states.
     pub fn post_child_streams(&self, snapshot: StreamsSnapshot) {
         let mut streams = self
             .child_streams
@@ -76,7 +75,7 @@ impl Sessions {
         *streams = Some(snapshot);
     }
 
-    /// The streams of child servers. None: nobody has posted any.
+    /// Returns the streams of child servers. None: they were never posted.
     pub fn child_streams(&self) -> Option<StreamsSnapshot> {
         let streams = self
             .child_streams

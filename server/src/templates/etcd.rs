@@ -1,8 +1,8 @@
 //! Templates under a key in etcd, which every candidate of the root follows.
 //!
-//! An invalid document is refused, and the one in force stays. A server that starts
-//! when such a document is there falls back to the last one that was in force, which is kept under
-//! a key of its own. A server that has none at all cannot decide, and does not stand for election.
+//! An invalid document is refused, and the templates in force stay. The last valid document is kept under a key of its
+//! own. A server that starts while the document is invalid falls back to it. A server without any valid templates
+//! cannot decide, and does not stand for election.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,17 +34,17 @@ pub struct EtcdTemplates {
     able: watch::Sender<bool>,
 }
 
-/// What is left to do with a document that was read.
+/// Next step for a document that was read.
 enum Left {
     Nothing,
-    /// To keep it for a restart.
+    /// Keep the document for a restart.
     Keep,
-    /// To bring the last good one into force, since this one is invalid and there is none in
-    /// force; and why not.
+    /// Bring the last valid document into force: this one is invalid for the given reason, and no templates are in
+    /// force.
     FallBack(String),
 }
 
-/// What brings templates into force.
+/// The means to bring templates into force.
 struct Force {
     gate: TemplatesGate,
     board: Arc<Board>,
@@ -58,12 +58,12 @@ impl Force {
 }
 
 impl EtcdTemplates {
-    /// The keys they are under.
+    /// Returns the keys of the templates.
     pub fn keys(&self) -> &DocumentKeys {
         &self.keys
     }
 
-    /// Templates under a key.
+    /// Returns templates under a key.
     pub fn new(keys: DocumentKeys, etcd: Arc<EtcdConfig>) -> Self {
         Self {
             keys,
@@ -72,13 +72,12 @@ impl EtcdTemplates {
         }
     }
 
-    /// Whether any templates are in force.
+    /// Returns a receiver that tells whether any templates are in force.
     pub fn able(&self) -> watch::Receiver<bool> {
         self.able.subscribe()
     }
 
-    /// Brings every valid version into force, as soon as the election lets it. Runs for ever:
-    /// spawn it.
+    /// Brings every valid version into force as soon as the election lets it. Runs for ever: spawn it.
     pub async fn run(self, gate: TemplatesGate, board: Arc<Board>, metrics: Arc<Metrics>) {
         let force = Force {
             gate,
@@ -94,14 +93,14 @@ impl EtcdTemplates {
         let range = Range::Key(self.keys.document().to_owned());
         let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
         let mut followed = follow.receiver();
-        // What stands there, and whether it is to be kept yet.
+        // The entry of the key, and the next step for it.
         let mut seen: Option<Option<KeyEntry>> = None;
         let mut left = Left::Nothing;
         let mut refused = None;
         loop {
             let Followed { view, problem, .. } = followed.borrow_and_update().clone();
-            // That etcd is away, the election tells. This concerns the document: it is too large to be
-            // read, or may not be.
+            // The election reports that etcd is away. This problem concerns the document: it is too large to be read,
+            // or reading it is not allowed.
             if let Some(problem @ Error::Refused { .. }) = &problem
                 && view.is_some()
             {
@@ -114,7 +113,7 @@ impl EtcdTemplates {
                     seen = None;
                 }
                 let now = view.entries.get(self.keys.document()).cloned();
-                // Values count: an etcd that was set up anew has other ones at the same revisions.
+                // Values are compared too: an etcd that was set up anew has other values at the same revisions.
                 let is_known = |seen: &Option<KeyEntry>| match (seen, &now) {
                     (Some(seen), Some(now)) => {
                         seen.mod_revision == now.mod_revision && seen.value == now.value
@@ -134,7 +133,7 @@ impl EtcdTemplates {
                 }
                 board.post_templates(Some(problem.to_string()));
             }
-            // Not for ever at once: the document may change meanwhile.
+            // The step is repeated after a pause, not in a loop: the document may change meanwhile.
             let again = async {
                 if !matches!(left, Left::Nothing) {
                     tokio::time::sleep(RETRY).await;
@@ -144,7 +143,7 @@ impl EtcdTemplates {
             };
             tokio::select! {
                 changed = followed.changed() => if changed.is_err() {
-                    // It ends with the process only.
+                    // The follower ends with the process only.
                     return std::future::pending().await;
                 },
                 () = again => {}
@@ -152,7 +151,7 @@ impl EtcdTemplates {
         }
     }
 
-    /// There is another document, or none any more. Returns what is left to do with it.
+    /// Reads a new document, or notes that it was deleted. Returns the next step.
     async fn read(&self, entry: Option<&KeyEntry>, force: &Force) -> Left {
         let key = self.keys.document();
         let read = match entry {
@@ -178,7 +177,7 @@ impl EtcdTemplates {
         }
     }
 
-    /// Tries what is left to do. Returns what still is.
+    /// Tries the next step. Returns the step that remains.
     async fn go_on(&self, left: Left, entry: Option<&KeyEntry>, force: &Force) -> Left {
         match (left, entry) {
             (Left::Keep, Some(entry)) if !self.keep(entry).await => Left::Keep,
@@ -193,8 +192,7 @@ impl EtcdTemplates {
         }
     }
 
-    /// Brings the last document into force that was, if there is one. Returns whether that is
-    /// settled.
+    /// Brings the last valid document into force, if there is one. Returns whether the attempt is final.
     async fn fall_back(&self, force: &Force, problem: &str) -> bool {
         let key = self.keys.good();
         let mut connection = EtcdConnection::new(Arc::clone(&self.etcd));
@@ -222,7 +220,7 @@ impl EtcdTemplates {
         match parsed {
             Some(Ok(templates)) => {
                 force.bring(templates).await;
-                // What is in force is not what the operator wrote last.
+                // The document in force is not the one that the operator wrote last.
                 force.board.post_templates(Some(problem.to_owned()));
                 self.able.send_replace(true);
                 warn!("the last valid templates are in force");
@@ -233,13 +231,13 @@ impl EtcdTemplates {
         true
     }
 
-    /// Keeps a document that is in force, for servers that start when its successor is invalid.
-    /// Returns whether that is done with.
+    /// Keeps a document in force for servers that start while its successor is invalid. Returns whether the attempt is
+    /// final.
     async fn keep(&self, entry: &KeyEntry) -> bool {
         let (document, revision) = (self.keys.document().to_owned(), entry.mod_revision);
         let put = TxnOp::put(self.keys.good(), entry.value.clone(), None);
         let txn = Txn::new()
-            // A candidate that is late must not put an older one in the place of a newer one.
+            // A late candidate must not replace a newer document with an older one.
             .when([Compare::mod_revision(document, CompareOp::Equal, revision)])
             .and_then([put]);
         let mut connection = EtcdConnection::new(Arc::clone(&self.etcd));
@@ -265,7 +263,7 @@ impl EtcdTemplates {
     }
 }
 
-/// Large documents take time, in which the election must go on.
+/// Parses a document on another thread: a large one takes time, in which the election must go on.
 async fn parse(document: Vec<u8>, key: &str) -> Result<Templates, String> {
     let name = format!("etcd:{key}");
     let parsing = tokio::task::spawn_blocking(move || super::parse(&document, &name));

@@ -21,27 +21,27 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Share of the interval after which a new content is read again: an editor may still be writing.
 const SETTLES_PER_INTERVAL: u32 = 10;
 
-/// Why templates could not be had from a file.
+/// Failure to get templates from a file.
 #[derive(Debug, Error)]
 pub enum TemplateFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read templates from {path}: {why}")]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why. Part of this text and no source: the status page shows this one text.
+        /// Cause. Part of this text instead of a source: the status page shows this one text.
         why: io::Error,
     },
-    /// It is invalid.
+    /// The document is invalid.
     #[error(transparent)]
     Document(#[from] DocumentError),
 }
 
-/// A file with templates, and what is known of it.
+/// A file with templates, and its last known content.
 #[derive(Debug)]
 pub struct TemplateFile {
     reading: Reading,
-    /// What was read last, whether or not it was valid; or why it could not be read.
+    /// The last content, valid or not, or the reason why it could not be read.
     content: Result<Vec<u8>, String>,
     poll_interval: Duration,
 }
@@ -51,7 +51,7 @@ impl TemplateFile {
     ///
     /// # Errors
     ///
-    /// If it cannot be read or is invalid.
+    /// If the file cannot be read or is invalid.
     pub async fn open(path: &Path) -> Result<(Self, Templates), TemplateFileError> {
         let mut file = Self {
             reading: Reading::of(path),
@@ -66,17 +66,17 @@ impl TemplateFile {
     ///
     /// # Errors
     ///
-    /// If it cannot be read or is invalid.
+    /// If the file cannot be read or is invalid.
     pub async fn read_again(&mut self) -> Result<Templates, TemplateFileError> {
         let content = self.content().await;
         self.parse(content).await
     }
 
-    /// Waits until the content is another, and reads it. Cancel safe.
+    /// Waits until the content changes, and reads it. Cancel safe.
     ///
     /// # Errors
     ///
-    /// If it cannot be read any more or is invalid: said once for each content.
+    /// If the file can no longer be read or is invalid. Each content is reported once.
     pub async fn changed(&mut self) -> Result<Templates, TemplateFileError> {
         loop {
             tokio::time::sleep(self.poll_interval).await;
@@ -86,8 +86,8 @@ impl TemplateFile {
         }
     }
 
-    /// Returns the content. If the file is empty, waits an interval first: a program that writes into a file, instead
-    /// of replacing it, empties it before.
+    /// Returns the content. If the file is empty, waits an interval first: a program that writes a file in place
+    /// empties it before.
     async fn content(&mut self) -> io::Result<Vec<u8>> {
         let content = self.reading.content().await;
         if !content.as_ref().is_ok_and(Vec::is_empty) {
@@ -97,15 +97,15 @@ impl TemplateFile {
         self.reading.content().await
     }
 
-    /// Reads the file, if its content is another than before, or cannot be read for another reason.
+    /// Reads the file if its content has changed, or if it cannot be read for another reason than before.
     async fn look(&mut self) -> Option<Result<Templates, TemplateFileError>> {
         let mut content = self.content().await;
-        // A file that is written without a pause is read as it is after an interval.
+        // A file without a pause between writes is read as it is after one interval.
         for _ in 0..SETTLES_PER_INTERVAL {
             if known(&content) == self.content {
                 return None;
             }
-            // A second read would only wait as long again.
+            // A second read would only hang as long again.
             if is_hanging(&content) {
                 break;
             }
@@ -119,7 +119,7 @@ impl TemplateFile {
         Some(self.parse(content).await)
     }
 
-    /// Cancel safe: what was not parsed to its end is read again.
+    /// Parses the content. Cancel safe: a content that was not parsed to its end is read again.
     async fn parse(
         &mut self,
         content: io::Result<Vec<u8>>,
@@ -131,14 +131,14 @@ impl TemplateFile {
     }
 }
 
-/// Whether the read took too long.
+/// Returns whether the read took too long.
 fn is_hanging(content: &io::Result<Vec<u8>>) -> bool {
     content
         .as_ref()
         .is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
-/// By what a content is told from the one before it.
+/// Returns the part of a read that is compared with the read before.
 fn known(content: &io::Result<Vec<u8>>) -> Result<Vec<u8>, String> {
     content.as_ref().cloned().map_err(ToString::to_string)
 }
@@ -147,12 +147,12 @@ fn known(content: &io::Result<Vec<u8>>) -> Result<Vec<u8>, String> {
 ///
 /// # Errors
 ///
-/// If it cannot be read or is invalid.
+/// If the file cannot be read or is invalid.
 pub async fn check(path: &Path) -> Result<Templates, TemplateFileError> {
     parsed(path, Reading::of(path).content().await).await
 }
 
-/// Large documents take time, in which requests must go on.
+/// Parses a document on another thread: a large one takes time, in which requests must be served.
 async fn parsed(path: &Path, content: io::Result<Vec<u8>>) -> Result<Templates, TemplateFileError> {
     let unread = |why| TemplateFileError::Read {
         path: path.to_owned(),
@@ -177,7 +177,7 @@ mod tests {
 
     use super::*;
 
-    /// Far more than a read takes.
+    /// Time limit of a test, far longer than a read takes.
     const PATIENCE: Duration = Duration::from_secs(20);
 
     fn document(capacity: u32) -> String {
@@ -198,7 +198,7 @@ mod tests {
         (file, templates)
     }
 
-    /// A directory with a template file in it, open.
+    /// Opens a template file in a new directory.
     async fn open() -> (tempfile::TempDir, PathBuf, TemplateFile) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("templates.yaml");
@@ -219,7 +219,7 @@ mod tests {
     async fn a_file_that_is_emptied_and_then_written_is_not_refused_as_empty() {
         let (_directory, path, mut file) = open().await;
         fs::write(&path, "").unwrap();
-        // It is written only after it was seen empty.
+        // The file is written only after it was read empty.
         let reads = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&reads);
         file.reading = Reading::by(&path, move |path| {
@@ -297,7 +297,7 @@ mod tests {
             fs::create_dir(at(&version.to_string())).unwrap();
             fs::write(at(&format!("{version}/t.yaml")), document(version)).unwrap();
         }
-        // As Kubernetes mounts a config map: the file is a link through a link to a directory.
+        // Layout of a mounted config map of Kubernetes: the file is a link through a link to a directory.
         std::os::unix::fs::symlink("1", at("..data")).unwrap();
         std::os::unix::fs::symlink("..data/t.yaml", at("t.yaml")).unwrap();
         let (mut file, templates) = open_at(&at("t.yaml")).await;
@@ -317,7 +317,7 @@ mod tests {
         let error = file.changed().await.unwrap_err().to_string();
         assert!(error.starts_with("cannot read templates from"), "{error}");
         assert!(file.look().await.is_none());
-        // It cannot be read still, but why is another matter.
+        // It still cannot be read, but for another reason.
         fs::create_dir(&path).unwrap();
         let error = file.changed().await.unwrap_err().to_string();
         assert!(error.contains("it is a directory"), "{error}");
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(capacity(&file.changed().await.unwrap()), 2.0);
     }
 
-    /// A pipe into which nobody writes: reading it waits for ever.
+    /// Makes a pipe without a writer: reading it waits for ever.
     #[cfg(unix)]
     fn make_pipe(path: &Path) {
         let made = std::process::Command::new("mkfifo").arg(path).status();
@@ -360,7 +360,7 @@ mod tests {
         ] {
             let checked = tokio::time::timeout(PATIENCE, check(path)).await;
             let Ok(checked) = checked else {
-                // Whoever waits there must come back, or this would never end.
+                // The waiting reader needs a writer to return, or the test would never end.
                 let _writer = fs::OpenOptions::new().write(true).open(path);
                 panic!("{} is read", path.display());
             };
@@ -423,7 +423,7 @@ mod tests {
     async fn a_hundred_megabytes_cost_no_more_than_a_document_may_have() {
         let (directory, path, mut file) = open().await;
         let new = directory.path().join("new");
-        // Nothing of it is on the disk.
+        // The file is sparse: nothing of it is on the disk.
         fs::File::create(&new).unwrap().set_len(100 << 20).unwrap();
         fs::rename(&new, &path).unwrap();
         let error = file.changed().await.unwrap_err().to_string();

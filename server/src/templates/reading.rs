@@ -1,9 +1,8 @@
-//! Reading a template file, whatever it is that its name leads to.
+//! Reads a template file, whatever its name leads to.
 //!
-//! Only a regular file is read. Reading a pipe waits for whoever writes into it, maybe for ever, and takes away
-//! what was written; and reading a device may do anything. Of a file, not more is read than a document may
-//! have. And one on a network file system that hangs is waited for no longer than [`READ_MAX`]: it is not read
-//! again before that read has ended, so that no more than one thread waits there.
+//! Only a regular file is read. Reading a pipe waits for a writer, maybe for ever, and takes its content away; reading
+//! a device may do anything. No more of a file is read than a document may have. A file system that hangs costs at most
+//! [`READ_MAX`] of waiting: the file is not read again before that read has ended, so at most one thread waits there.
 
 use std::fmt;
 use std::fs::{FileType, Metadata, OpenOptions};
@@ -16,12 +15,12 @@ use std::time::Duration;
 use doorward_documents::DOCUMENT_BYTES_MAX;
 use tokio::sync::oneshot;
 
-/// How long reading may take.
+/// Longest wait for a read.
 pub(super) const READ_MAX: Duration = Duration::from_secs(10);
 
 type Content = io::Result<Vec<u8>>;
 
-/// Reads a file again and again.
+/// Reads a file repeatedly.
 pub(super) struct Reading {
     path: PathBuf,
     read: Arc<dyn Fn(&Path) -> Content + Send + Sync>,
@@ -48,7 +47,7 @@ impl Reading {
         }
     }
 
-    /// Reads it in another way.
+    /// Returns a reader with another read function.
     #[cfg(test)]
     pub(super) fn by(path: &Path, read: impl Fn(&Path) -> Content + Send + Sync + 'static) -> Self {
         Self {
@@ -67,7 +66,7 @@ impl Reading {
             Some(under_way) => under_way,
             None => self.start()?,
         };
-        // It stays here while it is waited for: a caller that gives up leaves it to the next one.
+        // The receiver stays here during the wait, so the next caller gets it if this one gives up.
         let under_way = self.under_way.insert(under_way);
         match tokio::time::timeout(self.patience, under_way).await {
             Ok(read) => {
@@ -84,14 +83,14 @@ impl Reading {
         }
     }
 
-    /// On a thread of its own: nothing interrupts a read that hangs, and none of the runtime's threads is to
+    /// Starts a read on a thread of its own. A read that hangs cannot be interrupted, so no thread of the runtime may
     /// wait there, least of all when the server ends.
     fn start(&self) -> io::Result<oneshot::Receiver<Content>> {
         let (sender, receiver) = oneshot::channel();
         let (path, read) = (self.path.clone(), Arc::clone(&self.read));
         let thread = thread::Builder::new().name("templates".to_owned());
         thread.spawn(move || {
-            // Nobody waits any more if the server has ended.
+            // The receiver is gone if the server has ended.
             let _ = sender.send(read(&path));
         })?;
         Ok(receiver)
@@ -99,11 +98,11 @@ impl Reading {
 }
 
 fn read(path: &Path) -> Content {
-    // Before it is opened, which alone may do something to a device.
+    // Checked before opening, since opening a device may already have an effect.
     check_kind(&std::fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     options.read(true);
-    // It may be a pipe by now: opening that must not wait for whoever writes into it.
+    // The path may be a pipe by now. Opening it must not wait for a writer.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, NONBLOCKING);
     let file = options.open(path)?;
@@ -114,11 +113,11 @@ fn read(path: &Path) -> Content {
     Ok(content)
 }
 
-/// For regular files it changes nothing.
+/// The flag has no effect on regular files.
 #[cfg(unix)]
 const NONBLOCKING: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
-/// Whether it can be read without waiting for anybody.
+/// Checks that the file can be read without waiting.
 fn check_kind(metadata: &Metadata) -> io::Result<()> {
     let kind = metadata.file_type();
     if kind.is_file() {
@@ -171,7 +170,7 @@ mod tests {
             patience: Duration::from_millis(20),
             ..Reading::of(Path::new("t.yaml"))
         };
-        // A caller that gives up starts no second read later.
+        // A caller that gives up does not cause a second read.
         let moment = Duration::from_millis(1);
         tokio::time::timeout(moment, reading.content())
             .await
@@ -183,7 +182,7 @@ mod tests {
             assert_eq!(error.to_string(), expected);
         }
         finish.send(()).unwrap();
-        // Until the thread had its turn.
+        // Repeats until the thread had its turn.
         let content = loop {
             match reading.content().await {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {}

@@ -1,7 +1,6 @@
-//! Where the servers of the parent are: a list, or a node in etcd that is followed.
+//! The addresses of the parent's servers: a list, or a node in etcd that is followed.
 //!
-//! As long as etcd is away, or knows of nobody, what it said last counts. Who of them is asked, the session
-//! decides.
+//! While etcd is away or lists no server, its last list counts. The session chooses the server to ask.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,16 +13,16 @@ use doorward_etcd::layout::NodeKeys;
 use doorward_session::address::Address;
 use tokio::sync::watch;
 
-/// How often etcd is looked at although it tells nothing. Servers are few.
+/// Interval between two reads of etcd while no change is reported. The servers are few.
 const LOOK: Duration = Duration::from_secs(3);
 
-/// How long the first word of etcd is waited for before the lack of addresses is a problem.
+/// Wait for the first answer of etcd, before the lack of addresses counts as a problem.
 const FIRST_WORD: Duration = Duration::from_secs(3);
 
-/// Where the servers of the parent are, as configured.
+/// Addresses of the parent's servers, as configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParentSource {
-    /// Given one by one, `host:port`.
+    /// Addresses that were given one by one, `host:port`.
     pub given: Vec<String>,
     /// The parent's node in etcd.
     pub node: Option<EtcdNode>,
@@ -36,18 +35,17 @@ impl From<Vec<String>> for ParentSource {
 }
 
 impl ParentSource {
-    /// As configured, for people.
+    /// Returns the configuration, for people.
     pub(super) fn configured(&self) -> Vec<String> {
         let node = self.node.iter().map(ToString::to_string);
         node.chain(self.given.iter().cloned()).collect()
     }
 }
 
-/// What is known of where the servers are: all, in the order in which to try them, and who is named as the
-/// master, with its epoch.
+/// All addresses in the order in which to try them, and the named master with its epoch.
 pub(super) type Known = (Arc<[Address]>, Option<(Address, u64)>);
 
-/// Follows where the servers are.
+/// Follows the addresses of the servers.
 pub(super) struct Addresses {
     given: Vec<String>,
     node: Option<NodeInEtcd>,
@@ -89,12 +87,12 @@ impl Addresses {
         }
     }
 
-    /// Those that were given.
+    /// Returns the addresses that were given one by one.
     pub(super) fn given(&self) -> Arc<[Address]> {
         parsed(self.given.iter().map(String::as_str))
     }
 
-    /// Waits until etcd has said something, but not for long.
+    /// Waits for the first answer of etcd, at most [`FIRST_WORD`].
     pub(super) async fn ready(&mut self) {
         if let Some(node) = &mut self.node {
             let said = |followed: &Followed| followed.view.is_some() || followed.problem.is_some();
@@ -102,18 +100,18 @@ impl Addresses {
         }
     }
 
-    /// Waits until etcd says something else. Cancel safe.
+    /// Waits until etcd reports a change. Cancel safe.
     pub(super) async fn changed(&mut self) {
         let Some(node) = &mut self.node else {
             return std::future::pending().await;
         };
         if node.followed.changed().await.is_err() {
-            // Nobody follows any more, which is when the server ends.
+            // The follower has ended, which happens when the server ends.
             std::future::pending().await
         }
     }
 
-    /// What etcd says now. None: nothing, or of nobody.
+    /// Returns the present addresses in etcd. None: etcd has not answered, or lists no server.
     pub(super) fn newest(&mut self) -> Option<Known> {
         let node = self.node.as_mut()?;
         let followed = node.followed.borrow_and_update();
@@ -128,7 +126,7 @@ impl Addresses {
         Some((parsed(all.iter().map(String::as_str)), named))
     }
 
-    /// Why no address is known.
+    /// Returns the reason why no address is known.
     pub(super) fn nobody(&self) -> String {
         let Some(node) = &self.node else {
             return "no address is configured".to_owned();
@@ -141,7 +139,7 @@ impl Addresses {
     }
 }
 
-/// What is no address is nobody's: flags were checked, and what stands in etcd may be anything.
+/// Returns the valid addresses. Flags were checked before, but etcd may contain any text.
 fn parsed<'a>(texts: impl Iterator<Item = &'a str>) -> Arc<[Address]> {
     texts.filter_map(|text| Address::parse(text).ok()).collect()
 }

@@ -1,5 +1,5 @@
-//! Requests to the parent and its answers, as far as the session does not look at them: the node writes the requests, and
-//! brings the answers into force.
+//! Requests to the parent and its answers, as far as the session ignores them: the node writes the requests, and brings
+//! the answers into force.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::node_handle::log;
 use crate::rpc::convert::server_capacity::{self, ReadAnswer};
 use crate::rpc::cycle;
 
-/// Resources of which it is looked up at once when their leases end.
+/// Number of resources whose leases are read while requests wait.
 const RESOURCES_PER_LOOK: usize = 128;
 
-/// What a server says of the mastership of its node.
+/// Returns a server's statement about the mastership of its node.
 pub(super) fn mastership(is_master: bool, named: &wire::Mastership) -> MasterInfo<'_> {
     MasterInfo {
         is_master,
@@ -29,17 +29,17 @@ pub(super) fn mastership(is_master: bool, named: &wire::Mastership) -> MasterInf
     }
 }
 
-/// The numbers of the resources that are asked for.
+/// Returns the numbers of the requested resources.
 pub(super) fn numbers(request: &GetServerCapacity) -> impl Iterator<Item = u64> {
     let asks = request.asks.iter();
     asks.map(|ask| AnsweredResource::number_of(ask.resource.as_str()))
 }
 
-/// What is answered.
+/// Returns the answered resources.
 pub(super) fn answered(answer: &ReadAnswer) -> Vec<AnsweredResource> {
     let leases = answer.reply.leases.iter();
     let leases = leases.map(|lease| (&lease.resource, lease.sequence));
-    // These do not say to what; but they are only sent when asked.
+    // These do not name the request that they answer, but a parent sends them only on request.
     let refused = answer.reply.refused.iter();
     let refused = refused.map(|refused| (&refused.resource, None));
     let nonsense = answer.nonsense.iter();
@@ -54,7 +54,7 @@ pub(super) fn answered(answer: &ReadAnswer) -> Vec<AnsweredResource> {
 
 impl Upstream {
     /// Returns the request that is due now.
-    // Here and below, `&mut`: others may go first in between, and what is under way on a link cannot be shared.
+    // Here and below, `&mut`: other threads may run in between, and a link with a request under way cannot be shared.
     pub(super) async fn due(&mut self) -> Option<GetServerCapacity> {
         let micros = u64::try_from(clock::wall().as_micros()).unwrap_or(u64::MAX);
         let begin = |node: &mut Node, now| node.begin_upstream_request(micros, now);
@@ -63,12 +63,12 @@ impl Upstream {
         self.node.finish(next).await
     }
 
-    /// What a stream begins with if there is nothing to ask.
+    /// Returns the first message of a stream if no request is due.
     pub(super) fn greeting(&self) -> Option<GetServerCapacity> {
         self.node.read(Node::upstream_greeting)
     }
 
-    /// How long the last lease of the parent is still valid.
+    /// Returns the remaining length of the parent's lease that ends last.
     pub(super) async fn leases_last(&mut self) -> Duration {
         let (mut last, mut after) = (None, None);
         loop {
@@ -85,7 +85,7 @@ impl Upstream {
         }
     }
 
-    /// Hands an answer to the node.
+    /// Passes an answer to the node.
     pub(super) async fn apply(&mut self, answer: ReadAnswer) {
         let mut answered = UpstreamAnswered::default();
         let next =
@@ -100,7 +100,7 @@ impl Upstream {
         self.node.note_answered();
     }
 
-    /// How long changes are gathered, in that way.
+    /// Sets the time for which changes are gathered with this transport.
     pub(super) fn set_pace(&self, way: Transport) {
         let round = match way {
             Transport::Stream => self.config.round,
@@ -111,8 +111,8 @@ impl Upstream {
             .change(|node, now| node.handle_upstream_pace(ParentPace { round, slow }, now));
     }
 
-    /// The parent says perhaps that this node is its own ancestor, by the way that it tells. What is above
-    /// this node is what child servers hear: one of them is on that way.
+    /// Learns from a refusal that this node is its own ancestor, if the parent tells so with its path from the root.
+    /// The nodes above this one on the path go to child servers, since one of them is on it.
     pub(super) fn hear_of_cycle(&self, status: &RpcStatus) {
         let Some(answer) = cycle::heard(status) else {
             return;
@@ -138,9 +138,8 @@ impl Upstream {
         self.node.note_answered();
     }
 
-    /// The parent answered a request, or is there while there is nothing to ask. That does not count if
-    /// all that it would answer is no: another process of this node was there first, or this node is its
-    /// own ancestor.
+    /// Notes that the parent answered a request, or is there while no request is due. It does not count if the parent
+    /// refuses every request: another process of this node was there first, or this node is its own ancestor.
     pub(super) fn note_answered(&self) {
         let is_in_cycle = self.node.read(|node, _| node.is_in_cycle());
         let is_second = self.session.is_second(self.now());

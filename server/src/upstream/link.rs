@@ -1,6 +1,6 @@
-//! The connection to a server of the parent: what is under way on it, one thing at a time.
+//! The connection to a server of the parent, with one request under way at a time.
 //!
-//! Everything is kept between two waits, so that waiting can be given up at any time.
+//! All state is kept between two waits, so a wait can be cancelled at any time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,14 +24,13 @@ use crate::clock;
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::convert::server_capacity;
 
-/// The largest word on who the master is, in bytes: an address and an epoch.
+/// Largest answer to a Discovery, in bytes: an address and an epoch.
 pub(super) const DISCOVERY_BYTES_MAX: usize = 4 * 1024;
 
-/// Messages on their way into a stream, at most. Of one request there are more than one only if it
-/// is very large.
+/// Largest number of messages on their way into a stream. A request has more than one only if it is very large.
 const OUTGOING_MAX: usize = 128;
 
-/// How often a connection for a stream is pinged, and how long the answer may take.
+/// Interval between two pings of a connection with a stream, and the timeout of the answer.
 const PING: Duration = Duration::from_secs(5);
 
 type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -39,19 +38,19 @@ type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// A connection.
 #[derive(Default)]
 pub(super) enum Link {
-    /// There is none, or nothing is under way on it.
+    /// No connection, or one without a request.
     #[default]
     Idle,
-    /// It is made.
+    /// The connection is being made.
     Connecting(Pending<Result<Channel, String>>),
-    /// It stands.
+    /// The connection is made, and no request is under way.
     Connected(Channel),
-    /// The server is asked who is the master.
+    /// The server is asked for the master.
     Discovering(
         Channel,
         Pending<Result<Response<wire::DiscoveryResponse>, RpcStatus>>,
     ),
-    /// A stream is opened.
+    /// A stream is being opened.
     Opening(
         mpsc::Sender<wire::GetServerCapacityRequest>,
         Pending<Result<Response<Streaming<wire::GetServerCapacityResponse>>, RpcStatus>>,
@@ -65,23 +64,23 @@ pub(super) enum Link {
     Calling(Channel, Box<Call>),
 }
 
-/// A request that is asked by calls: more than one if it is very large.
+/// A request by calls: more than one if the request is very large.
 pub(super) struct Call {
     pub(super) request: GetServerCapacity,
-    /// What is still to be asked.
+    /// Parts that remain to be sent.
     rest: VecDeque<wire::GetServerCapacityRequest>,
     under_way: Pending<Result<Response<wire::GetServerCapacityResponse>, RpcStatus>>,
     whole: wire::GetServerCapacityResponse,
     sent_at: Duration,
 }
 
-/// What came of a connection.
+/// Event of a connection.
 pub(super) enum LinkEvent {
-    /// It stands.
+    /// The connection is made.
     Connected,
-    /// None could be made; why.
+    /// The connection could not be made, with the reason.
     Unreachable(String),
-    /// Who is the master.
+    /// The server answered a Discovery.
     Discovered(wire::DiscoveryResponse),
     /// The stream is open.
     Opened,
@@ -91,11 +90,11 @@ pub(super) enum LinkEvent {
     Progress,
     /// A call was answered.
     Answered(Box<GetServerCapacity>, server_capacity::ReadAnswer),
-    /// To a call, the server said that it is not the master.
+    /// The server answered a call that it is not the master.
     NotMaster(u64, wire::Mastership),
-    /// The stream ended without a word.
+    /// The stream ended without an error.
     Ended,
-    /// What was under way failed.
+    /// The present request failed.
     Failed(RpcStatus),
 }
 
@@ -114,7 +113,7 @@ impl fmt::Debug for Link {
 }
 
 impl Link {
-    /// Begins to connect. The session gives it up when it takes too long.
+    /// Begins to connect. The session gives up after a timeout.
     pub(super) fn connect(to: &Address, way: Transport, timeout: Duration) -> Self {
         let uri = format!("http://{to}");
         Self::Connecting(Box::pin(async move {
@@ -125,8 +124,7 @@ impl Link {
                     .http2_keep_alive_interval(PING)
                     .keep_alive_timeout(PING)
                     .keep_alive_while_idle(true),
-                // No pings: each call has its own timeout, and Doorman servers end connections that
-                // ping them often.
+                // No pings: each call has its own timeout, and Doorman servers end connections that ping them often.
                 Transport::Calls => endpoint,
             };
             endpoint.connect().await.map_err(|error| innermost(&error))
@@ -143,7 +141,7 @@ impl Link {
         }
     }
 
-    /// Asks the server who is the master.
+    /// Asks the server for the master.
     pub(super) fn discover(&mut self) {
         if let Some(channel) = self.take_channel() {
             let mut client =
@@ -166,7 +164,7 @@ impl Link {
         }
     }
 
-    /// Sends a request on the stream. Returns whether it takes it.
+    /// Sends a request on the stream. Returns whether the stream accepts it.
     pub(super) fn send(&self, request: &GetServerCapacity) -> bool {
         let Self::Streaming(requests, _) = self else {
             return false;
@@ -176,7 +174,7 @@ impl Link {
         messages.all(|message| requests.try_send(message).is_ok())
     }
 
-    /// Asks by calls. Nothing else is under way: the session sees to that.
+    /// Sends a request by calls. The session makes sure that no other request is under way.
     pub(super) fn call(&mut self, request: GetServerCapacity) {
         debug_assert!(matches!(self, Self::Connected(_)), "{self:?}");
         if let Some(channel) = self.take_channel() {
@@ -197,7 +195,7 @@ impl Link {
         }
     }
 
-    /// Waits for what comes next. Cancel safe.
+    /// Waits for the next event. Cancel safe.
     pub(super) async fn next(&mut self) -> LinkEvent {
         match self {
             Self::Idle | Self::Connected(_) => std::future::pending().await,
@@ -261,7 +259,7 @@ fn calling(
 }
 
 impl Call {
-    /// A part was answered. Begins the next, or has all.
+    /// Takes the answer to a part. Sends the next part, or returns the whole answer.
     fn hear(&mut self, channel: &Channel, response: wire::GetServerCapacityResponse) -> LinkEvent {
         if let Some(mastership) = response.mastership {
             return LinkEvent::NotMaster(self.request.sequence.unwrap_or_default(), mastership);

@@ -1,4 +1,4 @@
-//! What went wrong on the way to the parent, for people.
+//! Problems on the way to the parent, for people.
 
 use std::error::Error;
 
@@ -6,7 +6,7 @@ use doorward_etcd::error::innermost;
 use doorward_session::visible;
 use tonic::Status as RpcStatus;
 
-/// What a status says, so that everything in it can be seen.
+/// Returns the text of a gRPC status, with every character visible.
 pub(super) fn problem_of(status: &RpcStatus) -> String {
     let source = status.source().map(innermost);
     let text = source.as_deref().unwrap_or(status.message());

@@ -1,6 +1,6 @@
-//! The parent's other servers, while the one that is asked does not answer.
+//! The parent's other servers, while the asked one does not answer.
 //!
-//! A server that hangs would cost its whole timeout. So the others are tried beside it. Only a Discovery goes to more
+//! A server that hangs would cost its whole timeout. So the others are tried in parallel. Only a Discovery goes to more
 //! than one of them.
 
 use std::future::{Future, pending};
@@ -16,21 +16,21 @@ use tonic::transport::Endpoint;
 
 use crate::upstream::link::DISCOVERY_BYTES_MAX;
 
-/// Ends with the first of the servers that answers; otherwise never.
+/// Ends with the first server that answers; otherwise never.
 pub(super) type Rival = Pin<Box<dyn Future<Output = Address> + Send>>;
 
-/// There are no other servers.
+/// Returns a rival that never answers: there are no other servers.
 pub(super) fn none() -> Rival {
     Box::pin(pending())
 }
 
-/// Tries the servers, after the head start of the one that is asked.
+/// Tries the servers, after a head start for the asked one.
 pub(super) fn find(others: Vec<Address>) -> Rival {
     let attempts = others.into_iter().map(answers);
     Box::pin(race::rival(attempts, || tokio::time::sleep(HEAD_START)))
 }
 
-/// Returns the address if its server knows the master, or is too old to say so. The session bounds the time.
+/// Returns the address if its server knows the master, or is too old to tell it. The session bounds the time.
 async fn answers(address: Address) -> Result<Address, ()> {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(drop)?;
     let channel = endpoint.connect_timeout(CONNECT_TIMEOUT).connect_lazy();

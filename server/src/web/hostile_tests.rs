@@ -1,4 +1,4 @@
-//! Names and texts that try to get out of the page they stand on, in every place where there is one.
+//! Names and texts that try to break out of the page, in every place that shows one.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::status::{
     ParentStatus, ResourceStatus, States, Status, TemplateMatch,
 };
 
-/// Ends attributes, elements, the style sheet and the title; turns the direction; hides.
+/// A text that ends attributes, elements, the style sheet and the title, reverses the direction of writing, and hides.
 const EVIL: &str = "javascript:x\"'`><script>alert(1)</script></style></title></pre><img src=x \
                     onerror=alert(2)>\u{1b}[2J\u{202e}\u{200b}&lt;\u{7}";
 
@@ -138,7 +138,7 @@ fn status(is_master: bool, link: &'static str) -> Status {
     }
 }
 
-/// What a browser gets.
+/// Returns the text that a browser gets.
 async fn text_of(response: Response) -> String {
     let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
     String::from_utf8(body.to_vec()).unwrap()
@@ -169,7 +169,7 @@ async fn no_name_and_no_text_gets_out_of_its_place_on_any_page() {
                     .starts_with("default-src 'none'")
             );
             let html = text_of(response).await;
-            // All that is left of them is text.
+            // Only text is left of them.
             for tag in [
                 "<script",
                 "<img",
@@ -183,7 +183,7 @@ async fn no_name_and_no_text_gets_out_of_its_place_on_any_page() {
                 assert_eq!(html.matches(element).count(), count, "{element} in\n{html}");
             }
             assert!(html.contains("&#60;script&#62;alert(1)"), "{html}");
-            // And what cannot be seen is.
+            // Invisible characters become visible.
             for hidden in ['\u{1b}', '\u{202e}', '\u{200b}', '\u{7}'] {
                 assert!(!html.contains(hidden), "{hidden:?} in\n{html}");
             }

@@ -1,6 +1,6 @@
-//! The pages' contents, with every number already as people read it.
+//! Contents of the pages, with every number in the form for people.
 //!
-//! askama escapes every text; ids in links are percent-encoded by the template.
+//! askama escapes every text; the templates percent-encode ids in links.
 
 pub mod limits;
 pub mod master;
@@ -16,51 +16,51 @@ use crate::web::pages::master::MasterPage;
 use crate::web::pages::servers::{ChildTable, OwnLease, Parent};
 use doorward_pages::numbers::{amount, count, span};
 
-/// Child servers of one resource on the front page.
+/// Largest number of child servers of one resource on the front page.
 const CHILDREN_SHOWN: usize = 5;
 
-/// Child servers of all resources there.
+/// Largest number of child servers of all resources there.
 const CHILDREN_ROWS: usize = 2_000;
 
-/// Rows that are made before others go first.
+/// Number of rows to make before the thread yields.
 const ROWS_PER_STEP: usize = 64;
 
-/// What stands at the top of every page.
+/// Top of every page.
 #[derive(Debug)]
 pub struct Head {
-    /// The node's name.
+    /// Name of the node.
     pub node: String,
-    /// The server's version.
+    /// Version of the server.
     pub version: String,
     /// `master`, `candidate` or `no master known`.
     pub role: &'static str,
-    /// Whether all is well with mastership.
+    /// Whether a master is known.
     pub role_ok: bool,
-    /// The master, if it is another server.
+    /// Master, if it is another server.
     pub master_elsewhere: Option<MasterPage>,
-    /// Why the server is not ready.
+    /// Reason why the server is not ready.
     pub unready: Option<String>,
-    /// The epoch, if it is known.
+    /// Epoch, if it is known.
     pub epoch: Option<u64>,
-    /// Since the process started.
+    /// Time since the process started.
     pub uptime: String,
-    /// How many templates are in force, and from where.
+    /// Number and source of the templates in force.
     pub templates: String,
-    /// Why the newest templates were refused.
+    /// Reason why the newest templates were refused.
     pub templates_problem: Option<String>,
-    /// How long learning mode lasts, at most, of resources that nobody holds yet.
+    /// Longest time that learning mode lasts for resources without holders.
     pub learning: Option<String>,
-    /// Why etcd cannot be asked, and for how long.
+    /// Reason why etcd cannot be asked, and for how long it could not.
     pub etcd_problem: Option<(String, String)>,
-    /// How long this server is the master if nothing more is heard from etcd.
+    /// Time that this server stays the master without further news from etcd.
     pub master_for: Option<String>,
-    /// Absent at the root.
+    /// Parent. Absent at the root.
     pub parent: Option<Parent>,
-    /// The node is its own ancestor.
+    /// Whether the node is its own ancestor.
     pub is_in_cycle: bool,
-    /// Names under which two live processes ask: what each is, and how long ago that was seen.
+    /// Names under which two live processes ask: a description of each, and the time since it was seen.
     pub conflicts: Vec<(String, String)>,
-    /// The machines of the server, and the state of each.
+    /// The state machines of the server, and the state of each.
     pub states: Vec<(&'static str, String)>,
 }
 
@@ -112,7 +112,7 @@ impl Head {
     }
 }
 
-/// The machines that there are, and the state of each, by the names that metrics have.
+/// Returns the existing state machines and their states, by the names of the metrics.
 fn states(states: &States) -> Vec<(&'static str, String)> {
     let of = |what, state: Option<&str>| state.map(|state| (what, state.to_owned()));
     let streams = states.child_streams.iter().filter(|(_, count)| **count > 0);
@@ -131,23 +131,23 @@ fn states(states: &States) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// A bar: how much of the capacity is granted, and how much more may still be in use.
+/// A bar: the granted part of the capacity, and the further part that may still be in use.
 #[derive(Debug)]
 pub struct Bar {
-    /// Percent of the capacity.
+    /// Granted percentage of the capacity.
     pub granted: f64,
-    /// Percent of the capacity on top of what is granted.
+    /// Percentage of the capacity that may be in use beyond what is granted.
     pub held: f64,
-    /// For those who cannot see it, and for the pointer.
+    /// Text for screen readers and the pointer.
     pub title: String,
-    /// Next to it. Empty if the resource has no total.
+    /// Text next to the bar. Empty if the resource has no total.
     pub label: String,
 }
 
 impl Bar {
-    /// So much of a resource's capacity, for the resource as a whole or for one child server.
+    /// Returns the bar of a resource as a whole, or of one child server.
     fn new(resource: &ResourceStatus, granted: f64, reserved: f64) -> Self {
-        // Without a promised total the capacity is no measure of the sum.
+        // Such a resource has no promised total, so its capacity is no measure of the sum.
         let total = match resource.algorithm() {
             "NO_ALGORITHM" | "STATIC" => 0.0,
             _ => resource.capacity,
@@ -175,49 +175,49 @@ impl Bar {
 /// A resource in a table, or at the top of its own page.
 #[derive(Debug)]
 pub struct ResourceRow {
-    /// Its id.
+    /// Id of the resource.
     pub id: String,
-    /// For people.
+    /// Description for people.
     pub description: String,
-    /// By which algorithm, as templates spell it, and whether the parent says so.
+    /// Algorithm, as templates spell it, and whether the parent chose it.
     pub divided: String,
-    /// The template's glob, unless it is gone or only the root has one.
+    /// Glob of the template, unless it is gone or only the root has one.
     pub template: Option<String>,
-    /// What there is to share.
+    /// Capacity to share.
     pub capacity: String,
-    /// Sum of what holders want.
+    /// Sum of the holders' wants.
     pub wants: String,
-    /// More is wanted than there is.
+    /// Whether holders want more than the capacity.
     pub short: bool,
     /// Sum of the newest leases.
     pub granted: String,
-    /// Sum of what may be in use.
+    /// Sum of the capacity that may be in use.
     pub reserved: String,
-    /// More may be in use than there is.
+    /// Whether more than the capacity may be in use.
     pub over: bool,
-    /// Clients served.
+    /// Number of served clients.
     pub clients: String,
-    /// Leases out.
+    /// Number of leases.
     pub leases: String,
-    /// Holders waiting for others to shrink. Empty: none.
+    /// Number of holders that wait for others to shrink. Empty: none.
     pub waiting: String,
-    /// Of learning mode, here or above, and how long it lasts. Empty: it is over.
+    /// Learning mode here or above, with the remaining time. Empty: it is over.
     pub learning: String,
-    /// What to do about it.
+    /// Remedy for learning mode.
     pub learning_advice: String,
-    /// For clients in safe mode.
+    /// Capacity for clients in safe mode.
     pub safe_capacity: String,
-    /// How long leases last.
+    /// Length of leases.
     pub lease_length: String,
-    /// How often clients ask.
+    /// Refresh interval of clients.
     pub refresh_interval: String,
-    /// How full it is.
+    /// Used part of the capacity.
     pub bar: Bar,
-    /// Why there is no bar.
+    /// Reason why there is no bar.
     pub no_bar: String,
-    /// It had a template, which is gone.
+    /// Whether its template is gone.
     pub template_gone: bool,
-    /// Absent at the root.
+    /// The server's own lease. Absent at the root.
     pub own_lease: Option<OwnLease>,
     /// Its child servers, or the first of them.
     pub children: ChildTable,
@@ -226,7 +226,7 @@ pub struct ResourceRow {
 impl ResourceRow {
     fn new(resource: &ResourceStatus, children_max: usize) -> Self {
         let bar = Bar::new(resource, resource.granted, resource.reserved);
-        // What rounding alone can do is not worth a warning.
+        // A difference within rounding is not worth a warning.
         let above = |sum: f64| sum > resource.capacity * (1.0 + SHOWN);
         let has_total = !bar.label.is_empty() || resource.capacity <= 0.0;
         Self {
@@ -273,7 +273,7 @@ impl ResourceRow {
     }
 }
 
-/// By which algorithm a resource is divided. Without a lease or a template, nobody has said so yet.
+/// Returns the algorithm of a resource. Without a lease or a template, it is unknown yet.
 fn divided(resource: &ResourceStatus) -> String {
     match (&resource.own_lease, &resource.template) {
         (None, _) | (_, Some(_)) => resource.algorithm().to_owned(),
@@ -284,7 +284,7 @@ fn divided(resource: &ResourceStatus) -> String {
     }
 }
 
-/// How many rows a table has.
+/// Returns the number of rows of a table.
 fn rows(rows: usize) -> u64 {
     u64::try_from(rows).unwrap_or(u64::MAX)
 }
@@ -296,29 +296,29 @@ fn shown_unless_zero(value: u64, text: String) -> String {
 /// A client's lease in a table.
 #[derive(Debug)]
 pub struct LeaseRow {
-    /// Whose.
+    /// Name of the holder.
     pub holder: String,
     /// Its priority.
     pub priority: i64,
-    /// What it wants.
+    /// Its wants.
     pub wants: String,
-    /// What it should have.
+    /// Its share.
     pub share: String,
-    /// What it got.
+    /// Capacity that it got.
     pub granted: String,
-    /// It got less than it wants.
+    /// Whether it got less than it wants.
     pub short: bool,
-    /// The most it may be using.
+    /// Largest capacity that it may be using.
     pub reserved: String,
-    /// It may be using more than it got.
+    /// Whether it may be using more than it got.
     pub held: bool,
-    /// What it got of what it wants, for the bar.
+    /// Part of its wants that it got, for the bar.
     pub satisfied: f64,
-    /// How long the lease lasts.
+    /// Remaining time of the lease.
     pub expires: String,
-    /// When it was asked to come back.
+    /// Its refresh interval.
     pub refresh: String,
-    /// Why it got that.
+    /// Reason for what it got.
     pub why: String,
 }
 
@@ -350,22 +350,22 @@ impl LeaseRow {
 #[template(path = "index.html")]
 pub struct Index {
     head: Head,
-    /// Those that an operator should look at.
+    /// Limits that an operator should look at.
     limits: Vec<LimitRow>,
     rows: Vec<ResourceRow>,
     resources: String,
     leases: String,
     clients: String,
     waiting: String,
-    /// Where the next page goes on. Absent: this is the last one.
+    /// Token of the next page. Absent: this is the last one.
     next: Option<String>,
     is_first: bool,
 }
 
 impl Index {
-    /// The resources of a status. `is_first`: of its first page.
+    /// Returns the page with the resources of a status. `is_first`: whether it is the first page of them.
     pub fn new(status: &Status, is_first: bool) -> Self {
-        // Children take rows as well: with many of them, later resources show none.
+        // Child servers take rows as well. With many of them, later resources show none.
         let mut children_left = CHILDREN_ROWS;
         let mut steps = Steps::new(ROWS_PER_STEP);
         let row = |resource| {
@@ -394,14 +394,14 @@ impl Index {
 pub struct ResourcePage {
     head: Head,
     row: ResourceRow,
-    /// Those of clients; child servers have a table of their own.
+    /// Leases of clients; child servers have a table of their own.
     leases: Vec<LeaseRow>,
     has_priorities: bool,
     left_out: String,
 }
 
 impl ResourcePage {
-    /// A resource of a status, with the leases listed there.
+    /// Returns the page of a resource of a status, with its listed leases.
     pub fn new(status: &Status, resource: &ResourceStatus) -> Self {
         let clients = resource.leases.iter().filter(|l| l.kind == "client");
         let mut steps = Steps::new(ROWS_PER_STEP);
@@ -424,7 +424,7 @@ impl ResourcePage {
     }
 }
 
-/// The page of a resource that nobody holds.
+/// The page of a resource without holders.
 #[derive(Debug, Template)]
 #[template(path = "missing.html")]
 pub struct Missing {
@@ -433,7 +433,7 @@ pub struct Missing {
 }
 
 impl Missing {
-    /// Nobody holds `id`.
+    /// Returns the page of `id`, which has no holders.
     pub fn new(status: &Status, id: &str) -> Self {
         Self {
             head: Head::new(status),
@@ -442,7 +442,7 @@ impl Missing {
     }
 }
 
-/// How much of a whole, in percent from 0 to 100 for the width of a bar; 0 if there is no whole.
+/// Returns a part of a whole in percent from 0 to 100, for the width of a bar; 0 if there is no whole.
 fn bar_width(part: f64, whole: f64) -> f64 {
     if whole > 0.0 && part.is_finite() {
         (part / whole * 100.0).clamp(0.0, 100.0)

@@ -1,4 +1,4 @@
-//! Asking etcd what a candidate wants to know or done, and saying what came of it.
+//! Sends a candidate's requests to etcd, and returns the answers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::history::History;
 use super::values;
 use crate::clock;
 
-/// Asks etcd, one thing at a time.
+/// Sends requests to etcd, one at a time.
 #[derive(Debug)]
 pub(super) struct Asker {
     pub(super) keys: NodeKeys,
@@ -21,14 +21,15 @@ pub(super) struct Asker {
     pub(super) history: History,
 }
 
-/// What came of a question, and what the matter is if nothing did.
+/// Answer to a request, and the problem if it failed.
 pub(super) struct EtcdAnswer {
     pub(super) answer: OpAnswer,
     pub(super) problem: Option<String>,
 }
 
 impl Asker {
-    /// Asks. Without a question, for ever. Cancel safe: what was asked may be done or not.
+    /// Sends a request and returns its answer. Without a request, waits for ever. Cancel safe: etcd may or may not have
+    /// executed the request.
     pub(super) async fn answer(
         &mut self,
         asking: Option<EtcdRequest>,
@@ -95,7 +96,7 @@ impl Asker {
                 Ok(OpAnswer::Granted(LeaseId(granted.id()), ttl))
             }
             Op::Renew(lease) => {
-                // A stream of its own for each renewal: one that is kept may be dead without telling.
+                // Each renewal has a stream of its own: a kept stream may be dead without telling.
                 self.connection
                     .call("renew a lease", async move |client: &mut Client| {
                         client.lease_keep_alive(lease.0).await

@@ -1,5 +1,5 @@
-//! Drives a candidate ([`doorward_session::candidate`]), which decides everything: hands it what happens, and
-//! does what it wants done.
+//! Drives a candidate ([`doorward_session::candidate`]), which makes all decisions: passes events to it, and executes
+//! its actions.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::clock;
 use crate::election::TreePlace;
 use crate::election::templates_gate::GatedTemplates;
 
-/// What a candidate hears from its server, and where it reports what becomes of it.
+/// Inputs of a candidate from its server, and its outputs.
 pub(super) struct Ways {
     pub(super) keys: NodeKeys,
     pub(super) follow: Follow,
@@ -40,17 +40,17 @@ pub(super) struct Driver {
     ways: Ways,
     /// The keys of the node.
     nodes: watch::Receiver<Followed>,
-    /// The last state of them that was handed in.
+    /// The last state of the keys that the candidate got.
     view: Option<Arc<RangeView>>,
     /// The templates in force.
     in_force: Arc<Templates>,
-    /// Templates that the candidate has yet to let through.
+    /// Templates that the candidate has not let through yet.
     next: Option<GatedTemplates>,
-    /// What is to be asked of etcd next.
+    /// The next request to etcd.
     asking: Option<EtcdRequest>,
-    /// The number of the question under way.
+    /// The number of the request under way.
     asked: Option<OpId>,
-    /// What the matter was with the last question that was not answered.
+    /// Problem of the last request that failed.
     problem: String,
 }
 
@@ -80,14 +80,14 @@ impl Driver {
         driver
     }
 
-    /// Until it is stopped, and has given everything back.
+    /// Runs until it is stopped and has given back its lease and keys.
     pub(super) async fn run(mut self, mut asker: Asker, mut stopped: oneshot::Receiver<()>) {
         let mut is_stopped = false;
         while self.candidate.state(clock::machine_now()) != CandidateState::Over {
             let asking = self.asking.take();
             self.asked = asking.as_ref().map(|asking| asking.id);
             let mut answering = pin!(asker.answer(asking, Arc::clone(&self.in_force)));
-            // Until it is answered, or given up for something else.
+            // Until etcd answers, or another request replaces this one.
             loop {
                 let timeout = self.candidate.poll_timeout().map(clock::instant_of);
                 let takes_changes = self.next.is_none();
@@ -117,7 +117,7 @@ impl Driver {
         self.candidate.state(clock::machine_now()) == CandidateState::Over
     }
 
-    /// Hands in what happened, after what is known of the keys: a key of its own that is gone counts first.
+    /// Passes an event to the candidate, after the state of the keys: the loss of the candidate's own key counts first.
     fn handle(&mut self, event: Event) {
         self.look();
         let now = clock::machine_now();
@@ -144,7 +144,7 @@ impl Driver {
         self.drain();
     }
 
-    /// Hands in what can be seen without waiting.
+    /// Passes all state to the candidate that can be read without waiting.
     fn look(&mut self) {
         let followed = self.nodes.borrow_and_update().clone();
         if let Some(view) = followed.view
@@ -172,7 +172,7 @@ impl Driver {
         self.candidate.handle_able(able, now);
     }
 
-    /// Does what the candidate wants done.
+    /// Executes the actions of the candidate.
     fn drain(&mut self) {
         while let Some(action) = self.candidate.poll_action() {
             match action {
@@ -191,14 +191,14 @@ impl Driver {
         self.candidate.handle_applied(clock::machine_now());
     }
 
-    /// Posts to the server how it stands.
+    /// Publishes the standing and the state.
     fn publish(&self) {
         let now = clock::machine_now();
         set(&self.ways.standings, self.candidate.standing(now));
         set(&self.ways.states, self.candidate.state(now));
     }
 
-    /// For people.
+    /// Logs a report of the candidate.
     fn log(&mut self, report: ElectionReport) {
         match report {
             ElectionReport::Answers => self.ways.contacts.note(None),
@@ -246,7 +246,7 @@ impl Driver {
     }
 }
 
-/// Posts a value to those who look, if it is news.
+/// Sends a value if it has changed.
 fn set<T: PartialEq>(seen: &watch::Sender<T>, value: T) {
     seen.send_if_modified(|seen| {
         let is_news = *seen != value;

@@ -1,4 +1,4 @@
-//! How etcd is doing, as this server sees it, for everyone who looks.
+//! The health of etcd as this server sees it, for pages, metrics and status.
 
 use std::time::Duration;
 
@@ -7,18 +7,18 @@ use tracing::{info, warn};
 
 use crate::clock;
 
-/// How etcd is doing, as this server sees it.
+/// Health of etcd, as this server sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdHealth {
     /// Time of the last change, since the Unix epoch.
     pub since: Duration,
-    /// Why it cannot be asked. None: it can.
+    /// Why etcd cannot be asked. None: it answers.
     pub problem: Option<String>,
     /// Length of a mastership after etcd has confirmed it.
     pub term: Duration,
 }
 
-/// Reports how it is doing: to everyone who looks, and to the log once when it is away and once when it is back.
+/// Reports the health of etcd: to all subscribers, and to the log once when etcd is away and once when it is back.
 #[derive(Debug)]
 pub(super) struct EtcdHealthReporter {
     seen: watch::Sender<EtcdHealth>,
@@ -41,7 +41,7 @@ impl EtcdHealthReporter {
         self.seen.subscribe()
     }
 
-    /// It answered, or could not be asked and why.
+    /// Notes an answer of etcd (`None`), or the reason why it cannot be asked.
     pub(super) fn note(&mut self, problem: Option<String>) {
         let is_down = problem.is_some();
         if let Some(problem) = &problem

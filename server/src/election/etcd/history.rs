@@ -1,10 +1,9 @@
-//! The longest lease by any templates that there ever were, as far as etcd has them, for which those in
-//! force give a shorter one.
+//! The longest lease of any earlier templates in etcd, for resources that the templates in force give a shorter one.
 //!
-//! Asked only if the last term says nothing of leases: a server of an older version was the master, or
-//! the term cannot be read. The document is read, the last one that was in force, and every version of
-//! the history. That may take longer than a lease may go without being renewed, so it stops in time,
-//! and goes on from there when it is asked again.
+//! A candidate asks for it only if the last term does not tell the lease lengths: a server of an older version was the
+//! master, or the term cannot be read. This reads the document, the last valid document, and every version of the
+//! history. That may take longer than the candidate's lease in etcd may go without a renewal. So reading stops in time,
+//! and continues from there at the next request.
 
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use tracing::warn;
 /// A history that is read step by step.
 #[derive(Debug)]
 pub(super) struct History {
-    /// Absent: templates are in a file, and nothing is known of former ones.
+    /// Keys of the templates. Absent: templates are in a file, and earlier versions are unknown.
     keys: Option<DocumentKeys>,
     /// The number of the last version that was read.
     read_to: u64,
@@ -35,8 +34,8 @@ impl History {
         }
     }
 
-    /// How long the longest lease is that outlasts those by the templates in force. None: it takes longer
-    /// than until then; ask again. Nothing is known of former ones if there are no keys.
+    /// Returns the length of the longest lease that outlasts those of the templates in force. None: reading takes
+    /// beyond `until`; ask again. Zero without keys: earlier templates are unknown.
     pub(super) async fn longer_leases(
         &mut self,
         in_force: &Templates,
@@ -69,22 +68,23 @@ impl History {
             let document = read.and_then(|it| Some(it.kvs().first()?.value().to_vec()));
             self.note(document.unwrap_or_default(), in_force).await;
         }
-        // There may be others when it is asked the next time.
+        // There may be other versions at the next request.
         self.read_to = 0;
         Ok(Some(std::mem::take(&mut self.longest)))
     }
 
     async fn note(&mut self, document: Vec<u8>, in_force: &Templates) {
-        // Large documents take time, in which others must go on.
+        // Parsing a large document takes time, in which other tasks must run.
         let parsing = tokio::task::spawn_blocking(move || parse_bytes(&document, ""));
-        // What is invalid was never in force.
+        // Invalid templates were never in force.
         if let Ok(Ok(templates)) = parsing.await {
             self.longest = self.longest.max(templates.outlasts(in_force));
         }
     }
 }
 
-/// What etcd will never tell is passed over: without it, a node would be without a master for ever.
+/// Returns an answer, or None if etcd refuses it. A refusal is final, and must not leave the node without a master for
+/// ever.
 fn heeded<T>(answer: Result<T, Error>) -> Result<Option<T>, Error> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

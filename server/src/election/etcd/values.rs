@@ -1,7 +1,7 @@
-//! Between etcd's keys, values and transactions, and those of candidates: the only file that knows both.
+//! Translates between etcd's keys, values and transactions and those of candidates. No other file knows both.
 //!
-//! Values are JSON ([`doorward_etcd::directory`]), which servers of other versions read and write as well. A value
-//! that does not have the form of its key is [`Value::Unreadable`].
+//! Values are JSON ([`doorward_etcd::directory`]), which servers of other versions read and write as well. A value that
+//! does not have the form of its key is [`Value::Unreadable`].
 
 use std::time::Duration;
 
@@ -24,21 +24,21 @@ use smol_str::SmolStr;
 use crate::clock;
 use crate::election::TreePlace;
 
-/// What a registration says that no election depends on.
+/// Part of a registration that no election depends on.
 #[derive(Serialize, Deserialize)]
 struct Rest {
     node: String,
     version: String,
 }
 
-/// A place in the tree, as text.
+/// Place in the tree, as text.
 #[derive(Serialize, Deserialize)]
 struct Place {
     role: Role,
     level: Option<u32>,
 }
 
-/// All keys of a node. Others that begin so are passed over: they are not ours.
+/// Returns all keys of a node. Other keys with the same beginning are ignored: they are not ours.
 pub fn view(keys: &NodeKeys, view: &follow::RangeView) -> View {
     let entries = view.entries.iter().filter_map(|(text, entry)| {
         let key = key(keys, text)?;
@@ -57,7 +57,7 @@ pub fn view(keys: &NodeKeys, view: &follow::RangeView) -> View {
     }
 }
 
-/// A transaction, in etcd's terms.
+/// Returns a transaction in etcd's terms.
 pub(super) fn txn(keys: &NodeKeys, txn: &Txn) -> etcd_client::Txn {
     let compares = txn.when.iter().map(|compare| match compare {
         Compare::Created(key, revision) => etcd_client::Compare::create_revision(
@@ -93,7 +93,7 @@ pub(super) fn txn(keys: &NodeKeys, txn: &Txn) -> etcd_client::Txn {
         .or_else(ops(&txn.or_else))
 }
 
-/// What came of a transaction, now.
+/// Returns the answer to a transaction, which arrives at `now`.
 pub(super) fn txn_answer(
     keys: &NodeKeys,
     answer: &etcd_client::TxnResponse,
@@ -198,7 +198,7 @@ fn registration_read(registration: directory::Registration) -> Registration {
     }
 }
 
-/// What is written under a key.
+/// Returns the bytes that are written under a key.
 fn bytes(value: &Value) -> Vec<u8> {
     match value {
         Value::Master(master) => json(&MasterKey {
@@ -223,13 +223,13 @@ fn bytes(value: &Value) -> Vec<u8> {
         }),
         Value::Outstanding => b"{}".to_vec(),
         Value::Server(registration) => json(&registration_written(registration)),
-        // Nobody writes it.
+        // No candidate writes such a value.
         Value::Unreadable => Vec::new(),
     }
 }
 
 fn registration_written(registration: &Registration) -> directory::Registration {
-    // Both texts were written here.
+    // This process wrote both texts.
     let place = serde_json::from_str(&registration.place).unwrap_or(Place {
         role: Role::Root,
         level: None,
@@ -250,7 +250,7 @@ fn registration_written(registration: &Registration) -> directory::Registration 
     }
 }
 
-/// A place in the tree, as a candidate hands it on.
+/// Returns a place in the tree as text.
 pub(super) fn place(place: TreePlace) -> SmolStr {
     json_text(&Place {
         role: place.role,
@@ -258,7 +258,7 @@ pub(super) fn place(place: TreePlace) -> SmolStr {
     })
 }
 
-/// What a server of this version and that node says beside what elections depend on.
+/// Returns the part of a registration that no election depends on, for this version.
 pub(super) fn rest(node: &str) -> SmolStr {
     json_text(&Rest {
         node: node.to_owned(),
@@ -266,7 +266,7 @@ pub(super) fn rest(node: &str) -> SmolStr {
     })
 }
 
-/// Templates in force, as far as an election goes by them.
+/// Returns the properties of templates in force that an election uses.
 pub fn in_force(templates: &Templates, has_history: bool) -> ActiveTemplates {
     ActiveTemplates {
         digest: digest(templates),
@@ -275,7 +275,7 @@ pub fn in_force(templates: &Templates, has_history: bool) -> ActiveTemplates {
     }
 }
 
-/// Templates that are to come after those in force.
+/// Returns the properties of the next templates that an election uses.
 pub(super) fn next(prepared: &PreparedTemplates) -> NextTemplates {
     let next = prepared.templates();
     NextTemplates {
@@ -286,7 +286,7 @@ pub(super) fn next(prepared: &PreparedTemplates) -> NextTemplates {
     }
 }
 
-/// Which lease lengths templates give.
+/// Returns a digest of the lease lengths that templates give.
 fn digest(templates: &Templates) -> SmolStr {
     format!("{:016x}", templates.lengths_digest()).into()
 }
@@ -295,7 +295,7 @@ fn lease(id: i64) -> Option<LeaseId> {
     (id != 0).then_some(LeaseId(id))
 }
 
-/// Revisions of etcd begin at 1.
+/// Returns a revision of etcd; revisions begin at 1.
 fn unsigned(revision: i64) -> u64 {
     u64::try_from(revision).unwrap_or(0)
 }
@@ -304,7 +304,7 @@ fn signed(revision: u64) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
 }
 
-/// Plain data with names for keys: it can always be written.
+/// Returns a value as JSON. Plain data with names as keys can always be written.
 fn json(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }

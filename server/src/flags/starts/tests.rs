@@ -1,4 +1,4 @@
-//! Starts that cannot be meant.
+//! Starts that are a mistake.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Text of others in a line of the log.
+//! Foreign text in a log line.
 
 use super::*;
 

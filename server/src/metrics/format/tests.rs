@@ -1,4 +1,4 @@
-//! Which format an Accept header gets.
+//! The format that an `Accept` header gets.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn who_asks_for_nothing_or_for_either_alike_gets_plain_text() {
             Format::OpenMetrics,
         ),
         (
-            // As Prometheus 2 asks.
+            // Header of Prometheus 2.
             Some(
                 "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                      text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
@@ -28,7 +28,7 @@ fn who_asks_for_nothing_or_for_either_alike_gets_plain_text() {
             Format::OpenMetrics,
         ),
         (
-            // As Prometheus 3 asks that knows a version which does not exist yet.
+            // Header of a Prometheus 3 with a version that does not exist yet.
             Some(
                 "application/openmetrics-text;version=9.9;q=0.6,text/plain;version=1.0.0;q=0.4,*/*;q=0.2",
             ),

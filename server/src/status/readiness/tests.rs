@@ -1,4 +1,4 @@
-//! Whether a server is ready, over time.
+//! Readiness of a server over time.
 
 use super::*;
 
@@ -80,7 +80,7 @@ fn an_election_that_lasts_less_than_two_ttls_leaves_it_ready() {
     check(&mut state, &root(Mastership::Unknown), 119, true);
     check(&mut state, &root(master()), 119, true);
     assert_eq!(state.ends_at(), None);
-    // The next one counts from its own beginning.
+    // The next outage counts from its own beginning.
     check(&mut state, &root(Mastership::Unknown), 130, true);
     check(&mut state, &root(Mastership::Unknown), 149, true);
     check(&mut state, &root(Mastership::Unknown), 150, false);

@@ -1,4 +1,4 @@
-//! Limits on pages: those that stand out on the front page, all of them on their own.
+//! Limits on pages: the striking ones on the front page, and all of them on a page of their own.
 
 use askama::Template;
 
@@ -12,25 +12,25 @@ use doorward_pages::numbers::{bytes, count, span};
 /// A limit in a table.
 #[derive(Debug)]
 pub struct LimitRow {
-    /// What is limited.
+    /// Limited thing.
     pub description: String,
-    /// The flag that sets it.
+    /// Flag that sets the limit.
     pub flag: String,
-    /// What is in use; `-` if nobody counts it.
+    /// Present use; `-` if it is not counted.
     pub used: String,
-    /// The bound; `-` if there is none.
+    /// Bound; `-` if there is none.
     pub max: String,
-    /// How often something was refused. Empty: never.
+    /// Number of refusals. Empty: none.
     pub refused: String,
-    /// How full it is, for the bar.
+    /// Used percentage, for the bar.
     pub percent: f64,
-    /// The same in words. Empty: that is not known.
+    /// Used percentage in words. Empty: it is unknown.
     pub label: String,
-    /// Everything is in use.
+    /// Whether all is in use.
     pub is_full: bool,
-    /// Nearly everything is.
+    /// Whether nearly all is in use.
     pub is_nearly_full: bool,
-    /// An operator should look at it.
+    /// Whether an operator should look at it.
     pub stands_out: bool,
 }
 
@@ -58,7 +58,7 @@ impl LimitRow {
     }
 }
 
-/// A number of that unit.
+/// Returns a number with its unit.
 fn shown(unit: Unit, value: u64) -> String {
     let number = count(value);
     match unit {
@@ -69,7 +69,7 @@ fn shown(unit: Unit, value: u64) -> String {
     }
 }
 
-/// The limits that an operator should look at.
+/// Returns the limits that an operator should look at.
 pub fn standing_out(limits: &[LimitStatus]) -> Vec<LimitRow> {
     let limits = limits.iter().filter(|limit| limit.stands_out());
     limits.map(LimitRow::new).collect()
@@ -84,7 +84,7 @@ pub struct LimitsPage {
 }
 
 impl LimitsPage {
-    /// Those that a status lists.
+    /// Returns the page with the limits of a status.
     pub fn new(status: &Status) -> Self {
         Self {
             head: Head::new(status),

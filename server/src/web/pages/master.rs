@@ -1,27 +1,27 @@
-//! What the page of a server says of the master of its node, if that is another server.
+//! The link to the master's page, if another server is the master.
 //!
-//! The master's gRPC address is known, and where its pages are only if it says so in etcd. It says the
-//! address that it listens on, which is no link for everybody: one that means any address is combined
-//! with the host that the master advertises; one on loopback is a link only if the master is on
-//! loopback altogether. Otherwise the page says in words what is known.
+//! The master's gRPC address is known. The address of its pages is known only if the master writes it to etcd. The
+//! master writes the address that it listens on, which may be useless elsewhere. If it means any address, the link has
+//! the host that the master advertises. If it is on loopback, there is a link only if the master's gRPC address is on
+//! loopback too. Without a link, the page says in words what is known.
 
 use std::net::SocketAddr;
 
 use doorward_etcd::config::is_loopback;
 
-/// The master, as the page of a candidate tells of it.
+/// Master, on the page of a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MasterPage {
-    /// Where it serves gRPC.
+    /// Address of its gRPC.
     pub address: String,
-    /// Where its page is, if it can be reached from elsewhere as far as is known.
+    /// Address of its page, if it can probably be reached from elsewhere.
     pub link: Option<String>,
-    /// Why there is no link. Empty: there is one.
+    /// Reason why there is no link. Empty: there is one.
     pub no_link: String,
 }
 
 impl MasterPage {
-    /// The master at `address`, which says that it serves its pages at `pages`.
+    /// Returns the master at `address`, which reports `pages` as the address of its pages.
     pub fn new(address: &str, pages: Option<&str>) -> Self {
         let (link, no_link) = match pages.map(|pages| (pages, pages.parse::<SocketAddr>())) {
             None => (

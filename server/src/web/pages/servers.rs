@@ -1,4 +1,4 @@
-//! What the pages show of other servers: the parent, the leases from it, the child servers.
+//! Other servers on the pages: the parent with the leases from it, and the child servers.
 
 use doorward_engine::rounding::SHOWN;
 
@@ -6,26 +6,26 @@ use crate::status::{ChildStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, S
 use crate::web::pages::{Bar, rows, shown_unless_zero};
 use doorward_pages::numbers::{amount, count, span};
 
-/// The parent, on every page.
+/// Parent, on every page.
 #[derive(Debug)]
 pub struct Parent {
-    /// Its node's name. Empty: it has not said.
+    /// Name of its node. Empty: the parent has not told it.
     pub name: String,
-    /// The address that is asked now.
+    /// Address that is asked now.
     pub address: String,
-    /// The others that are configured. Empty: there are none.
+    /// Other configured addresses. Empty: there are none.
     pub other_addresses: String,
-    /// `down`, `poll` or `stream`.
+    /// Kind of the link, in words.
     pub link: String,
-    /// Whether it is reached.
+    /// Whether the parent is not known to be out of reach.
     pub is_up: bool,
-    /// Whether it is reached as it should be.
+    /// Whether there is a link without a problem.
     pub is_well: bool,
-    /// How long the link has been what it is.
+    /// Time since the last change of the link.
     pub link_age: String,
-    /// Why it cannot be reached, or not as it should.
+    /// Problem with reaching the parent, if there is one.
     pub problem: Option<String>,
-    /// The nodes from the root down to the parent.
+    /// Nodes from the root down to the parent.
     pub way: Vec<String>,
 }
 
@@ -62,21 +62,21 @@ impl Parent {
 /// The server's own lease on a resource.
 #[derive(Debug)]
 pub struct OwnLease {
-    /// What it may hand out.
+    /// Capacity that it may hand out.
     pub capacity: String,
-    /// What it should have.
+    /// Share of the server.
     pub share: String,
-    /// It should have more, and gets it once others have shrunk.
+    /// Whether it has less than its share, and gets more once other holders have shrunk.
     pub is_short: bool,
-    /// The most in use by what it handed out.
+    /// Largest possible use of the leases that it granted.
     pub outstanding: String,
-    /// More may be in use than it has.
+    /// Whether more may be in use than it has.
     pub is_over: bool,
-    /// How long it lasts. Empty: there is no lease.
+    /// Remaining time of the lease. Empty: there is no lease.
     pub expires: String,
-    /// The parent has not answered yet.
+    /// Whether the parent has not answered yet.
     pub is_in_flight: bool,
-    /// Why the parent refuses the resource.
+    /// Reason why the parent refuses the resource.
     pub refusal: Option<String>,
 }
 
@@ -98,39 +98,39 @@ impl OwnLease {
 /// A child server in a table.
 #[derive(Debug)]
 pub struct Child {
-    /// Its node's name.
+    /// Name of its node.
     pub name: String,
-    /// Clients below it.
+    /// Number of clients below it.
     pub clients: String,
-    /// Sum of what they want.
+    /// Sum of their wants.
     pub wants: String,
-    /// What it should have.
+    /// Its share.
     pub share: String,
-    /// What it got.
+    /// Capacity that it got.
     pub granted: String,
-    /// It got less than is wanted below it.
+    /// Whether it got less than is wanted below it.
     pub is_short: bool,
-    /// The most it may be using.
+    /// Largest capacity that it may be using.
     pub reserved: String,
-    /// It may be using more than it got.
+    /// Whether it may be using more than it got.
     pub is_held: bool,
-    /// The most in use below it, as it reports. Empty: it does not report it.
+    /// Largest possible use below it, as it reports. Empty: it does not report it.
     pub outstanding: String,
-    /// More is in use below it than it may be using.
+    /// Whether more is in use below it than it may be using.
     pub is_over: bool,
-    /// It is in learning mode.
+    /// Whether it is in learning mode.
     pub is_learning: bool,
-    /// It is a Doorman server: it sends counts and sums, and no demand curve.
+    /// Whether it is a Doorman server, which sends counts and sums, but no demand curve.
     pub is_doorman: bool,
-    /// Levels of servers from it down, and what it sends.
+    /// Number of server levels from it down, and the kind of its reports.
     pub about: String,
-    /// How long its lease lasts.
+    /// Remaining time of its lease.
     pub expires: String,
-    /// When it was asked to come back.
+    /// Its refresh interval.
     pub refresh: String,
-    /// Why it got that.
+    /// Reason for what it got.
     pub why: String,
-    /// How much of the capacity it has.
+    /// Share of the capacity that it has.
     pub bar: Bar,
 }
 
@@ -170,12 +170,12 @@ impl Child {
     }
 }
 
-/// The child servers of a resource, as far as they are shown.
+/// The child servers of a resource that the page shows.
 #[derive(Debug)]
 pub struct ChildTable {
-    /// By name.
+    /// Child servers by name.
     pub shown: Vec<Child>,
-    /// How many more there are. Empty: none.
+    /// Number of other child servers. Empty: none.
     pub left_out: String,
 }
 

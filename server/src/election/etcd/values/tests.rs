@@ -6,7 +6,7 @@ fn keys() -> NodeKeys {
     NodeKeys::new("/p", "n")
 }
 
-/// What servers of every version read and write: a candidate reads it, and writes the same.
+/// Servers of every version read and write these values. A candidate writes a value as it read it.
 #[test]
 fn what_is_read_is_written_as_it_was() {
     let (master, term) = (EtcdKey::Master, EtcdKey::Term);
