@@ -163,10 +163,13 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         let two = palette.paint(Tone::Bad, "TWO LIVE PROCESSES");
         let (kind, holder) = (line(&conflict.kind), line(&conflict.holder));
         let ago = span(Duration::from_millis(conflict.age_ms));
+        let outcome = match conflict.kind.as_str() {
+            "client" => "each has a share of its own",
+            _ => "the later one is refused",
+        };
         writeln!(
             out,
-            "{two} ask as the {kind} {holder}, seen {ago} ago: the later one is refused; give each a name of \
-             its own, or stop one"
+            "{two} ask as the {kind} {holder}, seen {ago} ago: {outcome}; give each a name of its own, or stop one"
         )?;
     }
     if let Some(states) = &status.states {

@@ -125,20 +125,25 @@ fn status_for_programs_has_a_stable_shape() {
 
 #[test]
 fn status_names_two_live_processes_of_one_name() {
-    let server = FakeServer::start(Play {
-        conflicts: vec![ConflictStatus {
-            holder: "eu".to_owned(),
-            kind: "server".to_owned(),
-            age_ms: 5_000,
-        }],
-        ..busy()
-    });
-    let said = printed(&server.address, &["status"]);
-    let expected = "TWO LIVE PROCESSES ask as the server eu, seen 5s ago: the later one is refused";
-    assert!(said.contains(expected), "{said}");
-    let output = run(&server.address, &["status", "--output", "json"]);
-    let expected = serde_json::json!([{"holder": "eu", "kind": "server", "age_ms": 5_000}]);
-    assert_eq!(json(&output)["conflicts"], expected);
+    for (kind, outcome) in [
+        ("server", "the later one is refused"),
+        ("client", "each has a share of its own"),
+    ] {
+        let server = FakeServer::start(Play {
+            conflicts: vec![ConflictStatus {
+                holder: "eu".to_owned(),
+                kind: kind.to_owned(),
+                age_ms: 5_000,
+            }],
+            ..busy()
+        });
+        let said = printed(&server.address, &["status"]);
+        let expected = format!("TWO LIVE PROCESSES ask as the {kind} eu, seen 5s ago: {outcome}");
+        assert!(said.contains(&expected), "{said}");
+        let output = run(&server.address, &["status", "--output", "json"]);
+        let expected = serde_json::json!([{"holder": "eu", "kind": kind, "age_ms": 5_000}]);
+        assert_eq!(json(&output)["conflicts"], expected);
+    }
 }
 
 #[test]

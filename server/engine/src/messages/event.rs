@@ -55,7 +55,7 @@ pub enum NodeEvent {
         /// Its epoch.
         epoch: Option<u64>,
     },
-    /// Two live processes ask under one name: the later one is refused from now on.
+    /// Two live processes ask under one name. Of a child server's node, the later one is refused from now on.
     TwoProcesses {
         /// The resource.
         resource: ResourceId,
