@@ -24,8 +24,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::admission::callers::{CallerAccount, Callers};
-use crate::admission::limits::Bucket;
-use crate::admission::limits::Limits;
+use crate::admission::limits::{Bucket, Limits};
 use crate::admission::weight::Weight;
 use crate::id::{Caller, HolderKind};
 use crate::time::Time;

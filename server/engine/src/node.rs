@@ -38,8 +38,7 @@ use crate::messages::{
     Counters, LeaseSnapshot, LeasesFrom, NodeEvent, NodeSnapshot, ResourceSnapshot,
 };
 use crate::node::children::Children;
-use crate::node::entry::Conflicts;
-use crate::node::entry::Entry;
+use crate::node::entry::{Conflicts, Entry};
 use crate::node::mastership::Mastership;
 use crate::node::reload::ActiveTemplates;
 use crate::node::resources::{ResourceSlot, Resources};

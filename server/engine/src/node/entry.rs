@@ -12,9 +12,8 @@ use crate::messages::{Conflict, NodeEvent};
 use crate::node::Node;
 use crate::node::resources::ResourceSlot;
 use crate::node::sweep::Generation;
-use crate::resource::Resource;
-use crate::resource::Timer;
 use crate::resource::parent::ParentPace;
+use crate::resource::{Resource, Timer};
 use crate::time::{Due, Time};
 
 /// A resource, and its place. In this order, what every request reads stands together.

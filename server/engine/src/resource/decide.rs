@@ -23,9 +23,8 @@ use crate::messages::{LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::resource::grant::Grant;
 use crate::resource::holders::{Decision, grant_by_kind};
-use crate::resource::pace;
 use crate::resource::pace::Before;
-use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
+use crate::resource::{EXPIRIES_PER_REQUEST, Resource, pace};
 use crate::time::Time;
 
 impl Resource {

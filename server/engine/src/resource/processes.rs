@@ -19,8 +19,7 @@ use crate::holders::{
 use crate::id::{HolderId, Incarnation};
 use crate::messages::{Conflict, RefusalReason, Released};
 use crate::resource::ask::HolderAsk;
-use crate::resource::pace;
-use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
+use crate::resource::{EXPIRIES_PER_REQUEST, Resource, pace};
 use crate::time::Time;
 
 impl Resource {

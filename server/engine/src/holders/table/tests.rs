@@ -1,8 +1,7 @@
 //! Holders are found under their names and by nothing else, sums and expiries follow them, and what they
 //! take is known.
 
-use super::places::CHUNK;
-use super::places::SCANNED_MAX;
+use super::places::{CHUNK, SCANNED_MAX};
 use super::*;
 use crate::amount::Amount;
 use crate::claims::Claim;
