@@ -34,8 +34,7 @@ use std::time::Duration;
 
 use crate::admission::weight::counted;
 use crate::claims::Demand;
-use crate::division;
-use crate::division::{Rule, Supply};
+use crate::division::{self, Rule, Supply};
 use crate::id::{MastershipId, ResourceId};
 use crate::messages::Conflict;
 use crate::resource::holders::Holders;

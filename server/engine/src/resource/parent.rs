@@ -19,8 +19,7 @@ use crate::messages::{Has, RefusalReason, ServerAsk, ServerLease, UpstreamSnapsh
 use crate::resource::parent_lease::{AnswerTo, Changes, LeaseRequest, Needs, ParentLease};
 use crate::resource::policy::Policy;
 use crate::resource::{Resource, pace};
-use crate::time;
-use crate::time::Time;
+use crate::time::{self, Time};
 
 /// Relative change of the total demand that does not wait for the slow round.
 const MATTERS: f64 = 1e-3;

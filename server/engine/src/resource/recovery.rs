@@ -19,8 +19,7 @@ use crate::resource::ask::HolderAsk;
 use crate::resource::grant::Grant;
 use crate::resource::pace::short_lease;
 use crate::templates::HolderBounds;
-use crate::time;
-use crate::time::Time;
+use crate::time::{self, Time};
 
 impl Resource {
     /// The capacity for reports: below the root, with what is to come.
