@@ -2,8 +2,8 @@
 //!
 //! - [`registry`] holds the connections, and picks the one to close at a limit.
 //! - [`guarded`] observes the bytes of each connection.
-//! - [`calls`] receives a message in full before work on it starts ([`intake`]), and counts an answer until the client
-//!   reads it ([`outflow`]).
+//! - [`calls`] receives a message in full before work on it starts ([`request_body`]), and counts an answer until the
+//!   client reads it ([`response_body`]).
 //! - [`accepting`] accepts connections; [`grpc`] and [`http`] serve them.
 //!
 //! Nothing here depends on the service behind it.
@@ -22,11 +22,11 @@ pub mod grpc;
 pub mod guarded;
 mod gzip;
 pub mod http;
-pub mod intake;
 mod listening;
-pub mod outflow;
 pub mod rate;
 pub mod registry;
+pub mod request_body;
+pub mod response_body;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;

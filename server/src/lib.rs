@@ -9,7 +9,7 @@
 //! - [`upstream`] asks the parent, below the root;
 //! - [`election`] determines the master of the node;
 //! - [`status`] collects the state of a server; [`web`], [`metrics`] and the admin service render it;
-//! - [`unhurried`] lets pages and metrics yield to other threads;
+//! - [`yielding`] lets pages and metrics yield to other threads;
 //! - [`templates`] reads the templates again whenever they change, in a file or in etcd;
 //! - [`rules`] keeps rule documents, and knows the services that run them;
 //! - [`clock`] is the only module that reads clocks and draws entropy.
@@ -29,6 +29,6 @@ pub mod rpc;
 pub mod rules;
 pub mod status;
 pub mod templates;
-pub mod unhurried;
 pub mod upstream;
 pub mod web;
+pub mod yielding;

@@ -35,7 +35,7 @@ use crate::logs;
 use crate::metrics::calls::{CallMetrics, Method};
 use crate::metrics::format::Format;
 use crate::status::Board;
-use crate::unhurried::Steps;
+use crate::yielding::YieldEvery;
 
 /// Largest number of resources with time series of their own.
 pub const RESOURCES_MAX: usize = 1_000;
@@ -213,7 +213,7 @@ impl Collector for NodeCollector {
         if listed.is_empty() {
             return Ok(());
         }
-        let mut steps = Steps::new(SERIES_PER_STEP);
+        let mut steps = YieldEvery::new(SERIES_PER_STEP);
         for (name, help, value_of) in RESOURCE_GAUGES {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for resource in &listed {

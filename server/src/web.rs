@@ -32,7 +32,7 @@ use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::status::readiness::Readiness;
 use crate::status::{self, Board, GetStatusRequest, Listed, RESOURCES_DEFAULT, Status};
-use crate::unhurried::{self, UnhurriedWriter};
+use crate::yielding::{self, YieldingWriter};
 
 /// Largest number of leases on the page of a resource.
 pub const LEASES_SHOWN: usize = 1_000;
@@ -169,13 +169,13 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
 }
 
 fn json(status: &Status) -> Response {
-    let mut written = UnhurriedWriter::<Vec<u8>>::default();
+    let mut written = YieldingWriter::<Vec<u8>>::default();
     let rendered = serde_json::to_writer(&mut written, status);
     // The writer only writes UTF-8.
     let json = rendered.map(|()| String::from_utf8(written.into_inner()));
     match json {
         Ok(Ok(json)) => {
-            let mut json = unhurried::visible(json, visible::json);
+            let mut json = yielding::visible(json, visible::json);
             json.push('\n');
             ([(header::CONTENT_TYPE, "application/json")], json).into_response()
         }
@@ -241,11 +241,11 @@ fn page(template: &impl Template) -> Response {
         ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
-    let mut written = UnhurriedWriter::<String>::default();
+    let mut written = YieldingWriter::<String>::default();
     match template.render_into(&mut written) {
         Ok(()) => {
             // All texts of the page, whatever their source: names, descriptions, problems.
-            let html = unhurried::visible(written.into_inner(), visible::lines);
+            let html = yielding::visible(written.into_inner(), visible::lines);
             (HEADERS, Html(html)).into_response()
         }
         Err(problem) => {

@@ -17,8 +17,8 @@ use crate::door::Door;
 use crate::door::connection::Connection;
 use crate::door::guarded::PAUSE;
 use crate::door::gzip;
-use crate::door::intake::{Intake, Size};
-use crate::door::outflow::{CallOnConnection, Outflow};
+use crate::door::request_body::{RequestBody, Size};
+use crate::door::response_body::{InFlightCall, ResponseBody};
 use crate::limits::ServerLimit;
 use crate::rpc::overload;
 
@@ -28,7 +28,10 @@ use crate::rpc::overload;
 /// all that it is given.
 pub trait CallService<B>: Send + Sync + 'static {
     /// Answers a call. A failure is an answer too.
-    fn answer(&self, request: Request<Intake<B>>) -> impl Future<Output = Response<Body>> + Send;
+    fn answer(
+        &self,
+        request: Request<RequestBody<B>>,
+    ) -> impl Future<Output = Response<Body>> + Send;
 }
 
 /// Calls of child servers.
@@ -39,7 +42,7 @@ const OF_CHILD_SERVERS: [&str; 2] = [
 
 /// Calls with a rate of their own, shared with the calls of child servers. The server answers discovery, releases and
 /// health checks even if the address makes too many other calls.
-const VITAL: [&str; 4] = [
+const CONTROL_METHODS: [&str; 4] = [
     "/doorman.Capacity/Discovery",
     "/doorman.Capacity/ReleaseCapacity",
     "/grpc.health.v1.Health/Check",
@@ -89,7 +92,7 @@ impl<S> ConnectionCalls<S> {
     /// Returns the refusal of a call, if its address made too many calls.
     fn refusal(&self, path: &str, now: Duration) -> Option<RpcStatus> {
         let address = self.connection.of_address();
-        let is_vital = VITAL.contains(&path) || OF_CHILD_SERVERS.contains(&path);
+        let is_vital = CONTROL_METHODS.contains(&path) || OF_CHILD_SERVERS.contains(&path);
         let rate = if is_vital {
             &address.vital_calls
         } else {
@@ -107,7 +110,7 @@ impl<S> hyper::service::Service<Request<Incoming>> for ConnectionCalls<S>
 where
     S: CallService<Incoming>,
 {
-    type Response = Response<Outflow<Body>>;
+    type Response = Response<ResponseBody<Body>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -115,9 +118,9 @@ where
         // A watch leaves its connection silent.
         let is_busy = request.uri().path() != WATCH;
         let now = self.door.now();
-        let call = CallOnConnection::begin(&self.door, &self.connection, is_busy, now);
+        let call = InFlightCall::begin(&self.door, &self.connection, is_busy, now);
         if let Some(status) = self.refusal(request.uri().path(), now) {
-            let answer = outflow(status.into_http(), call);
+            let answer = tracked(status.into_http(), call);
             return Box::pin(std::future::ready(Ok(answer)));
         }
         let path = request.uri().path();
@@ -127,31 +130,31 @@ where
         let is_gzip = gzip::take_encoding(request.headers_mut());
         let mut request = request.map(|body| {
             let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
-            Intake::new(body, door, connection, size).unpacking(is_gzip)
+            RequestBody::new(body, door, connection, size).unpacking(is_gzip)
         });
         let services = Arc::clone(&self.services);
         Box::pin(async move {
             if waits && let Err(status) = poll_fn(|cx| request.body_mut().poll_only(cx)).await {
-                return Ok(outflow(status.into_http(), call));
+                return Ok(tracked(status.into_http(), call));
             }
             if !looks {
-                return Ok(outflow(services.answer(request).await, call));
+                return Ok(tracked(services.answer(request).await, call));
             }
             let look = async move { services.answer(request).await };
             // A look is rare, and its future is large.
             match Box::pin(call.look(look)).await {
-                Ok(answer) => Ok(outflow(answer, call)),
+                Ok(answer) => Ok(tracked(answer, call)),
                 Err(limit) => {
                     let status = call.door().exhausted(limit);
-                    Ok(outflow(status.into_http(), call))
+                    Ok(tracked(status.into_http(), call))
                 }
             }
         })
     }
 }
 
-fn outflow(answer: Response<Body>, call: CallOnConnection) -> Response<Outflow<Body>> {
-    answer.map(|body| Outflow::new(body, unread_too_much, call))
+fn tracked(answer: Response<Body>, call: InFlightCall) -> Response<ResponseBody<Body>> {
+    answer.map(|body| ResponseBody::new(body, unread_too_much, call))
 }
 
 /// Returns the last frame of an answer that its caller does not read.

@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use thiserror::Error;
 use tonic::codegen::http::HeaderMap;
 
-use crate::door::intake::PREFIX;
+use crate::door::request_body::PREFIX;
 
 const ENCODING: &str = "grpc-encoding";
 

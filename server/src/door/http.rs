@@ -19,7 +19,7 @@ use tracing::debug;
 
 use crate::door::connection::Connection;
 use crate::door::guarded::{Guarded, PAUSE};
-use crate::door::outflow::{CallOnConnection, Outflow};
+use crate::door::response_body::{InFlightCall, ResponseBody};
 use crate::door::{Door, listening};
 use crate::limits::ServerLimit;
 
@@ -99,12 +99,12 @@ impl Requests {
 }
 
 impl hyper::service::Service<Request<Incoming>> for Requests {
-    type Response = Response<Outflow<Body>>;
+    type Response = Response<ResponseBody<Body>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let call = CallOnConnection::begin(&self.door, &self.connection, true, self.door.now());
+        let call = InFlightCall::begin(&self.door, &self.connection, true, self.door.now());
         let at_once = AT_ONCE.contains(&request.uri().path());
         if let Some(limit) = self.refusal(at_once) {
             return Box::pin(std::future::ready(Ok(refused(limit, call))));
@@ -118,7 +118,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
                 call.look(page).await
             };
             match answer {
-                Ok(answer) => Ok(answer?.map(|body| Outflow::new(body, cut_off, call))),
+                Ok(answer) => Ok(answer?.map(|body| ResponseBody::new(body, cut_off, call))),
                 Err(limit) => Ok(refused(limit, call)),
             }
         })
@@ -128,14 +128,14 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 /// Paths of frequent, cheap requests.
 const AT_ONCE: [&str; 2] = ["/healthz", "/readyz"];
 
-fn refused(limit: ServerLimit, call: CallOnConnection) -> Response<Outflow<Body>> {
+fn refused(limit: ServerLimit, call: InFlightCall) -> Response<ResponseBody<Body>> {
     call.door().refuse(limit);
     let body = format!("too many {}; try again ({})\n", limit.what(), limit.flag());
     let mut answer = Response::new(Body::from(body));
     *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     let headers = answer.headers_mut();
     headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-    answer.map(|body| Outflow::new(body, cut_off, call))
+    answer.map(|body| ResponseBody::new(body, cut_off, call))
 }
 
 /// Ends an answer that its client does not read.

@@ -27,7 +27,7 @@ use crate::clock;
 use crate::election::templates_gate::TemplatesGate;
 use crate::election::{CandidateServer, CandidateState, Standing};
 use asker::Asker;
-use driver::{Driver, Ways};
+use driver::{Channels, Driver};
 pub use etcd_health::EtcdHealth;
 use etcd_health::EtcdHealthReporter;
 use history::History;
@@ -133,7 +133,7 @@ pub fn start(config: ElectionConfig, candidate: CandidateServer) -> EtcdElection
         TemplatesGate::open()
     };
     let range = Range::Prefix(keys.prefix().to_owned());
-    let ways = Ways {
+    let channels = Channels {
         keys: keys.clone(),
         follow: Follow::start(Arc::clone(&etcd), range, LOOK),
         able: candidate.able,
@@ -149,7 +149,7 @@ pub fn start(config: ElectionConfig, candidate: CandidateServer) -> EtcdElection
         history: History::new(history),
     };
     let in_force = templates.map(|it| it.in_force).unwrap_or_default();
-    let driver = Driver::new(taking_part, in_force, ways);
+    let driver = Driver::new(taking_part, in_force, channels);
     EtcdElection {
         standings: standings_seen,
         states: states_seen,

@@ -5,7 +5,7 @@
 //! not marked. A scraper gets the older format if it accepts both alike or names none: browsers, curl and `promtool
 //! check metrics` read it.
 
-use crate::unhurried::Steps;
+use crate::yielding::YieldEvery;
 
 /// A text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ fn plain(open_metrics: &str) -> String {
     let mut out = String::with_capacity(open_metrics.len() + 1_024);
     // The type of a family follows its help. The name in the help depends on the type, so the help waits.
     let mut help = "";
-    let mut steps = Steps::new(LINES_PER_STEP);
+    let mut steps = YieldEvery::new(LINES_PER_STEP);
     for line in open_metrics.lines() {
         steps.step();
         if let Some(text) = line.strip_prefix("# HELP ") {

@@ -5,6 +5,7 @@
 //! servers beyond [`CHILDREN_MAX`], in the order of resources and then names, are left out.
 
 use std::fmt;
+use std::thread::yield_now;
 
 use doorward_engine::messages::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 use doorward_engine::node::pages::Totals;
@@ -15,7 +16,6 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::metrics::float;
 use crate::status::{Board, ParentLink};
-use crate::unhurried::give_way;
 
 /// Largest number of child servers with time series of their own. A child server counts once for each resource.
 pub const CHILDREN_MAX: usize = 1_000;
@@ -76,7 +76,7 @@ fn encode_parent(
             break;
         }
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        give_way();
+        yield_now();
         for resource in listed {
             if let Some(lease) = &resource.upstream {
                 let labels = [("resource", resource.resource.as_str())];
@@ -126,7 +126,7 @@ fn encode_children(
             continue;
         }
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        give_way();
+        yield_now();
         for (resource, lease) in &children {
             if let Some(value) = value_of(lease) {
                 let labels = [

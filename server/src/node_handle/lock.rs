@@ -7,16 +7,16 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::yield_now;
 use std::time::Duration;
 
 use doorward_engine::node::Node;
 use doorward_engine::time::Time;
 
 use crate::clock::Clock;
-use crate::unhurried::give_way;
 
 /// Largest number of times that a reader yields to waiting threads before it takes its turn.
-const PATIENCE: u32 = 1_000;
+const YIELDS_MAX: u32 = 1_000;
 
 /// Upper bounds of the histogram, in nanoseconds.
 const BOUNDS: [u64; 19] = [
@@ -155,14 +155,14 @@ impl NodeLock {
         self.node.clear_poison();
     }
 
-    /// Yields while other threads wait, at most [`PATIENCE`] times. The lock is not fair: a thread that takes it again
+    /// Yields while other threads wait, at most [`YIELDS_MAX`] times. The lock is not fair: a thread that takes it again
     /// and again would get it before those that wait.
     pub(super) fn let_others_go_first(&self) {
-        for _ in 0..PATIENCE {
+        for _ in 0..YIELDS_MAX {
             if self.waiting() == 0 {
                 return;
             }
-            give_way();
+            yield_now();
         }
     }
 

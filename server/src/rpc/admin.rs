@@ -8,6 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::thread::yield_now;
 
 use axum::body::Bytes;
 use bytes::BufMut;
@@ -24,7 +25,6 @@ use tonic_prost::ProstDecoder;
 use tower::Service;
 
 use crate::status::{Board, Query, Status};
-use crate::unhurried::give_way;
 
 /// The only method of the service.
 const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
@@ -106,7 +106,7 @@ fn encoded(mut status: Status) -> Bytes {
             return encoded.into();
         }
         encoded.extend(part.encode_to_vec());
-        give_way();
+        yield_now();
     }
 }
 

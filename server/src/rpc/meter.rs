@@ -16,7 +16,7 @@ use tracing::debug;
 
 use crate::clock::Clock;
 use crate::door::calls::CallService;
-use crate::door::intake::Intake;
+use crate::door::request_body::RequestBody;
 use crate::metrics::Metrics;
 use crate::metrics::calls::Method;
 
@@ -47,7 +47,10 @@ where
     S: CallService<B>,
     B: Send + 'static,
 {
-    fn answer(&self, request: Request<Intake<B>>) -> impl Future<Output = Response<Body>> + Send {
+    fn answer(
+        &self,
+        request: Request<RequestBody<B>>,
+    ) -> impl Future<Output = Response<Body>> + Send {
         let started = self.clock.now();
         let path = request.uri().path();
         let method = Method::of(path);

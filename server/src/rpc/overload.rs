@@ -5,10 +5,10 @@
 //! `RESOURCE_EXHAUSTED` with a retry delay in milliseconds in the trailer [`PUSHBACK`] (gRFC A6). The delays are spread
 //! evenly over [`PUSHBACK_SPREAD`], so that clients refused together do not return together.
 //!
-//! A call is in progress once its message has arrived ([`intake`](crate::door::intake) sees to that), so a client that
-//! opens calls and sends nothing keeps no other client away. A call that waits for the parent counts only for a short
-//! time, because it costs the machine nothing. The server refuses no other calls: a release frees capacity, child
-//! servers ask for many clients and are few, and an operator who looks for a problem must get an answer.
+//! A call is in progress once its message has arrived ([`RequestBody`] sees to that), so a client that opens calls and
+//! sends nothing keeps no other client away. A call that waits for the parent counts only for a short time, because it
+//! costs the machine nothing. The server refuses no other calls: a release frees capacity, child servers ask for many
+//! clients and are few, and an operator who looks for a problem must get an answer.
 
 use std::future::{Future, poll_fn};
 use std::num::NonZeroUsize;
@@ -25,7 +25,7 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 
 use crate::door::calls::CallService;
-use crate::door::intake::Intake;
+use crate::door::request_body::RequestBody;
 use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
 use crate::status::Board;
@@ -164,7 +164,10 @@ where
     S: CallService<B>,
     B: Send + 'static,
 {
-    fn answer(&self, request: Request<Intake<B>>) -> impl Future<Output = Response<Body>> + Send {
+    fn answer(
+        &self,
+        request: Request<RequestBody<B>>,
+    ) -> impl Future<Output = Response<Body>> + Send {
         let counts = if request.uri().path() == METHOD {
             self.calls.begin().map(Counts::Still)
         } else {
@@ -230,7 +233,7 @@ mod tests {
 
     use super::*;
     use crate::door::Door;
-    use crate::door::intake::Size;
+    use crate::door::request_body::Size;
 
     #[test]
     fn whoever_is_refused_comes_back_at_another_time_than_the_others() {
@@ -268,13 +271,13 @@ mod tests {
     struct Waits;
 
     impl CallService<Body> for Waits {
-        async fn answer(&self, _: Request<Intake<Body>>) -> Response<Body> {
+        async fn answer(&self, _: Request<RequestBody<Body>>) -> Response<Body> {
             std::future::pending().await
         }
     }
 
     /// Returns a call with an empty body.
-    fn nothing() -> Intake<Body> {
+    fn nothing() -> RequestBody<Body> {
         let (config, limits) = Default::default();
         let door = Door::http(config, limits, Arc::new(Semaphore::new(1)));
         let connection = door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
@@ -282,7 +285,7 @@ mod tests {
             max: 0,
             limit: ServerLimit::MessageBytes,
         };
-        Intake::new(Body::empty(), door, connection, size)
+        RequestBody::new(Body::empty(), door, connection, size)
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ use tower::Service;
 
 use crate::door::caller_address::CallerAddress;
 use crate::door::calls::CallService;
-use crate::door::intake::Intake;
+use crate::door::request_body::RequestBody;
 use crate::rpc::{Answer, CapacityService, unary};
 
 /// Method of nearly all calls.
@@ -63,7 +63,7 @@ impl Services {
     /// Answers any other call. The services are always ready, so they are not polled.
     fn answer_by_tonic<B>(
         &self,
-        request: Request<Intake<B>>,
+        request: Request<RequestBody<B>>,
     ) -> BoxFuture<Response<Body>, Infallible>
     where
         B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
@@ -83,7 +83,7 @@ where
 {
     fn answer(
         &self,
-        mut request: Request<Intake<B>>,
+        mut request: Request<RequestBody<B>>,
     ) -> impl Future<Output = Response<Body>> + Send {
         let caller = request.body().caller();
         let path = request.uri().path();

@@ -16,7 +16,7 @@ use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus};
 use prost::Message;
 
 use crate::status::{Board, model};
-use crate::unhurried::Steps;
+use crate::yielding::YieldEvery;
 
 /// Number of resources to read while requests wait.
 pub const RESOURCES_PER_LOOK: usize = 32;
@@ -86,7 +86,7 @@ impl Board {
     ) -> (Vec<ResourceStatus>, Option<String>) {
         let mut resources: Vec<ResourceStatus> = Vec::new();
         let mut room = Room::EMPTY_PAGE;
-        let mut steps = Steps::new(RESOURCES_PER_STEP);
+        let mut steps = YieldEvery::new(RESOURCES_PER_STEP);
         loop {
             // One resource more than listed tells whether there is another page.
             let left = limit.saturating_sub(resources.len()).saturating_add(1);
@@ -127,7 +127,7 @@ impl Board {
     /// Returns the first `max` resources, without leases.
     pub fn snapshots(&self, max: usize) -> Vec<ResourceSnapshot> {
         let mut seen: Vec<ResourceSnapshot> = Vec::new();
-        let mut steps = Steps::new(2 * RESOURCES_PER_STEP);
+        let mut steps = YieldEvery::new(2 * RESOURCES_PER_STEP);
         loop {
             let look = max.saturating_sub(seen.len()).min(RESOURCES_PER_LOOK);
             if look == 0 {
@@ -198,7 +198,7 @@ impl Board {
         render: impl Fn(&LeaseSnapshot, Time) -> Option<T>,
     ) -> Vec<T> {
         let leases = self.leases(resource, max.min(room.leases));
-        let mut steps = Steps::new(LEASES_PER_STEP);
+        let mut steps = YieldEvery::new(LEASES_PER_STEP);
         let mut rendered = Vec::new();
         for (lease, now) in leases {
             steps.step();
@@ -221,7 +221,7 @@ impl Board {
         // A holder that goes and comes back meanwhile is read twice, but listed once.
         let mut seen: BTreeMap<HolderId, (LeaseSnapshot, Time)> = BTreeMap::new();
         let mut next = Some(LeasesFrom::Start);
-        let mut steps = Steps::new(2 * LEASES_PER_STEP);
+        let mut steps = YieldEvery::new(2 * LEASES_PER_STEP);
         while let Some(from) = next {
             let look = max.saturating_sub(seen.len()).min(LEASES_PER_LOOK);
             if look == 0 {

@@ -10,10 +10,10 @@ use askama::Template;
 use doorward_engine::rounding::SHOWN;
 
 use crate::status::{LeaseStatus, ResourceStatus, States, Status};
-use crate::unhurried::Steps;
 use crate::web::pages::limits::LimitRow;
 use crate::web::pages::master::MasterPage;
 use crate::web::pages::servers::{ChildTable, OwnLease, Parent};
+use crate::yielding::YieldEvery;
 use doorward_pages::numbers::{amount, count, span};
 
 /// Largest number of child servers of one resource on the front page.
@@ -367,7 +367,7 @@ impl Index {
     pub fn new(status: &Status, is_first: bool) -> Self {
         // Child servers take rows as well. With many of them, later resources show none.
         let mut children_left = CHILDREN_ROWS;
-        let mut steps = Steps::new(ROWS_PER_STEP);
+        let mut steps = YieldEvery::new(ROWS_PER_STEP);
         let row = |resource| {
             steps.step();
             let row = ResourceRow::new(resource, CHILDREN_SHOWN.min(children_left));
@@ -404,7 +404,7 @@ impl ResourcePage {
     /// Returns the page of a resource of a status, with its listed leases.
     pub fn new(status: &Status, resource: &ResourceStatus) -> Self {
         let clients = resource.leases.iter().filter(|l| l.kind == "client");
-        let mut steps = Steps::new(ROWS_PER_STEP);
+        let mut steps = YieldEvery::new(ROWS_PER_STEP);
         let lease = |lease| {
             steps.step();
             LeaseRow::new(lease)

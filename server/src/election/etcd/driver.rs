@@ -24,7 +24,7 @@ use crate::election::TreePlace;
 use crate::election::templates_gate::GatedTemplates;
 
 /// Inputs of a candidate from its server, and its outputs.
-pub(super) struct Ways {
+pub(super) struct Channels {
     pub(super) keys: NodeKeys,
     pub(super) follow: Follow,
     pub(super) able: watch::Receiver<bool>,
@@ -37,7 +37,7 @@ pub(super) struct Ways {
 
 pub(super) struct Driver {
     candidate: candidate::Candidate,
-    ways: Ways,
+    channels: Channels,
     /// The keys of the node.
     nodes: watch::Receiver<Followed>,
     /// The last state of the keys that the candidate got.
@@ -64,11 +64,15 @@ enum Event {
 }
 
 impl Driver {
-    pub(super) fn new(config: candidate::CandidateConfig, in_force: Templates, ways: Ways) -> Self {
+    pub(super) fn new(
+        config: candidate::CandidateConfig,
+        in_force: Templates,
+        channels: Channels,
+    ) -> Self {
         let mut driver = Self {
             candidate: candidate::Candidate::new(config, clock::machine_now()),
-            nodes: ways.follow.receiver(),
-            ways,
+            nodes: channels.follow.receiver(),
+            channels,
             view: None,
             in_force: Arc::new(in_force),
             next: None,
@@ -96,8 +100,8 @@ impl Driver {
                     _ = &mut stopped, if !is_stopped => Event::Stopped,
                     Ok(()) = self.nodes.changed() => Event::Followed,
                     answer = &mut answering => Event::Answered(answer),
-                    Ok(()) = self.ways.able.changed() => Event::Able,
-                    Some(change) = self.ways.changes.recv(), if takes_changes => {
+                    Ok(()) = self.channels.able.changed() => Event::Able,
+                    Some(change) = self.channels.changes.recv(), if takes_changes => {
                         Event::Change(change)
                     }
                     () = sleep_until(timeout) => Event::Timeout,
@@ -150,7 +154,7 @@ impl Driver {
         if let Some(view) = followed.view
             && !self.view.as_ref().is_some_and(|it| Arc::ptr_eq(it, &view))
         {
-            let translated = values::view(&self.ways.keys, &view);
+            let translated = values::view(&self.channels.keys, &view);
             self.view = Some(view);
             self.candidate
                 .handle_view(Arc::new(translated), clock::machine_now());
@@ -162,13 +166,13 @@ impl Driver {
         self.drain();
         self.hand_in_able(clock::machine_now());
         self.drain();
-        let place = values::place((self.ways.place)());
+        let place = values::place((self.channels.place)());
         self.candidate.handle_place(place, clock::machine_now());
         self.drain();
     }
 
     fn hand_in_able(&mut self, now: Time) {
-        let able = *self.ways.able.borrow_and_update();
+        let able = *self.channels.able.borrow_and_update();
         self.candidate.handle_able(able, now);
     }
 
@@ -194,15 +198,15 @@ impl Driver {
     /// Publishes the standing and the state.
     fn publish(&self) {
         let now = clock::machine_now();
-        set(&self.ways.standings, self.candidate.standing(now));
-        set(&self.ways.states, self.candidate.state(now));
+        set(&self.channels.standings, self.candidate.standing(now));
+        set(&self.channels.states, self.candidate.state(now));
     }
 
     /// Logs a report of the candidate.
     fn log(&mut self, report: ElectionReport) {
         match report {
-            ElectionReport::Answers => self.ways.contacts.note(None),
-            ElectionReport::Away => self.ways.contacts.note(Some(self.problem.clone())),
+            ElectionReport::Answers => self.channels.contacts.note(None),
+            ElectionReport::Away => self.channels.contacts.note(Some(self.problem.clone())),
             ElectionReport::Elected { epoch, wait } if wait.is_zero() => debug!(epoch, "elected"),
             ElectionReport::Elected { epoch, wait } => info!(
                 epoch,

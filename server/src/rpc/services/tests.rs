@@ -14,7 +14,7 @@ use tonic::codegen::http::HeaderMap;
 
 use super::*;
 use crate::clock::Clock;
-use crate::door::intake::Size;
+use crate::door::request_body::Size;
 use crate::door::{Door, DoorConfig};
 use crate::limits::{ServerLimit, ServerLimits};
 use crate::metrics::Metrics;
@@ -83,26 +83,26 @@ impl Fixture {
     }
 
     /// Returns a call that has arrived with this body.
-    async fn intake(&self, body: &[u8]) -> Intake<AxumBody> {
+    async fn body(&self, body: &[u8]) -> RequestBody<AxumBody> {
         let connection = self.door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
         let size = Size {
             max: 1_000,
             limit: ServerLimit::MessageBytes,
         };
         let body = AxumBody::from(body.to_vec());
-        let mut intake = Intake::new(body, Arc::clone(&self.door), connection, size);
-        poll_fn(|cx| intake.poll_only(cx)).await.unwrap();
-        intake
+        let mut body = RequestBody::new(body, Arc::clone(&self.door), connection, size);
+        poll_fn(|cx| body.poll_only(cx)).await.unwrap();
+        body
     }
 
     /// Calls `GetCapacity` with this body. tonic answers a call that names an encoding, even `identity`.
     async fn call(&self, body: &[u8], encoding: Option<&'static str>) -> Seen {
-        let intake = self.intake(body).await;
+        let body = self.body(body).await;
         let mut request = Request::builder().uri(GET_CAPACITY);
         if let Some(encoding) = encoding {
             request = request.header("grpc-encoding", encoding);
         }
-        let response = self.services.answer(request.body(intake).unwrap()).await;
+        let response = self.services.answer(request.body(body).unwrap()).await;
         let (head, mut body) = response.into_parts();
         let mut seen = Seen {
             headers: head.headers,
@@ -171,7 +171,7 @@ async fn a_call_without_streams_is_answered_as_tonic_answers_it() {
             fixture.become_master();
         }
         for (place, (name, body)) in cases.iter().enumerate() {
-            let taken = fixture.intake(body).await.take_only_message();
+            let taken = fixture.body(body).await.take_only_message();
             assert_eq!(taken.is_some(), place < PLAIN, "{name}");
             let by_tonic = fixture.call(body, Some("identity")).await;
             let seen = fixture.call(body, None).await;

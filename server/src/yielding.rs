@@ -13,19 +13,14 @@ const WRITTEN: usize = 64 * 1024;
 /// Bytes only read between two yields.
 const READ: usize = 256 * 1024;
 
-/// Yields to other threads on this core.
-pub fn give_way() {
-    thread::yield_now();
-}
-
 /// A counter that yields after every `every` steps.
 #[derive(Clone, Copy, Debug)]
-pub struct Steps {
+pub struct YieldEvery {
     every: usize,
     done: usize,
 }
 
-impl Steps {
+impl YieldEvery {
     /// Makes a counter at 0.
     pub const fn new(every: usize) -> Self {
         Self { every, done: 0 }
@@ -41,34 +36,34 @@ impl Steps {
         self.done += steps;
         if self.done >= self.every {
             self.done = 0;
-            give_way();
+            thread::yield_now();
         }
     }
 }
 
 /// A writer of text or bytes that yields now and then.
 #[derive(Debug)]
-pub struct UnhurriedWriter<T> {
+pub struct YieldingWriter<T> {
     into: T,
-    steps: Steps,
+    steps: YieldEvery,
 }
 
-impl<T: Default> Default for UnhurriedWriter<T> {
+impl<T: Default> Default for YieldingWriter<T> {
     fn default() -> Self {
-        let steps = Steps::new(WRITTEN);
+        let steps = YieldEvery::new(WRITTEN);
         let into = T::default();
         Self { into, steps }
     }
 }
 
-impl<T> UnhurriedWriter<T> {
+impl<T> YieldingWriter<T> {
     /// Returns the written text or bytes.
     pub fn into_inner(self) -> T {
         self.into
     }
 }
 
-impl fmt::Write for UnhurriedWriter<String> {
+impl fmt::Write for YieldingWriter<String> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.into.push_str(text);
         self.steps.step_by(text.len());
@@ -76,7 +71,7 @@ impl fmt::Write for UnhurriedWriter<String> {
     }
 }
 
-impl io::Write for UnhurriedWriter<Vec<u8>> {
+impl io::Write for YieldingWriter<Vec<u8>> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.into.extend_from_slice(bytes);
         self.steps.step_by(bytes.len());
@@ -111,7 +106,7 @@ pub fn visible(text: String, make: for<'a> fn(&'a str) -> Cow<'a, str>) -> Strin
             }
         }
         rest = after;
-        give_way();
+        thread::yield_now();
     }
     made.unwrap_or(text)
 }

@@ -37,7 +37,7 @@ pub struct Size {
 
 /// Body of a call, as far as it has arrived.
 #[derive(Debug)]
-pub struct Intake<B> {
+pub struct RequestBody<B> {
     body: B,
     door: Arc<Door>,
     connection: Arc<Connection>,
@@ -57,12 +57,12 @@ pub struct Intake<B> {
     ready: Option<Frame<Bytes>>,
 }
 
-impl<B> Intake<B>
+impl<B> RequestBody<B>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<tonic::codegen::StdError>,
 {
-    /// Makes an intake to which nothing has arrived yet.
+    /// Makes a body to which nothing has arrived yet.
     pub fn new(body: B, door: Arc<Door>, connection: Arc<Connection>, size: Size) -> Self {
         Self {
             body,
@@ -260,7 +260,7 @@ where
     }
 }
 
-impl<B> HttpBody for Intake<B>
+impl<B> HttpBody for RequestBody<B>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<tonic::codegen::StdError>,
@@ -293,7 +293,7 @@ where
     }
 }
 
-impl<B> Drop for Intake<B> {
+impl<B> Drop for RequestBody<B> {
     fn drop(&mut self) {
         self.door.refund_incoming(&self.connection, self.charged);
     }

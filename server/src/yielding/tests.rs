@@ -6,8 +6,8 @@ use super::*;
 
 #[test]
 fn what_is_written_is_there() {
-    let mut text = UnhurriedWriter::<String>::default();
-    let mut bytes = UnhurriedWriter::<Vec<u8>>::default();
+    let mut text = YieldingWriter::<String>::default();
+    let mut bytes = YieldingWriter::<Vec<u8>>::default();
     for number in 0..20_000 {
         fmt::Write::write_fmt(&mut text, format_args!("{number} ")).unwrap();
         write!(bytes, "{number} ").unwrap();

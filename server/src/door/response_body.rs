@@ -23,13 +23,13 @@ use crate::limits::ServerLimit;
 
 /// A call in progress. It ends when this is dropped.
 #[derive(Debug)]
-pub struct CallOnConnection {
+pub struct InFlightCall {
     door: Arc<Door>,
     connection: Arc<Connection>,
     is_busy: bool,
 }
 
-impl CallOnConnection {
+impl InFlightCall {
     /// Begins a call. `is_busy`: whether the call keeps its connection busy.
     pub fn begin(
         door: &Arc<Door>,
@@ -48,7 +48,7 @@ impl CallOnConnection {
     }
 }
 
-impl CallOnConnection {
+impl InFlightCall {
     /// Returns the door that the call came through.
     pub fn door(&self) -> &Door {
         &self.door
@@ -93,7 +93,7 @@ impl CallOnConnection {
     }
 }
 
-impl Drop for CallOnConnection {
+impl Drop for InFlightCall {
     fn drop(&mut self) {
         if self.is_busy {
             self.connection.end_call(self.door.now());
@@ -109,18 +109,18 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// An answer on its way to its client.
 #[derive(Debug)]
-pub struct Outflow<B> {
+pub struct ResponseBody<B> {
     /// None: the answer was cut off.
     body: Option<B>,
     ending: Ending,
-    call: CallOnConnection,
+    call: InFlightCall,
     /// Bytes of the newest frame, which are counted, and which the library holds until the client has room.
     waiting: u64,
 }
 
-impl<B> Outflow<B> {
+impl<B> ResponseBody<B> {
     /// Wraps the answer to `call`. The call ends with the answer.
-    pub fn new(body: B, ending: Ending, call: CallOnConnection) -> Self {
+    pub fn new(body: B, ending: Ending, call: InFlightCall) -> Self {
         Self {
             body: Some(body),
             ending,
@@ -130,7 +130,7 @@ impl<B> Outflow<B> {
     }
 }
 
-impl<B> HttpBody for Outflow<B>
+impl<B> HttpBody for ResponseBody<B>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -153,7 +153,7 @@ where
             Some(Err(_)) | None => 0,
         };
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        let CallOnConnection {
+        let InFlightCall {
             door, connection, ..
         } = &self.call;
         if bytes > 0 {
@@ -179,7 +179,7 @@ where
     }
 }
 
-impl<B> Drop for Outflow<B> {
+impl<B> Drop for ResponseBody<B> {
     fn drop(&mut self) {
         // The caller gave the call up before the last frame was sent.
         if self.waiting > 0 && !self.call.connection.is_closed() {
@@ -214,7 +214,7 @@ mod tests {
         );
         let peer = "127.0.0.1:1".parse().unwrap();
         let connection = door.admit(peer).unwrap();
-        let call = CallOnConnection::begin(&door, &connection, true, door.now());
+        let call = InFlightCall::begin(&door, &connection, true, door.now());
         let (finish, finished) = oneshot::channel::<()>();
         let begun = async {
             while looking.available_permits() > 0 {
@@ -246,7 +246,7 @@ mod tests {
             Arc::clone(&looking),
         );
         let connection = door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
-        let call = CallOnConnection::begin(&door, &connection, true, door.now());
+        let call = InFlightCall::begin(&door, &connection, true, door.now());
         let turn = looking.acquire().await.unwrap();
         let (looked, looks) = oneshot::channel::<()>();
         let given_up = call.look(async move {
