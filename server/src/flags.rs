@@ -102,7 +102,7 @@ pub struct Flags {
     help_all: Option<bool>,
 }
 
-/// What to do instead of serving.
+/// A command that runs instead of serving.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Names the command that has taken the demonstration's place.

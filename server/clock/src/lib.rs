@@ -1,30 +1,28 @@
-//! The clock that leases count on: one whose speed nobody changes.
+//! The clock that leases count on. No program changes its speed.
 //!
-//! A lease is safe only while the clock of whoever granted it and the clock of its holder run at
-//! about the same speed. Programs that set the time change the speed of the system's monotonic
-//! clock: ntpd by 500 ppm at most, chrony by up to 8.3 % unless it is configured otherwise. So leases
-//! count on a clock that these programs do not touch: it is as fast as the machine's crystal, which
-//! is off by some 100 ppm at most.
+//! A lease is safe only while two clocks run at about the same speed: the clock of the server that granted it, and the
+//! clock of its holder. Programs that set the time change the speed of the system's monotonic clock: ntpd by 500 ppm at
+//! most, chrony by up to 8.3 % unless it is configured otherwise. So leases count on a clock that these programs do not
+//! touch. It is as fast as the machine's crystal, which is off by some 100 ppm at most.
 //!
 //! | platform | the clock | |
 //! | --- | --- | --- |
-//! | Linux, Android | `CLOCK_MONOTONIC_RAW` | nobody changes its speed |
-//! | Apple, Windows | what [`std::time::Instant`] reads | nobody changes its speed |
-//! | others | what [`std::time::Instant`] reads | [`IS_STEERED`]: its speed may be changed |
+//! | Linux, Android | `CLOCK_MONOTONIC_RAW` | no program changes its speed |
+//! | Apple, Windows | the clock of [`std::time::Instant`] | no program changes its speed |
+//! | others | the clock of [`std::time::Instant`] | [`IS_STEERED`]: a program may change its speed |
 //!
-//! All of them stand still, or may, while the machine is suspended.
+//! All of these clocks stand still, or may stand still, while the machine is suspended.
 //!
-//! This is the only file that reads a monotonic clock, but for how long an answer takes, which no
-//! lease depends on: that is by tokio's. Its timers run on the system's clock,
-//! whatever its speed: so they only wake. [`sleep_until`] looks at this clock again and goes on
-//! sleeping if it woke too early; one that wakes late is late, and whoever decides about a lease
-//! looks at this clock first.
+//! No other file reads a monotonic clock, with one exception: tokio's clock measures how long an answer takes, and no
+//! lease depends on that. Tokio's timers run on the system's clock, whatever its speed, so they only wake a task.
+//! [`sleep_until`] reads this clock again, and continues to sleep if the timer woke it too early. A timer that wakes
+//! late stays late. So code that decides about a lease reads this clock first.
 
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// Whether something may change the speed of the clock, as chrony does.
+/// Whether a program, such as chrony, may change the speed of the clock.
 pub const IS_STEERED: bool = !cfg!(any(
     target_os = "linux",
     target_os = "android",
@@ -32,23 +30,23 @@ pub const IS_STEERED: bool = !cfg!(any(
     windows
 ));
 
-/// What the clock showed at some moment. As [`std::time::Instant`], it can be compared with others of
-/// the same machine, and with nothing else.
+/// A reading of the clock. Like [`std::time::Instant`], it can be compared with other readings on the same machine, and
+/// with nothing else.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(Duration);
 
 impl Instant {
-    /// What the clock shows now. Never runs backwards.
+    /// Returns the current reading. It never runs backwards.
     pub fn now() -> Self {
         Self(platform::now())
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// Returns the span from `earlier` to this reading, or zero if this reading is not the later one.
     pub const fn saturating_duration_since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// How long ago this was; zero if it is to come.
+    /// Returns the time since this reading, or zero if it is in the future.
     pub fn elapsed(self) -> Duration {
         Self::now().saturating_duration_since(self)
     }
@@ -63,7 +61,7 @@ impl Add<Duration> for Instant {
     }
 }
 
-/// Saturates at the beginning of the clock, which may be when the machine was started.
+/// Saturates at the beginning of the clock, which may be the start of the machine.
 impl Sub<Duration> for Instant {
     type Output = Self;
 
@@ -72,7 +70,7 @@ impl Sub<Duration> for Instant {
     }
 }
 
-/// How long after the other one this is; zero if it is not after it.
+/// Returns the span between the readings, or zero if the left one is not the later one.
 impl Sub for Instant {
     type Output = Duration;
 
@@ -87,23 +85,22 @@ impl fmt::Debug for Instant {
     }
 }
 
-/// Sleeps until this clock has come to a moment: never less, and as much longer as the system's
-/// clock is slower. Cancel safe.
+/// Sleeps until this clock reaches `deadline`: never less, and longer if the system's clock is slower. Cancel safe.
 pub async fn sleep_until(deadline: Instant) {
     sleep_until_by(Instant::now, deadline).await;
 }
 
-/// As [`sleep_until`], by a clock of the caller's own.
+/// Sleeps as [`sleep_until`] does, by a clock that the caller supplies.
 pub async fn sleep_until_by(now: impl Fn() -> Instant, deadline: Instant) {
-    /// Timers of centuries would overflow some platforms.
+    /// Longest single sleep. Timers of centuries would overflow on some platforms.
     const SLEEP_MAX: Duration = Duration::from_secs(24 * 3600);
     loop {
         let left = deadline.saturating_duration_since(now());
         if left.is_zero() {
             return;
         }
-        // At least a millisecond, which is what tokio's timers can tell apart: so this does not spin
-        // when the system's clock is faster.
+        // At least a millisecond, the resolution of tokio's timers. So the loop does not spin when the system's clock
+        // is faster.
         tokio::time::sleep(left.clamp(Duration::from_millis(1), SLEEP_MAX)).await;
     }
 }
@@ -116,7 +113,7 @@ mod platform {
 
     pub(super) fn now() -> Duration {
         let time = clock_gettime(ClockId::MonotonicRaw);
-        // It counts from when the machine was started, so neither is negative.
+        // The clock counts from the start of the machine, so neither value is negative.
         let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         let nanos = u32::try_from(time.tv_nsec).unwrap_or(0);
         Duration::new(seconds, nanos)

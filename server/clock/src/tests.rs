@@ -1,4 +1,4 @@
-//! Which clock it is, and that it never goes back.
+//! The choice of the clock, and that it never runs backwards.
 
 use std::cell::Cell;
 
@@ -13,7 +13,7 @@ fn it_is_the_clock_that_nobody_steers() {
         let time = clock_gettime(ClockId::MonotonicRaw);
         Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
     };
-    // The steered one has been elsewhere since the machine was started.
+    // The steered clock has moved away from this one since the machine was started.
     let (before, now, after) = (raw(), Instant::now(), raw());
     assert!(before <= now.0 && now.0 <= after, "{before:?} {now:?}");
     const { assert!(!IS_STEERED) };
@@ -42,7 +42,7 @@ fn instants_are_counted_with() {
 
 #[tokio::test]
 async fn a_timer_that_fires_too_early_is_set_again_without_spinning() {
-    // The system's clock, which is that of tokio's timers, is twice as fast as ours.
+    // The system's clock, on which tokio's timers run, is twice as fast as this clock.
     let began = tokio::time::Instant::now();
     let origin = Instant::now();
     let looks = Cell::new(0);

@@ -1,12 +1,12 @@
-//! Looks that Doorward's pages and command lines share: [numbers], colours and text styles of pages; with the feature
-//! `terminal`, tables and tones on a terminal.
+//! Looks that Doorward's pages and command lines share: [numbers], colours and text styles of pages. The feature
+//! `terminal` adds tables and tones on a terminal.
 
 pub mod numbers;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 
-/// The colours as variables, in light, and in dark where that is preferred. Chosen so that people who do not distinguish
-/// red from green still distinguish lines, and with enough contrast to the surface for thin lines.
+/// Colours as variables, for light pages, and for dark pages where the reader prefers them. Readers who do not
+/// distinguish red from green still distinguish the lines. Thin lines have enough contrast to the surface.
 pub const PALETTE: &str = include_str!("../palette.css");
 
 /// Style of all pages: head and foot, text, tables.
@@ -18,7 +18,7 @@ mod tests {
 
     use super::*;
 
-    /// The colours of light, or of dark.
+    /// Returns the colours of light pages, or of dark ones.
     fn colours(is_dark: bool) -> BTreeMap<&'static str, &'static str> {
         let (light, dark) = PALETTE.split_once("@media").unwrap();
         let text = if is_dark { dark } else { light };

@@ -1,14 +1,14 @@
 //! Numbers as people read them, on pages, in tables and in reports.
 //!
-//! What is not a number is shown as a dash: nothing may look like a figure that it is not.
+//! A value that is not a number is shown as a dash, so that no reader takes it for a figure.
 
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Stands for what is not known.
+/// Text for an unknown value.
 pub const NONE: &str = "–";
 
-/// An amount: at most six significant digits, thousands apart, `1,234.5`.
+/// Formats an amount: at most six significant digits, with commas between thousands, `1,234.5`.
 pub fn amount(value: f64) -> String {
     match significant(value, 1e-6) {
         Some(text) => apart(&text),
@@ -17,12 +17,13 @@ pub fn amount(value: f64) -> String {
     }
 }
 
-/// An amount as it is typed: at most six significant digits, `1234.5`.
+/// Formats an amount as people type it: at most six significant digits, `1234.5`.
 pub fn typed(value: f64) -> String {
     significant(value, 1e-6).unwrap_or_else(|| value.to_string())
 }
 
-/// What was measured: four digits, or all before the point, thousands apart. More would say that it is exact.
+/// Formats a measured value: four digits, or all digits before the point, with commas between thousands. More digits
+/// would suggest an exact value.
 pub fn measured(value: f64) -> String {
     let decimals = match value.abs() {
         m if m >= 1_000.0 => 0,
@@ -38,9 +39,9 @@ pub fn measured(value: f64) -> String {
     }
 }
 
-/// Six significant digits, if there is any reason to write them out.
+/// Writes out six significant digits at most. None: as in `rounded`.
 fn significant(value: f64, least: f64) -> Option<String> {
-    // Digits before the point, as far as they count; nothing has no logarithm.
+    // The significant digits before the point. Zero has no logarithm, so `least` takes its place.
     let magnitude = value.abs().max(least);
     let whole_digits = magnitude.log10().floor().max(-1.0) + 1.0;
     #[expect(
@@ -52,7 +53,7 @@ fn significant(value: f64, least: f64) -> Option<String> {
     rounded(value, least, decimals)
 }
 
-/// So many digits after the point at most. None: it is no number, or has too many digits to be read.
+/// Writes out that many digits after the point at most. None: the value is no number, or has too many digits to read.
 fn rounded(value: f64, least: f64, decimals: usize) -> Option<String> {
     if value == 0.0 {
         return Some("0".to_owned());
@@ -67,7 +68,7 @@ fn rounded(value: f64, least: f64, decimals: usize) -> Option<String> {
     }
 }
 
-/// Thousands apart.
+/// Puts commas between thousands.
 fn apart(number: &str) -> String {
     let (sign, digits) = match number.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -79,12 +80,12 @@ fn apart(number: &str) -> String {
     }
 }
 
-/// A whole number: `12,345`.
+/// Formats a whole number: `12,345`.
 pub fn count(value: impl Display) -> String {
     grouped(&value.to_string())
 }
 
-/// A size in bytes: `512 B`, `1.5 KiB`, `256 MiB`, `2,048 MiB`.
+/// Formats a size in bytes: `512 B`, `1.5 KiB`, `256 MiB`, `2,048 MiB`.
 pub fn bytes(value: u64) -> String {
     const KIB: u64 = 1_024;
     const MIB: u64 = KIB * KIB;
@@ -101,7 +102,7 @@ pub fn bytes(value: u64) -> String {
     }
 }
 
-/// So many of something: `1 node`, `2 nodes`.
+/// Formats a count with its noun: `1 node`, `2 nodes`.
 pub fn several(value: usize, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
 }
@@ -117,8 +118,8 @@ fn grouped(digits: &str) -> String {
     out
 }
 
-/// A part in percent. What is a little more than nothing, or than all, is not rounded to it: that
-/// is what an operator looks for.
+/// Formats a part in percent. A value close to 0 % or to 100 % is not rounded to it, because an operator looks for
+/// exactly that difference.
 pub fn percent(part: f64) -> String {
     if !part.is_finite() {
         return NONE.to_owned();
@@ -138,7 +139,7 @@ pub fn percent(part: f64) -> String {
     #[expect(clippy::cast_sign_loss, reason = "1 to 4")]
     let text = format!("{value:.*}", decimals as usize);
     let whole = text.trim_end_matches('0').trim_end_matches('.');
-    // 100 and 99.96 are not the same: only what is whole is shown so.
+    // 100 and 99.96 are not the same: only a whole value is shown as a whole number.
     let shown = if (value - value.round()).abs() < 1e-7 {
         whole
     } else {
@@ -147,7 +148,7 @@ pub fn percent(part: f64) -> String {
     format!("{shown} %")
 }
 
-/// A part in points of percent, with two digits after the point: such numbers are added up.
+/// Formats a part in percentage points, with two digits after the point, because readers add such numbers up.
 pub fn points(part: f64) -> String {
     match part * 100.0 {
         value if !value.is_finite() => NONE.to_owned(),
@@ -156,12 +157,12 @@ pub fn points(part: f64) -> String {
     }
 }
 
-/// A span of so many milliseconds, as [`seconds`] shows it.
+/// Formats a span in milliseconds as [`seconds`] does.
 pub fn span(millis: u64) -> String {
     seconds(Duration::from_millis(millis).as_secs_f64())
 }
 
-/// A span as flags and templates take it, rounded to what matters: `1h 5m`, `59.5s`, `20ms`.
+/// Formats a span as flags and templates take it, rounded to the digits that matter: `1h 5m`, `59.5s`, `20ms`.
 pub fn typed_span(span: Duration) -> String {
     let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     let rounded = match millis {
@@ -176,14 +177,14 @@ pub fn typed_span(span: Duration) -> String {
     humantime::format_duration(rounded).to_string()
 }
 
-/// A moment of the wall clock, `2026-11-21 04:53:31 UTC`.
+/// Formats a moment of the wall clock: `2026-11-21 04:53:31 UTC`.
 pub fn moment(since_epoch: Duration) -> String {
     let time = std::time::UNIX_EPOCH + Duration::from_secs(since_epoch.as_secs());
     let text = humantime::format_rfc3339_seconds(time).to_string();
     text.replace('T', " ").replace('Z', " UTC")
 }
 
-/// A span of time in its two largest units: `1 h 5 min`, `3 min 20 s`, `2.5 s`, `40 ms`.
+/// Formats a span of time in its two largest units: `1 h 5 min`, `3 min 20 s`, `2.5 s`, `40 ms`.
 pub fn seconds(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return NONE.to_owned();
@@ -215,7 +216,7 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-/// A time from the start: `12:30`, `1:02:05`, `0:07.5`.
+/// Formats the time since a start: `12:30`, `1:02:05`, `0:07.5`.
 pub fn clock(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return NONE.to_owned();

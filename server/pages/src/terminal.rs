@@ -1,4 +1,4 @@
-//! What Doorward's programs share on a terminal: tones, and tables.
+//! Tones and tables that Doorward's programs share on a terminal.
 
 pub mod palette;
 pub mod table;

@@ -5,7 +5,7 @@ use doorward_session::time::tolerance::Tolerance;
 
 use crate::clock;
 
-/// What the operator says of the clock.
+/// Flags for the accuracy of the machine's clock.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct ClockFlags {
     /// By how much the speed of this machine's clock may differ from that of others, as a part from

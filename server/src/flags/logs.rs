@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::logs::LogFormat;
 
-/// What is logged, and how.
+/// Flags for the content and the format of the log.
 #[derive(Clone, Debug, Args)]
 pub struct LogFlags {
     /// How log lines look; they go to standard error.

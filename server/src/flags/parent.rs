@@ -51,7 +51,7 @@ pub fn parent_source(
     Ok((!flags.is_empty()).then_some(source))
 }
 
-/// What one flag says.
+/// Parses the value of one `--parent` flag.
 pub(super) fn parent_servers(text: &str) -> Result<ParentServers, String> {
     if address::is_meant(text) {
         let node = NodeAddress::parse(text).map_err(|error| error.to_string())?;

@@ -24,20 +24,20 @@ pub enum WrongStart {
          own, unset {ENDPOINTS}"
     )]
     OtherVariable,
-    /// Nobody can be sent there.
+    /// The advertised address means any address, so no caller can be sent there.
     #[error(
         "candidates tell each other and their clients where they are, and {0} is anywhere: give \
          --advertise with an address that they reach"
     )]
     Anywhere(String),
-    /// Nobody elsewhere can be sent there.
+    /// The advertised address is on loopback, so no caller on another machine can be sent there.
     #[error(
         "{address} is on loopback, where only this machine reaches it, and etcd is elsewhere, at \
          {endpoint}: candidates and clients on other machines would be sent to themselves; give \
          --advertise with an address that they reach, and --listen to serve there"
     )]
     Loopback {
-        /// What would be advertised.
+        /// Address that the server would advertise.
         address: String,
         /// An endpoint that is not on this machine.
         endpoint: Endpoint,

@@ -1,4 +1,4 @@
-//! What operators ask: status, health, reflection.
+//! Requests of operators: status, health, reflection.
 
 use doorward_proto::admin::v1::GetStatusRequest;
 use tokio_stream::{StreamExt, once};

@@ -1,4 +1,4 @@
-//! Whatever comes in at the door: a clear error, and nothing lost.
+//! Bad input at the door: the caller gets a clear error, and the server loses nothing.
 
 use doorward_proto::doorman::{GetCapacityRequest, refusal};
 use doorward_server::app::Server;
@@ -11,7 +11,7 @@ use tonic_prost::ProstCodec;
 
 use crate::running::{asked, asked_with, capacity, channel, get, gets, metrics, request, start};
 
-/// Sends a request that is an error as a whole.
+/// Sends a request that the server refuses as a whole, and returns the error.
 async fn refused_as_a_whole(server: &Server, request: GetCapacityRequest) -> Status {
     let mut client = capacity(server).await;
     let error = client.get_capacity(request).await.expect_err("refused");
@@ -40,7 +40,7 @@ async fn a_thousand_resources_in_one_request_are_served_and_more_are_refused() {
     assert_eq!(response.response.len(), 1_000);
 }
 
-/// A request as above, whose texts may be any bytes.
+/// A request like those above, whose texts may be any bytes.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct RawRequest {
     #[prost(bytes = "vec", tag = "1")]
@@ -150,7 +150,7 @@ async fn noise_on_the_grpc_port_is_harmless() {
     ];
     for noise in noises {
         let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
-        // The server may close before all is sent.
+        // The server may close the connection before all bytes are sent.
         let _ = stream.write_all(noise).await;
         let _ = stream.shutdown().await;
         let mut answer = Vec::new();

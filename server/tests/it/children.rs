@@ -1,4 +1,4 @@
-//! A server as a parent, whose children are driven by hand.
+//! A server as a parent. The tests drive its children by hand.
 
 use std::time::Duration;
 
@@ -69,14 +69,14 @@ async fn what_changes_is_told_without_asking() {
     let told = eu.told().await;
     assert_eq!(the(&told).gets.capacity, 50.0);
     assert_eq!(the(&told).sequence, Some(5), "its newest request");
-    // The client gets it only once the child has less.
+    // The client gets its part only once the child has less.
     let waits = || asked_with("fair/x", 100.0, 0.0);
     assert_eq!(gets(&mut client, "c", waits()).await, 0.0);
     let answer = eu.ask(ask("eu", 6, vec![has(50.0, all())])).await;
     assert_eq!(the(&answer).gets.capacity, 50.0);
     assert_eq!(the(&answer).sequence, Some(6));
     assert_eq!(gets(&mut client, "c", waits()).await, 50.0);
-    // And the other way.
+    // The same in the other direction.
     get(&mut client, "c", vec![asked_with("fair/x", 20.0, 20.0)]).await;
     let mut last = eu.told().await;
     while the(&last).gets.capacity < 80.0 {
@@ -93,7 +93,7 @@ async fn a_greeting_is_enough_to_be_known() {
     let answer = eu.ask(ask("eu", None, Vec::new())).await;
     assert_eq!((answer.response.len(), answer.refused.len()), (0, 0));
     assert_eq!(answer.ancestor, ["root"]);
-    // By calls it got something, of which it is told on the stream from now on.
+    // The child gets a lease by a call. From then on the parent tells it of changes on the stream.
     let mut client = capacity(&server).await;
     poll(&mut client, ask("eu", 1, vec![wants("fair/x", 100.0, 1)])).await;
     get(&mut client, "c", vec![asked("fair/x", 100.0)]).await;
@@ -106,7 +106,7 @@ async fn a_child_that_takes_nothing_is_cut_off_and_others_are_served() {
     let mut config = config();
     config.push_round = Duration::from_millis(1);
     let server = started(config).await;
-    // As soon as a stream that is not read has a few bytes, no more are taken for it.
+    // This stream has a window of a few bytes. The child does not read it, so it soon takes no more.
     let narrow = Endpoint::from_shared(format!("http://{}", server.grpc_address()))
         .expect("an address")
         .initial_stream_window_size(64)
@@ -124,13 +124,13 @@ async fn a_child_that_takes_nothing_is_cut_off_and_others_are_served() {
         let more = if sequence % 2 == 0 { 10.0 } else { 90.0 };
         let asked = has(0.0, wants("fair/x", more, 1));
         eu.send(ask("eu", sequence, vec![asked])).await;
-        // Answers and what is told unasked.
+        // Skips answers and unasked messages, up to the answer to this request.
         while the(&eu.told().await).sequence != Some(sequence) {}
         logs.count("takes nothing from its stream") > 0
     })
     .await;
     assert_eq!(logs.count("takes nothing from its stream"), 1);
-    // It still has its lease, and what it was sent before.
+    // The child still has its lease, and the message that was sent before.
     assert!(stuck.next().await.expect("in order").is_some());
     let status = stuck.end().await.expect("it is told why");
     assert_eq!(status.code(), Code::ResourceExhausted);
@@ -165,7 +165,7 @@ async fn a_child_of_the_old_kind_is_served() {
     assert!(told.gets.expiry_time > 1_700_000_000 && told.gets.refresh_interval >= 1);
     let waits = gets(&mut client, "c", asked("fair/x", 90.0)).await;
     assert_eq!(waits, 10.0);
-    // Three clients of it and one of ours: 25 each. It does not say when it has shrunk.
+    // Three clients of the child and one client of this server get 25 each. The child does not say when it has shrunk.
     assert_eq!(poll_gets(&mut client, request()).await, 75.0);
     let more = gets(&mut client, "c", asked_with("fair/x", 90.0, 10.0)).await;
     assert_eq!(more, 25.0);
@@ -251,7 +251,7 @@ async fn a_follower_sends_children_to_the_master() {
     let mut eu = Child::open(&server).await;
     eu.ask(ask("eu", 1, vec![wants("fair/x", 10.0, 1)])).await;
     lose_mastership(&server);
-    // At once, and unasked.
+    // The server tells the child at once, and unasked.
     let told = eu.told().await.mastership.expect("not the master");
     assert_eq!((told.master_address(), told.epoch()), ("there:6970", 9));
     let status = eu.end().await.expect("it is told why");
@@ -274,7 +274,7 @@ async fn a_childs_older_master_takes_nothing_from_its_newer_one() {
     };
     let mut older = Child::open(&server).await;
     assert_eq!(older.gets(of(7, 1_000, 10.0)).await, 10.0);
-    // Its clock is behind that of its predecessor: what counts is the epoch.
+    // The clock of the newer process is behind that of its predecessor. The epoch decides.
     let mut newer = Child::open(&server).await;
     assert_eq!(newer.gets(of(8, 50, 20.0)).await, 20.0);
     assert_eq!(older.end().await.map(|end| end.code()), Some(Code::Aborted));
@@ -323,7 +323,7 @@ async fn a_message_that_cannot_be_read_is_the_childs_mistake() {
     grpc.ready().await.expect("ready");
     let path = PathAndQuery::from_static("/doorward.v1.CapacityStream/StreamServerCapacity");
     let codec = ProstCodec::<RawRequest, GetServerCapacityResponse>::default();
-    // In both messages, field 1 is the name of who asks.
+    // In both messages, field 1 is the name of the caller.
     let request = RawRequest {
         client_id: vec![0xff, 0xfe],
         resource: Vec::new(),
@@ -340,11 +340,11 @@ async fn a_message_that_cannot_be_read_is_the_childs_mistake() {
 #[tokio::test]
 async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_or_not() {
     let server = start().await;
-    // As from one address.
+    // The server sees all children at one address.
     let limits = server.board().limits();
     limits.set_max(ServerLimit::ChildServersPerAddress, 1);
     let mut first = Child::open(&server).await;
-    // It asks for nothing.
+    // The child asks for nothing.
     first.ask(ask("eu", 1, Vec::new())).await;
     let mut second = Child::open(&server).await;
     second.send(ask("us", 1, Vec::new())).await;
@@ -353,7 +353,7 @@ async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_o
     says_why(&refused, CloseReason::TooManyOfAddress);
     let flag = "--child-servers-per-address-max";
     assert!(refused.message().contains(flag), "{refused}");
-    // A newer stream of one that is there takes its place.
+    // A newer stream of a child that has one takes the place of the older stream.
     let mut again = Child::open(&server).await;
     again.ask(ask("eu", 2, Vec::new())).await;
 }

@@ -12,7 +12,7 @@ use doorward_session::time::tolerance::Tolerance;
 
 use crate::running::{asked, capacity, config, eventually, get, only};
 
-/// The machine's clock as chrony makes it while it corrects the time: 8.3 % fast.
+/// Returns the time of a clock that is 8.3 % fast, as chrony makes it while it corrects the time.
 fn fast() -> Instant {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     let now = Instant::now();
@@ -47,7 +47,7 @@ async fn a_server_whose_clock_is_fast_and_that_says_so_frees_no_lease_too_early(
     let lease = &only(&response).gets;
     assert_eq!(lease.capacity, 100.0);
     assert!(lease.refresh_in_ms < lease.expires_in_ms, "{lease:?}");
-    // It counts from when it asked, a thousandth less than it was told, and never asks again.
+    // The holder counts from its request, uses a thousandth less than the server told, and never asks again.
     let told = Duration::from_millis(lease.expires_in_ms.unwrap());
     let stops = sent + told.mul_f64(0.999);
     eventually("the next one has all", async || {

@@ -1,4 +1,4 @@
-//! A server that is its own ancestor: it takes nothing from itself, knows of it, and lets others know.
+//! A server that is its own ancestor. It takes nothing from itself, knows of the cycle, and tells others.
 
 use doorward_engine::messages::Cycle;
 use doorward_proto::doorman;
@@ -33,7 +33,7 @@ async fn nothing_is_taken_from_oneself() {
     assert_eq!(status.resources[0].capacity, 0.0);
     assert_eq!(logs.count("emea → eu → root"), 1, "{}", logs.text());
     parent.answer(generous);
-    // The next answer that comes, whatever it is about, names no cycle.
+    // The next answer, about any resource, names no cycle.
     let response = get(&mut client, "b", vec![asked("q", 30.0)]).await;
     assert_eq!(only(&response).gets.capacity, 30.0);
     assert!(!server.board().status(None, 0).is_in_cycle);
@@ -66,7 +66,7 @@ async fn who_is_refused_as_its_own_ancestor_knows_it_and_who_is_above_it() {
         1
     );
 
-    // One that was its child before, and has nothing to ask, hears of it, too.
+    // A server that was a child before, and asks for nothing, hears of the cycle, too.
     let mut apac = Child::open(&server).await;
     apac.send(ask("apac", 1, Vec::new())).await;
     let error = apac.next().await.expect_err("refused");

@@ -17,7 +17,7 @@ use crate::running::{
 };
 use crate::upstream::{news, until_link};
 
-/// A root that has so much of `fair/*`.
+/// Starts a root with that capacity for `fair/*`.
 async fn root_with(capacity: f64) -> Server {
     started(root_config(templates_with(capacity))).await
 }
@@ -35,7 +35,7 @@ fn address_of(server: &Server) -> String {
     server.grpc_address().to_string()
 }
 
-/// An impatient client.
+/// Returns the builder of an impatient client.
 fn client(address: &str) -> ClientBuilder {
     let wait = Duration::from_millis(20);
     Client::builder("c")
@@ -59,7 +59,7 @@ async fn open(client: &Client) -> Resource {
     resource
 }
 
-/// Asks for ever more, which is asked at once, until so much is there.
+/// Raises the client's demand until the resource has `capacity`. The client asks at once after each change.
 async fn until_has(resource: &Resource, capacity: f64) {
     let mut wants = 1_000.0;
     eventually(&format!("it has {capacity}"), async || {
@@ -114,12 +114,12 @@ async fn a_client_goes_on_with_what_it_knows_while_etcd_is_away() {
     let server = started(again).await;
     until_has(&resource, 50.0).await;
 
-    // Who knows nothing yet says what is wrong.
+    // A new client that knows no server reports the problem.
     let newcomer = client(&etcd.node("eu")).connect_timeout(Duration::from_millis(500));
     let error = newcomer.connect().await.err().unwrap().to_string();
     assert!(error.contains(etcd.address(0)), "{error}");
     assert!(error.contains("does not answer"), "{error}");
-    // What was given beside it counts.
+    // A new client uses an address that it was given beside that of etcd.
     let newcomer = client(&etcd.node("eu")).address(address_of(&server));
     open(&newcomer.connect().await.unwrap()).await;
 
@@ -136,7 +136,7 @@ async fn a_client_does_not_wait_for_an_etcd_that_hangs() {
     let began = tokio::time::Instant::now();
     let client = client(&etcd.node("eu")).address(address_of(&server));
     open(&client.connect().await.unwrap()).await;
-    // Half of what a call may take, and what the rest takes.
+    // The limit is half of the longest call, plus the time for the rest.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
@@ -158,7 +158,7 @@ async fn until_problem(server: &Server, text: &str) {
     .await;
 }
 
-/// Hands it the mastership of an epoch, or takes it away.
+/// Makes the server the master of an epoch, or takes its mastership away.
 fn set_master(server: &Server, epoch: Option<u64>) {
     let mastership = epoch.map_or(Mastership::Unknown, |epoch| Mastership::Master {
         epoch: Some(epoch),
@@ -200,7 +200,7 @@ async fn a_child_follows_its_parent_where_it_moves() {
     until_link(&server, ParentLink::Stream).await;
     assert_eq!(news(&server).address, address_of(&first));
     assert_eq!(news(&server).addresses, [etcd.node("eu")]);
-    // The child moves as soon as etcd names another master, without any request of a client.
+    // The child moves as soon as etcd names another master, without a request of any client.
     set_master(&first, None);
     etcd.depose("eu", &address_of(&first), 1).await;
     set_master(&second, Some(8));
@@ -213,7 +213,7 @@ async fn a_child_follows_its_parent_where_it_moves() {
         .await;
     };
     asks_at(&second).await;
-    // And back, after a while without a master.
+    // The child moves back, after a while without a master.
     etcd.depose("eu", &address_of(&second), 2).await;
     etcd.unregister("eu", &address_of(&second)).await;
     second.shutdown().await;

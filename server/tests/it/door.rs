@@ -1,4 +1,4 @@
-//! The way in: what a connection may do, and what becomes of one that does too much or too little.
+//! The door: what the server allows a connection, and how it treats one that does too much or too little.
 
 use std::io::Write;
 use std::time::Duration;
@@ -23,17 +23,17 @@ use tonic::{Code, Status};
 
 use crate::running::{asked, capacity, config, eventually, gets, request, started};
 
-/// A server with little patience.
+/// Starts a server with little patience.
 async fn hasty() -> Server {
     with(|door| door.patience = Duration::from_millis(300)).await
 }
 
-/// A server with endless patience.
+/// Starts a server with endless patience.
 async fn patient() -> Server {
     with(|door| door.patience = Duration::from_secs(600)).await
 }
 
-/// A patient server that keeps few unread bytes.
+/// Starts a patient server that keeps few unread bytes.
 async fn patient_with_little_room() -> Server {
     with(|door| {
         door.patience = Duration::from_secs(600);
@@ -54,7 +54,7 @@ fn refused(server: &Server, limit: ServerLimit) -> u64 {
     of_limit.expect("every limit has a figure").refused
 }
 
-/// An honest client is served, whatever others do.
+/// Checks that the server serves an honest client, whatever other clients do.
 async fn serves(server: &Server) {
     let mut client = capacity(server).await;
     let honest = gets(&mut client, "honest", asked("fair/honest", 10.0)).await;
@@ -74,18 +74,18 @@ fn headers(server: &Server, method: &str) -> Request<()> {
 
 const GET_CAPACITY: &str = "doorman.Capacity/GetCapacity";
 
-/// Begins a call, whose message follows.
+/// Begins a call. The caller sends the message afterwards.
 fn begin(send: &mut SendRequest<Bytes>, server: &Server) -> (ResponseFuture, SendStream<Bytes>) {
     let headers = headers(server, GET_CAPACITY);
     send.send_request(headers, false).unwrap()
 }
 
-/// The message of an honest call.
+/// Returns the message of an honest call.
 fn honest_call() -> Bytes {
     framed(&request("a", vec![asked("fair/x", 10.0)]))
 }
 
-/// The bytes of a call's message, as gRPC frames it.
+/// Returns the bytes of a call's message, as gRPC frames it.
 fn framed(message: &GetCapacityRequest) -> Bytes {
     let message = message.encode_to_vec();
     let length = u32::try_from(message.len()).unwrap();
@@ -99,7 +99,7 @@ async fn connect(server: &Server) -> SendRequest<Bytes> {
     send.ready().await.unwrap()
 }
 
-/// A connection on which nothing of any answer may be sent.
+/// Opens a connection with a window of zero, so that the server cannot send the body of any answer.
 async fn without_window(
     server: &Server,
 ) -> (
@@ -126,7 +126,7 @@ async fn answered(server: &Server, bytes: &[u8]) -> Status {
 /// Waits until the server closes a connection.
 async fn closed(stream: &mut TcpStream) {
     let mut rest = Vec::new();
-    // Closed or reset, as the system likes.
+    // The system closes or resets the connection.
     let _ = stream.read_to_end(&mut rest).await;
 }
 
@@ -150,7 +150,7 @@ async fn a_message_that_does_not_arrive_in_full_is_given_up() {
     serves(&server).await;
 }
 
-/// Returns the code of the answer to a call whose messages are compressed, if at all, as this header says.
+/// Returns the code of the answer to a call with this `grpc-encoding` header.
 async fn code_of_compressed(server: &Server, encoding: &str, bytes: Vec<u8>) -> Code {
     let mut send = connect(server).await;
     let mut headers = headers(server, GET_CAPACITY);
@@ -242,7 +242,7 @@ async fn a_message_in_crumbs_is_served() {
 async fn who_is_silent_or_stops_half_way_is_closed() {
     let server = hasty().await;
     let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
-    // HEADERS without an end, which CONTINUATION would bring.
+    // HEADERS without an end. A CONTINUATION frame would bring it.
     let open_headers: &[u8] = &[0, 0, 1, 1, 0, 0, 0, 0, 1, 0x83];
     for (says, bytes) in [
         ("nothing", Vec::new()),
@@ -292,7 +292,7 @@ async fn a_flood_of_frames_that_carry_no_call_is_closed() {
         stream.write_all(&hello).await.unwrap();
         let (mut reads, mut writes) = stream.split();
         let flood = async {
-            // Until it is closed.
+            // Writes until the server closes the connection.
             while writes.write_all(&frame.repeat(100)).await.is_ok() {}
         };
         let mut sink = tokio::io::sink();
@@ -332,7 +332,7 @@ async fn answers_that_are_not_read_end_the_connection() {
     serves(&server).await;
 }
 
-/// A call whose message has arrived in full, and which does not end.
+/// Makes a call whose message arrives in full but does not end, and returns the HTTP status of the answer.
 async fn half_ended(server: &Server, method: &str, message: Bytes) -> u16 {
     let mut send = connect(server).await;
     let (answer, mut body) = send.send_request(headers(server, method), false).unwrap();
@@ -340,7 +340,7 @@ async fn half_ended(server: &Server, method: &str, message: Bytes) -> u16 {
     let answer = answer.await.unwrap();
     let status = answer.status().as_u16();
     let mut answer = answer.into_body();
-    // All of it: it is over for the server.
+    // Reads the whole answer. For the server, the call is over then.
     while let Some(part) = answer.data().await {
         let read = part.unwrap().len();
         answer.flow_control().release_capacity(read).unwrap();
@@ -377,13 +377,13 @@ async fn an_answer_that_nobody_wants_any_more_is_not_counted_as_unread() {
     assert_eq!(refused(&server, ServerLimit::OutgoingBytesPerAddress), 0);
 }
 
-/// An HTTP/2 frame.
+/// Returns an HTTP/2 frame.
 fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let length = u8::try_from(payload.len()).unwrap();
     [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
-/// Calls that are given up at once, as a server reads them that stood still while its callers timed out.
+/// Returns calls that are given up at once. A server that stood still while its callers timed out reads such calls.
 fn calls_given_up(count: u8) -> Vec<u8> {
     let path = format!("/{GET_CAPACITY}");
     let fields = [
@@ -420,7 +420,7 @@ async fn callers_of_a_proxy_that_time_out_together_keep_their_connection() {
         })
         .await;
         let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
-        // 30 clients, three times.
+        // 30 clients call three times each.
         let sent = [PREFACE, &frame(4, 0, 0, &[]), &calls_given_up(90)].concat();
         stream.write_all(&sent).await.unwrap();
         let _closed = stream.write_all(&frame(6, 0, 0, &[7; 8])).await;

@@ -18,10 +18,10 @@ use tonic::{Status, Streaming};
 
 use crate::running::channel;
 
-/// Nothing may take as long that does not have to wait for a timeout.
+/// Time limit for everything that does not have to wait for a timeout.
 pub(crate) const PROMPT: Duration = Duration::from_secs(2);
 
-/// By name, and not only by the code, the parent says why a stream or a call ended.
+/// Checks that the parent names why a stream or a call ended, in addition to the code.
 #[track_caller]
 pub(crate) fn says_why(status: &Status, closing: CloseReason) {
     let name = status.metadata().get("doorward-closed").expect("told");
@@ -55,18 +55,18 @@ impl Child {
         sent.expect("the stream is open");
     }
 
-    /// What comes next, or how the stream ends.
+    /// Returns the next message, or the end of the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<GetServerCapacityResponse>, Status> {
         let next = tokio::time::timeout(PROMPT, self.answers.message()).await;
         next.expect("something comes, or the stream ends")
     }
 
-    /// What comes next.
+    /// Returns the next message. Panics if the stream ends instead.
     pub(crate) async fn told(&mut self) -> GetServerCapacityResponse {
         self.next().await.expect("in order").expect("not the end")
     }
 
-    /// Asks, and is answered.
+    /// Asks, and returns the answer.
     pub(crate) async fn ask(
         &mut self,
         request: GetServerCapacityRequest,
@@ -80,7 +80,7 @@ impl Child {
         the(&self.ask(request).await).gets.capacity
     }
 
-    /// How the stream ends.
+    /// Skips all messages, and returns the status with which the stream ends, if it has one.
     pub(crate) async fn end(&mut self) -> Option<Status> {
         loop {
             match self.next().await {
@@ -92,7 +92,7 @@ impl Child {
     }
 }
 
-/// Of one resource, with a curve of that many equal clients.
+/// Returns the demand of that many equal clients for one resource, with its curve.
 pub(crate) fn wants(resource: &str, wants: f64, clients: i64) -> ServerCapacityResourceRequest {
     ServerCapacityResourceRequest {
         resource_id: resource.to_owned(),
@@ -124,7 +124,7 @@ pub(crate) fn has(
     }
 }
 
-/// What a server of the old kind sends.
+/// Returns a demand as a Doorman server sends it.
 pub(crate) fn old(of: ServerCapacityResourceRequest) -> ServerCapacityResourceRequest {
     let wants = of.wants.into_iter().map(|band| PriorityBandAggregate {
         level: Vec::new(),
@@ -161,7 +161,7 @@ pub(crate) async fn poll(
     answer.expect("served").into_inner()
 }
 
-/// The only lease of an answer.
+/// Returns the only lease of an answer.
 #[track_caller]
 pub(crate) fn the(response: &GetServerCapacityResponse) -> &ServerCapacityResourceResponse {
     assert_eq!(response.refused, []);
@@ -179,7 +179,7 @@ pub(crate) async fn poll_gets(
     the(&poll(client, request).await).gets.capacity
 }
 
-/// How a request is refused as a whole: by a call, and on a stream.
+/// Returns the refusals of an invalid request: of a call, and of a stream.
 pub(crate) async fn refused_both_ways(
     server: &Server,
     request: GetServerCapacityRequest,

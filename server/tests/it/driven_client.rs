@@ -1,5 +1,5 @@
-//! A process of a client that a test drives by hand: it numbers its requests and keeps its books as
-//! the protocol asks it to.
+//! A process of a client that a test drives by hand. It numbers its requests and keeps its books as the protocol
+//! demands.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use tonic::transport::Channel;
 
 use crate::running::{capacity, eventually};
 
-/// The only resource it asks for.
+/// The only resource that the process asks for.
 pub(crate) const RESOURCE: &str = "fair/x";
 
-/// What it is told.
+/// Answer of the server for the only resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Told {
     Gets(f64),
@@ -31,19 +31,19 @@ pub(crate) enum Told {
 pub(crate) struct Process {
     client: CapacityClient<Channel>,
     id: String,
-    /// None: it is of the version before, which does not say.
+    /// None: the process is of the previous version, which does not send one.
     pub(crate) incarnation: Option<u64>,
-    /// Of its newest request.
+    /// Sequence of the newest request.
     pub(crate) sequence: u64,
-    /// What it may be using: what it was granted last, unless it was told to drop that.
+    /// Amount that the process may be using: its newest grant, unless the server told it to drop that.
     pub(crate) has: f64,
-    /// When that is over. None: it is not for a while.
+    /// Expiry of that amount. None: it does not expire for a while.
     over_at: Option<Instant>,
     granted_by: Option<u64>,
 }
 
 impl Process {
-    /// A process that was just started, with its sequence.
+    /// Starts a process, which continues the given sequence.
     pub(crate) async fn start(
         server: &Server,
         id: &str,
@@ -61,12 +61,12 @@ impl Process {
         }
     }
 
-    /// It asks another server from now on.
+    /// Sends all later requests to another server.
     pub(crate) async fn move_to(&mut self, server: &Server) {
         self.client = capacity(server).await;
     }
 
-    /// What it may be using at this moment.
+    /// Returns the amount that the process may be using at this moment.
     pub(crate) fn in_use(&self) -> f64 {
         match self.over_at {
             Some(over_at) if over_at <= Instant::now() => 0.0,
@@ -74,7 +74,7 @@ impl Process {
         }
     }
 
-    /// Its next request.
+    /// Returns the next request.
     pub(crate) fn request(&mut self, wants: f64) -> GetCapacityRequest {
         self.sequence += 1;
         self.has = self.in_use();
@@ -100,13 +100,13 @@ impl Process {
         }
     }
 
-    /// Sends a request, and changes no books.
+    /// Sends a request, and leaves the books unchanged.
     pub(crate) async fn send(&mut self, request: GetCapacityRequest) -> GetCapacityResponse {
         let answer = self.client.get_capacity(request).await;
         answer.expect("served").into_inner()
     }
 
-    /// Asks, and does as it is told.
+    /// Asks, does as the server says, and returns the answer.
     pub(crate) async fn asks(&mut self, wants: f64) -> Told {
         let request = self.request(wants);
         let sent_at = Instant::now();
@@ -118,7 +118,7 @@ impl Process {
                 let gets = &response.response[0].gets;
                 let lasts = Duration::from_millis(gets.expires_in_ms.expect("ours"));
                 self.over_at = Some(sent_at + lasts);
-                // A process of the version before knows of no such field.
+                // A process of the previous version does not know this field.
                 self.granted_by = gets.granted_by.filter(|_| self.incarnation.is_some());
             }
             Told::Refused { .. } => {}
@@ -126,7 +126,7 @@ impl Process {
         told
     }
 
-    /// Asks until it gets as much as it wants.
+    /// Asks until the server grants as much as the process wants.
     pub(crate) async fn until_gets(&mut self, wants: f64) {
         eventually(&format!("{} gets {wants}", self.id.clone()), async || {
             self.asks(wants).await == Told::Gets(wants)
@@ -134,7 +134,7 @@ impl Process {
         .await;
     }
 
-    /// A release by this process, of what it holds and of what nobody does.
+    /// Releases the resource of this process, and one that no client holds. Returns both outcomes.
     pub(crate) async fn releases(&mut self, sequence: Option<u64>) -> [Outcome; 2] {
         let release = ReleaseCapacityRequest {
             client_id: self.id.clone(),
@@ -153,7 +153,7 @@ impl Process {
     }
 }
 
-/// What the only resource was answered.
+/// Returns the answer for the only resource.
 #[track_caller]
 pub(crate) fn told(response: &GetCapacityResponse) -> Told {
     assert_eq!(response.mastership, None);

@@ -1,4 +1,4 @@
-//! A parent that does as it is told, on a real socket: for what real servers do not do.
+//! A parent on a real socket that does as a test says, for behaviour that real servers do not show.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -19,17 +19,17 @@ use crate::running::PATIENCE;
 pub(crate) type Ask = doorman::GetServerCapacityRequest;
 pub(crate) type Answer = Result<doorman::GetServerCapacityResponse, Status>;
 
-/// What becomes of streams.
+/// Behaviour towards streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Streams {
     Served,
-    /// Answered `UNIMPLEMENTED`.
+    /// Answered with `UNIMPLEMENTED`.
     Unknown,
-    /// Accepted, and not answered.
+    /// Accepted, but not answered.
     Silent,
 }
 
-/// How a request came.
+/// Way in which a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Call,
@@ -38,7 +38,7 @@ pub(crate) enum Way {
 
 struct Behaviour {
     streams: Streams,
-    /// None: it is so old that it knows of no such thing.
+    /// None: the parent is so old that it does not know discovery.
     discovery: Option<doorman::DiscoveryResponse>,
     answer: Box<dyn FnMut(&Ask) -> Answer + Send>,
     /// The newest stream.
@@ -52,7 +52,7 @@ struct Service {
     keeps_waiting: watch::Sender<bool>,
 }
 
-/// A running one. Stops when dropped.
+/// A running parent. It stops when dropped.
 pub(crate) struct FakeParent {
     pub(crate) address: String,
     service: Service,
@@ -61,7 +61,7 @@ pub(crate) struct FakeParent {
 }
 
 impl FakeParent {
-    /// One that gives what is wanted, up to 100.
+    /// Starts a parent that grants every demand, up to 100.
     pub(crate) async fn start(streams: Streams) -> Self {
         Self::start_at("127.0.0.1:0", streams).await
     }
@@ -99,12 +99,12 @@ impl FakeParent {
         }
     }
 
-    /// Whatever is asked from now on is answered like that.
+    /// Sets the answer to all later requests.
     pub(crate) fn answer(&self, answer: impl FnMut(&Ask) -> Answer + Send + 'static) {
         self.service.behaviour.lock().unwrap().answer = Box::new(answer);
     }
 
-    /// Whether it says it is the master, of which epoch; or who is.
+    /// Sets the master that the parent reports, and its epoch. With the parent's own address, it reports itself.
     pub(crate) fn says_of_the_master(&self, address: Option<&str>, epoch: Option<u64>) {
         let discovery = doorman::DiscoveryResponse {
             is_master: address == Some(&self.address),
@@ -116,18 +116,18 @@ impl FakeParent {
         self.service.behaviour.lock().unwrap().discovery = Some(discovery);
     }
 
-    /// Whether it answers nothing that is asked of it, but for greetings, until that is over.
+    /// Sets whether all requests but greetings wait for their answer.
     pub(crate) fn keeps_waiting(&self, keeps_waiting: bool) {
         self.service.keeps_waiting.send_replace(keeps_waiting);
     }
 
-    /// Tells something unasked on the newest stream.
+    /// Sends an unasked message on the newest stream.
     pub(crate) async fn push(&self, answer: Answer) {
         let open = self.service.behaviour.lock().unwrap().open.clone();
         open.expect("a stream").send(answer).await.unwrap();
     }
 
-    /// Nobody is there any more, and the newest stream breaks.
+    /// Stops the parent, and breaks the newest stream.
     pub(crate) async fn stop(self) {
         let open = self.service.behaviour.lock().unwrap().open.clone();
         drop(self);
@@ -135,7 +135,7 @@ impl FakeParent {
         open.expect("a stream").send(broken).await.unwrap();
     }
 
-    /// Whether a child has a stream open.
+    /// Returns whether a child has a stream open.
     pub(crate) fn has_stream(&self) -> bool {
         let behaviour = self.service.behaviour.lock().unwrap();
         behaviour
@@ -144,13 +144,13 @@ impl FakeParent {
             .is_some_and(|open| !open.is_closed())
     }
 
-    /// The next request that comes, whatever it asks.
+    /// Returns the next request, whatever it asks for.
     pub(crate) async fn next(&mut self) -> (Way, Ask) {
         let next = tokio::time::timeout(PATIENCE, self.seen.recv()).await;
         next.expect("a request").expect("it runs")
     }
 
-    /// The next request about anything.
+    /// Returns the next request that asks for a resource.
     pub(crate) async fn next_ask(&mut self) -> (Way, Ask) {
         loop {
             let (way, ask) = self.next().await;
@@ -160,7 +160,7 @@ impl FakeParent {
         }
     }
 
-    /// How often it was asked about anything since this was looked at last.
+    /// Counts the requests for a resource since the last look, by their way.
     pub(crate) fn count_asks(&mut self) -> BTreeMap<&'static str, usize> {
         let mut count = BTreeMap::new();
         while let Ok((way, ask)) = self.seen.try_recv() {
@@ -259,7 +259,7 @@ impl Capacity for Service {
     }
 }
 
-/// What is wanted, up to 100.
+/// Grants every demand, up to 100.
 pub(crate) fn generous(ask: &Ask) -> Answer {
     answer_each(ask, |asked| {
         asked
@@ -271,7 +271,7 @@ pub(crate) fn generous(ask: &Ask) -> Answer {
     })
 }
 
-/// A lease of that capacity for each resource asked for.
+/// Returns a lease of that capacity for each resource asked for.
 pub(crate) fn answer_each(
     ask: &Ask,
     capacity: impl Fn(&doorman::ServerCapacityResourceRequest) -> f64,
@@ -290,7 +290,7 @@ pub(crate) fn response(
     }
 }
 
-/// A lease of 60 s.
+/// Returns a lease of 60 s.
 pub(crate) fn lease(
     ask: &Ask,
     asked: &doorman::ServerCapacityResourceRequest,
@@ -299,7 +299,7 @@ pub(crate) fn lease(
     lease_for(Duration::from_secs(60), ask, asked, capacity)
 }
 
-/// A lease that lasts so long.
+/// Returns a lease of that length.
 pub(crate) fn lease_for(
     lasts: Duration,
     ask: &Ask,
@@ -330,7 +330,7 @@ fn algorithm() -> doorman::Algorithm {
     }
 }
 
-/// Every resource asked for is refused.
+/// Refuses every resource asked for.
 pub(crate) fn refuse(reason: doorman::refusal::Reason) -> impl Fn(&Ask) -> Answer {
     move |ask| {
         let refused = ask.resource.iter().map(|asked| doorman::Refusal {
@@ -346,7 +346,7 @@ pub(crate) fn refuse(reason: doorman::refusal::Reason) -> impl Fn(&Ask) -> Answe
     }
 }
 
-/// "Not the master", and perhaps who is.
+/// Answers that this server is not the master, and perhaps which server is.
 pub(crate) fn redirect(master_address: Option<&str>) -> impl FnMut(&Ask) -> Answer + use<> {
     let mastership = doorman::Mastership {
         master_address: master_address.map(str::to_owned),

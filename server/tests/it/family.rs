@@ -1,5 +1,5 @@
-//! A server in the middle of a tree, without sockets: what its parent and its children say is handed
-//! to its node by direct calls.
+//! A server in the middle of a tree, without sockets. A test hands the messages of its parent and its children to its
+//! node by direct calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,18 +30,18 @@ pub(crate) struct Family {
     root: Node,
 }
 
-/// What a child server says of a resource.
+/// Report of a child server on a resource.
 #[derive(Clone, Copy)]
 pub(crate) struct Word {
     pub(crate) wants: f64,
     pub(crate) clients: f64,
     pub(crate) outstanding: Option<f64>,
     pub(crate) learning: bool,
-    /// It sends a demand curve, and not counts and sums only.
+    /// Whether the child sends a demand curve. If not, it sends counts and sums only.
     pub(crate) curve: bool,
 }
 
-/// A server of the newest kind.
+/// Report of a server of the newest kind.
 pub(crate) const WORD: Word = Word {
     wants: 40.0,
     clients: 4.0,
@@ -86,7 +86,7 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
 }
 
 impl Family {
-    /// The root has 100 of everything under `fair/`.
+    /// Creates a family whose root has 100 of every resource under `fair/`.
     pub(crate) fn new() -> Self {
         let config = |name: &str, has_parent| Config {
             name: name.to_owned(),
@@ -116,7 +116,7 @@ impl Family {
         family
     }
 
-    /// The link to the parent is like that.
+    /// Sets the state of the link to the parent.
     pub(crate) fn post(&self, link: ParentLink, problem: Option<&str>) {
         let state = match link {
             ParentLink::Idle => "standby",
@@ -135,14 +135,14 @@ impl Family {
         });
     }
 
-    /// So many child servers have a stream open.
+    /// Sets the number of child servers with an open stream.
     pub(crate) fn child_streams(&self, open: usize) {
         let mut snapshot = ChildStreams::new(Duration::ZERO).snapshot();
         snapshot.streams = vec![(StreamState::Opening, 0), (StreamState::Open, open)];
         self.eu.sessions().post_child_streams(snapshot);
     }
 
-    /// `eu` asks its parent for whatever is due.
+    /// Lets `eu` ask its parent for everything that is due.
     pub(crate) fn ask_up(&mut self) {
         let asked = |node: &mut Node, now| node.poll_upstream_request(1, now);
         while let Some(request) = self.eu.node().change(asked) {
@@ -159,7 +159,7 @@ impl Family {
         }
     }
 
-    /// A child server asks `eu`, and `eu` its parent until the child is answered.
+    /// Sends a request of a child server to `eu`. Then `eu` asks its parent until the child gets an answer.
     pub(crate) fn child_asks(&mut self, child: &str, resource: &str, word: Word) {
         let request = request(child, resource, word);
         for _ in 0..3 {
@@ -180,7 +180,7 @@ impl Family {
         panic!("{child} is not answered");
     }
 
-    /// A client asks `eu` once, whatever it is answered.
+    /// Sends one request of a client to `eu`, whatever the answer is.
     pub(crate) fn client_asks(&self, client: &str, resource: &str, wants: f64) {
         let request = GetCapacity {
             caller: None,
@@ -199,7 +199,7 @@ impl Family {
     }
 }
 
-/// A root, whose child `eu` has asked for `fair/x`.
+/// Starts a root whose child `eu` has asked for `fair/x`.
 pub(crate) async fn root_with_a_child() -> Server {
     let server = running::start().await;
     let asks = request("eu", "fair/x", WORD);

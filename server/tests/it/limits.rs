@@ -1,4 +1,4 @@
-//! Where a server's limits are shown: to the admin service, on pages, in metrics.
+//! The places that show a server's limits: the admin service, pages, metrics.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::running::{admin, asked, capacity, get, page, start};
 
-/// A server with limits that say: a third of all streams are open, all priorities are in use, and something
-/// of a message was refused twice.
+/// Starts a server whose limits show these facts: a third of all streams are open, all priorities are in use, and the
+/// server has twice refused a message for its size.
 async fn bounded() -> Server {
     let server = start().await;
     let limits = server.board().limits();

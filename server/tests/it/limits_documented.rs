@@ -1,4 +1,4 @@
-//! The docs say of every limit what the table of limits says.
+//! The docs describe every limit as the table of limits does.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -1,11 +1,11 @@
-//! What a server logs, caught: of everything that runs on this thread, hence of a test's runtime.
+//! The log of a server, caught for a test. It has all lines of the test's thread, hence of its runtime.
 
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex, Once};
 
-/// One subscriber for all tests, which is never exchanged: `tracing` remembers of each line of the
-/// program whether anybody wants it, and asks the thread that comes by first.
+/// The one subscriber of all tests, which is never replaced. `tracing` remembers for each line of the program whether a
+/// subscriber wants it, and asks only the first thread that reaches the line.
 static SUBSCRIBER: Once = Once::new();
 
 thread_local! {
@@ -14,7 +14,7 @@ thread_local! {
 
 type Text = Arc<Mutex<Vec<u8>>>;
 
-/// The log from when it was made.
+/// The log since this value was made.
 pub(crate) struct Logs(Text);
 
 impl Logs {
@@ -35,7 +35,7 @@ impl Logs {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 
-    /// In how many lines something is said.
+    /// Returns the number of log lines with these words.
     pub(crate) fn count(&self, words: &str) -> usize {
         let text = self.text();
         text.lines().filter(|line| line.contains(words)).count()

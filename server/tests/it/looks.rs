@@ -1,5 +1,5 @@
-//! Whoever looks at a server holds up no client, however much the server holds: each look is short, and no worker
-//! waits for it or makes its text.
+//! A look at a server holds up no client, however much the server holds. Each look is short, and no worker waits for it
+//! or makes its text.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -17,7 +17,7 @@ use doorward_server::status::listing::{
 use crate::running::{PATIENCE, admin, asked, capacity, get, page, start};
 use crate::status_pages::{ask, numbered, root};
 
-/// How often the node's lock is taken by that.
+/// Counts how many times `act` takes the node's lock.
 fn holds<T>(node: &NodeHandle, act: impl FnOnce() -> T) -> u64 {
     let held = || node.lock_times().held.seen().count;
     let before = held();
@@ -131,7 +131,7 @@ fn how_long_the_lock_is_held_and_waited_for_is_counted() {
     assert_eq!(after.1.count - before.1.count, 10);
     assert_eq!(after.1.sum, 0.0, "nobody else was there");
 
-    // Another one comes while it is held.
+    // Another thread comes while the lock is held.
     let node = Arc::clone(board.node());
     let waits = board.node().read(|_, _| {
         let other = thread::spawn(move || node.read(|_, _| ()));

@@ -1,4 +1,4 @@
-//! Servers run in this process, and the binary as a process, spoken to as clients do.
+//! Servers in this process, and the binary as a process of its own. The tests speak to both as clients do.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A server that is not the master sends callers to the one who is.
+//! A server that is not the master sends callers to the server that is.
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_proto::doorman::{DiscoveryRequest, ReleaseCapacityRequest};

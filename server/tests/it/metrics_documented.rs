@@ -1,7 +1,7 @@
-//! Every metric stands in `docs/metrics.md` with its type and its labels, and nothing else does.
+//! `docs/metrics.md` lists every metric with its type and its labels, and no others.
 //!
-//! A test in `tests/tests/it/tidy` compares the names with the source, so that one that is rarely there is not
-//! forgotten.
+//! A test in `tests/tests/it/tidy` compares the names with the source, so that no test misses a metric that is rarely
+//! present.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use doorward_server::metrics::format::Format;
 
 use crate::metrics_formats::everything;
 
-/// Type and labels of every metric, by its name, as the docs have them.
+/// Returns the type and the labels of every metric by its name, as the docs list them.
 fn documented() -> BTreeMap<String, (String, Vec<String>)> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/metrics.md");
     let text = fs::read_to_string(docs).unwrap();

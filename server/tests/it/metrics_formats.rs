@@ -18,12 +18,12 @@ use crate::running::{asked, capacity, get, start};
 #[derive(Debug)]
 pub(crate) struct MetricFamily {
     pub(crate) kind: String,
-    /// Of all its time series, without `node` and `le`.
+    /// Labels of all its time series, without `node` and `le`.
     pub(crate) labels: BTreeSet<String>,
     series: BTreeSet<String>,
 }
 
-/// Labels with their values, and what stands after them.
+/// Returns the labels with their values, and the text after them.
 fn labels(text: &str) -> (BTreeMap<String, String>, &str) {
     let mut found = BTreeMap::new();
     let mut rest = text;
@@ -56,7 +56,7 @@ fn is_label(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_')
 }
 
-/// Which ends of names a family's samples have, in a format.
+/// Returns the endings that the names of a family's samples have in a format.
 fn suffixes(format: Format, kind: &str) -> &'static [&'static str] {
     match (format, kind) {
         (_, "histogram") => &["_sum", "_count", "_bucket"],
@@ -123,7 +123,7 @@ fn read_sample(format: Format, node: &str, name: &str, family: &mut MetricFamily
     family.labels.extend(others);
 }
 
-/// What `promtool check metrics` finds wrong about names.
+/// Checks the names as `promtool check metrics` does.
 #[track_caller]
 fn check_names(families: &BTreeMap<String, MetricFamily>) {
     for (name, family) in families {
@@ -133,7 +133,7 @@ fn check_names(families: &BTreeMap<String, MetricFamily>) {
         for end in ["_count", "_sum", "_bucket"] {
             assert!(!name.ends_with(end), "{name} looks like a histogram's");
         }
-        // Base units only, and as the last word.
+        // A name contains base units only, and only as its last word.
         for unit in [
             "_ms", "_millis", "_minutes", "_hours", "_kib", "_mib", "_percent",
         ] {
@@ -146,7 +146,7 @@ fn check_names(families: &BTreeMap<String, MetricFamily>) {
     }
 }
 
-/// A server of a tree with an election, of which every metric has something to say.
+/// Returns the metrics of a server in a tree with an election. Every metric has a value there.
 fn in_a_tree() -> Metrics {
     let mut family = Family::new();
     family.child_asks("leaf-a", "fair/x", WORD);
@@ -168,7 +168,7 @@ fn in_a_tree() -> Metrics {
     metrics
 }
 
-/// Every family that a server can have, in a format.
+/// Returns every family that a server can have, in a format.
 pub(crate) fn everything(format: Format) -> BTreeMap<String, MetricFamily> {
     read(format, "eu", &in_a_tree().render(format).unwrap())
 }

@@ -1,4 +1,4 @@
-//! A server with as many calls in progress as there may be: they wait for a parent that says nothing.
+//! A server with as many calls in progress as it allows. They wait for a parent that does not answer.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::fake_parent::{FakeParent, Streams};
 use crate::running::{admin, asked, capacity, eventually, request};
 use crate::upstream::child_config;
 
-/// After how long the caller is to come back.
+/// Returns the retry delay in a refusal.
 fn pushback(status: &Status) -> Duration {
     assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
     let told = status.metadata().get(PUSHBACK).expect("a time");
@@ -25,10 +25,10 @@ fn asks() -> GetCapacityRequest {
     request("a", vec![asked("fair/x", 10.0)])
 }
 
-/// A server that takes one call at once, and callers that always have one in progress.
+/// A server that takes one call at a time, and callers that always have one in progress.
 struct Busy {
     server: Server,
-    /// Says nothing.
+    /// The parent that does not answer.
     _parent: FakeParent,
     callers: JoinSet<()>,
 }
@@ -48,7 +48,7 @@ impl Busy {
             let mut client = capacity(&server).await;
             callers.spawn(async move {
                 loop {
-                    // One of them is refused, which is what all this is for.
+                    // The server refuses one of the two callers, which is the purpose of this setup.
                     let _ = client.get_capacity(asks()).await;
                     tokio::task::yield_now().await;
                 }
@@ -61,7 +61,7 @@ impl Busy {
         }
     }
 
-    /// A call that is refused since there is no room.
+    /// Makes calls until the server refuses one for lack of room, and returns the refusal.
     async fn refused(&self) -> Status {
         let mut client = capacity(&self.server).await;
         let mut refused = None;

@@ -173,7 +173,7 @@ async fn names_that_steer_a_reader_are_shown_by_their_numbers_and_mean_the_same_
     get(&mut client, holder, vec![asked(id, 1.0)]).await;
     let (_, _, front) = page(&server, "/").await;
     assert!(front.contains(r">fair/a\u{202e}b</a>"), "{front}");
-    // The link leads to the resource that it is.
+    // The link leads to the same resource.
     let (code, _, resource) = page(&server, "/resource?id=fair%2Fa%E2%80%AEb").await;
     assert_eq!(code, 200);
     assert!(resource.contains(r"c\u{200b}d"), "{resource}");

@@ -1,5 +1,5 @@
-//! Programs of the previous version beside today's, in both roles: they know nothing of incarnations,
-//! of who granted a lease, and of masterships told apart.
+//! Programs of the previous version beside today's, in both roles. They do not know incarnations or the granter of a
+//! lease, and do not tell masterships apart.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::upstream::child;
 
 const CAPACITY: f64 = 100.0;
 
-/// A refusal as the previous version has it: it knows four reasons.
+/// A refusal of the previous version, which knows four reasons.
 #[derive(Clone, PartialEq, Message)]
 struct PreviousRefusal {
     #[prost(string, optional, tag = "1")]
@@ -47,7 +47,7 @@ async fn a_client_of_the_previous_version_gets_refreshes_shrinks_and_releases() 
     assert_eq!(old.asks(90.0).await, Told::Gets(90.0));
     assert_eq!(new.asks(90.0).await, Told::Gets(10.0));
     assert_eq!(old.asks(90.0).await, Told::Gets(50.0));
-    // The old one may still use 90, until it says that it has 50.
+    // The old process may still use 90, until it says that it has 50.
     assert_eq!(new.asks(90.0).await, Told::Gets(10.0));
     assert_eq!(old.asks(90.0).await, Told::Gets(50.0));
     assert_eq!(new.asks(90.0).await, Told::Gets(50.0));
@@ -144,7 +144,7 @@ async fn a_restarted_child_of_the_previous_version_is_told_what_its_node_has() {
     let mut client = capacity(&parent).await;
     let before = ask("eu", 1_000, vec![has(60.0, wants(RESOURCE, 60.0, 2))]);
     assert_eq!(poll_gets(&mut client, before).await, 60.0);
-    // It has heard of one of two clients yet.
+    // The child has heard of only one of its two clients so far.
     let learning = |holds: f64| doorman::ServerCapacityResourceRequest {
         has: None,
         outstanding: Some(holds),
@@ -158,7 +158,7 @@ async fn a_restarted_child_of_the_previous_version_is_told_what_its_node_has() {
     let lasts = told.inherited_for_ms.expect("how long it has to learn");
     assert!((1..=61_000).contains(&lasts), "{lasts}");
     assert_eq!(told.predecessor_for_ms, None, "it does not say who it is");
-    // A late duplicate of the process before it is answered with the lease, as ever.
+    // A late duplicate of the child's previous process gets the lease as an answer, as ever.
     let late = ask("eu", 1_000, vec![has(60.0, wants(RESOURCE, 5.0, 2))]);
     assert_eq!(poll_gets(&mut client, late).await, 60.0);
     let learned = ask("eu", 3_000, vec![has(60.0, wants(RESOURCE, 100.0, 2))]);
@@ -172,7 +172,7 @@ async fn a_child_whose_server_is_upgraded_and_back_is_served_all_the_time() {
     let mut client = capacity(&parent).await;
     let versions = [None, Some(7), None, Some(8)];
     for (sequence, incarnation) in (1_000..).zip(versions) {
-        // Who was just started learns: it does not know yet what its predecessor handed out.
+        // A process that has just started learns: it does not know yet what its predecessor handed out.
         let learns = doorman::ServerCapacityResourceRequest {
             learning: Some(true),
             ..has(60.0, wants(RESOURCE, 60.0, 2))
@@ -187,8 +187,8 @@ async fn a_child_whose_server_is_upgraded_and_back_is_served_all_the_time() {
     }
 }
 
-/// What a parent of the previous version answers: 100, by a template whose learning mode is as long as
-/// given, and none of today's fields.
+/// Answers as a parent of the previous version: 100, by a template with the given learning mode, and without today's
+/// fields.
 fn previous_parent(
     learning: Duration,
 ) -> impl FnMut(&doorman::GetServerCapacityRequest) -> crate::fake_parent::Answer {
@@ -212,7 +212,7 @@ async fn a_child_of_a_parent_of_the_previous_version_confirms_and_grants_nothing
     parent.answer(previous_parent(Duration::from_secs(2)));
     let server = child(&[&parent.address]).await;
     let mut known = Process::start(&server, "known", 1, 1_000).await;
-    // By the process of the child before this one.
+    // The child's previous process granted this.
     known.has = 30.0;
     let mut fresh = Process::start(&server, "fresh", 2, 1_000).await;
     let mut times_learning = 0;

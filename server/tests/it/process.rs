@@ -20,7 +20,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("UTF-8")
 }
 
-/// A server process on free ports. Killed when dropped.
+/// A server process on free ports. It is killed when dropped.
 pub(crate) struct Process {
     child: Child,
     logs: BufReader<ChildStderr>,
@@ -67,7 +67,7 @@ impl Process {
         assert!(sent.expect("there is a kill command").success());
     }
 
-    /// The rest of the log, and the exit code.
+    /// Returns the rest of the log, and the exit code.
     pub(crate) fn end(mut self) -> (String, Option<i32>) {
         let mut rest = String::new();
         self.logs.read_to_string(&mut rest).expect("text");
@@ -78,7 +78,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

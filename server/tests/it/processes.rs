@@ -15,7 +15,7 @@ use crate::running::{
 
 const CAPACITY: f64 = 100.0;
 
-/// A server with one template of 60 s, as changed.
+/// Starts a server with one template, whose leases last 60 s unless `change` changes that.
 pub(crate) async fn start_with(change: impl FnOnce(&mut TemplateSpec)) -> Server {
     let mut template = template("fair/*", AlgorithmKind::FairShare, CAPACITY);
     change(&mut template);
@@ -24,7 +24,7 @@ pub(crate) async fn start_with(change: impl FnOnce(&mut TemplateSpec)) -> Server
     started(config).await
 }
 
-/// A server whose clients refresh so often that it soon notices who does not.
+/// Starts a server whose clients refresh so often that it soon notices one that does not.
 pub(crate) async fn start_quick(lease_length: Duration) -> Server {
     start_with(|template| {
         template.lease_length = Some(lease_length);
@@ -37,7 +37,7 @@ pub(crate) async fn status(server: &Server) -> Value {
     json(server, "/status").await
 }
 
-/// How many conflicts are counted.
+/// Returns the number of conflicts that the server has counted.
 pub(crate) async fn conflicts(server: &Server) -> u64 {
     let text = crate::running::metrics(server).await;
     let mut lines = text.lines();
@@ -124,12 +124,12 @@ async fn the_largest_number_sent_in_a_clients_name_does_not_stop_the_client() {
     assert_eq!(real.asks(60.0).await, Told::Gets(50.0), "it shares");
     assert_eq!(real.asks(30.0).await, Told::Gets(30.0), "and is heard");
     assert_eq!(real.asks(30.0).await, Told::Gets(30.0), "and acknowledges");
-    // Nor does it stop one that is started after that.
+    // Nor does it stop a process that is started after that.
     let mut other = Process::start(&server, "b", 3, u64::MAX - 1).await;
     assert_eq!(other.asks(10.0).await, Told::Gets(10.0));
     let mut real = Process::start(&server, "b", 4, 1_000).await;
     assert_eq!(real.asks(20.0).await, Told::Gets(20.0));
-    // Nor if the other one does not say which process it is.
+    // Nor does it if the other process does not say which process it is.
     let mut other = Process::start(&server, "b", None, u64::MAX - 1).await;
     other.asks(10.0).await;
     assert_eq!(real.asks(5.0).await, Told::Gets(5.0));
@@ -154,7 +154,7 @@ async fn a_release_by_somebody_else_frees_nothing_of_a_process_that_lives() {
     let server = start().await;
     let mut holder = Process::start(&server, "a", 1, 2_000).await;
     holder.asks(60.0).await;
-    // By a process that never asked for anything, and whose clock shows a time long past.
+    // The release comes from a process that never asked for anything, and whose clock shows a time long past.
     let mut operator = Process::start(&server, "a", 9, 0).await;
     let released = operator.releases(Some(1)).await;
     assert_eq!(released, [Outcome::UnlessHeard, Outcome::NotHeld]);

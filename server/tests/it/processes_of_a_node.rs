@@ -1,4 +1,4 @@
-//! Two processes of one node below a parent, without an election between them.
+//! Two processes of one node below a parent. No election decides between them.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Sender {
         self.sequence = self.sequence.saturating_add(1);
         GetServerCapacityRequest {
             incarnation: Some(self.incarnation),
-            // Whatever the process hands out, it hands out by this mastership.
+            // The process hands everything out by this mastership.
             mastership: Some(self.incarnation + 1_000),
             epoch: self.epoch,
             ..ask("eu", self.sequence, vec![asked])
@@ -46,7 +46,7 @@ impl Sender {
     }
 }
 
-/// It has just begun, and has heard of nobody.
+/// Returns the demand of a process that has just begun, and has heard of no client.
 fn learning(wanted: f64) -> ServerCapacityResourceRequest {
     ServerCapacityResourceRequest {
         learning: Some(true),
@@ -71,7 +71,7 @@ async fn the_later_process_of_a_node_learns_and_is_refused_once_the_first_asks_a
     let answer = poll(&mut client, first.request(wants(RESOURCE, 60.0, 2))).await;
     assert_eq!(the(&answer).gets.capacity, 60.0);
     assert_eq!(the(&answer).predecessor_for_ms, None);
-    // It inherits what its node has, and is told how much of it may be in use already.
+    // The second process inherits the lease of its node, and is told how much of it may be in use already.
     let answer = poll(&mut client, second.request(learning(100.0))).await;
     let told = the(&answer);
     assert_eq!(told.inherited, Some(60.0));
@@ -79,7 +79,7 @@ async fn the_later_process_of_a_node_learns_and_is_refused_once_the_first_asks_a
     assert!(told.predecessor_for_ms.is_some_and(|wait| wait > 0));
     let fresh = told.gets.capacity - 60.0;
     assert!((0.0..=40.0).contains(&fresh), "{told:?}");
-    // The first one lives, and has what it had. The amount that the second one may have handed out counts, too.
+    // The first process lives, and keeps its lease. The amount that the second one may have handed out counts, too.
     let again = first.request(has(60.0, wants(RESOURCE, 60.0, 2)));
     assert_eq!(poll_gets(&mut client, again).await, 60.0);
     let answer = poll(&mut client, second.request(learning(100.0))).await;
@@ -108,7 +108,7 @@ async fn the_stream_of_a_refused_process_is_closed_as_one_that_exists_already() 
     stream_of_second.ask(second.request(learning(60.0))).await;
     let end = stream_of_first.end().await.expect("replaced");
     assert_eq!(end.code(), Code::Aborted);
-    // The first one opens another stream, and so shows that both live.
+    // The first process opens another stream, and so shows that both processes live.
     let mut stream_of_first = Child::open(&server).await;
     let again = first.request(has(60.0, wanted()));
     assert_eq!(stream_of_first.gets(again).await, 60.0);
@@ -140,7 +140,7 @@ async fn the_largest_number_sent_in_a_nodes_name_does_not_stop_its_server() {
         assert_eq!(the(&answer).gets.capacity, 60.0);
         assert_eq!(the(&answer).sequence, Some(real.sequence));
     }
-    // Nor if the other one does not say which process it is.
+    // Nor does it if the other process does not say which process it is.
     let nameless = GetServerCapacityRequest {
         incarnation: None,
         mastership: None,
@@ -173,7 +173,7 @@ async fn an_epoch_sent_in_a_nodes_name_stops_its_server_no_longer_than_leases_la
     }
 }
 
-/// A root whose children learn, and which has learned itself as soon as it has started.
+/// Starts a root whose children learn, and returns it once its own learning mode is over.
 async fn start_root(lease_length: Duration, refresh_interval: Duration) -> Server {
     let root = start_with(|template| {
         template.lease_length = Some(lease_length);
@@ -188,7 +188,7 @@ async fn start_root(lease_length: Duration, refresh_interval: Duration) -> Serve
     root
 }
 
-/// The clients of both processes together use no more than there is.
+/// Checks that the clients of both processes together use no more than the capacity.
 #[track_caller]
 fn check_in_use(one: &Process, other: &Process) {
     let in_use = one.in_use() + other.in_use();
@@ -213,7 +213,7 @@ async fn two_servers_of_one_node_never_hand_out_more_than_their_parent_granted()
         conflicts(&root).await > 0
     })
     .await;
-    // The first is served on; the second is told why it is not.
+    // The parent continues to serve the first server, and tells the second one why it does not.
     eventually("the second is told", async || {
         of_second.asks(100.0).await;
         check_in_use(&of_first, &of_second);

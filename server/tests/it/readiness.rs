@@ -1,4 +1,4 @@
-//! When a server is ready, as `/readyz` and the health service tell it.
+//! Readiness of a server, as `/readyz` and the health service report it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::fake_parent::{FakeParent, Streams};
 use crate::running::{channel, eventually, page};
 use crate::upstream::{child, until_link};
 
-/// The server as a whole, and each service.
+/// Names in the health service: the server as a whole, and each service.
 const SERVICES: [&str; 4] = [
     "",
     "doorman.Capacity",
@@ -73,7 +73,7 @@ async fn below_the_root_it_is_ready_once_the_parent_has_answered_and_stays_so() 
     check_health(&server, ServingStatus::Serving).await;
 }
 
-/// What the clock of the test below shows, in milliseconds.
+/// Reading of the clock in the test below, in milliseconds.
 static SHOWN: AtomicU64 = AtomicU64::new(0);
 
 fn shown() -> Instant {

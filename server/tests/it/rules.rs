@@ -42,7 +42,7 @@ async fn serve(place: RulesPlace) -> (Server, RulesClient<Channel>) {
     (server, client)
 }
 
-/// A server with the documents of a directory.
+/// Starts a server with the documents of a directory.
 async fn serve_directory(documents: &[(&str, &str)]) -> (TempDir, Server, RulesClient<Channel>) {
     let folder = tempfile::tempdir().unwrap();
     for (domain, rate) in documents {
@@ -120,7 +120,7 @@ fn shown(domain: &str, rate: &str) -> (String, Option<String>) {
     (domain.to_owned(), Some(version))
 }
 
-/// Writes with and without the version that is stored, in any place.
+/// Checks writes with and without the stored version, in a directory or in etcd.
 async fn check_writes(client: &mut RulesClient<Channel>, has_history: bool) {
     let first = client
         .apply(applied("login", "1/s", ""))
@@ -211,7 +211,7 @@ async fn a_write_to_etcd_counts_on_top_of_the_stored_version_only_and_has_a_hist
 
     let mut watch = Watch::open(&mut client, "a", &[]).await;
     assert_eq!(watch.next().await, []);
-    // By another way, and with a name that sorts between a document and its history.
+    // A write past the server, with a name that sorts between a document and its history.
     etcd.put("/rules/login-2", &document("login-2", "3/s"))
         .await;
     assert_eq!(watch.next().await, [shown("login-2", "3/s")]);
@@ -242,7 +242,7 @@ async fn a_write_to_etcd_counts_on_top_of_the_stored_version_only_and_has_a_hist
     let history = client.history(request).await.unwrap().into_inner();
     assert_eq!(history.revisions.len(), 1);
 
-    // A text that the history does not have is not lost.
+    // The server does not delete a text that the history does not have.
     let seen = version_of(document("login-2", "3/s").as_bytes());
     let refused = client.delete(deleted("login-2", &seen)).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition, "{refused:?}");

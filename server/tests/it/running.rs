@@ -14,10 +14,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint};
 
-/// Longer than anything takes that happens at all.
+/// Time limit for every event. It is longer than any event takes that happens at all.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Templates: `fair/*` with 100 (FAIR_SHARE), `bands` with 100 (PRIORITY_BANDS).
+/// Returns these templates: `fair/*` with 100 (FAIR_SHARE), `bands` with 100 (PRIORITY_BANDS).
 pub(crate) fn templates() -> Templates {
     templates_with(100.0)
 }
@@ -30,7 +30,7 @@ pub(crate) fn templates_with(capacity: f64) -> Templates {
     .expect("in order")
 }
 
-/// A template without learning mode.
+/// Returns a template without learning mode.
 pub(crate) fn template(glob: &str, kind: AlgorithmKind, capacity: f64) -> TemplateSpec {
     TemplateSpec {
         identifier_glob: Some(glob.to_owned()),
@@ -44,7 +44,7 @@ pub(crate) fn template(glob: &str, kind: AlgorithmKind, capacity: f64) -> Templa
     }
 }
 
-/// Decides every request, however fast they come.
+/// Returns a configuration with which the server decides every request, however fast they come.
 pub(crate) fn config() -> ServerConfig {
     ServerConfig {
         templates: templates(),
@@ -109,7 +109,7 @@ pub(crate) fn request(client_id: &str, resource: Vec<ResourceRequest>) -> GetCap
     }
 }
 
-/// Asks, and is served.
+/// Asks, and returns the answer. Panics if the server refuses the call.
 pub(crate) async fn get(
     client: &mut CapacityClient<Channel>,
     client_id: &str,
@@ -129,7 +129,7 @@ pub(crate) async fn gets(
     only(&response).gets.capacity
 }
 
-/// The only resource that was answered.
+/// Returns the only resource of an answer.
 #[track_caller]
 pub(crate) fn only(response: &GetCapacityResponse) -> &ResourceResponse {
     assert_eq!(response.refused, []);
@@ -140,7 +140,7 @@ pub(crate) fn only(response: &GetCapacityResponse) -> &ResourceResponse {
     }
 }
 
-/// GETs a page: its status code, headers and body.
+/// Gets a page, and returns its status code, headers and body.
 pub(crate) async fn page(server: &Server, path: &str) -> (u16, String, String) {
     let address = server.http_address().expect("pages are on");
     let mut stream = TcpStream::connect(address).await.expect("it listens");
@@ -154,7 +154,7 @@ pub(crate) async fn page(server: &Server, path: &str) -> (u16, String, String) {
     (code, head.to_ascii_lowercase(), body.to_owned())
 }
 
-/// GETs a page of JSON.
+/// Gets a page of JSON.
 pub(crate) async fn json(server: &Server, path: &str) -> serde_json::Value {
     let (code, head, text) = page(server, path).await;
     assert_eq!(code, 200, "{text}");
@@ -170,14 +170,14 @@ pub(crate) fn check_lines(text: &str, lines: &[&str]) {
     }
 }
 
-/// What `/metrics` says to who asks for nothing.
+/// Returns `/metrics` in the format for clients that ask for none, without the node's label.
 pub(crate) async fn metrics(server: &Server) -> String {
     let (code, _, text) = page(server, "/metrics").await;
     assert_eq!(code, 200);
     without_node(&text, server.board().node_name())
 }
 
-/// Metrics without the label that every one of them has.
+/// Returns the metrics without the label that every one of them has.
 #[track_caller]
 pub(crate) fn without_node(text: &str, node: &str) -> String {
     let label = format!("node={node:?}");
@@ -189,7 +189,7 @@ pub(crate) fn without_node(text: &str, node: &str) -> String {
         .replace(&format!("{{{label},"), "{")
 }
 
-/// Waits until something holds, which has to happen.
+/// Waits until a condition holds. Panics if it does not hold in time.
 pub(crate) async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !holds().await {

@@ -1,4 +1,4 @@
-//! Starting on a taken port, and ending without losing what is in flight.
+//! Start on a taken port, and shutdown without loss of calls in flight.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn connections_that_say_nothing_do_not_hold_up_a_shutdown() {
     let http = server.http_address().expect("pages are on");
     let silent_grpc = TcpStream::connect(server.grpc_address()).await;
     let silent_http = TcpStream::connect(http).await;
-    // Once a later connection is served, those before it have been accepted.
+    // Once the server serves a later connection, it has accepted the earlier ones.
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
     assert_eq!(page(&server, "/healthz").await.0, 200);
@@ -68,7 +68,7 @@ async fn a_health_watch_is_told_of_a_shutdown_and_ends() {
     assert_eq!(last, ServingStatus::NotServing);
 }
 
-/// A raw GetCapacity call over HTTP/2 of which only the headers have been sent.
+/// Starts a raw GetCapacity call over HTTP/2, and sends only its headers.
 async fn call_in_flight(server: &Server) -> h2::client::SendRequest<bytes::Bytes> {
     let stream = TcpStream::connect(server.grpc_address())
         .await
@@ -96,7 +96,7 @@ async fn a_call_in_flight_is_finished_before_the_server_ends() {
     let server = start().await;
     let mut send = call_in_flight(&server).await;
     let (answer, mut body) = send.send_request(headers(&server), false).expect("sent");
-    // Once another call is answered, the server has the headers of the first.
+    // Once the server answers another call, it has the headers of the first.
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 1.0)]).await;
     let mut probe = send.clone().ready().await.expect("ready");
@@ -108,7 +108,7 @@ async fn a_call_in_flight_is_finished_before_the_server_ends() {
 
     let http = server.http_address().expect("pages are on");
     let ending = tokio::spawn(server.shutdown());
-    // The pages last as long as calls are in flight, and tell that no more are taken.
+    // The pages last as long as calls are in flight, and say that the server takes no more.
     let mut page = TcpStream::connect(http).await.expect("it listens");
     loop {
         page.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -1,4 +1,4 @@
-//! A status by pages lists each resource and lease once, and no page is too large.
+//! A status in several pages lists each resource and lease once, and no page is too large.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::running::{self, admin, asked, capacity, get, json, page, start};
 /// The largest answer that a gRPC client takes by default.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The master of a root, with one template that is so described.
+/// Returns the master of a root, with one template that has this description.
 pub(crate) fn root(description: String) -> Board {
     let template = TemplateSpec {
         description: Some(description),
@@ -35,7 +35,7 @@ pub(crate) fn root(description: String) -> Board {
     Board::new(name, place, "a test".to_owned(), Arc::new(node))
 }
 
-/// A client asks for 1 of each.
+/// Asks for 1 of each resource, as a client.
 pub(crate) fn ask(board: &Board, client: &str, resources: impl IntoIterator<Item = String>) {
     let (priority, wants, has) = (0, Amount::new(1.0).unwrap(), None);
     let asks = resources.into_iter().map(|id| Ask {
@@ -59,7 +59,7 @@ pub(crate) fn numbered(count: usize) -> impl Iterator<Item = String> {
     (0..count).map(|number| format!("r{number:06}"))
 }
 
-/// Every page of a client that changes the request so.
+/// Returns every page of the status, for a request that `change` has changed.
 fn pages(board: &Board, change: impl FnOnce(&mut GetStatusRequest)) -> Vec<Status> {
     let mut request = GetStatusRequest::default();
     change(&mut request);
@@ -76,13 +76,13 @@ fn pages(board: &Board, change: impl FnOnce(&mut GetStatusRequest)) -> Vec<Statu
     }
 }
 
-/// The number of leases of each resource, by page.
+/// Returns the number of leases of each resource, by page.
 fn leases(pages: &[Status]) -> Vec<Vec<usize>> {
     let of_page = |page: &Status| page.resources.iter().map(|it| it.leases.len()).collect();
     pages.iter().map(of_page).collect()
 }
 
-/// All ids, in the order in which they came.
+/// Returns all ids, in the order in which they came.
 fn ids(pages: &[Status]) -> Vec<String> {
     let resources = pages.iter().flat_map(|page| &page.resources);
     resources.map(|it| it.resource_id.clone()).collect()

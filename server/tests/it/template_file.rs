@@ -1,4 +1,4 @@
-//! The template file of a running process: checked, read again when it changes and on SIGHUP.
+//! The template file of a running process. The server checks it, and reads it again when it changes and on SIGHUP.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn document(capacity: &str) -> String {
     )
 }
 
-/// A new version of a file, in one step: nobody reads the half of it.
+/// Replaces a file in one step, so that no process reads half of it.
 fn replace(file: &Path, content: &str) {
     let new = file.with_extension("new");
     fs::write(&new, content).expect("written");
@@ -73,7 +73,7 @@ fn a_server_does_not_start_with_a_file_that_is_missing_or_not_in_order() {
     assert!(text(&bad.stderr).contains("capacity: is -5"));
 }
 
-// The client's own tasks run beside the waiting for the process.
+// The client's own tasks run while the test waits for the process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_bad_version_of_the_file_is_reported_and_the_one_in_force_stays() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -96,7 +96,7 @@ async fn a_bad_version_of_the_file_is_reported_and_the_one_in_force_stays() {
     let status = admin.get_status(GetStatusRequest::default()).await;
     assert_eq!(status.expect("served").get_ref().templates_problem, None);
 
-    // Nothing has changed, and it is read all the same.
+    // The file has not changed, but the server reads it all the same.
     process.signal("HUP");
     process.wait_for_log("new templates are in force");
     process.signal("TERM");

@@ -1,4 +1,4 @@
-//! Templates that change while leases are out.
+//! Templates that change while clients hold leases.
 
 use crate::running::{asked, asked_with, capacity, get, only, page, start, templates_with};
 

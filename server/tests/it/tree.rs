@@ -1,4 +1,4 @@
-//! What a server tells of its place in the tree: as JSON, by gRPC, on pages and as metrics.
+//! Report of a server on its place in the tree: as JSON, by gRPC, on pages and as metrics.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::family::{Family, WORD, Word, root_with_a_child};
 use crate::running::{self, check_lines, start, without_node};
 
-/// `eu` with two child servers on `fair/x`, the second of the old kind, and a client.
+/// Returns `eu` with two child servers on `fair/x`, the second of them a Doorman server, and a client.
 fn busy() -> Family {
     let mut family = Family::new();
     family.child_asks("leaf-a", "fair/x", WORD);
@@ -55,7 +55,7 @@ fn the_status_tells_every_child_server_even_if_no_leases_are_asked_for() {
         panic!("not two children: {:?}", resource.children);
     };
     assert_eq!((&*a.child, a.clients_count, a.wants), ("leaf-a", 4.0, 40.0));
-    // This was granted before the others came, which want more than is left.
+    // This lease was granted before the other holders came. They want more than is left.
     assert_eq!((a.share, a.granted, a.reserved), (35.0, 40.0, 40.0));
     assert_eq!((a.outstanding, a.has), (Some(0.0), None));
     assert_eq!((a.height, a.is_learning), (1, false));
@@ -111,7 +111,7 @@ fn the_admin_service_says_the_same_byte_for_byte() {
     let streams = states.child_streams.iter();
     let streams: Vec<_> = streams.map(|(state, count)| (&**state, *count)).collect();
     assert_eq!(streams, [("open", 1), ("opening", 0)]);
-    // What is read of the wire is printed as it is printed here, whatever is absent.
+    // A status that is read from the wire prints as the original does, whatever fields are absent.
     let own = serde_json::to_string(&status).unwrap();
     let wire = Status::decode(status.encode_to_vec().as_slice()).unwrap();
     assert_eq!(serde_json::to_string(&wire).unwrap(), own);

@@ -8,7 +8,7 @@ use doorward_server::web::pages::{Index, ResourcePage};
 use crate::family::{Family, WORD, Word, root_with_a_child};
 use crate::running::page;
 
-/// A Doorman server: it sends counts and sums only.
+/// Report of a Doorman server, which sends counts and sums only.
 const OLD: Word = Word {
     wants: 30.0,
     clients: 2.0,
@@ -36,7 +36,7 @@ fn resource(family: &Family, number: usize) -> String {
     page.render().unwrap()
 }
 
-/// Each once and in that order.
+/// Checks that the page has all texts, in that order.
 #[track_caller]
 fn check_in_order(page: &str, texts: &[&str]) {
     let mut rest = page;

@@ -1,4 +1,4 @@
-//! A server below the root, whose parent does what real parents do not, or seldom.
+//! A server below the root. Its parent does things that real parents do never or seldom.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::running::{
 const ROUND: Duration = Duration::from_millis(10);
 const SLOW_ROUND: Duration = Duration::from_millis(100);
 
-/// The node `eu`, without templates of its own.
+/// Starts the node `eu`, without templates of its own.
 pub(crate) async fn child(addresses: &[&str]) -> Server {
     child_with(addresses, Templates::default()).await
 }
@@ -57,13 +57,13 @@ pub(crate) async fn until_link(server: &Server, link: ParentLink) {
     .await;
 }
 
-/// A message was logged that often.
+/// Checks how many times a message was logged.
 #[track_caller]
 pub(crate) fn check_count(logs: &Logs, text: &str, count: usize) {
     assert_eq!(logs.count(text), count, "{text}:\n{}", logs.text());
 }
 
-/// What a client gets of `r`, asking until it gets that much.
+/// Asks for `r` as a client until the server grants `gets`.
 pub(crate) async fn until_gets(client: &mut CapacityClient<Channel>, wants: f64, gets: f64) {
     let mut last = None;
     let what = format!("{gets} of {wants}");
@@ -156,7 +156,7 @@ async fn a_parent_that_knows_no_streams_is_polled_and_no_faster_than_its_floor()
     until_link(&server, ParentLink::Poll).await;
     assert_eq!(news(&server).problem, None);
     let began = tokio::time::Instant::now();
-    // Always something new to ask.
+    // The client always has something new to ask for.
     let mut wants = 0.0;
     while began.elapsed() < 5 * SLOW_ROUND {
         wants = wants % 50.0 + 1.0;
@@ -203,7 +203,7 @@ async fn a_parent_that_wants_to_be_asked_at_once_is_asked_in_rounds() {
     let server = child(&[&parent.address]).await;
     let mut client = capacity(&server).await;
     until_gets(&mut client, 30.0, 30.0).await;
-    // However soon it wants to be asked, a round passes between two messages.
+    // A round passes between two messages, however soon the parent wants the next one.
     let since = tokio::time::Instant::now();
     for _ in 0..6 {
         parent.next_ask().await;
@@ -216,7 +216,7 @@ async fn a_parent_that_wants_to_be_asked_at_once_is_asked_in_rounds() {
         };
         Ok(response(ask.resource.iter().map(ahead).collect()))
     });
-    // An answer that is ahead of the request does not make the server ask without end.
+    // An answer whose sequence is ahead of the request does not make the server ask without end.
     parent.count_asks();
     for wants in [40.0, 41.0, 42.0, 43.0] {
         get(&mut client, "a", vec![asked_with("r", wants, 30.0)]).await;
@@ -272,7 +272,7 @@ async fn a_doorman_parent_is_understood() {
     assert!(told.gets.expiry_time <= expiry_time);
     assert_eq!(news(&server).link, ParentLink::Poll);
 
-    // What it says nothing of it does not know.
+    // The server does not know a resource that its parent says nothing of.
     parent.answer(|_| Ok(doorman::GetServerCapacityResponse::default()));
     let response = get(&mut client, "a", vec![asked("fair/y", 40.0)]).await;
     assert_eq!(response.refused[0].reason(), Reason::UnknownResource);

@@ -1,4 +1,4 @@
-//! Where a server below the root finds its parent: several addresses, redirects, restarts.
+//! The way of a server below the root to its parent: several addresses, redirects, restarts.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::logs::Logs;
 use crate::running::{asked, asked_with, capacity, config, eventually, get, gets, started};
 use crate::upstream::{check_count, child, news, until_gets, until_link};
 
-/// An address where nobody listens, and nobody else will as long as it is there.
+/// An address on which no process listens. No other process can take it while this value exists.
 struct Dead(TcpSocket);
 
 impl Dead {
@@ -122,7 +122,7 @@ async fn nobody_goes_back_to_a_master_of_an_older_epoch() {
         problem.contains("out of date")
     };
     eventually("it is refused", out_of_date).await;
-    // Nor to one of which another server says that it is of that epoch.
+    // Nor does the server take one as master of which another server says that it is of that epoch.
     older.says_of_the_master(Some("127.0.0.1:1"), Some(8));
     eventually("that is refused", out_of_date).await;
     older.says_of_the_master(Some(&older.address), Some(10));

@@ -1,4 +1,4 @@
-//! A server below the root whose parent refuses what it is asked, or answers nonsense.
+//! A server below the root whose parent refuses its requests, or answers nonsense.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ async fn nonsense_is_passed_over_and_said_once() {
     get(&mut client, "a", vec![asked("r", 40.0)]).await;
     until_gets(&mut client, 40.0, 40.0).await;
     let (_, ask) = parent.next_ask().await;
-    // Should it ask again meanwhile, it hears nothing better.
+    // If the server asks again meanwhile, it gets no better answer.
     parent.answer(|ask| answer_each(ask, |_| -1.0));
     let sane = lease(&ask, &ask.resource[0], 40.0);
     let [
@@ -119,7 +119,7 @@ async fn nonsense_is_passed_over_and_said_once() {
         parent.push(Ok(response(vec![nonsense]))).await;
     }
     eventually("it is said", async || logs.count("makes no sense") > 0).await;
-    // The stream carries them in order: after this one, all have arrived.
+    // The stream keeps the order: once this message has arrived, all earlier ones have.
     let mark = doorman::GetServerCapacityResponse {
         ancestor: vec!["mark".to_owned()],
         ..response(Vec::new())
@@ -154,7 +154,7 @@ async fn a_parent_that_refuses_everything_says_why_on_the_board() {
     let server = child(&[&parent.address]).await;
     let mut client = capacity(&server).await;
     eventually("that is told", async || {
-        // It has to be asked something.
+        // A client has to ask the server for something.
         get(&mut client, "a", vec![asked("r", 30.0)]).await;
         news(&server).problem.is_some()
     })

@@ -1,31 +1,31 @@
 //! A deadline that may be absent, in the space of a single point in time.
 //!
-//! `Option<Time>` takes two words. That is too much where a deadline is kept with each of many things, and read on every
-//! request. Elsewhere, `Option<Time>` is better.
+//! `Option<Time>` takes two words, and [`Due`] takes one. That matters for deadlines that are kept with each of many
+//! things and read on every request. Elsewhere, `Option<Time>` is better.
 
 use crate::Time;
 
-/// When something is due, if it is. What is due at the last representable time, 584 years after the origin, is not due.
+/// A deadline, or none. The last representable time, 584 years after the origin, stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due(Time);
 
 impl Due {
-    /// Not due.
+    /// No deadline.
     pub const NEVER: Self = Self(Time::MAX);
 
-    /// When it is due. None: it is not.
+    /// Returns the deadline, if there is one.
     #[inline]
     pub fn time(self) -> Option<Time> {
         (self != Self::NEVER).then_some(self.0)
     }
 
-    /// Whether it is due at that time.
+    /// Returns whether the deadline has come at `now`.
     #[inline]
     pub fn is_by(self, now: Time) -> bool {
         self.0 <= now && self != Self::NEVER
     }
 
-    /// The earlier of the two.
+    /// Returns the earlier of this deadline and `time`.
     #[inline]
     #[must_use]
     pub fn or_at(self, time: Time) -> Self {

@@ -1,9 +1,9 @@
-//! A point in time, as all that is pure counts it; by how much clocks may [differ](tolerance); and waits that are
-//! [spread].
+//! A point in time as code without a clock counts it, the allowed [difference](tolerance) between two clocks, and waits
+//! that are [spread].
 //!
-//! The engine, sessions and the client's state read no clock: every event comes with the time it happened, counted from
-//! an origin that the caller chooses (a program: when it started; the simulator and tests: zero). There is no "never"
-//! value; a deadline that may be absent is an `Option<Time>`, or a [`Due`](due::Due) where space matters.
+//! The engine, sessions and the client's state read no clock. Every event carries its time, counted from an origin that
+//! the caller chooses: a program takes its own start, the simulator and tests take zero. There is no "never" value. A
+//! deadline that may be absent is an `Option<Time>`, or a [`Due`](due::Due) where space matters.
 
 pub mod due;
 pub mod spread;
@@ -13,7 +13,7 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// Returns a span in whole milliseconds, rounded down. A span that is too long for 64 bits is the longest one.
+/// Returns a span in whole milliseconds, rounded down. Saturates at the largest number of 64 bits.
 pub fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
@@ -26,21 +26,22 @@ impl Time {
     /// The origin.
     pub const ZERO: Self = Self(0);
 
-    /// The last representable time, 584 years after the origin: no deadline, but a bound of all.
+    /// The last representable time, 584 years after the origin. It is an upper bound of all times, and does not mean
+    /// "no deadline".
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The time `nanos` nanoseconds after the origin.
+    /// Returns the time `nanos` nanoseconds after the origin.
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// The time `secs` seconds after the origin (the last representable time if that is later).
+    /// Returns the time `secs` seconds after the origin. Saturates at [`Self::MAX`].
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The time that long after the origin (the last representable time if that is later).
+    /// Returns the time `span` after the origin. Saturates at [`Self::MAX`].
     #[inline]
     pub const fn after_origin(span: Duration) -> Self {
         let nanos = span.as_nanos();
@@ -51,19 +52,19 @@ impl Time {
         Self(nanos as u64)
     }
 
-    /// How long after the origin this is.
+    /// Returns the span from the origin to this time.
     #[inline]
     pub const fn since_origin(self) -> Duration {
         Duration::from_nanos(self.0)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// Returns the span from `earlier` to this time, or zero if this time is not the later one.
     #[inline]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

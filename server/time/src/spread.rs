@@ -1,11 +1,11 @@
-//! Waits that are spread: whoever is refused at the same time must not come back at the same time.
+//! Waits that are spread, so that callers refused at the same time do not return at the same time.
 //!
-//! Chance would leave gaps and crowds. Multiples of the golden ratio leave none: however many are refused one after
-//! the other, their waits divide the range evenly. The same number gives the same wait.
+//! Random waits would leave gaps and crowds. Multiples of the golden ratio leave none: the waits of any number of
+//! consecutive refusals divide the range evenly. The same number always gives the same wait.
 
 use std::time::Duration;
 
-/// The wait of the `number`th that is refused: from `least` to before `most`.
+/// Returns the wait of the refusal with that number: `least` or more, and less than `most`.
 pub fn evenly(number: u64, (least, most): (Duration, Duration)) -> Duration {
     /// 2^32 divided by the golden ratio.
     const STEP: u64 = 2_654_435_769;

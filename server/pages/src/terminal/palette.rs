@@ -1,42 +1,42 @@
-//! Colour on a terminal, where it helps and somebody sees it. It never says anything that the words do not.
+//! Colour on a terminal, where it helps and a person sees it. It never says anything that the words do not.
 
 use std::io::{self, IsTerminal};
 
 use comfy_table::{Attribute, Cell, Color};
 use doorward_session::visible;
 
-/// What a colour means.
+/// Meaning of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// All is as wanted.
+    /// A full result.
     Good,
-    /// Less than wanted, or for a while only.
+    /// A result below the wanted one, or for a while only.
     Partial,
-    /// Nothing, or wrong.
+    /// No result, or a wrong one.
     Bad,
-    /// What the eye looks for first.
+    /// Text that the reader sees first.
     Strong,
-    /// What it may skip.
+    /// Text that the reader may skip.
     Quiet,
-    /// None of these.
+    /// Text without any of these meanings.
     Plain,
 }
 
-/// Paints, or does not.
+/// Switch that paints texts, or leaves them plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Palette {
-    /// Whether it paints.
+    /// Whether texts are painted.
     pub on: bool,
 }
 
 impl Palette {
-    /// For standard output: on a terminal, unless `NO_COLOR` is set to anything or the terminal is dumb. What goes to
-    /// a file or a pipe is plain.
+    /// Returns the palette for standard output. It paints on a terminal, unless `NO_COLOR` is set to anything or the
+    /// terminal is dumb. Output to a file or a pipe is plain.
     pub fn of_stdout() -> Self {
         Self::of(io::stdout().is_terminal())
     }
 
-    /// For standard error, by the same rules.
+    /// Returns the palette for standard error, by the same rules.
     pub fn of_stderr() -> Self {
         Self::of(io::stderr().is_terminal())
     }
@@ -49,7 +49,7 @@ impl Palette {
         }
     }
 
-    /// A text in a tone, in which everything can be seen.
+    /// Paints a text in a tone. Characters that cannot be seen are shown escaped.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         let text = visible::lines(text);
         let code = match tone {
@@ -66,7 +66,7 @@ impl Palette {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
-    /// A cell of a table in a tone.
+    /// Returns a table cell in a tone.
     pub fn cell(self, tone: Tone, text: impl ToString) -> Cell {
         let cell = cell(text);
         if !self.on {
@@ -83,7 +83,7 @@ impl Palette {
     }
 }
 
-/// A cell with that text, in which everything can be seen.
+/// Returns a table cell with a text. Characters that cannot be seen are shown escaped.
 pub fn cell(text: impl ToString) -> Cell {
     Cell::new(visible::line(&text.to_string()))
 }

@@ -1,8 +1,8 @@
-//! Tables as all programs print them: two spaces between columns, numbers to the right, no frame and no spaces at the
-//! end of a line, so that `cut`, `grep` and diffs have it easy.
+//! Tables as all programs print them: two spaces between columns, numbers to the right, no frame. Lines end without
+//! spaces, so that `cut`, `grep` and diffs work well.
 //!
-//! On a terminal a table is as wide as the terminal, and the text that does not fit is wrapped within its column;
-//! elsewhere a row is a line, however long.
+//! On a terminal a table is as wide as the terminal, and a text that does not fit is wrapped within its column.
+//! Elsewhere a row is one line of any length.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -28,11 +28,11 @@ pub struct Table {
     indent: u16,
 }
 
-/// A terminal that is narrower has no room for a column that is not wrapped.
+/// Width of the narrowest terminal with room for a column that is not wrapped.
 const WHOLE_FROM: u16 = 100;
 
 impl Table {
-    /// With a header. The columns of `numbers` are aligned to the right.
+    /// Returns a table with a header. The columns of `numbers` are aligned to the right.
     pub fn new<T: ToString>(
         header: impl IntoIterator<Item = T>,
         numbers: Range<usize>,
@@ -47,7 +47,7 @@ impl Table {
         table
     }
 
-    /// Without a header.
+    /// Returns a table without a header. The columns of `numbers` are aligned to the right.
     pub fn headless(numbers: Range<usize>, palette: Palette) -> Self {
         let mut grid = Grid::new();
         grid.load_style(presets::NOTHING);
@@ -64,8 +64,8 @@ impl Table {
         }
     }
 
-    /// A row is a line, however wide the terminal is, and stands so many spaces to the right: for what goes into a file
-    /// as well.
+    /// Prints each row as one line after `indent` spaces, whatever the width of the terminal. Such a table may also go
+    /// into a file.
     #[must_use]
     pub fn in_lines(mut self, indent: u16) -> Self {
         self.grid
@@ -74,17 +74,17 @@ impl Table {
         self
     }
 
-    /// Does not wrap what stands in that column, for it is to be copied; on a narrow terminal it is wrapped.
+    /// Keeps the texts of a column unwrapped, so that a reader can copy them. On a narrow terminal they are wrapped.
     pub fn keep_whole(&mut self, column: usize) {
         self.whole = Some(column).filter(|_| !self.is_narrow());
     }
 
-    /// Whether it is for a terminal on which a long text in a column would be wrapped too often.
+    /// Returns whether the terminal is so narrow that a long text in a column would be wrapped too often.
     pub fn is_narrow(&self) -> bool {
         self.grid.width().is_some_and(|width| width < WHOLE_FROM)
     }
 
-    /// A row after the others.
+    /// Adds a row after the others.
     pub fn add(&mut self, row: impl Into<Row>) {
         self.grid.add_row(row);
     }
@@ -93,7 +93,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// If `out` does not take them.
+    /// Returns an error if a write to `out` fails.
     pub fn write(mut self, out: &mut impl Write) -> io::Result<()> {
         for (index, column) in self.grid.column_iter_mut().enumerate() {
             column.set_padding((0, GAP));

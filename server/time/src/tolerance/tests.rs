@@ -1,4 +1,4 @@
-//! Durations by two clocks that differ.
+//! Durations on two clocks that differ.
 
 use super::*;
 
@@ -41,8 +41,8 @@ fn a_lease_that_is_heard_counts_less_by_the_whole_tolerance() {
     }
 }
 
-/// Clocks as slow and as fast as the tolerances allow, and leases that pass between them. Times
-/// without a unit are true ones; `of_x(span)` is how long a span lasts that x measures.
+/// Clocks as slow and as fast as the tolerances allow, and leases that pass between them. Times without a unit are true
+/// times. `of_x(span)` is the true time that passes while `span` passes on the clock of x.
 #[test]
 fn no_lease_is_used_for_longer_than_it_is_reserved() {
     const HALF: f64 = 0.0005;
