@@ -77,7 +77,7 @@ pub struct Upstream {
     problem: Option<String>,
     /// Statement of the parent that another process of this node was there first. It is shown as long as the parent
     /// refuses every request.
-    second: Option<String>,
+    duplicate_process: Option<String>,
     /// Kind of link to the parent, for pages and status.
     reported: ParentLink,
     /// The state of the session that was posted last.
@@ -109,7 +109,7 @@ impl Upstream {
             rival: rival::none(),
             heard: None,
             problem: None,
-            second: None,
+            duplicate_process: None,
             reported: ParentLink::Idle,
             shown: "",
         };
@@ -383,9 +383,9 @@ impl Upstream {
                     info!(parent, link = link.as_str(), "the parent answers");
                 }
                 if !self.session.is_second(self.now()) {
-                    self.second = None;
+                    self.duplicate_process = None;
                 }
-                self.show(link, self.second.clone());
+                self.show(link, self.duplicate_process.clone());
             }
             ParentReport::Polls {
                 parent,
@@ -451,7 +451,7 @@ impl Upstream {
             (_, false) => debug!(parent, problem, "the parent is still polled"),
         }
         if why == PollReason::AnotherProcess {
-            self.second = Some(problem);
+            self.duplicate_process = Some(problem);
         }
     }
 

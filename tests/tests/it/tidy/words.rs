@@ -9,13 +9,10 @@ use std::fs;
 use super::named_files;
 
 /// Folders and files that are held to plain sentences.
-const PLACES: [&str; 10] = [
+const PLACES: [&str; 7] = [
     "simulator/",
     "client/",
-    "server/engine/",
-    "server/session/",
-    "server/etcd/",
-    "server/documents/",
+    "server/",
     "tests/",
     "docs/",
     "proto/",
