@@ -342,11 +342,6 @@ pub(crate) fn sequence() -> u64 {
     u64::try_from(since_epoch().as_micros()).unwrap_or(0)
 }
 
-/// Which process this is towards servers: 64 random bits, not all 0.
-pub(crate) fn incarnation() -> u64 {
-    rand::random::<u64>().max(1)
-}
-
 /// Returns a unique client id.
 pub(crate) fn new_client_id() -> String {
     let user = std::env::var("USER").unwrap_or_else(|_| "doorward".to_owned());

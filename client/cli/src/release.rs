@@ -9,7 +9,7 @@ use doorward_proto::doorman;
 use doorward_proto::doorman::release_result::Outcome;
 use serde::Serialize;
 
-use crate::caller::{MasterCaller, incarnation, sequence};
+use crate::caller::{MasterCaller, sequence};
 use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::ReleaseFlags;
@@ -41,8 +41,8 @@ struct UnlessHeard<'a> {
 pub(crate) async fn run(common: &Common, flags: &ReleaseFlags) -> Result<(), Failure> {
     let caller = MasterCaller::new(common)?;
     let request = doorman::ReleaseCapacityRequest {
-        // Another process than any that holds something, whatever the clocks show.
-        incarnation: Some(incarnation()),
+        // Not a process: the release concerns the newest process of the client.
+        incarnation: None,
         client_id: flags.client.clone(),
         resource_id: flags.resources.clone(),
         sequence: Some(sequence()),

@@ -200,7 +200,7 @@ pub struct HolderId {
     /// Its name among those of its kind.
     pub name: HolderName,
     /// Process of a client. None: a client that does not send an incarnation, a child server, or every process of the
-    /// name.
+    /// name. Only a [`Conflict`](crate::messages::Conflict) names the process of a child server.
     pub process: Option<Incarnation>,
 }
 

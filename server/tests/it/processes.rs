@@ -150,12 +150,16 @@ async fn a_release_tells_what_became_of_it() {
 }
 
 #[tokio::test]
-async fn a_release_by_somebody_else_frees_nothing_of_a_process_that_lives() {
+async fn a_release_by_another_program_frees_nothing_of_a_process_that_lives() {
     let server = start().await;
     let mut holder = Process::start(&server, "a", 1, 2_000).await;
     holder.asks(60.0).await;
-    // The release comes from a process that never asked for anything, and whose clock shows a time long past.
-    let mut operator = Process::start(&server, "a", 9, 0).await;
+    // A process that never asked for anything releases only what it has.
+    let mut stranger = Process::start(&server, "a", 9, 5_000).await;
+    let released = stranger.releases(Some(5_001)).await;
+    assert_eq!(released, [Outcome::NotHeld, Outcome::NotHeld]);
+    // An operator's release names no process, and the clock of its machine shows a time long past.
+    let mut operator = Process::start(&server, "a", None, 0).await;
     let released = operator.releases(Some(1)).await;
     assert_eq!(released, [Outcome::UnlessHeard, Outcome::NotHeld]);
     let mut other = Process::start(&server, "b", 3, 1).await;

@@ -328,11 +328,9 @@ fn release_gives_back_what_a_client_holds() {
         "client": "a", "released": ["r"], "unless_heard": [], "not_held": [], "out_of_order": [], "unknown": [],
     });
     assert_eq!(json(&output), expected);
-    let processes = server.releases();
-    assert!(
-        processes[0].incarnation.is_some() && processes[0].incarnation != processes[1].incarnation,
-        "each is a process of its own, whatever the clocks show"
-    );
+    let releases = server.releases();
+    let names_no_process = releases.iter().all(|it| it.incarnation.is_none());
+    assert!(names_no_process, "it releases the lease of another process");
 }
 
 #[test]

@@ -17,9 +17,9 @@ use std::ops::Range;
 
 use crate::claims::Demand;
 use crate::exact_sum::ExactSum;
+use crate::holders::Leases;
 use crate::holders::table::ending::Ending;
 use crate::holders::table::places::{NameHash, Places};
-use crate::holders::{Lease, Leases};
 use crate::id::HolderId;
 use crate::time::Time;
 
@@ -258,11 +258,9 @@ impl LeaseTable {
         }
     }
 
-    /// Notes that a later process of the holder's name asks. The present lease is the newest one until the holder should
-    /// have asked again, so the table checks it then. Its leases still count until they end.
-    pub(crate) fn replace(&mut self, slot: Slot, newest: Lease) {
-        self.places.replace(slot, self.hash);
-        self.change_leases(slot, |leases| leases.grant(newest));
+    /// Changes the standing of a client's process, and with it how the process is found.
+    pub(crate) fn change_standing(&mut self, slot: Slot, standing: Standing) {
+        self.places.change_standing(slot, standing, self.hash);
     }
 
     /// Changes fields that no sum includes: share, why, sequence, times.

@@ -9,11 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::admission::weight::{Weight, counted};
 use crate::admission::{AdmissionGate, Charge, Full};
 use crate::amount::Amount;
-use crate::claims::{Bands, Claim, Demand};
+use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::learned::Learned;
 use crate::continuity::reported::Reported;
 use crate::division::{Bound, Reason, Why};
-use crate::holders::{Expired, Holding, KnownWhy, Lease, LeaseTable, Leases, Slot, Version};
+use crate::holders::{
+    Expired, Holding, KnownWhy, Lease, LeaseTable, Leases, Slot, Standing, Version,
+};
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::resource::Garbage;
 use crate::resource::admit::{Arrivals, Brings};
@@ -277,30 +279,33 @@ impl Holders {
         let Some(holding) = self.table.get(slot) else {
             return;
         };
-        let newest = holding.newest();
-        let newest = Lease {
-            capacity: if is_waited_for {
-                newest.capacity
-            } else {
-                Amount::ZERO
-            },
-            expires_at: newest.expires_at.min(holding.overdue_at()),
-        };
-        self.table.replace(slot, newest);
+        let mut newest = holding.newest();
+        newest.expires_at = newest.expires_at.min(holding.overdue_at());
+        if !is_waited_for {
+            newest.capacity = Amount::ZERO;
+        }
+        self.table.change_standing(slot, Standing::Replaced);
+        self.table
+            .change_leases(slot, |leases| leases.grant(newest));
         if !is_waited_for {
             self.drop_wants(slot);
         }
     }
 
-    /// Drops the wants of a process that was replaced and is silent. Its leases count until they end.
+    /// Notes that a replaced process asks after all later ones have gone.
+    pub(super) fn make_newest(&mut self, slot: Slot) {
+        self.table.change_standing(slot, Standing::Newest);
+    }
+
+    /// Drops the wants of a process that was replaced and is silent, and does not count it as a client any more. Its
+    /// leases count until they end.
     fn drop_wants(&mut self, slot: Slot) {
         let Some(holding) = self.table.get(slot) else {
             return;
         };
-        let nothing = Demand::Client {
-            priority: holding.demand.priority(),
-            claim: Claim::of_client(Amount::ZERO),
-        };
+        let (wants, subclients) = (Amount::ZERO, Subclients::MIN);
+        let (priority, claim) = (holding.demand.priority(), Claim { wants, subclients });
+        let nothing = Demand::Client { priority, claim };
         self.change_demand(slot, &nothing);
         self.table.change_waits(slot, false);
         let (reason, bound) = (Reason::Replaced, Bound::Share);

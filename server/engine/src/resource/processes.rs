@@ -3,8 +3,8 @@
 //! The name of a child server's node belongs to one process: this file decides which, and keeps the leases of the others.
 //! Two processes of one client name are two holders.
 //!
-//! A process with a new incarnation was restarted. If its predecessor lives, it asks again within its refresh interval,
-//! and keeps its lease. Then the later process is refused.
+//! A child server's process with a new incarnation was restarted. If its predecessor lives, it asks again within its
+//! refresh interval, and keeps its lease. Then the later process is refused.
 //!
 //! A restarted child server inherits the leases of its node, and hands out none of them while it learns. So a restart
 //! keeps no leases apart. Only grants of a process that came later than a live one are kept apart. A process that has
@@ -235,10 +235,11 @@ impl Resource {
     }
 }
 
-// A holder's own release frees its lease at once. A message of another program under the same name must not free what the holder still uses. A process has drawn a
-// random incarnation, which no other program knows; a process without one is identified by the address of its
-// requests. Any other release concerns the newest process of the name, and frees its lease only when that process
-// should have asked again. Until then the lease counts; and if the holder asks before, the release has no effect.
+// A holder's own release frees its lease at once. A message of another program under the same name must not free what
+// the holder still uses. A process has drawn a random incarnation, which no other program knows; a process without one
+// is identified by the address of its requests. A release that names no process concerns the newest process of the
+// name, and frees its lease only when that process should have asked again. Until then the lease counts; and if the
+// holder asks before, the release has no effect.
 
 impl Resource {
     /// A release of what a client has. `caller` is where it comes from; none if that does not matter,
@@ -252,7 +253,9 @@ impl Resource {
     ) -> Released {
         self.expire(EXPIRIES_PER_REQUEST, now);
         let own = self.holders.find(holder);
-        let slot = own.or_else(|| self.holders.newest_of_name(holder));
+        let of_name = || self.holders.newest_of_name(holder);
+        // A process that holds nothing any more may repeat its release: that must not end the lease of another one.
+        let slot = own.or_else(|| holder.process.is_none().then(of_name).flatten());
         let Some((slot, holding)) = slot.and_then(|slot| Some((slot, self.holders.get(slot)?)))
         else {
             return Released::NotThere;
@@ -288,9 +291,10 @@ fn is_its_own(holding: &Holding, caller: Option<CallerSlot>) -> bool {
         || caller.is_some_and(|caller| caller == anybody || caller == holding.caller)
 }
 
-// Two processes of one client name are two holders. A process that asks for the first time replaces the previous process of its name, which may have ended. If that one
-// does not ask when it should, it wants nothing any more, and its lease counts until it ends. If it does ask, it is a
-// holder like any other, and the server reports two live processes of one name.
+// Two processes of one client name are two holders. A process that asks for the first time replaces the previous process
+// of its name, which may have ended. If that one does not ask when it should, it wants nothing any more, and its lease
+// counts until it ends. If it does ask, it is a holder like any other, and the server reports two live processes of one
+// name.
 //
 // Until then both claims count, so that others make room for the new process. A process that replaced another one and
 // never asked again is an exception: restarts in a loop must not take the shares of others.
@@ -309,20 +313,28 @@ impl Resource {
     }
 
     /// Notes that a client's process asks again. If it was replaced by a process that is still there,
-    /// [`Resource::take_conflict`] reports both.
+    /// [`Resource::take_conflict`] reports both. Otherwise it is the newest again.
     pub(super) fn hear_process(&mut self, slot: Slot, holder: &HolderId, now: Time) {
         match self.holders.get(slot).map(|it| it.standing) {
             Some(Standing::Restarted) => {
                 let newest = Standing::Newest;
                 self.holders.note(slot, |holding| holding.standing = newest);
             }
-            Some(Standing::Replaced) if self.holders.newest_of_name(holder).is_some() => {
-                self.conflict = Some(Box::new(Conflict {
-                    holder: HolderId::client(holder.name.clone(), None),
-                    at: now,
-                }));
+            Some(Standing::Replaced) => {
+                let newest = self.holders.newest_of_name(holder);
+                let newest = newest.and_then(|newest| self.holders.get(newest));
+                match newest.map(|newest| newest.overdue_at() > now) {
+                    Some(true) => {
+                        self.conflict = Some(Box::new(Conflict {
+                            holder: HolderId::client(holder.name.clone(), None),
+                            at: now,
+                        }));
+                    }
+                    Some(false) => {}
+                    None => self.holders.make_newest(slot),
+                }
             }
-            Some(Standing::Newest | Standing::Replaced) | None => {}
+            Some(Standing::Newest) | None => {}
         }
     }
 }

@@ -63,22 +63,8 @@ fn a_kept_lease_is_there_for_others_to_see_until_it_is_released() {
     );
     let released = call(&["release", "a", "example/fair"]);
     check_exit(&released, 0);
-    let unless = &json(&released)["unless_heard"][0];
-    assert_eq!(unless["resource"], "example/fair");
-    // A client that may live keeps its lease until its next refresh: others hold something
-    // meanwhile.
-    let wait = unless["free_in_ms"].as_u64().unwrap();
-    let hold = format!("{wait}ms");
-    let watch = [
-        "watch",
-        "example/fair",
-        "1",
-        "--client",
-        "c",
-        "--for",
-        &hold,
-    ];
-    check_exit(&call(&watch), 0);
+    // `get` names no process, and the release comes from the same address: it is the holder's own.
+    assert_eq!(json(&released)["released"][0], "example/fair");
     let status = json(&call(&["status"]));
     assert_eq!(status["resources"][0]["leases_count"], 1);
 }

@@ -153,13 +153,13 @@ impl Places {
         Some(gone)
     }
 
-    /// Notes that a later process of the holder's name asks.
-    pub(super) fn replace(&mut self, slot: Slot, hash: NameHash) {
+    /// Changes the standing of a client's process. A replaced one is not found by its name alone.
+    pub(super) fn change_standing(&mut self, slot: Slot, standing: Standing, hash: NameHash) {
         let Some(holding) = self.get_mut(slot) else {
             return;
         };
         let before = hash.of_holding(holding);
-        holding.standing = Standing::Replaced;
+        holding.standing = standing;
         let after = hash.of_holding(holding);
         if let Some(index) = &mut self.index {
             index.by_name.remove(before, slot.0);

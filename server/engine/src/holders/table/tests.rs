@@ -130,7 +130,8 @@ fn processes_of_one_name_are_found_each_and_the_newest_by_the_name() {
         for number in 0..3 {
             assert_eq!(table.find(&process("a", number)), None);
             if let Some(before) = newest(&table) {
-                table.replace(before, lease(1.0, 30));
+                table.change_standing(before, Standing::Replaced);
+                table.change_leases(before, |leases| leases.grant(lease(1.0, 30)));
             }
             let slot = table.insert(holding_of(process("a", number), 1.0, 60));
             assert_eq!(newest(&table), Some(slot));
@@ -157,7 +158,8 @@ fn one_that_was_replaced_is_silent_when_it_should_have_asked_and_then_ends() {
     for asks in [false, true] {
         for mut table in tables() {
             let slot = table.insert(holding_of(process("a", 1), 10.0, 60));
-            table.replace(slot, lease(10.0, 25));
+            table.change_standing(slot, Standing::Replaced);
+            table.change_leases(slot, |leases| leases.grant(lease(10.0, 25)));
             assert_eq!(table.next_expiry(), Some(at(25)));
             assert!(matches!(table.expire_one(at(24)), Expired::NothingDue));
             if asks {
