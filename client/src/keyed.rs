@@ -1,7 +1,7 @@
 //! Leases of many resources of one kind, such as one for each tenant.
 //!
-//! A key's resource opens at its first use and is released when the key is idle. The number of open keys is bounded. The
-//! first request of a key waits for its lease, but not for long; without a lease, [`OnFailure`] decides.
+//! A key's resource opens at its first use and is released when the key is idle. The number of open keys is bounded.
+//! The first request of a key waits for its lease, but not for long; without a lease, [`OnFailure`] decides.
 //!
 //! ```
 //! use doorward_client::{Client, OnFailure};
@@ -101,7 +101,8 @@ struct Entry {
 
 impl Client {
     /// Creates a builder for resources whose ids are `pattern` with a key instead of `{}`, such as `tenants/{}`. Bytes
-    /// of a key other than ASCII letters, digits and `-._~=,:@+` are percent-encoded, so no key reaches another template.
+    /// of a key other than ASCII letters, digits and `-._~=,:@+` are percent-encoded, so no key reaches another
+    /// template.
     pub fn keyed(&self, pattern: impl Into<String>) -> KeyedBuilder<'_> {
         KeyedBuilder {
             client: self,
@@ -220,8 +221,8 @@ async fn release_idle(inner: Weak<Inner>, idle: Duration) {
 }
 
 impl Keyed {
-    /// Uses `cost` of a key if its limiter admits it now. Waits only for the lease of a new key, and for the first amount
-    /// of the lease, which begins empty.
+    /// Uses `cost` of a key if its limiter admits it now. Waits only for the lease of a new key, and for the first
+    /// amount of the lease, which begins empty.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! The rate limiter in a program's interface.
 //!
-//! A call has two paths. Usually it reads a fast clock, and takes by one atomic exchange ([`LeasedRate::try_acquire_at_once`]). If
-//! that cannot decide, or if callers wait, it reads the clock of leases and decides behind locks. Measurements and
-//! hooks are the same on both paths.
+//! A call has two paths. Usually it reads a fast clock, and takes by one atomic exchange
+//! ([`LeasedRate::try_acquire_at_once`]). If that cannot decide, or if callers wait, it reads the clock of leases and
+//! decides behind locks. Measurements and hooks are the same on both paths.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,7 +113,8 @@ impl RateLimiter {
     }
 
     /// Corrects the amount that a call used, once it is known: `used` instead of `estimate`. Later calls pay for a use
-    /// beyond the estimate: they wait for longer. The rest of a larger estimate is free again, up to the burst. An amount that is not finite, or negative, counts as 0.
+    /// beyond the estimate: they wait for longer. The rest of a larger estimate is free again, up to the burst. An
+    /// amount that is not finite, or negative, counts as 0.
     pub fn settle(&self, estimate: f64, used: f64) {
         let amount = |cost| units(cost).unwrap_or(Units::ZERO);
         let (estimate, used) = (amount(estimate), amount(used));

@@ -1,8 +1,9 @@
 //! Doorward's wire protocol as Rust types: generated code, the JSON form of the status, and the judgement of limits.
 //!
 //! [`doorman`] is Doorman's protocol (package `doorman`, proto2) with optional fields numbered from 101 that an old
-//! peer ignores. [`doorward`] carries the same messages on streams. [`admin`] has the server's status and rule documents
-//! for operators and tools. The `.proto` files beside this crate define every field; `docs/protocol.md` explains how they work together.
+//! peer ignores. [`doorward`] carries the same messages on streams. [`admin`] has the server's status and rule
+//! documents for operators and tools. The `.proto` files beside this crate define every field; `docs/protocol.md`
+//! explains how they work together.
 
 /// Doorman's protocol: clients and child servers ask for capacity and get leases.
 #[allow(missing_docs, clippy::all, reason = "generated code")]

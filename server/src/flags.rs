@@ -221,8 +221,8 @@ pub struct ServeFlags {
     /// Rule documents for services: a directory with a file DOMAIN.yaml for each, or etcd:PREFIX for keys PREFIX/DOMAIN
     /// in etcd [default: none; the rules service refuses all calls].
     ///
-    /// They are read again when they change. An invalid document is reported, and the last valid one of its domain stays
-    /// in force. In etcd, each document has a history.
+    /// They are read again when they change. An invalid document is reported, and the last valid one of its domain
+    /// stays in force. In etcd, each document has a history.
     #[arg(
         long,
         help_heading = "Rules",

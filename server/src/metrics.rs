@@ -296,7 +296,7 @@ fn counters(counters: Counters) -> [(&'static str, &'static str, u64); 8] {
         ),
         (
             "name_conflicts",
-            "How often two live processes were seen to ask under one name",
+            "Requests that showed two live processes of one name",
             counters.conflicts,
         ),
     ]

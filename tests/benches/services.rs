@@ -1,7 +1,8 @@
 //! Services behind rules, in real time on loopback: how much of a limit passes, how well three of them share one, and
 //! what leases of 100,000 tenants cost.
 //!
-//! `cargo bench -p doorward-tests --bench services` takes four minutes; `-- overloaded`, `shared` or `tenants` selects one.
+//! `cargo bench -p doorward-tests --bench services` takes four minutes; `-- overloaded`, `shared` or `tenants` selects
+//! one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -51,8 +51,8 @@ impl AtomicBucket {
 
     /// Takes `cost` if it is available.
     ///
-    /// It is inlined, without a closure, so that the answer is made where its result is known. Through a call, all parts
-    /// of the answer would be computed and written, although a caller may use only one.
+    /// It is inlined, without a closure, so that the answer is made where its result is known. Through a call, all
+    /// parts of the answer would be computed and written, although a caller may use only one.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

@@ -112,8 +112,8 @@ impl FedBucket {
         self.clone().take(cost, now)
     }
 
-    /// Takes `cost` even if it is not available: the bucket may be in debt, which its supply pays first. Units that came in
-    /// for a waiting request stay.
+    /// Takes `cost` even if it is not available: the bucket may be in debt, which its supply pays first. Units that
+    /// came in for a waiting request stay.
     pub fn charge(&mut self, cost: Units, waiting: Units, now: Moment) {
         self.fill(waiting, now);
         self.level.missing = self.feed.supply.flow().charge(self.level.missing, cost);

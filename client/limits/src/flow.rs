@@ -102,8 +102,8 @@ impl Flow {
         (missing - self.in_nanos(nanos)).max(0)
     }
 
-    /// Returns the missing amount after the cost is taken, or the shortage if it is not. A missing amount below 0 counts
-    /// as 0. This is compared last, so that a refusal is short.
+    /// Returns the missing amount after the cost is taken, or the shortage if it is not. A missing amount below 0
+    /// counts as 0. This is compared last, so that a refusal is short.
     #[inline(always)]
     pub(crate) fn take(&self, missing: i128, cost: Units) -> Result<i128, Short> {
         let drops = self.in_drops(cost);
@@ -194,8 +194,8 @@ impl Flow {
         }
     }
 
-    /// Returns the missing amount under another rule. The available part keeps its ratio, rounded down to a drop; a debt
-    /// keeps its amount, rounded up.
+    /// Returns the missing amount under another rule. The available part keeps its ratio, rounded down to a drop; a
+    /// debt keeps its amount, rounded up.
     pub(crate) fn change(&self, next: &Self, missing: i128) -> i128 {
         let there = (self.full - missing).unsigned_abs();
         if missing > self.full {

@@ -2,8 +2,8 @@
 //!
 //! `RateLimit-Policy` and `RateLimit` are structured fields as in the IETF draft (httpapi-ratelimit-headers, -11). The
 //! first lists all policies that apply; the second has the strictest one ([`several::strictest`]). `Retry-After` is at
-//! least a second, and absent if no wait helps. `X-RateLimit-*` are for clients that know no other headers; `X-RateLimit-Reset` is the instant of
-//! `Retry-After` for a refusal, otherwise that of the full reset.
+//! least a second, and absent if no wait helps. `X-RateLimit-*` are for clients that know no other headers;
+//! `X-RateLimit-Reset` is the instant of `Retry-After` for a refusal, otherwise that of the full reset.
 //!
 //! Amounts are rounded down, times up. A character of a name that is not printable ASCII becomes a question mark,
 //! because a structured field cannot contain it.

@@ -6,8 +6,8 @@
 //! does the same while no caller asks.
 //!
 //! The number of keys never exceeds the bound. At the bound, all new keys share one more limit, the overflow
-//! ([`Keyed::with_overflow`]), and [`Figures::overflowed`] counts its decisions. A key that finds room later begins fresh. When most
-//! keys of a flood have left, their memory is freed.
+//! ([`Keyed::with_overflow`]), and [`Figures::overflowed`] counts its decisions. A key that finds room later begins
+//! fresh. When most keys of a flood have left, their memory is freed.
 //!
 //! Another limit ([`Keyed::set_limit`]) is in force at once for all keys. The map converts each key when it next looks
 //! at it, by the time of the change, with the same result as if it had converted all keys then. No lock is held for a

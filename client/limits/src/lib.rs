@@ -43,8 +43,8 @@
 //! | a rate that a lease grants | [`FedBucket`] | the amount that the leases gave in it, and one burst |
 //! | a number of permits at once, however long they are out, for many threads | [`InFlight`] | the limit |
 //!
-//! If in doubt, take a token bucket whose burst is the amount of one second: [`TokenBucket::limit`]`("100/s")`. N an hour is not N/3600 a second: if you
-//! mean the hour, take a window.
+//! If in doubt, take a token bucket whose burst is the amount of one second: [`TokenBucket::limit`]`("100/s")`. N an
+//! hour is not N/3600 a second: if you mean the hour, take a window.
 //!
 //! # The same traffic
 //!

@@ -143,8 +143,8 @@ impl Retriever {
         self.status.clone()
     }
 
-    /// Sets a check of later rules. Rules that it refuses do not come into force, and [`Retriever::status`] and the server
-    /// hear its text as the problem. The first check counts.
+    /// Sets a check of later rules. Rules that it refuses do not come into force, and [`Retriever::status`] and the
+    /// server hear its text as the problem. The first check counts.
     pub fn accept(&self, check: impl Fn(&Rules) -> Result<(), String> + Send + Sync + 'static) {
         self.check.get_or_init(|| Box::new(check));
     }

@@ -1,8 +1,8 @@
 //! Documents: YAML in, rules or problems out.
 //!
-//! The YAML parser stops at its first problem: text that is no YAML, an unknown field, a field twice, a list in place of
-//! a value. All other problems of a document are reported together. An empty value is a bare key. A number as a value is its text
-//! (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes.
+//! The YAML parser stops at its first problem: text that is no YAML, an unknown field, a field twice, a list in place
+//! of a value. All other problems of a document are reported together. An empty value is a bare key. A number as a
+//! value is its text (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes.
 
 use std::net::Ipv6Addr;
 use std::num::NonZeroU64;

@@ -122,8 +122,8 @@ impl Service {
         })
     }
 
-    /// Gives back what a request took that passed, and that something else than the rules refuses. Attempts stay counted
-    /// in a domain that counts them.
+    /// Gives back what a request took that passed, and that something else than the rules refuses. Attempts stay
+    /// counted in a domain that counts them.
     pub fn undo(
         &self,
         request: &Request<'_>,

@@ -122,8 +122,8 @@ impl LeasedRate {
         self.bucket.take_at_once(cost, now).map(answer)
     }
 
-    /// Corrects an amount that was used: `used` instead of `estimate`, while a request for `waiting` waits. The bucket may
-    /// be in debt afterwards.
+    /// Corrects an amount that was used: `used` instead of `estimate`, while a request for `waiting` waits. The bucket
+    /// may be in debt afterwards.
     pub fn settle(&self, estimate: Units, used: Units, waiting: Units, now: Time) {
         let mut applied = self.lock();
         self.follow(&mut applied, waiting, now);

@@ -1,9 +1,10 @@
 //! The order of requests under overload: first by tier, then by cohort.
 //!
-//! A caller names the tier in the header [`HEADER`]. Within a tier, each user belongs to one of 32 cohorts, which change
-//! every minute. The service refuses the last cohorts and serves the first ones, so within a minute most users have all
-//! of their requests served or none. Without cohorts, each user would lose a few requests, and a page that needs many of
-//! them would always fail. Source: DAGOR (Zhou et al., "Overload Control for Scaling WeChat Microservices", 2018).
+//! A caller names the tier in the header [`HEADER`]. Within a tier, each user belongs to one of 32 cohorts, which
+//! change every minute. The service refuses the last cohorts and serves the first ones, so within a minute most users
+//! have all of their requests served or none. Without cohorts, each user would lose a few requests, and a page that
+//! needs many of them would always fail. Source: DAGOR (Zhou et al., "Overload Control for Scaling WeChat
+//! Microservices", 2018).
 
 use std::fmt;
 

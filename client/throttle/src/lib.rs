@@ -1,8 +1,8 @@
 //! Overload control of a service: which requests it serves when it cannot serve all.
 //!
-//! A [`Throttler`] admits requests up to a concurrency limit that it finds by itself, and keeps the others in a queue that
-//! is bounded by predicted cost. Critical requests go first, and push out waiting ones that are less critical. Nothing
-//! has to be configured.
+//! A [`Throttler`] admits requests up to a concurrency limit that it finds by itself, and keeps the others in a queue
+//! that is bounded by predicted cost. Critical requests go first, and push out waiting ones that are less critical.
+//! Nothing has to be configured.
 //!
 //! | part | purpose |
 //! | --- | --- |

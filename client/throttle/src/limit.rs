@@ -2,9 +2,9 @@
 //!
 //! As long as more concurrency brings more throughput, latency stays the same; beyond the knee, more concurrency only
 //! makes requests slower (Little's law). So the limit compares two windows, one slightly below its centre and one
-//! slightly above it. The *elasticity* is the relative change of latency, divided by that of the limit: 0 well below the
-//! knee, 1 well above it. The centre moves until the elasticity is 0.85. A round has no memory of earlier ones, so the limit
-//! does not drift, as one that compares latency with a slowly moving baseline does.
+//! slightly above it. The *elasticity* is the relative change of latency, divided by that of the limit: 0 well below
+//! the knee, 1 well above it. The centre moves until the elasticity is 0.85. A round has no memory of earlier ones, so
+//! the limit does not drift, as one that compares latency with a slowly moving baseline does.
 //!
 //! Two halves make a round, and rounds alternate in their order, so that a load which grows or falls meanwhile has no
 //! effect. A round counts only if requests waited for most of it: otherwise the limit does not matter.

@@ -1,7 +1,7 @@
 //! The cost and the latency of each operation, in bounded memory.
 //!
-//! The table has two generations. A request brings its operation into the young one. When that is full, it becomes the old
-//! one, and the operations of the former old one are forgotten.
+//! The table has two generations. A request brings its operation into the young one. When that is full, it becomes the
+//! old one, and the operations of the former old one are forgotten.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;

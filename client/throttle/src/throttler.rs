@@ -2,15 +2,15 @@
 //!
 //! Like a state machine of quinn, a throttler has getters, commands ([`Throttler::offer`], [`Throttler::cancel`],
 //! [`Throttler::leave`]), inputs ([`Throttler::handle_end`], [`Throttler::handle_timeout`]) and outputs
-//! ([`Throttler::poll_decided`], [`Throttler::poll_timeout`]). After each command and input, take the outputs until there
-//! are none.
+//! ([`Throttler::poll_decided`], [`Throttler::poll_timeout`]). After each command and input, take the outputs until
+//! there are none.
 //!
-//! The queue is full for a request if the predicted cost of those before it would take longer than it can wait.
-//! A request can wait until its deadline, less the usual latency of its operation; at most the longest wait that is set, or
-//! 10 times the usual latency. If requests of its tier have waited without a pause for an interval, it can wait only for a
-//! fifth of that interval: a queue that never empties makes all requests late, and serves no more of them than a short one.
-//! Source: CoDel (Nichols and Jacobson, "Controlling Queue
-//! Delay", 2012), and its use for requests (Maurer, "Fail at Scale", 2015).
+//! The queue is full for a request if the predicted cost of those before it would take longer than it can wait. A
+//! request can wait until its deadline, less the usual latency of its operation; at most the longest wait that is set,
+//! or 10 times the usual latency. If requests of its tier have waited without a pause for an interval, it can wait only
+//! for a fifth of that interval: a queue that never empties makes all requests late, and serves no more of them than a
+//! short one. Source: CoDel (Nichols and Jacobson, "Controlling Queue Delay", 2012), and its use for requests (Maurer,
+//! "Fail at Scale", 2015).
 
 use std::collections::VecDeque;
 use std::time::Duration;

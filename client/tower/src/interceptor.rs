@@ -13,8 +13,8 @@ pub struct RulesInterceptor {
 }
 
 impl Limits {
-    /// Returns an interceptor for a tonic server that takes no [layer](crate::RulesLayer). It decides by metadata and by
-    /// the address of the caller (feature `tonic`). Tonic tells an interceptor no method, so the path is empty.
+    /// Returns an interceptor for a tonic server that takes no [layer](crate::RulesLayer). It decides by metadata and
+    /// by the address of the caller (feature `tonic`). Tonic tells an interceptor no method, so the path is empty.
     ///
     /// An interceptor cannot wait. A call that a rule would make wait is refused, with the time of the wait. A shared
     /// rule without a lease, such as that of a new key, answers by its `on_failure`. A call that a layer of the same

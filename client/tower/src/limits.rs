@@ -176,8 +176,8 @@ impl LimitsBuilder {
     ///
     /// # Errors
     ///
-    /// As [`LimitsBuilder::build`]. If later rules have such an error, the former ones stay in force. The retriever tells
-    /// the problem to its server, and [`Limits::status`] to the program.
+    /// As [`LimitsBuilder::build`]. If later rules have such an error, the former ones stay in force. The retriever
+    /// tells the problem to its server, and [`Limits::status`] to the program.
     pub fn follow(self, retriever: Retriever) -> Result<Limits, BuildError> {
         let needs = self.needs();
         retriever.accept(move |rules| needs.check(rules).map_err(|it| it.to_string()));

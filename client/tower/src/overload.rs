@@ -1,10 +1,10 @@
 //! Overload control of a service: it admits the most critical requests that it can serve in time.
 //!
-//! An [`Overload`] is a [`Throttler`] with a clock, whose requests wait as futures. An [`OverloadLayer`] puts it in front of
-//! a service. For work that comes in no request, call [`Overload::admit`].
+//! An [`Overload`] is a [`Throttler`] with a clock, whose requests wait as futures. An [`OverloadLayer`] puts it in
+//! front of a service. For work that comes in no request, call [`Overload::admit`].
 //!
-//! A request is critical by its header `x-doorward-criticality`. A [`CriticalityLayer`] around a client passes that on to
-//! the calls on behalf of the request.
+//! A request is critical by its header `x-doorward-criticality`. A [`CriticalityLayer`] around a client passes that on
+//! to the calls on behalf of the request.
 
 use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,7 +45,8 @@ struct Shared {
     meters: Meters,
 }
 
-/// An admitted request. Dropped without [`Permit::end`], it frees its place, and counts only if it was slower than usual.
+/// An admitted request. Dropped without [`Permit::end`], it frees its place, and counts only if it was slower than
+/// usual.
 #[must_use = "the request uses concurrency until its permit is dropped"]
 pub struct Permit {
     shared: Arc<Shared>,

@@ -11,7 +11,8 @@ use smallvec::SmallVec;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login(pub String);
 
-/// Mark of a request that is over a limit with `action: degrade`. A handler that finds it in the extensions serves less.
+/// Mark of a request that is over a limit with `action: degrade`. A handler that finds it in the extensions serves
+/// less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Degraded;
 

@@ -44,9 +44,9 @@ impl Default for RetryConfig {
 }
 
 /// A policy for [`tower::retry::RetryLayer`]: it repeats requests after HTTP 429 and 503, and gRPC's UNAVAILABLE, and
-/// RESOURCE_EXHAUSTED with RetryInfo. Use it for requests that may be sent twice: a proxy answers 503 also after a server
-/// has begun. An answer whose `Retry-After` is a date is not repeated. Waits are at least those of
-/// `Retry-After` and RetryInfo. Clones share one budget: a fifth of the requests of ten seconds, and ten a second.
+/// RESOURCE_EXHAUSTED with RetryInfo. Use it for requests that may be sent twice: a proxy answers 503 also after a
+/// server has begun. An answer whose `Retry-After` is a date is not repeated. Waits are at least those of `Retry-After`
+/// and RetryInfo. Clones share one budget: a fifth of the requests of ten seconds, and ten a second.
 #[derive(Clone)]
 pub struct RetryPolicy {
     config: RetryConfig,

@@ -1,8 +1,8 @@
 //! The layer of a server: it decides each request by rules before the service sees it.
 //!
 //! A request is usually decided within the call, without an allocation of its own. A boxed future takes over where it
-//! must wait: for its turn, or for the first lease of a shared rule. The turn of a request that is dropped while it waits
-//! goes to no other one.
+//! must wait: for its turn, or for the first lease of a shared rule. The turn of a request that is dropped while it
+//! waits goes to no other one.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -156,8 +156,8 @@ pub(crate) async fn pass(
     Ok((decision, headers))
 }
 
-/// Waits for the first leases of shared rules, and for their first amount, because a lease begins empty. Each wait is at
-/// most that of the rule.
+/// Waits for the first leases of shared rules, and for their first amount, because a lease begins empty. Each wait is
+/// at most that of the rule.
 async fn decide_by_new_leases(limits: &Inner, request: &Request<()>) -> Decision {
     let mut longest = Duration::ZERO;
     if let Some(leases) = &limits.leases {

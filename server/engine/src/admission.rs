@@ -1,17 +1,17 @@
 //! Which newcomers a node accepts, and which it refuses until later.
 //!
-//! A caller can bring resources, holders, child servers, demand curves, priorities and names. Each of them is counted in
-//! bytes ([`weight`]): in all, for its caller, and for the template of its resource. Only **newcomers** are refused: a
-//! resource without holders, a holder without a lease, an unused priority, a curve that grows. A holder with a lease keeps
-//! and refreshes it, whatever is full. A refresh costs a token of its template; without a token, the refresh is put off
-//! only while the lease lasts for long.
+//! A caller can bring resources, holders, child servers, demand curves, priorities and names. Each of them is counted
+//! in bytes ([`weight`]): in all, for its caller, and for the template of its resource. Only **newcomers** are refused:
+//! a resource without holders, a holder without a lease, an unused priority, a curve that grows. A holder with a lease
+//! keeps and refreshes it, whatever is full. A refresh costs a token of its template; without a token, the refresh is
+//! put off only while the lease lasts for long.
 //!
 //! The bytes of a resource, and of a holder, count for the caller that brought them until they end. A child server asks
-//! on behalf of many clients: a leaf brings all of its resources at once when it starts. So the rate of newcomers does not
-//! apply to child servers. Their bytes count like those of clients.
+//! on behalf of many clients: a leaf brings all of its resources at once when it starts. So the rate of newcomers does
+//! not apply to child servers. Their bytes count like those of clients.
 //!
-//! A bound of 0 means none at all. All state is about leases that are known: it starts empty whenever mastership is won or
-//! lost.
+//! A bound of 0 means none at all. All state is about leases that are known: it starts empty whenever mastership is won
+//! or lost.
 
 mod callers;
 pub mod limits;
@@ -206,8 +206,8 @@ impl Admission {
 }
 
 /// The account of a template, by number. A template keeps its number for as long as one with its glob is in force
-/// ([`ActiveTemplates`](crate::node::reload::ActiveTemplates)). So other templates change no account: each resource moves
-/// from one to the other when it applies them.
+/// ([`ActiveTemplates`](crate::node::reload::ActiveTemplates)). So other templates change no account: each resource
+/// moves from one to the other when it applies them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TemplateSlot(u32);
 

@@ -191,8 +191,8 @@ impl HolderKind {
     }
 }
 
-/// Identity of a holder. A client and a child server of the same name are different holders. So are two processes of one
-/// client name.
+/// Identity of a holder. A client and a child server of the same name are different holders. So are two processes of
+/// one client name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HolderId {
     /// Client or child server.

@@ -5,10 +5,10 @@
 //! views for pages, metrics and tests). The contract: one mutation, then drain the `poll_*`; time
 //! never runs backwards.
 //!
-//! A message may name a thousand resources. A method whose name ends in `_next` handles one of them, and is called until
-//! it is ready. In between, the shell may give its lock back, and other calls may come. Each resource is asked for and
-//! answered by itself, so a request of many resources is the same as one request for each of them. `handle_*` and
-//! `poll_*` of such a message make all of these calls.
+//! A message may name a thousand resources. A method whose name ends in `_next` handles one of them, and is called
+//! until it is ready. In between, the shell may give its lock back, and other calls may come. Each resource is asked
+//! for and answered by itself, so a request of many resources is the same as one request for each of them. `handle_*`
+//! and `poll_*` of such a message make all of these calls.
 //!
 //! Below the root, what there is to share is leased from a parent ([`upstream`]); a holder may be a
 //! client or a child server ([`children`]).
@@ -156,8 +156,8 @@ impl Node {
         self.settle_at(slot);
     }
 
-    /// Returns when to call [`Node::handle_timeout`] next, or a little later: for a resource, for the end of the term, or
-    /// for a sweep over all resources.
+    /// Returns when to call [`Node::handle_timeout`] next, or a little later: for a resource, for the end of the term,
+    /// or for a sweep over all resources.
     pub fn poll_timeout(&self) -> Option<Time> {
         let of_resources = self.timeouts.first().map(|(at, _)| *at);
         let due = [of_resources, self.valid_until, self.sweep.due()];

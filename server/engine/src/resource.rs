@@ -1,8 +1,9 @@
 //! One resource: turns the shares of its algorithm into leases that never add up to too much.
 //!
-//! `Resource` owns its parts, and calls them: [`holders`], who has what and wants what; [`policy`], the algorithm and its
-//! source; [`Supply`], the capacity to divide; [`learning`], learning mode; [`pace`], when a holder asks again; and, below
-//! the root, [`parent`], its own lease. [`Timer`] names what is due when.
+//! `Resource` owns its parts, and calls them: [`holders`], the leases and wants of each holder; [`policy`], the
+//! algorithm and its source; [`Supply`], the capacity to divide; [`learning`], learning mode; [`pace`], the time of a
+//! holder's next request; and, below the root, [`parent`], its own lease. A [`Timer`] is a task of the resource that
+//! has a due time.
 //!
 //! A request becomes a lease in [`admit`] (may it come?), [`ask`] (what counts of it?), [`decide`] and [`grant`].
 //! [`lowering`] keeps leases when the capacity is lowered. [`pending`] lets holders wait for the parent. [`processes`]
@@ -72,8 +73,9 @@ pub(crate) fn over_after(vacant_since: Option<Time>, lasts: Duration) -> Time {
     vacant_since.map_or(Time::ZERO, |since| since + lasts)
 }
 
-/// A resource with holders, or about to have one. A request of many resources waits for the memory of each, so what every
-/// request reads comes first and stands together, here, in its [holders](Holders) and in their [table](crate::holders::LeaseTable).
+/// A resource with holders, or about to have one. A request of many resources waits for the memory of each, so what
+/// every request reads comes first and stands together, here, in its [holders](Holders) and in their
+/// [table](crate::holders::LeaseTable).
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Resource {
@@ -224,8 +226,8 @@ impl Resource {
         self.change_supply(Supply::of_root(capacity), was_overcommitted);
     }
 
-    /// Takes out some leases that have ended, and ends learning mode and the server's own lease. Returns whether learning
-    /// mode ended. If there is more to do, that is due at once.
+    /// Takes out some leases that have ended, and ends learning mode and the server's own lease. Returns whether
+    /// learning mode ended. If there is more to do, that is due at once.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
         self.expire(EXPIRIES_PER_TIMEOUT, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {

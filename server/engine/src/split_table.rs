@@ -1,8 +1,8 @@
 //! A hash table of places that does not grow all at once.
 //!
 //! A table that doubles puts all its entries elsewhere: with a million of them that takes tens of milliseconds, in the
-//! middle of a request. So a table of more than [`SPLIT_AT`] entries becomes [`PARTS`] tables, chosen by the top bits of
-//! the hash. Each of them grows by itself.
+//! middle of a request. So a table of more than [`SPLIT_AT`] entries becomes [`PARTS`] tables, chosen by the top bits
+//! of the hash. Each of them grows by itself.
 //!
 //! An entry is a place, such as a slot, and 32 bits of a good hash, keyed if names come from outside.
 

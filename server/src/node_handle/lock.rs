@@ -155,8 +155,8 @@ impl NodeLock {
         self.node.clear_poison();
     }
 
-    /// Yields while other threads wait, at most [`YIELDS_MAX`] times. The lock is not fair: a thread that takes it again
-    /// and again would get it before those that wait.
+    /// Yields while other threads wait, at most [`YIELDS_MAX`] times. The lock is not fair: a thread that takes it
+    /// again and again would get it before those that wait.
     pub(super) fn let_others_go_first(&self) {
         for _ in 0..YIELDS_MAX {
             if self.waiting() == 0 {

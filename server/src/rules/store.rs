@@ -211,8 +211,8 @@ impl RuleStore {
     }
 }
 
-/// Runs a read or write in its turn, on a thread of its own, to its end even if the caller has gone. A disk may be slow,
-/// and futures of `doorward_etcd::documents` are bound to their thread.
+/// Runs a read or write in its turn, on a thread of its own, to its end even if the caller has gone. A disk may be
+/// slow, and futures of `doorward_etcd::documents` are bound to their thread.
 async fn apart<T: Send + 'static>(
     turn: &Arc<Mutex<()>>,
     run: impl FnOnce(Handle) -> Result<T, Status> + Send + 'static,

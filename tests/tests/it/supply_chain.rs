@@ -102,8 +102,8 @@ fn crates() -> BTreeSet<Crate> {
         .collect()
 }
 
-/// Returns whether we may choose licences that are on the list. `A/B` is an old form of `A OR B`. Brackets are ignored, so
-/// every part beside an AND needs a licence of the list: that is never too lenient.
+/// Returns whether we may choose licences that are on the list. `A/B` is an old form of `A OR B`. Brackets are ignored,
+/// so every part beside an AND needs a licence of the list: that is never too lenient.
 fn may_be_shipped(expression: &str) -> bool {
     let expression = expression.replace('/', " OR ").replace(['(', ')'], "");
     let mut parts = expression.split(" AND ");

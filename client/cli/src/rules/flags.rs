@@ -64,8 +64,8 @@ pub(crate) struct TryFlags {
     pub(crate) file: Option<PathBuf>,
     /// A request, such as 'POST /login user=ann ip=192.0.2.1'.
     ///
-    /// Method and path fill the entries of these names, ip= fills remote_address, and any other KEY=VALUE the entry KEY.
-    /// Several requests are asked in turn.
+    /// Method and path fill the entries of these names, ip= fills remote_address, and any other KEY=VALUE the entry
+    /// KEY. Several requests are asked in turn.
     #[arg(long, required = true, value_name = "REQUEST")]
     pub(crate) request: Vec<TriedRequest>,
     /// Number of times that all requests are asked.

@@ -1,7 +1,7 @@
 //! Law 13 of `testdata/vectors/properties.md`: no operation panics, at any time, with any amount, in any order.
 //!
-//! The other laws follow from the references (`reference`), which all algorithms equal; law 14, about threads, is tested
-//! with the limits for threads.
+//! The other laws follow from the references (`reference`), which all algorithms equal; law 14, about threads, is
+//! tested with the limits for threads.
 
 use doorward_limits::{Moment, Units};
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! The layer of a server: rules, a lease and overload control together.
 //!
-//! A request passes all of them or none: if a later one refuses it, or its caller goes away, the earlier ones get back what
-//! it took. Rules decide first, so a caller that is over its limit takes no room in the queue. When the service has
-//! answered, the lease and the prediction are settled by the real cost.
+//! A request passes all of them or none: if a later one refuses it, or its caller goes away, the earlier ones get back
+//! what it took. Rules decide first, so a caller that is over its limit takes no room in the queue. When the service
+//! has answered, the lease and the prediction are settled by the real cost.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -84,8 +84,8 @@ impl OverloadLayer {
         self
     }
 
-    /// Takes the cost of each request from a lease too, whose unit is that of the costs: first the predicted one, and at
-    /// the end the rest. A lease that is not in debt admits a request of any cost.
+    /// Takes the cost of each request from a lease too, whose unit is that of the costs: first the predicted one, and
+    /// at the end the rest. A lease that is not in debt admits a request of any cost.
     pub fn lease(mut self, lease: RateLimiter) -> Self {
         self.lease = Some(lease);
         self
@@ -100,8 +100,8 @@ impl OverloadLayer {
             return Ok(Admitted { permit, paid: 0.0 });
         };
         let paid = permit.predicted_cost();
-        // A lease that is not in debt pays for any request, and later ones wait until it is paid back. Otherwise, a cost
-        // above the burst would never be paid, and its prediction never be corrected.
+        // A lease that is not in debt pays for any request, and later ones wait until it is paid back. Otherwise, a
+        // cost above the burst would never be paid, and its prediction never be corrected.
         let first = paid.min(1.0);
         if let Err(error) = lease.try_acquire(first) {
             self.overload.shared.meters.count_no_lease(head.criticality);

@@ -1,6 +1,7 @@
 //! Metrics of overload control, through the `metrics` facade. All have the label `service`.
 //!
-//! - `doorward_overload_requests_total{tier, outcome}`: the outcomes are `admitted`, `full`, `pushed_out` and `too_late`.
+//! - `doorward_overload_requests_total{tier, outcome}`: the outcomes are `admitted`, `full`, `pushed_out` and
+//!   `too_late`.
 //! - `doorward_overload_waited_total{tier}`: admitted requests that had to wait.
 //! - `doorward_overload_no_lease_total{tier}`: admitted requests that the lease then refused.
 //! - `doorward_overload_limit`, `doorward_overload_in_flight`: requests at once.

@@ -1,10 +1,10 @@
 //! The longest call of a node for messages that name many resources, or concern many holders. The shell handles such a
-//! message one resource a call, and gives its lock back after a call when it has held it for a millisecond. So the lock is
-//! held for a millisecond and the longest call, at most.
+//! message one resource a call, and gives its lock back after a call when it has held it for a millisecond. So the lock
+//! is held for a millisecond and the longest call, at most.
 //!
-//! Each message is handled several times. Of each of its calls the fastest time counts: on a machine that does something
-//! else, too, the others were interrupted. Of these times, the sum is printed (*at once*: for so long the lock would be
-//! held for the whole message), the median, and the longest.
+//! Each message is handled several times. Of each of its calls the fastest time counts: on a machine that does
+//! something else, too, the others were interrupted. Of these times, the sum is printed (*at once*: for so long the
+//! lock would be held for the whole message), the median, and the longest.
 //!
 //! `cargo bench -p doorward-engine --bench parts`; with `-- --test`, a few leases only.
 

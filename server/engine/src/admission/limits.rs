@@ -39,8 +39,8 @@ const fn rate(per_second: u32, burst_seconds: u32) -> Rate {
     Rate::new(per_second, burst_seconds)
 }
 
-/// Ten thousand honest clients behind one address, each with a few resources, never reach any of these, also if they all
-/// come at once.
+/// Ten thousand honest clients behind one address, each with a few resources, never reach any of these, also if they
+/// all come at once.
 impl Default for Limits {
     fn default() -> Self {
         Self {

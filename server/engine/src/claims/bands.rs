@@ -1,8 +1,8 @@
 //! The claims on a resource by priority: an index for each, which is a band.
 //!
-//! Claims are in bands whatever the algorithm is, so another algorithm finds them where they are. An algorithm that does
-//! not look at priorities divides among all bands together: their demand curves add up, and the level at which the sum
-//! reaches the capacity is found by Newton's method ([`Bands::level_for`]).
+//! Claims are in bands whatever the algorithm is, so another algorithm finds them where they are. An algorithm that
+//! does not look at priorities divides among all bands together: their demand curves add up, and the level at which the
+//! sum reaches the capacity is found by Newton's method ([`Bands::level_for`]).
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -116,9 +116,9 @@ impl Bands {
     /// The level at which all bands together get `capacity`. O(log n) of one band.
     ///
     /// Of several bands, it is found by [Newton's method](https://en.wikipedia.org/wiki/Newton%27s_method). The sum of
-    /// demand curves is concave, so a tangent is above it, and wherever the search begins, every later level is below the
-    /// one looked for and nearer to it. Each step halves the distance to the capacity or the slope at least, so there are
-    /// few hundred at most; from the level that was found last, it takes one or two.
+    /// demand curves is concave, so a tangent is above it, and wherever the search begins, every later level is below
+    /// the one looked for and nearer to it. Each step halves the distance to the capacity or the slope at least, so
+    /// there are few hundred at most; from the level that was found last, it takes one or two.
     pub(crate) fn level_for(&self, capacity: Amount) -> Level {
         let Some(others) = &self.others else {
             return self.usual.level_for(capacity.get());
@@ -186,8 +186,8 @@ impl Bands {
         });
     }
 
-    /// Puts the claims of another demand of a holder in the place of those it had. Large trees of bands that are empty now
-    /// are `emptied`.
+    /// Puts the claims of another demand of a holder in the place of those it had. Large trees of bands that are empty
+    /// now are `emptied`.
     pub(crate) fn replace_all(
         &mut self,
         before: &Demand,

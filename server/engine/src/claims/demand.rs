@@ -165,10 +165,10 @@ impl Demand {
 /// A child server's demand, as far as it counts: each client up to what a client can have, no more clients than a child
 /// server can stand for, and few enough points that all its claims are put in at once.
 ///
-/// Cut at a level b, a curve D(w) becomes D(min(w, b)): what its clients would take if none could have more
-/// than b. That is exact for a curve that was not compressed, and never too much. A demand of too many
-/// clients is made smaller as a whole: each level stays, with fewer clients at it. Curves of too many points are thinned,
-/// which is never too much, either.
+/// Cut at a level b, a curve D(w) becomes D(min(w, b)): what its clients would take if none could have more than b.
+/// That is exact for a curve that was not compressed, and never too much. A demand of too many clients is made smaller
+/// as a whole: each level stays, with fewer clients at it. Curves of too many points are thinned, which is never too
+/// much, either.
 #[derive(Clone, Copy, Debug)]
 pub struct DemandBounds {
     /// Limit on a client's wants. None: no limit.

@@ -156,8 +156,9 @@ impl Learned {
         }
     }
 
-    /// Takes the parent's books. Earlier masterships grant nothing more, so what was known stays known, even if a parent
-    /// that has just begun does not know it. O(reports) if the parent sends less than before, which happens a few times.
+    /// Takes the parent's books. Earlier masterships grant nothing more, so what was known stays known, even if a
+    /// parent that has just begun does not know it. O(reports) if the parent sends less than before, which happens a
+    /// few times.
     pub(crate) fn note_parent_books(
         &mut self,
         terms: &ParentTerms,

@@ -10,8 +10,9 @@ use crate::division::{Rule, Supply};
 /// FAIR_SHARE: max-min fairness weighted by subclients, exactly.
 ///
 /// Each holder gets min(q, w*·s) at the water level w*, at which all claims together get `capacity`: no holder can gain
-/// unless another one loses that has no more per subclient (Bertsekas & Gallager, *Data Networks*, §6.5). A child server
-/// gets what its demand curve says at that level; sharing that out among its own holders, it finds the same level again.
+/// unless another one loses that has no more per subclient (Bertsekas & Gallager, *Data Networks*, §6.5). A child
+/// server gets what its demand curve says at that level; sharing that out among its own holders, it finds the same
+/// level again.
 pub fn fair_share(bands: &Bands, capacity: Amount) -> Rule {
     match bands.level_for(capacity) {
         Level::AboveAll => Rule::EnoughForAll,
@@ -22,9 +23,9 @@ pub fn fair_share(bands: &Bands, capacity: Amount) -> Rule {
 /// STATIC: every client gets its wants, up to the capacity, which is per client: min(q, C·s). The total has no bound: a
 /// thousand clients may get a thousand times the capacity.
 ///
-/// Below the root, the capacity per client that the parent sends is the bound, not the server's grant for all its clients
-/// together. A Doorman parent does not send it. Then the level at which the claims together take that grant is the same
-/// number.
+/// Below the root, the capacity per client that the parent sends is the bound, not the server's grant for all its
+/// clients together. A Doorman parent does not send it. Then the level at which the claims together take that grant is
+/// the same number.
 pub fn static_share(bands: &Bands, supply: &Supply) -> Rule {
     let of_parent = supply.per_client();
     let given = supply.terms.is_some();
@@ -38,14 +39,14 @@ pub fn static_share(bands: &Bands, supply: &Supply) -> Rule {
     }
 }
 
-/// PROPORTIONAL_SHARE: an equal share e per subclient first. Claims below their equal share leave a rest, which is divided
-/// among the other claims in proportion to their wants beyond it: min(q, e·s) + max(0, q − e·s) · (C − D(e)) / (Q − D(e)),
-/// or q if there is enough for all.
+/// PROPORTIONAL_SHARE: an equal share e per subclient first. Claims below their equal share leave a rest, which is
+/// divided among the other claims in proportion to their wants beyond it: min(q, e·s) + max(0, q − e·s) · (C − D(e)) /
+/// (Q − D(e)), or q if there is enough for all.
 ///
-/// A claim with large wants gets more than under max-min fairness, but never at the cost of another claim's equal share.
-/// Two numbers describe the outcome: e, and the part of the wants beyond it. Below the root, the parent sends e (it depends
-/// on the clients of the whole tree), and the part follows from the capacity. So the shares add up to the capacity,
-/// whatever e is.
+/// A claim with large wants gets more than under max-min fairness, but never at the cost of another claim's equal
+/// share. Two numbers describe the outcome: e, and the part of the wants beyond it. Below the root, the parent sends e
+/// (it depends on the clients of the whole tree), and the part follows from the capacity. So the shares add up to the
+/// capacity, whatever e is.
 pub fn proportional_share(bands: &Bands, supply: &Supply) -> Rule {
     let capacity = supply.capacity.get();
     if bands.are_satisfied_by(supply.capacity) {
@@ -99,8 +100,8 @@ impl BandShare {
 /// band gets nothing. O(bands, and log n for each given one).
 ///
 /// Each band p first gets its guarantee, min(Qₚ, gₚ). The rest goes to the bands from the highest priority number down,
-/// until each has its Qₚ. Inside a band, FAIR_SHARE divides. The part of a guarantee that its band does not need goes to
-/// other bands.
+/// until each has its Qₚ. Inside a band, FAIR_SHARE divides. The part of a guarantee that its band does not need goes
+/// to other bands.
 ///
 /// At the root, gₚ is the template's `min_share.p` times the capacity. Below the root, gₚ is the band's part of the
 /// parent's grant: the root decides for the whole tree how much each band has.

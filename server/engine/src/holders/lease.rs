@@ -46,8 +46,8 @@ pub(crate) struct Leases {
 /// Leases that count besides the newest one of a holder.
 #[derive(Clone, Debug, Default)]
 struct OtherLeases {
-    /// Earlier leases of the holder, such as the one before a shrink. From the largest, which ends first, to the smallest,
-    /// which ends last; none covers another, nor does the newest cover any.
+    /// Earlier leases of the holder, such as the one before a shrink. From the largest, which ends first, to the
+    /// smallest, which ends last; none covers another, nor does the newest cover any.
     older: Vec<Lease>,
     /// The leases of other processes under this name, one by one.
     apart: Vec<OtherProcessLease>,

@@ -1,14 +1,14 @@
 //! The processes of a child server's node: decides which of several requests counts, and remembers the leases of former
 //! processes. A client is one process, of which only the numbers matter here.
 //!
-//! The name of a node belongs to one process at a time. A process draws an [`Incarnation`] when it starts and numbers its
-//! requests; numbers are compared within one incarnation only. A new incarnation is newer than all before it: the process
-//! was restarted. A request of a replaced process is either late, with a number that was seen, or, with a higher number, shows
-//! that both live. Then the first of the two keeps the name and the lease, and the later one is refused, until the first
-//! stops asking.
+//! The name of a node belongs to one process at a time. A process draws an [`Incarnation`] when it starts and numbers
+//! its requests; numbers are compared within one incarnation only. A new incarnation is newer than all before it: the
+//! process was restarted. A request of a replaced process is either late, with a number that was seen, or, with a
+//! higher number, shows that both live. Then the first of the two keeps the name and the lease, and the later one is
+//! refused, until the first stops asking.
 //!
-//! A child server's requests also carry the epoch of its mastership. A newer epoch is newer whatever the other fields are;
-//! an older one, or an absent one after a present one, is out of order until the leases have ended and the name is
+//! A child server's requests also carry the epoch of its mastership. A newer epoch is newer whatever the other fields
+//! are; an older one, or an absent one after a present one, is out of order until the leases have ended and the name is
 //! forgotten.
 
 use crate::holders::Leases;

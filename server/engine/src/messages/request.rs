@@ -233,7 +233,8 @@ impl RefusalReason {
 pub enum Released {
     /// The capacity is free.
     Freed,
-    /// Another process of the name has the lease, and may live. Its lease is free after this time, unless it asks earlier.
+    /// Another process of the name has the lease, and may live. Its lease is free after this time, unless it asks
+    /// earlier.
     UnlessHeard(Duration),
     /// The client held no lease.
     NotThere,

@@ -132,8 +132,8 @@ impl Node {
         to_end(|| self.answer_child_next(request, via, &mut answers, now))
     }
 
-    /// Answers the next ask of a child server. It is refused as a whole if it is an ancestor of this node: asks that were
-    /// answered before that was known stay answered.
+    /// Answers the next ask of a child server. It is refused as a whole if it is an ancestor of this node: asks that
+    /// were answered before that was known stay answered.
     pub fn answer_child_next(
         &mut self,
         request: &GetServerCapacity,

@@ -199,8 +199,8 @@ const SHOWN: Duration = Duration::from_secs(120);
 /// Number of names kept.
 const NAMES_MAX: usize = 1_000;
 
-/// Times of recent conflicts, by name, and by refused process of a node. Absent process: a client's name, or a process that
-/// sends no incarnation.
+/// Times of recent conflicts, by name, and by refused process of a node. Absent process: a client's name, or a process
+/// that sends no incarnation.
 #[derive(Debug, Default)]
 pub(super) struct Conflicts(BTreeMap<HolderId, Time>);
 

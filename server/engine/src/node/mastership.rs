@@ -3,9 +3,9 @@
 //! Only the master decides. Winning and losing mastership both drop all leases: the new master learns them from the
 //! holders.
 //!
-//! A mastership that was won in an election lasts until a time ([`Node::handle_term`]), and then ends by itself: a process
-//! that was frozen, or cut off from etcd, must not decide anything when it continues. So every method checks the time
-//! before it checks the mastership.
+//! A mastership that was won in an election lasts until a time ([`Node::handle_term`]), and then ends by itself: a
+//! process that was frozen, or cut off from etcd, must not decide anything when it continues. So every method checks
+//! the time before it checks the mastership.
 
 use std::time::Duration;
 

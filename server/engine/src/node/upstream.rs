@@ -126,8 +126,8 @@ impl Node {
         self.upstream.due.first().map(|(time, _)| *time)
     }
 
-    /// Returns the request to the parent that is due now, if any. There may be more: ask again. Sequences start from the
-    /// wall clock, `wall_micros`: they grow over restarts, and over the servers of a node.
+    /// Returns the request to the parent that is due now, if any. There may be more: ask again. Sequences start from
+    /// the wall clock, `wall_micros`: they grow over restarts, and over the servers of a node.
     pub fn poll_upstream_request(
         &mut self,
         wall_micros: u64,
@@ -214,8 +214,8 @@ impl Node {
         to_end(|| self.upstream_reply_next(reply, &mut answered, now));
     }
 
-    /// Brings the next lease or refusal into force. Returns whether all of them are; not if another mastership has begun
-    /// meanwhile, which has asked for none of it.
+    /// Brings the next lease or refusal into force. Returns whether all of them are; not if another mastership has
+    /// begun meanwhile, which has asked for none of it.
     pub fn upstream_reply_next(
         &mut self,
         reply: &GetServerCapacityReply,
@@ -312,8 +312,8 @@ impl Node {
         self.settle(id);
     }
 
-    /// The connection to the parent broke, or another server answers now: messages in flight may be lost, and everything
-    /// is asked again. O(1): [`Node::handle_timeout`] does the rest, which is due at once.
+    /// The connection to the parent broke, or another server answers now: messages in flight may be lost, and
+    /// everything is asked again. O(1): [`Node::handle_timeout`] does the rest, which is due at once.
     pub fn handle_upstream_lost(&mut self, now: Time) {
         self.begin_sweep_of_lost_parent(now);
         self.sweep_some(now);

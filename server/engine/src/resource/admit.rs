@@ -109,8 +109,8 @@ impl Resource {
         }
     }
 
-    /// The priorities of a demand that no holder has, and the template does not name. If the algorithm does not look at them,
-    /// the usual one is always there.
+    /// The priorities of a demand that no holder has, and the template does not name. If the algorithm does not look at
+    /// them, the usual one is always there.
     fn new_priorities(&self, demand: &Demand) -> BTreeSet<i64> {
         let algorithm = self.policy.algorithm();
         let usual = (!algorithm.kind.has_bands()).then_some(Bands::USUAL);

@@ -1,10 +1,10 @@
 //! A holder's request for one resource, as it counts, and the answer.
 //!
-//! A request does not always count as it was sent: a client may want more than a client can have, a child server may know
-//! less than the record here, and a new master does not believe all reports. All of that is applied to one value, here and
-//! nowhere else, in two steps. The demand is counted when the request arrives ([`Resource::count_demand`]). The reports are
-//! counted when the process is known and the request is let in ([`Resource::count_reports`]). From then on the request is
-//! only read.
+//! A request does not always count as it was sent: a client may want more than a client can have, a child server may
+//! know less than the record here, and a new master does not believe all reports. All of that is applied to one value,
+//! here and nowhere else, in two steps. The demand is counted when the request arrives ([`Resource::count_demand`]).
+//! The reports are counted when the process is known and the request is let in ([`Resource::count_reports`]). From then
+//! on the request is only read.
 
 use std::time::Duration;
 
@@ -162,8 +162,8 @@ impl<'a> HolderAsk<'a> {
         self.report.as_ref().and_then(|report| report.mastership)
     }
 
-    /// Whether its report is complete. A server in learning mode does not know yet what its predecessor granted to others:
-    /// it acknowledges nothing, and nothing is taken from it.
+    /// Whether its report is complete. A server in learning mode does not know yet what its predecessor granted to
+    /// others: it acknowledges nothing, and nothing is taken from it.
     pub(crate) fn acknowledges(&self) -> bool {
         !self.report.as_ref().is_some_and(|report| report.learning)
     }
@@ -228,9 +228,9 @@ impl Resource {
     }
 }
 
-/// Whether a holder's former demand counts: if there is no room for another one; and a child server in learning mode does
-/// not know all its holders yet: as long as it asks on behalf of fewer clients than before, what it asked for before
-/// counts, here and towards our own parent.
+/// Whether a holder's former demand counts: if there is no room for another one; and a child server in learning mode
+/// does not know all its holders yet: as long as it asks on behalf of fewer clients than before, what it asked for
+/// before counts, here and towards our own parent.
 fn counts_as_before(known: &Holding, ask: &HolderAsk<'_>) -> bool {
     let looks_small = !ask.acknowledges() && ask.demand.clients() < known.demand.clients();
     (ask.is_held || looks_small) && known.demand != ask.demand
@@ -303,8 +303,8 @@ pub(crate) struct Answer {
 /// The origin of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
-    /// By a decision, or by the same one as before while leases of the resource came up to be looked at. The resource may
-    /// have changed.
+    /// By a decision, or by the same one as before while leases of the resource came up to be looked at. The resource
+    /// may have changed.
     Decided,
     /// By the same decision as before. Nothing has changed but until when the lease lasts, and when its holder asks
     /// again: neither what the resource weighs nor when it is due, nor anything that others wait for.

@@ -287,7 +287,7 @@ impl Resource {
         slot
     }
 
-    /// Puts in a holder that is not there yet, and has claimed.
+    /// Inserts a new holder, which has claimed. It replaces the newest process of its name.
     pub(super) fn insert(
         &mut self,
         ask: &HolderAsk<'_>,
@@ -338,9 +338,9 @@ impl Resource {
 
 // Most requests repeat the one before, and nothing has changed since. The inputs of a decision have a version
 // (`Holders::version`): claims, reserved capacity, capacity and algorithm. If a decision leaves all of them unchanged,
-// the same request gets the same decision as long as the version stays the same. So it is not decided again. Debug builds
-// decide it anyway, and compare. This does not apply below the root, where the parent's answers count, nor in learning
-// mode, where reports do.
+// the same request gets the same decision as long as the version stays the same. So it is not decided again. Debug
+// builds decide it anyway, and compare. This does not apply below the root, where the parent's answers count, nor in
+// learning mode, where reports do.
 
 impl Resource {
     /// The answer to a request that repeats what was decided. None: it has to be decided.

@@ -210,7 +210,7 @@ impl Holders {
         self.note_demand_changed();
     }
 
-    /// Puts in a holder that is not there yet, and has claimed.
+    /// Inserts a new holder, which has claimed.
     pub(super) fn insert(
         &mut self,
         ask: &HolderAsk<'_>,
@@ -274,7 +274,8 @@ impl Holders {
         self.note_demand_changed();
     }
 
-    /// Notes that a later process of a client's name asks. If the server does not wait for the holder, it drops its wants.
+    /// Notes that a later process of a client's name asks. If the server does not wait for the holder, it drops its
+    /// wants.
     pub(super) fn replace(&mut self, slot: Slot, is_waited_for: bool) {
         let Some(holding) = self.table.get(slot) else {
             return;

@@ -38,8 +38,9 @@ impl Resource {
         self.parent.is_none() || self.supply.expires_at.is_some_and(lasts)
     }
 
-    /// Whether a holder can only get *not ready*: there is no lease yet, or a lease that does not cover its report, which
-    /// the parent may not know yet; or the predecessor's lease was shrunk below what was granted, and that runs down.
+    /// Whether a holder can only get *not ready*: there is no lease yet, or a lease that does not cover its report,
+    /// which the parent may not know yet; or the predecessor's lease was shrunk below what was granted, and that runs
+    /// down.
     pub(super) fn must_wait_for_parent(
         &self,
         slot: Option<Slot>,

@@ -1,7 +1,7 @@
 //! Processes of one name, and releases.
 //!
-//! The name of a child server's node belongs to one process: this file decides which, and keeps the leases of the others.
-//! Two processes of one client name are two holders.
+//! The name of a child server's node belongs to one process: this file decides which, and keeps the leases of the
+//! others. Two processes of one client name are two holders.
 //!
 //! A child server's process with a new incarnation was restarted. If its predecessor lives, it asks again within its
 //! refresh interval, and keeps its lease. Then the later process is refused.
@@ -291,10 +291,10 @@ fn is_its_own(holding: &Holding, caller: Option<CallerSlot>) -> bool {
         || caller.is_some_and(|caller| caller == anybody || caller == holding.caller)
 }
 
-// Two processes of one client name are two holders. A process that asks for the first time replaces the previous process
-// of its name, which may have ended. If that one does not ask when it should, it wants nothing any more, and its lease
-// counts until it ends. If it does ask, it is a holder like any other, and the server reports two live processes of one
-// name.
+// Two processes of one client name are two holders. A process that asks for the first time replaces the previous
+// process of its name, which may have ended. If that one does not ask when it should, it wants nothing any more, and
+// its lease counts until it ends. If it does ask, it is a holder like any other, and the server reports two live
+// processes of one name.
 //
 // Until then both claims count, so that others make room for the new process. A process that replaced another one and
 // never asked again is an exception: restarts in a loop must not take the shares of others.

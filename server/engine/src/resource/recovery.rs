@@ -1,5 +1,5 @@
-//! Learning mode: what a new master believes of reports, and what it knows of earlier masterships. When reports exceed the
-//! capacity, it decides which part of each is confirmed, and for how long.
+//! Learning mode: what a new master believes of reports, and what it knows of earlier masterships. When reports exceed
+//! the capacity, it decides which part of each is confirmed, and for how long.
 //! [`reported`](crate::continuity::reported) has all reports together.
 
 use std::sync::Arc;
@@ -241,8 +241,8 @@ impl Resource {
         leases
     }
 
-    /// Whether a report that is cut is true in part: a child server whose report fits the capacity has handed it out for
-    /// the reported time, though perhaps not all of it. If the child is silent then, its leases still count.
+    /// Whether a report that is cut is true in part: a child server whose report fits the capacity has handed it out
+    /// for the reported time, though perhaps not all of it. If the child is silent then, its leases still count.
     fn is_likely(&self, kind: HolderKind, report: Amount) -> bool {
         kind == HolderKind::Server && report <= self.for_reported()
     }

@@ -4,8 +4,8 @@
 //! (*dynamic*). All dynamic ones add up to at most the capacity, once every client has refreshed since the last one
 //! joined. Therefore:
 //!
-//! - A parent of servers counts clients in steps, rounded up ([`in_steps`]), and pushes to its children when a step makes
-//!   the safe capacity smaller. Without steps, every client that joins would cause a push to the whole tree.
+//! - A parent of servers counts clients in steps, rounded up ([`in_steps`]), and pushes to its children when a step
+//!   makes the safe capacity smaller. Without steps, every client that joins would cause a push to the whole tree.
 //! - A child adds the clients that it has gained since it last asked.
 //! - A server in learning mode does not know the number of clients, and sends 0.
 

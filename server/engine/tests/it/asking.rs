@@ -150,8 +150,8 @@ pub(crate) fn do_due(node: &mut Node, now: Time) -> usize {
     calls
 }
 
-/// Calls a method for one resource after the other, with something else in between. Returns the answer and the number of
-/// calls.
+/// Calls a method for one resource after the other, with something else in between. Returns the answer and the number
+/// of calls.
 pub(crate) fn with_others<T>(
     node: &mut Node,
     mut next: impl FnMut(&mut Node) -> Poll<T>,

@@ -1,5 +1,5 @@
-//! Messages that name many resources, one resource a call: whatever happens between two calls, each resource is answered
-//! as if it had been asked for alone, and there is never too much.
+//! Messages that name many resources, one resource a call: whatever happens between two calls, each resource is
+//! answered as if it had been asked for alone, and there is never too much.
 
 use std::collections::BTreeSet;
 use std::task::Poll;

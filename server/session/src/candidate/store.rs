@@ -45,8 +45,8 @@ pub struct Master {
     pub address: SmolStr,
     /// The id of its process: a new one each time the server starts.
     pub server: SmolStr,
-    /// Difference between its epoch and the revision at which the key was created. It is 0 unless etcd was set up again,
-    /// or restored from a backup.
+    /// Difference between its epoch and the revision at which the key was created. It is 0 unless etcd was set up
+    /// again, or restored from a backup.
     pub epoch_offset: u64,
 }
 

@@ -58,8 +58,8 @@ impl World<'_> {
         }
     }
 
-    /// Ends all faults of etcd, and the leases of servers that are gone. A mark of theirs, which tells until when leases
-    /// may be out, ends by itself.
+    /// Ends all faults of etcd, and the leases of servers that are gone. A mark of theirs, which tells until when
+    /// leases may be out, ends by itself.
     pub(super) fn heal_etcd(&mut self) {
         let now = self.now;
         let mut held = Vec::new();

@@ -248,8 +248,8 @@ const ON_ITS_WAY: &[(&str, Expected)] = &[("fuzz-1400050.yaml", Holds)];
 const OUT_FOR_LESS: &[(&str, Expected)] =
     &[("fuzz-4005496.yaml", Holds), ("fuzz-9100431.yaml", Holds)];
 
-/// A client asks as its lease ends, while a learning parent has nothing for its server yet. It got 0 for a whole refresh
-/// interval of 6 s.
+/// A client asks as its lease ends, while a learning parent has nothing for its server yet. It got 0 for a whole
+/// refresh interval of 6 s.
 const LOWERED_WHILE_LEARNING: &[(&str, Expected)] = &[("lowered-while-learning-59.yaml", Holds)];
 
 /// All kept worlds.

@@ -124,8 +124,8 @@ async fn a_master_that_was_frozen_decides_nothing_when_it_goes_on() {
     candidates.assert_kept(grant.server, &crowd, &watcher).await;
 }
 
-/// Proves that the measure notices two masters: rows of (server, epoch, what it shows, sent, received), and whether they
-/// may come from one master after another.
+/// Proves that the measure notices two masters: rows of (server, epoch, what it shows, sent, received), and whether
+/// they may come from one master after another.
 #[test]
 fn two_masters_are_noticed() {
     use Shows::{Claim, Grant, NotMaster};

@@ -1,5 +1,5 @@
-//! The guide's first program, outside this repository: it builds by path with default features and without protoc, brings
-//! few crates, and shares a resource. `tests/release.rs` has the other checks of the guide.
+//! The guide's first program, outside this repository: it builds by path with default features and without protoc,
+//! brings few crates, and shares a resource. `tests/release.rs` has the other checks of the guide.
 
 use std::collections::BTreeSet;
 

@@ -16,7 +16,8 @@ use doorward_tests::template_file::TemplateFile;
 /// Capacity of cut-off clients, in safe mode.
 const SAFE: f64 = 0.25;
 
-/// Returns templates with a capacity of the resource `shared`. Leases are short, but outlast a restart on a busy machine.
+/// Returns templates with a capacity of the resource `shared`. Leases are short, but outlast a restart on a busy
+/// machine.
 fn templates(capacity: f64, kind: &str, learning: &str) -> TemplateFile {
     TemplateFile::new(&format!(
         "resources: [{{identifier_glob: shared, capacity: {capacity}, safe_capacity: {SAFE}, \

@@ -1,5 +1,5 @@
-//! Warnings about capacities: 0, a factor of ten, less than is in use, a STATIC capacity that was taken for a total, and
-//! a safe capacity that lets clients use more than the capacity when no server answers.
+//! Warnings about capacities: 0, a factor of ten, less than is in use, a STATIC capacity that was taken for a total,
+//! and a safe capacity that lets clients use more than the capacity when no server answers.
 //!
 //! The number of clients is only known of resources in use. A safe capacity of -1 is intended.
 

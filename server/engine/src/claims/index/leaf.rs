@@ -280,8 +280,8 @@ impl<const MAX: usize> Leaf<MAX> {
         merge
     }
 
-    /// The piece of the demand curve around a level, given Σ wants of all leaves before this one and Σ subclients of all
-    /// after it.
+    /// The piece of the demand curve around a level, given Σ wants of all leaves before this one and Σ subclients of
+    /// all after it.
     pub(super) fn piece_at(&self, level: f64, wants_before: f64, subclients_after: f64) -> Piece {
         let (mut wants, mut subclients) = (wants_before, 0.0);
         // Where the neighbours end is not known here.

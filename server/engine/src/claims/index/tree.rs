@@ -18,8 +18,8 @@ pub(super) struct Tree {
     known: LastFound,
 }
 
-/// Results of searches since a claim last came or went. Most requests change no claim and divide the same capacity, so it is
-/// the same again.
+/// Results of searches since a claim last came or went. Most requests change no claim and divide the same capacity, so
+/// it is the same again.
 #[derive(Clone, Debug, Default)]
 struct LastFound {
     sums: Cell<Option<Sums>>,
@@ -186,8 +186,8 @@ impl Tree {
         [left, entered]
     }
 
-    /// Goes down from the root, by the child that `find` chooses of each node. Returns the leaf, the wants of the claims
-    /// before it, and the subclients of those after it. O(log n).
+    /// Goes down from the root, by the child that `find` chooses of each node. Returns the leaf, the wants of the
+    /// claims before it, and the subclients of those after it. O(log n).
     fn descend(&self, find: impl Fn(&Inner, f64, f64) -> Found) -> (&Leaf<LEAF_MAX>, f64, f64) {
         let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
         for _ in 0..self.height {

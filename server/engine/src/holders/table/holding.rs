@@ -37,8 +37,8 @@ pub(crate) enum Standing {
     Replaced,
 }
 
-/// A holder and everything known of it. No larger than three lines of a processor's cache: a request waits for each that
-/// it reads.
+/// A holder and everything known of it. No larger than three lines of a processor's cache: a request waits for each
+/// that it reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
     /// Client or child server.
@@ -166,7 +166,8 @@ impl Holding {
         known.precedence(asks)
     }
 
-    /// Whether it was replaced, and did not ask when it should have ([`LeaseTable::replace`](super::LeaseTable::replace)).
+    /// Whether it was replaced, and did not ask when it should have
+    /// ([`LeaseTable::replace`](super::LeaseTable::replace)).
     pub(super) fn is_silent(&self, now: Time) -> bool {
         self.standing == Standing::Replaced && self.newest().expires_at <= now
     }

@@ -38,8 +38,8 @@ struct Index {
     free: Vec<Slot>,
 }
 
-/// A place that begins with a line of a processor's cache. Allocators align to less, and a holder would be in four lines
-/// instead of three.
+/// A place that begins with a line of a processor's cache. Allocators align to less, and a holder would be in four
+/// lines instead of three.
 #[derive(Debug)]
 #[repr(align(64))]
 struct AlignedPlace(Option<Holding>);
@@ -292,8 +292,8 @@ impl Index {
     }
 }
 
-/// Adds a place to the first chunk, which grows as needed, and by little at a time: most resources have few holders, and each
-/// place is large.
+/// Adds a place to the first chunk, which grows as needed, and by little at a time: most resources have few holders,
+/// and each place is large.
 fn push(chunk: &mut Vec<Option<Holding>>, place: Option<Holding>) {
     if chunk.len() == chunk.capacity() {
         let more = 1 + chunk.len() / 4;
