@@ -10,16 +10,22 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_door::Door;
+use doorward_door::bounded::Bounded;
+use doorward_door::health::Health;
+use doorward_door::listening::{self, LISTEN_BACKLOG};
+use doorward_door::meter::Metered;
+use doorward_door::{grpc, http};
 use doorward_engine::node;
 use doorward_engine::templates::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::DocumentKeys;
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -27,20 +33,19 @@ use tracing::{info, warn};
 
 use crate::app::standing::{Following, apply_standing};
 use crate::clock::{self, Clock};
-use crate::door::{self, Door};
 use crate::election::templates_gate::TemplatesGate;
 use crate::election::{
     CandidateServer, CandidateTemplates, Election, Running, Standing, TreePlace,
 };
+use crate::flags::LimitFlags;
+use crate::limits::{LimitBounds, ServerLimit};
+use crate::methods;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
-use crate::rpc;
-use crate::rpc::health::{self, Health};
-use crate::rpc::meter::Metered;
-use crate::rpc::overload::{self, Bounded, CallsInProgress};
 use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rpc::streams_handle::StreamsHandle;
+use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::status::Board;
 use crate::templates;
@@ -78,15 +83,15 @@ pub struct ServerConfig {
     pub able: Option<watch::Receiver<bool>>,
     /// Place of the rule documents. Absent: the server has none.
     pub rules: Option<RulesPlace>,
-    /// Largest number of `GetCapacity` calls in progress.
-    pub calls_max: NonZeroUsize,
-    /// Limits of what the server accepts over the network.
-    pub door: door::DoorConfig,
+    /// Bounds of what the server accepts over the network.
+    pub bounds: LimitBounds,
+    /// Connections that the operating system queues until they are accepted. The system may have a lower limit.
+    pub listen_backlog: NonZeroU32,
     /// Time that a shutdown waits for requests in flight.
     pub shutdown_grace: Duration,
 }
 
-/// A root on free loopback ports, without templates, with a fresh seed.
+/// A root on free loopback ports, without templates, with a fresh seed, in a process that may open 20,000 files.
 impl Default for ServerConfig {
     fn default() -> Self {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -109,8 +114,8 @@ impl Default for ServerConfig {
             election: Election::default(),
             able: None,
             rules: None,
-            calls_max: overload::CALLS_MAX,
-            door: door::DoorConfig::default(),
+            bounds: LimitFlags::default().of_door(20_000),
+            listen_backlog: LISTEN_BACKLOG,
             shutdown_grace: Duration::from_secs(10),
         }
     }
@@ -211,7 +216,7 @@ impl Server {
     ///
     /// If a socket cannot be opened.
     pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
-        let backlog = config.door.listen_backlog;
+        let backlog = config.listen_backlog;
         let (grpc, grpc_address) = listen(Port::Grpc, config.listen, backlog)?;
         let http = match config.http_listen {
             Some(address) => Some(listen(Port::Http, address, backlog)?),
@@ -222,6 +227,7 @@ impl Server {
         }
         let http_address = http.as_ref().map(|(_, address)| *address);
         let board = board_of(&config, grpc_address);
+        board.limits().set_bounds(&config.bounds);
         let metrics = Arc::new(Metrics::new(&board));
         metrics.count_template_load(true, clock::wall());
         let candidate = candidate_of(&config, &board, http_address);
@@ -266,12 +272,9 @@ impl Server {
             background,
         };
         let looking = Arc::new(Semaphore::new(1));
-        let limits = Arc::clone(server.board.limits());
-        let door = Door::grpc(config.door, Arc::clone(&limits), Arc::clone(&looking));
-        server.serve_grpc(grpc, door, services, config.calls_max, config.clock);
+        server.serve_grpc(grpc, Arc::clone(&looking), services);
         if let Some((listener, _)) = http {
-            let door = Door::http(config.door, limits, looking);
-            server.serve_http(listener, door);
+            server.serve_http(listener, looking);
         }
         info!(node = server.board.node_name(), grpc = %grpc_address, "serving gRPC");
         if let Some(address) = http_address {
@@ -280,28 +283,27 @@ impl Server {
         Ok(server)
     }
 
-    fn serve_grpc(
-        &mut self,
-        listener: TcpListener,
-        door: Arc<Door>,
-        services: Services,
-        calls_max: NonZeroUsize,
-        clock: Clock,
-    ) {
-        let (metrics, board) = (Arc::clone(&self.metrics), Arc::clone(&self.board));
-        let calls = CallsInProgress::new(calls_max, Arc::clone(&metrics), board);
-        let services = Metered::new(Bounded::new(services, calls), metrics, clock);
+    fn serve_grpc(&mut self, listener: TcpListener, looking: Arc<Semaphore>, services: Services) {
+        let metrics = Arc::clone(&self.metrics);
+        let limits = self.board.limits();
+        let calls = Arc::clone(limits.of(ServerLimit::Calls));
+        let services = Bounded::new(services, methods::GET_CAPACITY, calls);
+        let services = Metered::new(services, &methods::ALL, move |method, code, took| {
+            metrics.observe_call(method, code, took);
+        });
+        let door = Door::new(limits.of_grpc(), methods::PATHS, looking);
         let stop = self.stop_grpc.clone();
-        let served = door::grpc::serve(listener, door, Arc::new(services), stop);
+        let served = grpc::serve(listener, door, Arc::new(services), stop);
         self.serving.spawn(async move {
             served.await;
             Port::Grpc
         });
     }
 
-    fn serve_http(&mut self, listener: TcpListener, door: Arc<Door>) {
+    fn serve_http(&mut self, listener: TcpListener, looking: Arc<Semaphore>) {
         let pages = web::router(Arc::clone(&self.board), Arc::clone(&self.metrics));
-        let served = door::http::serve(listener, door, pages, self.stop_http.clone());
+        let door = Door::new(self.board.limits().of_http(), web::PATHS, looking);
+        let served = http::serve(listener, door, pages, self.stop_http.clone());
         self.serving.spawn(async move {
             served.await;
             Port::Http
@@ -406,19 +408,7 @@ fn listen(
     address: SocketAddr,
     backlog: NonZeroU32,
 ) -> Result<(TcpListener, SocketAddr), ServerError> {
-    let open = || {
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
-        // A restarted server gets its port at once.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        let listener = socket.listen(backlog.get())?;
-        let bound = listener.local_addr()?;
-        Ok((listener, bound))
-    };
-    open().map_err(|source| ServerError::Listen {
+    listening::listen(address, backlog).map_err(|source| ServerError::Listen {
         port,
         address,
         source,

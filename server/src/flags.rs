@@ -16,18 +16,18 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
+use doorward_door::listening::LISTEN_BACKLOG;
 use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::DocumentPlace;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags};
 use doorward_session::address::ipv6_advice;
 use thiserror::Error;
 
+pub use crate::flags::limits::LimitFlags;
 pub use crate::flags::logs::LogFlags;
 pub use crate::flags::parent::{ParentError, ParentServers, parent_source};
 
-use crate::door::LISTEN_BACKLOG;
 use crate::flags::clock::ClockFlags;
-use crate::flags::limits::LimitFlags;
 use crate::flags::parent::parent_servers;
 
 const SHORT_EXAMPLES: &str = "\

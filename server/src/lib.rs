@@ -16,13 +16,13 @@
 
 pub mod app;
 pub mod clock;
-pub mod door;
 pub mod election;
 pub mod files;
 pub mod flags;
 pub mod limits;
 pub mod logs;
 pub mod memory;
+pub mod methods;
 pub mod metrics;
 pub mod node_handle;
 pub mod rpc;

@@ -1,26 +1,24 @@
 //! The limits of a server. One table has the whole description of each limit: its name in metrics, its flag, unit and
 //! default, and the texts for people. Flags, refusals, metrics, pages and `docs/configuration.md` follow the table.
 //!
-//! The code that enforces a limit reports its use and its refusals here; pages, metrics and `doorward status --limits`
-//! read them. Every refusal is counted. Each limit logs once a minute at most: a flood must not flood the log.
+//! The code that enforces a limit reports its use and its refusals here ([`Limit`]); pages, metrics and
+//! `doorward status --limits` read them.
 //!
 //! The engine counts its own limits; [`Board::limits`] reads them from the node.
 //!
 //! [`Board::limits`]: crate::status::Board
 
+mod door;
 mod node;
 mod removed;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_session::time::millis;
-use tracing::warn;
+use doorward_door::limit::{Limit, LimitTexts};
 
+pub use crate::limits::door::LimitBounds;
 pub use crate::limits::removed::{REMOVED, Removed};
-
-/// Time between two log lines of a limit that refuses.
-const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Unit of the numbers of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,6 +234,16 @@ limits! {
     }
 }
 
+impl From<ServerLimit> for LimitTexts {
+    fn from(limit: ServerLimit) -> Self {
+        Self {
+            name: limit.name(),
+            flag: limit.flag(),
+            what: limit.what(),
+        }
+    }
+}
+
 impl ServerLimit {
     /// Returns the refusal of a newcomer, for people.
     pub fn refusal(self, max: u64) -> String {
@@ -263,33 +271,15 @@ pub struct LimitFigure {
     pub refused: u64,
 }
 
-#[derive(Debug, Default)]
-struct Entry {
-    /// `u64::MAX`: no bound is set.
-    max: AtomicU64,
-    /// `u64::MAX`: the use is not counted.
-    used: AtomicU64,
-    refused: AtomicU64,
-    /// Time of the last log line, in milliseconds since the start, plus one. 0: never.
-    logged_at: AtomicU64,
-    /// Number of refusals at that time.
-    logged: AtomicU64,
-}
-
 /// The limits of a server, with their use and refusals.
 #[derive(Debug)]
 pub struct ServerLimits {
-    entries: Vec<Entry>,
+    entries: Vec<Arc<Limit>>,
 }
 
 impl Default for ServerLimits {
     fn default() -> Self {
-        let nobody_says = || AtomicU64::new(u64::MAX);
-        let entry = |_: &ServerLimit| Entry {
-            max: nobody_says(),
-            used: nobody_says(),
-            ..Entry::default()
-        };
+        let entry = |limit: &ServerLimit| Arc::new(Limit::new(*limit));
         Self {
             entries: ServerLimit::ALL.iter().map(entry).collect(),
         }
@@ -297,124 +287,46 @@ impl Default for ServerLimits {
 }
 
 impl ServerLimits {
-    fn entry(&self, limit: ServerLimit) -> Option<&Entry> {
-        self.entries.get(limit as usize)
-    }
-
-    /// Sets a bound.
-    pub fn set_max(&self, limit: ServerLimit, max: u64) {
-        if let Some(entry) = self.entry(limit) {
-            entry.max.store(max, Ordering::Relaxed);
-        }
+    /// Returns a limit.
+    #[expect(clippy::indexing_slicing, reason = "every limit has an entry")]
+    pub fn of(&self, limit: ServerLimit) -> &Arc<Limit> {
+        &self.entries[limit as usize]
     }
 
     /// Returns a bound, if it was set. A larger bound than `usize` holds is the largest `usize`.
     pub fn max(&self, limit: ServerLimit) -> Option<usize> {
-        let max = self.entry(limit)?.max.load(Ordering::Relaxed);
-        (max != u64::MAX).then(|| usize::try_from(max).unwrap_or(usize::MAX))
+        let max = said(self.of(limit).max())?;
+        Some(usize::try_from(max).unwrap_or(usize::MAX))
     }
 
     /// Sets the present use.
     pub fn set_used(&self, limit: ServerLimit, used: u64) {
-        if let Some(entry) = self.entry(limit) {
-            entry.used.store(used, Ordering::Relaxed);
-        }
+        self.of(limit).set_used(used);
     }
 
-    /// Begins to count the use of a limit here, unless it is counted already.
-    pub fn take_up(&self, limit: ServerLimit) {
-        if let Some(entry) = self.entry(limit) {
-            let (nobody_says, order) = (u64::MAX, Ordering::Relaxed);
-            let _counted_already = entry.used.compare_exchange(nobody_says, 0, order, order);
-        }
-    }
-
-    /// Takes `more` of a limit whose use is counted here and whose bound is set. Returns whether there was enough; if
-    /// not, takes nothing.
-    pub fn take(&self, limit: ServerLimit, more: u64) -> bool {
-        let Some(entry) = self.entry(limit) else {
-            return false;
-        };
-        let max = entry.max.load(Ordering::Relaxed);
-        // Relaxed: only the sum matters, and no other memory depends on it.
-        entry
-            .used
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(more).filter(|used| *used <= max)
-            })
-            .is_ok()
-    }
-
-    /// Takes `more`, even beyond the bound: the caller is about to free as much.
-    pub fn overtake(&self, limit: ServerLimit, more: u64) {
-        if let Some(entry) = self.entry(limit) {
-            entry.used.fetch_add(more, Ordering::Relaxed);
-        }
-    }
-
-    /// Gives back a part of the taken use.
-    pub fn give_back(&self, limit: ServerLimit, less: u64) {
-        if let Some(entry) = self.entry(limit) {
-            let used = entry.used.fetch_sub(less, Ordering::Relaxed);
-            debug_assert!(used >= less, "more was given back than was taken");
-        }
-    }
-
-    /// Counts a refusal at `now` after the start, and logs it once a minute at most. Returns the number of earlier
-    /// refusals.
+    /// Counts a refusal at `now` after the start. Returns the number of earlier ones.
     pub fn refuse(&self, limit: ServerLimit, now: Duration) -> u64 {
-        let Some(entry) = self.entry(limit) else {
-            return 0;
-        };
-        let before = entry.refused.fetch_add(1, Ordering::Relaxed);
-        let now = millis(now).saturating_add(1);
-        let logged_at = entry.logged_at.load(Ordering::Relaxed);
-        let is_due = logged_at == 0 || now.saturating_sub(logged_at) >= millis(LOG_INTERVAL);
-        // If several threads find the line due at once, one logs it.
-        let logs = is_due
-            && entry
-                .logged_at
-                .compare_exchange(logged_at, now, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if logs {
-            let logged = entry.logged.swap(before + 1, Ordering::Relaxed);
-            warn!(
-                limit = limit.name(),
-                flag = limit.flag(),
-                max = entry.max.load(Ordering::Relaxed),
-                refused = before + 1 - logged.min(before),
-                "a limit is reached: what comes beyond is refused, and what is there stays"
-            );
-        }
-        before
-    }
-
-    /// Counts `times` refusals in the same way.
-    pub fn refuse_times(&self, limit: ServerLimit, times: u64, now: Duration) {
-        if let Some(more) = times.checked_sub(1) {
-            if let Some(entry) = self.entry(limit) {
-                entry.refused.fetch_add(more, Ordering::Relaxed);
-            }
-            self.refuse(limit, now);
-        }
+        self.of(limit).refuse(now)
     }
 
     /// Returns the figures of all limits, in display order.
     pub fn figures(&self) -> Vec<LimitFigure> {
-        let said = |value: &AtomicU64| {
-            Some(value.load(Ordering::Relaxed)).filter(|value| *value != u64::MAX)
-        };
         ServerLimit::ALL
             .iter()
             .zip(&self.entries)
             .map(|(limit, entry)| LimitFigure {
                 limit: *limit,
-                used: said(&entry.used),
-                max: said(&entry.max),
-                refused: entry.refused.load(Ordering::Relaxed),
+                used: said(entry.used()),
+                max: said(entry.max()),
+                refused: entry.refused(),
             })
             .collect()
     }
+}
+
+/// Returns a bound or a use, if it was set.
+fn said(number: u64) -> Option<u64> {
+    (number != u64::MAX).then_some(number)
 }
 
 #[cfg(test)]
@@ -433,23 +345,9 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_taken_than_there_is_and_what_is_given_back_is_there_again() {
-        let limits = ServerLimits::default();
-        limits.set_max(ServerLimit::Calls, 2);
-        limits.set_used(ServerLimit::Calls, 0);
-        assert_eq!(
-            [(); 3].map(|()| limits.take(ServerLimit::Calls, 1)),
-            [true, true, false]
-        );
-        limits.give_back(ServerLimit::Calls, 1);
-        assert!(limits.take(ServerLimit::Calls, 1));
-        assert!(!limits.take(ServerLimit::Calls, 1));
-    }
-
-    #[test]
     fn a_limit_counts_what_it_refuses() {
         let limits = ServerLimits::default();
-        limits.set_max(ServerLimit::LeasesPerResource, 7);
+        limits.of(ServerLimit::LeasesPerResource).set_max(7);
         for before in 0..3 {
             assert_eq!(
                 limits.refuse(ServerLimit::LeasesPerResource, Duration::ZERO),

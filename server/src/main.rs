@@ -394,10 +394,8 @@ fn config(
             limits: flags.limits.of_node(),
             ..node::Config::default()
         },
-        calls_max: flags.limits.calls_max(),
-        door: flags
-            .limits
-            .of_door(files::raise_limit(), flags.listen_backlog),
+        bounds: flags.limits.of_door(files::raise_limit()),
+        listen_backlog: flags.listen_backlog,
         shutdown_grace: flags.shutdown_grace,
         ..ServerConfig::default()
     }

@@ -31,8 +31,9 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tonic::Code;
 
+use crate::limits::ServerLimit;
 use crate::logs;
-use crate::metrics::calls::{CallMetrics, Method};
+use crate::metrics::calls::CallMetrics;
 use crate::metrics::format::Format;
 use crate::status::Board;
 use crate::yielding::YieldEvery;
@@ -54,7 +55,6 @@ pub struct Metrics {
     registry: Registry,
     calls: CallMetrics,
     asks_malformed: Counter,
-    calls_refused: Counter,
     template_loads: Family<LoadLabels, Counter>,
     templates_loaded: Gauge<f64, AtomicU64>,
 }
@@ -65,7 +65,6 @@ impl Metrics {
         let node = ("node".into(), board.node_name().to_owned().into());
         let mut registry = Registry::with_prefix_and_labels("doorward", iter::once(node));
         let asks_malformed = Counter::default();
-        let calls_refused = Counter::default();
         let template_loads = Family::<LoadLabels, Counter>::default();
         let templates_loaded = Gauge::<f64, AtomicU64>::default();
         registry.register(
@@ -78,11 +77,6 @@ impl Metrics {
             "asks_malformed",
             "Resources in requests that were refused because they were malformed",
             asks_malformed.clone(),
-        );
-        registry.register(
-            "calls_refused",
-            "GetCapacity calls refused with a time to come back, since too many were in progress",
-            calls_refused.clone(),
         );
         registry.register(
             "template_loads",
@@ -99,7 +93,6 @@ impl Metrics {
             registry,
             calls,
             asks_malformed,
-            calls_refused,
             template_loads,
             templates_loaded,
         };
@@ -111,8 +104,8 @@ impl Metrics {
         metrics
     }
 
-    /// Notes an answered call.
-    pub fn observe_call(&self, method: Method, code: Code, took: Duration) {
+    /// Notes an answered call of one of all [methods](crate::methods::ALL), or of any other one.
+    pub fn observe_call(&self, method: Option<usize>, code: Code, took: Duration) {
         self.calls.observe(method, code, took);
     }
 
@@ -120,11 +113,6 @@ impl Metrics {
     pub fn count_malformed(&self, asks: usize) {
         self.asks_malformed
             .inc_by(u64::try_from(asks).unwrap_or(u64::MAX));
-    }
-
-    /// Counts a call that is refused because too many are in progress. Returns the number of such refusals before.
-    pub fn count_call_refused(&self) -> u64 {
-        self.calls_refused.inc()
     }
 
     /// Counts a version of the templates that was read `wall` after the Unix epoch.
@@ -200,12 +188,7 @@ impl Collector for NodeCollector {
         limits::encode(&self.0, &mut encoder)?;
         sessions::encode(&self.0, &totals, &mut encoder)?;
         locks::encode(&self.0, &mut encoder)?;
-        let dropped = (
-            "log_lines_dropped",
-            "Log lines dropped because standard error was not read in time",
-            logs::queue::dropped_lines(),
-        );
-        for (name, help, value) in counters(counted).into_iter().chain([dropped]) {
+        for (name, help, value) in counters(counted).into_iter().chain(others(&self.0)) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
         }
@@ -225,6 +208,22 @@ impl Collector for NodeCollector {
         }
         Ok(())
     }
+}
+
+/// Returns counters of other parts than the node.
+fn others(board: &Board) -> [(&'static str, &'static str, u64); 2] {
+    [
+        (
+            "log_lines_dropped",
+            "Log lines dropped because standard error was not read in time",
+            logs::queue::dropped_lines(),
+        ),
+        (
+            "calls_refused",
+            "GetCapacity calls refused with a time to come back, since too many were in progress",
+            board.limits().of(ServerLimit::Calls).refused(),
+        ),
+    ]
 }
 
 /// A gauge of every resource: its name, its help, and its value.

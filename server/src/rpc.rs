@@ -8,7 +8,6 @@
 //! - [`stream`] and [`streams_handle`] serve child servers; [`closed`] and [`cycle`] tell them why a stream or a call
 //!   ended.
 //! - [`mod@services`] finds the service of a call; [`unary`] serves `GetCapacity` without streams.
-//! - [`meter`] counts and times every call; [`overload`] refuses calls beyond a limit.
 
 pub mod admin;
 pub mod caller;
@@ -17,8 +16,6 @@ pub mod closed;
 pub mod convert;
 pub mod cycle;
 pub mod health;
-pub mod meter;
-pub mod overload;
 pub mod rules;
 pub mod services;
 pub mod stream;
@@ -29,6 +26,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use doorward_door::health::Health;
 use doorward_engine::id::Caller;
 use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply};
 use doorward_engine::node::asking::Answers;
@@ -45,7 +43,6 @@ use tonic::{Request, Response, Status as RpcStatus};
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::rpc::admin::AdminService;
-use crate::rpc::health::Health;
 use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rpc::stream::CapacityStreamService;
@@ -295,5 +292,8 @@ pub fn services(
         .add_service(health_server)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);
-    Ok((Services::new(capacity, others), Health::new(reporter)))
+    Ok((
+        Services::new(capacity, others),
+        Health::new(reporter, &health::SERVICES),
+    ))
 }

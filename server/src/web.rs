@@ -23,6 +23,7 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use doorward_door::paths::Paths;
 use doorward_engine::id::ResourceId;
 use doorward_session::visible;
 use serde::Deserialize;
@@ -39,6 +40,15 @@ pub const LEASES_SHOWN: usize = 1_000;
 
 /// Largest number of resources on the front page.
 pub const RESOURCES_SHOWN: u32 = 2_000;
+
+/// Frequent, cheap requests.
+pub const PATHS: Paths = Paths {
+    vital: &["/healthz", "/readyz"],
+    looks: &[],
+    with_one_message: &[],
+    large: &[],
+    silent: &[],
+};
 
 #[derive(Clone, Debug)]
 struct Site {

@@ -1,71 +1,58 @@
-//! The configuration of the doors from the flags of limits.
-
-use std::num::NonZeroU32;
-use std::time::Duration;
+//! The bounds of what the server accepts over the network, from the flags of limits.
 
 use tracing::warn;
 
-use crate::door::registry::Bounds;
-use crate::door::{DoorConfig, files_for_connections};
 use crate::flags::limits::LimitFlags;
-use crate::limits::ServerLimit;
+use crate::limits::{LimitBounds, ServerLimit};
+
+/// File descriptors reserved for parents, etcd, templates and logs. With few descriptors, half of them are reserved.
+const FILES_KEPT: u64 = 64;
+
+/// Limits whose numbers have 32 bits in gRPC and HTTP/2.
+const OF_32_BITS: [ServerLimit; 3] = [
+    ServerLimit::StreamsPerConnection,
+    ServerLimit::MessageBytes,
+    ServerLimit::ChildMessageBytes,
+];
 
 impl LimitFlags {
-    /// The configuration of a process that may open so many files. Flags beyond that are lowered to it, with a warning.
-    pub fn of_door(&self, files: usize, listen_backlog: NonZeroU32) -> DoorConfig {
-        let defaults = DoorConfig::for_files(files);
-        let given = |limit, default| self.given(limit).map_or(default, |_| self.count(limit));
-        let within = |given, most, limit: ServerLimit| at_most(given, most, limit.flag());
-        let http = within(
-            given(ServerLimit::HttpConnections, defaults.http.connections),
-            files_for_connections(files).saturating_sub(1),
-            ServerLimit::HttpConnections,
-        );
-        let most = files_for_connections(files).saturating_sub(http).max(1);
-        let default = defaults.grpc.connections.min(most);
-        let grpc = within(
-            given(ServerLimit::Connections, default),
-            most,
-            ServerLimit::Connections,
-        );
-        let part = |all: usize, at_most: usize| (all - all / 4).clamp(1, at_most);
-        let time = |limit| Duration::from_millis(self.bound(limit));
-        DoorConfig {
-            grpc: Bounds {
-                connections: grpc,
-                per_address: given(ServerLimit::ConnectionsPerAddress, part(grpc, 20_000)),
-            },
-            http: Bounds {
-                connections: http,
-                per_address: given(ServerLimit::HttpConnectionsPerAddress, part(http, http)),
-            },
-            listen_backlog,
-            streams_per_connection_max: self.small(ServerLimit::StreamsPerConnection),
-            control_frames_per_second_max: self.small(ServerLimit::ControlFrames),
-            patience: time(ServerLimit::Patience),
-            message_bytes_max: self.message(ServerLimit::MessageBytes),
-            child_message_bytes_max: self.message(ServerLimit::ChildMessageBytes),
-            incoming_bytes_max: self.bound(ServerLimit::IncomingBytes),
-            incoming_bytes_per_address_max: self.bound(ServerLimit::IncomingBytesPerAddress),
-            outgoing_bytes_max: self.bound(ServerLimit::OutgoingBytes),
-            outgoing_bytes_per_address_max: self.bound(ServerLimit::OutgoingBytesPerAddress),
-            calls_per_second_per_address_max: self.bound(ServerLimit::CallsPerAddress),
-            http_requests_per_second_per_address_max: self
-                .bound(ServerLimit::HttpRequestsPerAddress),
-            look_time_per_second_per_address_max: time(ServerLimit::LookTimePerAddress),
-            child_servers_max: self.count(ServerLimit::ChildServers),
-            child_servers_per_address_max: self.count(ServerLimit::ChildServersPerAddress),
+    /// The bounds for a process that may open so many files. Flags beyond that are lowered to it, with a warning.
+    pub fn of_door(&self, files: usize) -> LimitBounds {
+        let limits = ServerLimit::ALL.iter().filter(|it| !it.is_of_node());
+        let mut bounds: LimitBounds = limits
+            .filter_map(|it| Some((*it, self.given(*it)?)))
+            .collect();
+        for limit in OF_32_BITS {
+            bounds
+                .entry(limit)
+                .and_modify(|max| *max = (*max).min(u32::MAX.into()));
         }
-    }
-
-    fn message(&self, limit: ServerLimit) -> usize {
-        // gRPC announces lengths in 32 bits.
-        let bytes = self.bound(limit).min(u32::MAX.into());
-        usize::try_from(bytes).unwrap_or(usize::MAX)
+        let files = u64::try_from(files).unwrap_or(u64::MAX);
+        let available = files - FILES_KEPT.min(files / 2);
+        let mut within = |limit: ServerLimit, default: u64, most: u64| {
+            let bound = self.given(limit).unwrap_or(default);
+            let bound = at_most(bound, most, limit.flag());
+            bounds.insert(limit, bound);
+            bound
+        };
+        let default = (available / 4).clamp(1, 1_024);
+        let most = available.saturating_sub(1);
+        let http = within(ServerLimit::HttpConnections, default, most);
+        let most = available.saturating_sub(http).max(1);
+        let default = available.saturating_sub(default).clamp(1, 65_536).min(most);
+        let grpc = within(ServerLimit::Connections, default, most);
+        for (limit, of_all, at_most) in [
+            (ServerLimit::ConnectionsPerAddress, grpc, 20_000),
+            (ServerLimit::HttpConnectionsPerAddress, http, http),
+        ] {
+            let per_address = (of_all - of_all / 4).clamp(1, at_most);
+            bounds.entry(limit).or_insert(per_address);
+        }
+        bounds
     }
 }
 
-fn at_most(given: usize, most: usize, flag: &str) -> usize {
+fn at_most(given: u64, most: u64, flag: &str) -> u64 {
     if given > most {
         warn!(
             flag,
@@ -83,24 +70,26 @@ mod tests {
 
     use super::*;
 
-    use crate::door::LISTEN_BACKLOG;
-
     #[derive(Debug, Parser)]
     struct Flags {
         #[command(flatten)]
         limits: LimitFlags,
     }
 
-    fn config(flags: &[&str], files: usize) -> DoorConfig {
+    fn bounds(flags: &[&str], files: usize) -> LimitBounds {
         let arguments = std::iter::once("doorward-server").chain(flags.iter().copied());
         let flags = Flags::try_parse_from(arguments).unwrap();
-        flags.limits.of_door(files, LISTEN_BACKLOG)
+        flags.limits.of_door(files)
     }
 
     #[test]
-    fn the_defaults_are_those_of_the_library() {
+    fn the_defaults_are_those_of_the_table() {
         for files in [16, 64, 1_024, 20_000, 1_048_576] {
-            assert_eq!(config(&[], files), DoorConfig::for_files(files), "{files}");
+            assert_eq!(
+                bounds(&[], files),
+                LimitFlags::default().of_door(files),
+                "{files}"
+            );
         }
     }
 
@@ -117,17 +106,20 @@ mod tests {
                     "5",
                 ],
             ] {
-                let config = config(flags, files);
-                let connections = config.grpc.connections + config.http.connections;
+                let bounds = bounds(flags, files);
+                let grpc = bounds[&ServerLimit::Connections];
+                let connections = grpc + bounds[&ServerLimit::HttpConnections];
+                let files = u64::try_from(files).unwrap();
                 assert!(connections < files, "{flags:?} with {files}: {connections}");
-                assert!(config.grpc.per_address <= config.grpc.connections);
+                assert!(bounds[&ServerLimit::ConnectionsPerAddress] <= grpc);
             }
         }
     }
 
     #[test]
     fn ten_thousand_clients_behind_one_address_fit_where_files_allow() {
-        let config = config(&[], 20_000);
-        assert!(config.grpc.per_address >= 10_000, "{config:?}");
+        let bounds = bounds(&[], 20_000);
+        let per_address = bounds[&ServerLimit::ConnectionsPerAddress];
+        assert!(per_address >= 10_000, "{bounds:?}");
     }
 }

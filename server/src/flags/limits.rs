@@ -3,7 +3,7 @@
 //!
 //! No bound may be 0: a server that accepts nothing is a mistake.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroU32;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use doorward_engine::admission::Rate;
 use doorward_engine::admission::limits::{Limits as NodeLimits, NO_BOUND};
+use doorward_session::time::millis;
 use tracing::warn;
 
 use crate::flags::bytes::Bytes;
@@ -64,6 +65,28 @@ impl FromArgMatches for LimitFlags {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
+    }
+}
+
+/// No flags: the defaults.
+impl Default for LimitFlags {
+    fn default() -> Self {
+        Self {
+            bounds: ServerLimit::ALL.iter().map(|it| fixed(*it)).collect(),
+            removed: Vec::new(),
+        }
+    }
+}
+
+/// Returns the default in the table, if it is not computed.
+fn fixed(limit: ServerLimit) -> Option<u64> {
+    let DefaultBound::Fixed(value) = limit.default_bound() else {
+        return None;
+    };
+    match limit.unit() {
+        Unit::Count | Unit::PerSecond => value.parse().ok(),
+        Unit::Bytes => bytes(value).ok(),
+        Unit::Millis => doorward_documents::parse_duration(value).map(millis).ok(),
     }
 }
 
@@ -124,7 +147,7 @@ fn millis_within(text: &str, least: u64, most: u64, advice: &str) -> Result<u64,
     let time = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let range = Duration::from_millis(least)..=Duration::from_millis(most);
     if range.contains(&time) {
-        Ok(u64::try_from(time.as_millis()).unwrap_or(most))
+        Ok(millis(time))
     } else {
         Err(advice.to_owned())
     }
@@ -155,25 +178,16 @@ impl LimitFlags {
         self.bounds.get(limit as usize).copied().flatten()
     }
 
-    /// A bound with a fixed default.
-    pub(super) fn bound(&self, limit: ServerLimit) -> u64 {
-        self.given(limit).unwrap_or(u64::MAX)
-    }
-
-    /// The same as a number of things.
-    pub(super) fn count(&self, limit: ServerLimit) -> usize {
-        usize::try_from(self.bound(limit)).unwrap_or(usize::MAX)
+    /// A bound with a fixed default, as a number of things.
+    fn count(&self, limit: ServerLimit) -> usize {
+        let bound = self.given(limit).unwrap_or(u64::MAX);
+        usize::try_from(bound).unwrap_or(usize::MAX)
     }
 
     /// The same where few are enough.
-    pub(super) fn small(&self, limit: ServerLimit) -> NonZeroU32 {
-        let bound = u32::try_from(self.bound(limit)).unwrap_or(u32::MAX);
+    fn small(&self, limit: ServerLimit) -> NonZeroU32 {
+        let bound = u32::try_from(self.count(limit)).unwrap_or(u32::MAX);
         NonZeroU32::new(bound).unwrap_or(NonZeroU32::MIN)
-    }
-
-    /// `GetCapacity` calls in progress.
-    pub fn calls_max(&self) -> NonZeroUsize {
-        NonZeroUsize::new(self.count(ServerLimit::Calls)).unwrap_or(NonZeroUsize::MIN)
     }
 
     /// The bounds of the node. Bursts are those of the engine's defaults.

@@ -23,6 +23,11 @@ impl ServerLimit {
             engine::Limit::Priorities => Self::Priorities,
         }
     }
+
+    /// Returns whether a node enforces it.
+    pub fn is_of_node(self) -> bool {
+        engine::Limit::ALL.iter().any(|it| Self::of(*it) == self)
+    }
 }
 
 impl ServerLimits {
@@ -53,7 +58,7 @@ impl ServerLimits {
             ),
             (ServerLimit::Priorities, number(limits.priorities_max)),
         ] {
-            self.set_max(limit, max);
+            self.of(limit).set_max(max);
         }
     }
 
@@ -72,7 +77,8 @@ impl ServerLimits {
     /// Counts the refusals of a node at `now` after the start: the difference between two counts.
     pub fn refuse_by_node(&self, before: &Refused, after: &Refused, now: Duration) {
         for ((limit, before), after) in engine::Limit::ALL.iter().zip(before).zip(after) {
-            self.refuse_times(ServerLimit::of(*limit), after.saturating_sub(*before), now);
+            let more = after.saturating_sub(*before);
+            self.of(ServerLimit::of(*limit)).refuse_times(more, now);
         }
     }
 }

@@ -10,55 +10,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use tonic::Code;
 
-/// Paths of the methods that are counted by name.
-const METHODS: [&str; 18] = [
-    "/doorman.Capacity/GetCapacity",
-    "/doorman.Capacity/GetServerCapacity",
-    "/doorman.Capacity/Discovery",
-    "/doorman.Capacity/ReleaseCapacity",
-    "/doorward.v1.CapacityStream/StreamServerCapacity",
-    "/doorward.admin.v1.Admin/GetStatus",
-    "/doorward.admin.v1.Rules/List",
-    "/doorward.admin.v1.Rules/Get",
-    "/doorward.admin.v1.Rules/Check",
-    "/doorward.admin.v1.Rules/Apply",
-    "/doorward.admin.v1.Rules/Delete",
-    "/doorward.admin.v1.Rules/History",
-    "/doorward.admin.v1.Rules/Watch",
-    "/doorward.admin.v1.Rules/ListInstances",
-    "/grpc.health.v1.Health/Check",
-    "/grpc.health.v1.Health/Watch",
-    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-];
-
-/// A method as it is counted: a known one, or any other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Method {
-    /// Position in [`METHODS`], or beyond its end.
-    place: usize,
-}
-
-impl Method {
-    /// Returns the method of a path.
-    pub fn of(path: &str) -> Self {
-        let place = METHODS.iter().position(|method| *method == path);
-        Self {
-            place: place.unwrap_or(METHODS.len()),
-        }
-    }
-
-    /// Returns whether the method exists.
-    pub fn is_known(self) -> bool {
-        self.place < METHODS.len()
-    }
-
-    /// Returns its name in labels.
-    pub fn name(self) -> &'static str {
-        let path = METHODS.get(self.place);
-        path.map_or("other", |path| path.trim_start_matches('/'))
-    }
-}
+use crate::methods::ALL;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
@@ -77,7 +29,7 @@ pub(super) struct CallMetrics {
     calls: Family<CallLabels, Counter>,
     seconds: Family<MethodLabels, Histogram>,
     /// Handles for the code OK, which nearly all calls have. They save a look-up for each call.
-    of_ok: [OnceLock<(Counter, Histogram)>; METHODS.len() + 1],
+    of_ok: [OnceLock<(Counter, Histogram)>; ALL.len() + 1],
 }
 
 impl CallMetrics {
@@ -100,10 +52,10 @@ impl CallMetrics {
         }
     }
 
-    /// Notes an answered call.
-    pub(super) fn observe(&self, method: Method, code: Code, took: Duration) {
+    /// Notes an answered call of one of all [methods](ALL), or of any other one.
+    pub(super) fn observe(&self, method: Option<usize>, code: Code, took: Duration) {
         let took = took.as_secs_f64();
-        match self.of_ok.get(method.place) {
+        match self.of_ok.get(method.unwrap_or(ALL.len())) {
             Some(of_ok) if code == Code::Ok => {
                 let (calls, seconds) = of_ok.get_or_init(|| self.of(method, code));
                 calls.inc();
@@ -117,8 +69,10 @@ impl CallMetrics {
         }
     }
 
-    fn of(&self, method: Method, code: Code) -> (Counter, Histogram) {
-        let (method, code) = (method.name(), code_name(code));
+    fn of(&self, method: Option<usize>, code: Code) -> (Counter, Histogram) {
+        let path = method.and_then(|method| ALL.get(method));
+        let method = path.map_or("other", |path| path.trim_start_matches('/'));
+        let code = code_name(code);
         let calls = self.calls.get_or_create(&CallLabels { method, code });
         let seconds = self.seconds.get_or_create(&MethodLabels { method });
         (calls.clone(), seconds.clone())

@@ -8,12 +8,11 @@
 
 use std::time::Duration;
 
+use doorward_door::overload::PUSHBACK;
 use doorward_session::backoff;
 use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status as RpcStatus};
-
-use crate::rpc::overload::PUSHBACK;
 
 /// Trailer with one of the names of [`CloseReason`].
 const CLOSED: &str = "doorward-closed";

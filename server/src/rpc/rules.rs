@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use doorward_clock::Instant;
+use doorward_door::caller_id::CallerId;
+use doorward_door::overload;
 use doorward_etcd::documents::Recorded;
 use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::rules_server::Rules;
@@ -17,8 +19,6 @@ use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
-use crate::door::caller_address::CallerAddress;
-use crate::rpc::overload;
 use crate::rules::documents::{self, DOCUMENTS_MAX, Documents, PROBLEMS_MAX};
 use crate::rules::instances::{INSTANCES_MAX, NAME_BYTES_MAX, REPORT_BYTES_MAX};
 use crate::rules::store::RuleStore;
@@ -67,7 +67,7 @@ impl RulesService {
 
 /// Returns the caller's address, if the caller may write.
 fn writer<T>(request: &Request<T>) -> Result<String, RpcStatus> {
-    let address = request.extensions().get::<CallerAddress>();
+    let address = request.extensions().get::<CallerId>();
     let Some(loopback) = address.filter(|address| address.is_loopback()) else {
         let problem = "rules are written from the server's own machine only; call from there, or change the directory or \
                        etcd itself";
@@ -291,7 +291,7 @@ impl Rules for RulesService {
         request: Request<Streaming<wire::WatchRulesRequest>>,
     ) -> Answer<Self::WatchStream> {
         let (store, stop) = (Arc::clone(self.store()?), self.stop.clone());
-        let address = request.extensions().get::<CallerAddress>();
+        let address = request.extensions().get::<CallerId>();
         let peer = address.map_or_else(String::new, ToString::to_string);
         // A slow client gets the newest state only.
         let (answers, outgoing) = mpsc::channel(1);

@@ -8,6 +8,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Bytes, HttpBody};
+use doorward_door::caller_id::CallerId;
+use doorward_door::calls::CallService;
+use doorward_door::request_body::RequestBody;
+use doorward_engine::id::Caller;
 use doorward_proto::doorman::capacity_server::{CapacityServer, SERVICE_NAME};
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
@@ -15,13 +19,8 @@ use tonic::codegen::{BoxFuture, StdError};
 use tonic::service::Routes;
 use tower::Service;
 
-use crate::door::caller_address::CallerAddress;
-use crate::door::calls::CallService;
-use crate::door::request_body::RequestBody;
+use crate::methods::GET_CAPACITY;
 use crate::rpc::{Answer, CapacityService, unary};
-
-/// Method of nearly all calls.
-const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
 
 /// Every gRPC service of a server.
 #[derive(Debug)]
@@ -45,9 +44,11 @@ impl Services {
     }
 
     /// Answers `GetCapacity` with one plain message.
-    fn answer_plain(&self, message: Bytes, caller: CallerAddress) -> Answering {
-        let decided = unary::read(message)
-            .and_then(|request| self.service.answer(request, Some(caller.into())));
+    fn answer_plain(&self, message: Bytes, caller: CallerId) -> Answering {
+        let decided = unary::read(message).and_then(|request| {
+            self.service
+                .answer(request, Some(Caller::new(caller.get())))
+        });
         match decided {
             Ok(Answer::Ready(answer)) => Answering::Ready(unary::response(&answer)),
             Err(status) => Answering::Ready(status.into_http()),

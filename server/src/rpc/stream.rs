@@ -6,6 +6,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use doorward_door::meter;
 use doorward_engine::id::Caller;
 use doorward_engine::messages::{Cycle, GetServerCapacity, Via};
 use doorward_engine::node::Node;
@@ -22,7 +23,7 @@ use crate::clock;
 use crate::metrics::Metrics;
 use crate::rpc::convert::server_capacity::ReadRequest;
 use crate::rpc::streams_handle::{Connected, StreamsHandle};
-use crate::rpc::{caller, child_outbox, closed, convert, cycle, meter};
+use crate::rpc::{caller, child_outbox, closed, convert, cycle};
 use crate::status::Board;
 
 /// The service of the streams.

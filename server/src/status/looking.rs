@@ -2,7 +2,7 @@
 //!
 //! A worker that serves calls must not do it. The status of a hundred thousand resources takes many milliseconds to
 //! make and to write, and a server with one core has one such worker. The door bounds the number of readers at a time
-//! (`InProgress::look`).
+//! (`InFlightCall::look`).
 
 use std::panic;
 use std::sync::Arc;

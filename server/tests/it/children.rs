@@ -342,7 +342,7 @@ async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_o
     let server = start().await;
     // The server sees all children at one address.
     let limits = server.board().limits();
-    limits.set_max(ServerLimit::ChildServersPerAddress, 1);
+    limits.of(ServerLimit::ChildServersPerAddress).set_max(1);
     let mut first = Child::open(&server).await;
     // The child asks for nothing.
     first.ask(ask("eu", 1, Vec::new())).await;

@@ -1,16 +1,13 @@
 //! The door: what the server allows a connection, and how it treats one that does too much or too little.
 
 use std::io::Write;
-use std::time::Duration;
 
 use bytes::Bytes;
+use doorward_door::guarded::PREFACE;
+use doorward_door::overload::PUSHBACK;
 use doorward_proto::doorman::GetCapacityRequest;
 use doorward_server::app::Server;
-use doorward_server::door::DoorConfig;
-use doorward_server::door::guarded::PREFACE;
-use doorward_server::door::registry::Bounds;
 use doorward_server::limits::ServerLimit;
-use doorward_server::rpc::overload::PUSHBACK;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use h2::SendStream;
@@ -25,26 +22,26 @@ use crate::running::{asked, capacity, config, eventually, gets, request, started
 
 /// Starts a server with little patience.
 async fn hasty() -> Server {
-    with(|door| door.patience = Duration::from_millis(300)).await
+    with([(ServerLimit::Patience, 300)]).await
 }
 
 /// Starts a server with endless patience.
 async fn patient() -> Server {
-    with(|door| door.patience = Duration::from_secs(600)).await
+    with([(ServerLimit::Patience, 600_000)]).await
 }
 
 /// Starts a patient server that keeps few unread bytes.
 async fn patient_with_little_room() -> Server {
-    with(|door| {
-        door.patience = Duration::from_secs(600);
-        door.outgoing_bytes_per_address_max = 1_000;
-    })
+    with([
+        (ServerLimit::Patience, 600_000),
+        (ServerLimit::OutgoingBytesPerAddress, 1_000),
+    ])
     .await
 }
 
-async fn with(change: impl FnOnce(&mut DoorConfig)) -> Server {
+async fn with<const N: usize>(bounds: [(ServerLimit, u64); N]) -> Server {
     let mut config = config();
-    change(&mut config.door);
+    config.bounds.extend(bounds);
     started(config).await
 }
 
@@ -171,7 +168,7 @@ async fn code_of_compressed(server: &Server, encoding: &str, bytes: Vec<u8>) -> 
 
 #[tokio::test]
 async fn messages_that_are_compressed_with_gzip_are_served_within_the_bound_of_their_size() {
-    let server = with(|door| door.message_bytes_max = 10_000).await;
+    let server = with([(ServerLimit::MessageBytes, 10_000)]).await;
     let compressed = |message: &[u8]| {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(message).unwrap();
@@ -223,7 +220,7 @@ async fn messages_that_are_compressed_with_gzip_are_served_within_the_bound_of_t
 
 #[tokio::test]
 async fn a_message_in_crumbs_is_served() {
-    let server = with(|_| {}).await;
+    let server = with([]).await;
     let mut send = connect(&server).await;
     let (answer, mut body) = begin(&mut send, &server);
     for byte in &honest_call() {
@@ -267,12 +264,11 @@ async fn who_is_silent_or_stops_half_way_is_closed() {
 
 #[tokio::test]
 async fn at_the_limit_the_oldest_silent_connection_makes_room() {
-    let (connections, per_address) = (2, 2);
-    let bounds = Bounds {
-        connections,
-        per_address,
-    };
-    let server = with(|door| door.grpc = bounds).await;
+    let server = with([
+        (ServerLimit::Connections, 2),
+        (ServerLimit::ConnectionsPerAddress, 2),
+    ])
+    .await;
     let mut silent = TcpStream::connect(server.grpc_address()).await.unwrap();
     let _later = TcpStream::connect(server.grpc_address()).await.unwrap();
     serves(&server).await;
@@ -304,7 +300,7 @@ async fn a_flood_of_frames_that_carry_no_call_is_closed() {
 
 #[tokio::test]
 async fn an_address_that_calls_too_often_is_told_when_to_come_back() {
-    let server = with(|door| door.calls_per_second_per_address_max = 1).await;
+    let server = with([(ServerLimit::CallsPerAddress, 1)]).await;
     let mut client = capacity(&server).await;
     let mut refusal = None;
     eventually("a call is refused", async || {
@@ -415,10 +411,7 @@ fn calls_given_up(count: u8) -> Vec<u8> {
 async fn callers_of_a_proxy_that_time_out_together_keep_their_connection() {
     const PING_ANSWER: [u8; 9] = [0, 0, 8, 6, 1, 0, 0, 0, 0];
     for (streams_max, is_kept) in [(64, true), (1, false)] {
-        let server = with(|door| {
-            door.streams_per_connection_max = streams_max.try_into().unwrap();
-        })
-        .await;
+        let server = with([(ServerLimit::StreamsPerConnection, streams_max)]).await;
         let mut stream = TcpStream::connect(server.grpc_address()).await.unwrap();
         // 30 clients call three times each.
         let sent = [PREFACE, &frame(4, 0, 0, &[]), &calls_given_up(90)].concat();

@@ -15,11 +15,11 @@ use crate::running::{admin, asked, capacity, get, page, start};
 async fn bounded() -> Server {
     let server = start().await;
     let limits = server.board().limits();
-    limits.set_max(ServerLimit::StreamsPerConnection, 3_000);
+    limits.of(ServerLimit::StreamsPerConnection).set_max(3_000);
     limits.set_used(ServerLimit::StreamsPerConnection, 1_000);
-    limits.set_max(ServerLimit::Priorities, 64);
+    limits.of(ServerLimit::Priorities).set_max(64);
     limits.set_used(ServerLimit::Priorities, 64);
-    limits.set_max(ServerLimit::MessageBytes, 262_144);
+    limits.of(ServerLimit::MessageBytes).set_max(262_144);
     for _ in 0..2 {
         limits.refuse(ServerLimit::MessageBytes, Duration::from_secs(1));
     }
@@ -125,7 +125,7 @@ async fn the_front_page_has_limits_to_look_at_and_their_own_page_has_all() {
 async fn a_front_page_has_nothing_of_limits_that_are_well() {
     let server = start().await;
     let limits = server.board().limits();
-    limits.set_max(ServerLimit::StreamsPerConnection, 10);
+    limits.of(ServerLimit::StreamsPerConnection).set_max(10);
     limits.set_used(ServerLimit::StreamsPerConnection, 7);
     let (_, _, front) = page(&server, "/").await;
     assert!(!front.contains("--streams-per-connection-max"), "{front}");

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use doorward_server::election::etcd::EtcdHealth;
 use doorward_server::metrics::Metrics;
-use doorward_server::metrics::calls::Method;
 use doorward_server::metrics::format::Format;
 use doorward_server::status::sessions::Machine;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -161,7 +160,7 @@ fn in_a_tree() -> Metrics {
     family.eu.sessions().post_election(election);
     let metrics = Metrics::new(&Arc::clone(&family.eu));
     metrics.observe_call(
-        Method::of("/doorman.Capacity/GetCapacity"),
+        Some(0),
         tonic::Code::Ok,
         std::time::Duration::from_millis(1),
     );

@@ -1,12 +1,12 @@
 //! A server with as many calls in progress as it allows. They wait for a parent that does not answer.
 
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use doorward_door::overload::{PUSHBACK, PUSHBACK_SPREAD};
 use doorward_engine::templates::Templates;
 use doorward_proto::doorman::{DiscoveryRequest, GetCapacityRequest, ReleaseCapacityRequest};
 use doorward_server::app::{Server, ServerConfig};
-use doorward_server::rpc::overload::{PUSHBACK, PUSHBACK_SPREAD};
+use doorward_server::limits::ServerLimit;
 use tokio::task::JoinSet;
 use tonic::{Code, Status};
 
@@ -37,12 +37,12 @@ impl Busy {
     async fn start() -> Self {
         let parent = FakeParent::start(Streams::Served).await;
         parent.keeps_waiting(true);
-        let server = Server::start(ServerConfig {
-            calls_max: NonZeroUsize::MIN,
-            ..child_config(&[&parent.address], Templates::default())
-        })
-        .await
-        .expect("free ports");
+        let config = child_config(&[&parent.address], Templates::default());
+        let mut bounds = config.bounds.clone();
+        bounds.insert(ServerLimit::Calls, 1);
+        let server = Server::start(ServerConfig { bounds, ..config })
+            .await
+            .expect("free ports");
         let mut callers = JoinSet::new();
         for _ in 0..2 {
             let mut client = capacity(&server).await;

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_door::caller_id::CallerId;
 use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::rules_client::RulesClient;
 use doorward_proto::admin::v1::rules_server::Rules;
 use doorward_proto::version_of;
 use doorward_server::app::{Server, ServerConfig};
-use doorward_server::door::caller_address::CallerAddress;
 use doorward_server::rpc::rules::RulesService;
 use doorward_server::rules::store::{RuleStore, RulesPlace};
 use doorward_tests::etcd::Etcd;
@@ -263,7 +263,7 @@ async fn only_loopback_may_write() {
         let mut apply = Request::new(applied("login", "1/s", "0123456789abcdef"));
         let mut delete = Request::new(deleted("login", "0123456789abcdef"));
         if let Some(peer) = peer {
-            let address = CallerAddress::of(peer.parse().unwrap());
+            let address = CallerId::of(peer.parse().unwrap());
             apply.extensions_mut().insert(address);
             delete.extensions_mut().insert(address);
         }

@@ -22,8 +22,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
-use doorward_server::door::DoorConfig;
 use doorward_server::files;
+use doorward_server::flags::LimitFlags;
+use doorward_server::limits::ServerLimit;
 use doorward_tests::etcd;
 use tokio::runtime::Runtime;
 
@@ -84,7 +85,7 @@ fn check_surroundings(mode: &Mode, files: usize) -> Result<(), String> {
             ));
         }
         // The server may open as many.
-        let kept = DoorConfig::for_files(files).grpc.connections;
+        let kept = LimitFlags::default().of_door(files)[&ServerLimit::Connections];
         println!("as {files} files may be open, the server keeps {kept} connections");
     }
     if matches!(mode, Mode::Stalls(size) if size.has_mastership()) {

@@ -1,10 +1,13 @@
 //! Calls without streams, compared with the same calls as tonic serves them.
 
 use std::future::poll_fn;
+use std::net::Ipv4Addr;
 use std::pin::Pin;
 use std::time::Duration;
 
 use axum::body::Body as AxumBody;
+use doorward_door::Door;
+use doorward_door::paths::Paths;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman as wire;
@@ -14,9 +17,7 @@ use tonic::codegen::http::HeaderMap;
 
 use super::*;
 use crate::clock::Clock;
-use crate::door::request_body::Size;
-use crate::door::{Door, DoorConfig};
-use crate::limits::{ServerLimit, ServerLimits};
+use crate::flags::LimitFlags;
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::status::Board;
@@ -66,13 +67,15 @@ impl Fixture {
         let text = String::new;
         let board = Arc::new(Board::new(text(), text(), text(), Arc::clone(&node)));
         let metrics = Arc::new(Metrics::new(&board));
-        let service = CapacityService { board, metrics };
+        let limits = board.limits();
+        limits.set_bounds(&LimitFlags::default().of_door(20_000));
         let looking = Arc::new(Semaphore::new(1));
-        let limits = Arc::new(ServerLimits::default());
+        let door = Door::new(limits.of_grpc(), Paths::default(), looking);
+        let service = CapacityService { board, metrics };
         Self {
             services: Services::new(service, Routes::default()),
             node,
-            door: Door::http(DoorConfig::default(), limits, looking),
+            door,
         }
     }
 
@@ -84,13 +87,10 @@ impl Fixture {
 
     /// Returns a call that has arrived with this body.
     async fn body(&self, body: &[u8]) -> RequestBody<AxumBody> {
-        let connection = self.door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
-        let size = Size {
-            max: 1_000,
-            limit: ServerLimit::MessageBytes,
-        };
+        let caller = CallerId::of(Ipv4Addr::LOCALHOST.into());
+        let connection = self.door.admit(caller).unwrap();
         let body = AxumBody::from(body.to_vec());
-        let mut body = RequestBody::new(body, Arc::clone(&self.door), connection, size);
+        let mut body = RequestBody::new(body, Arc::clone(&self.door), connection, false);
         poll_fn(|cx| body.poll_only(cx)).await.unwrap();
         body
     }

@@ -1,5 +1,6 @@
 //! The status at the end of a stream: a text for people. The child decides by the name of the reason beside it.
 
+use doorward_door::overload;
 use doorward_engine::messages::Cycle;
 use doorward_engine::time::Time;
 use doorward_session::child_streams::{ChildStreams, FIRST_MESSAGE_WITHIN};
@@ -8,7 +9,7 @@ use tonic::Status as RpcStatus;
 
 use crate::limits::ServerLimit;
 use crate::rpc::closed::REPLACED;
-use crate::rpc::{cycle, overload};
+use crate::rpc::cycle;
 use crate::status::Board;
 
 /// Returns the status that ends the stream of a child. The child and its epoch are those of its first message.

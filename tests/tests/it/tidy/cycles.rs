@@ -9,7 +9,7 @@ use std::fs;
 
 use super::{named_files, root, source};
 
-/// Crate whose modules do need each other: `door` accepts calls for `rpc`, and takes its refusals from there.
+/// Crate whose modules do need each other: `node_handle` and `status`, and `rpc` with those that report on it.
 const UNHELD: &str = "server";
 
 /// Path of a module.

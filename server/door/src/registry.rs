@@ -11,35 +11,19 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::door::caller_address::CallerAddress;
-use crate::door::connection::{AddressState, Connection};
+use crate::caller_id::CallerId;
+use crate::connection::{CallerState, Connection};
+use crate::door_limits::DoorLimits;
+use crate::limit::Limit;
 
 /// Idle connections that are examined to find one to evict.
 const LOOKED_AT: usize = 64;
 
-/// Time for which an address without connections is remembered: until its calls of the last second are paid for.
+/// Time for which a caller without connections is remembered: until its calls of the last second are paid for.
 const REMEMBERED: Duration = Duration::from_secs(2);
 
-/// Addresses without connections that are remembered.
+/// Callers without connections that are remembered.
 const REMEMBERED_MAX: usize = 65_536;
-
-/// Limits on connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bounds {
-    /// In all.
-    pub connections: usize,
-    /// From one address.
-    pub per_address: usize,
-}
-
-/// The limit at which a connection was evicted, or a newcomer refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TooManyConnections {
-    /// The limit on all connections.
-    InAll,
-    /// The limit on connections from one address.
-    OfAddress,
-}
 
 /// Result of a new connection.
 #[derive(Debug)]
@@ -49,42 +33,26 @@ pub struct NewcomerOutcome {
     /// The connection that is evicted in its stead.
     pub evicted: Option<Arc<Connection>>,
     /// The limit that is reached, if any.
-    pub full: Option<TooManyConnections>,
+    pub full: Option<Arc<Limit>>,
 }
 
 /// The connections of a door.
 #[derive(Debug)]
 pub struct Registry {
-    bounds: Bounds,
-    settings: AddressSettings,
+    limits: Arc<DoorLimits>,
     last_id: u64,
     connections: HashMap<u64, Arc<Connection>>,
     all: Queue,
-    addresses: HashMap<CallerAddress, AddressEntry>,
-    /// Number of addresses for each number of connections.
+    callers: HashMap<CallerId, CallerEntry>,
+    /// Number of callers for each number of connections.
     sizes: BTreeMap<usize, usize>,
-    /// Addresses whose last connection closed, and the time of that.
-    left: VecDeque<(Duration, CallerAddress)>,
-}
-
-/// Settings that are the same for all addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressSettings {
-    /// See [`AddressState::calls`].
-    pub calls_per_second: u64,
-    /// See [`AddressState::vital_calls`].
-    pub vital_calls_per_second: u64,
-    /// See [`AddressState::looks`].
-    pub look_time_per_second: Duration,
-    /// See [`AddressState::incoming`].
-    pub incoming_bytes: u64,
-    /// See [`AddressState::outgoing`].
-    pub outgoing_bytes: u64,
+    /// Callers whose last connection closed, and the time of that.
+    left: VecDeque<(Duration, CallerId)>,
 }
 
 #[derive(Debug)]
-struct AddressEntry {
-    state: Arc<AddressState>,
+struct CallerEntry {
+    state: Arc<CallerState>,
     connections: usize,
     /// Time when its last connection closed.
     left_at: Duration,
@@ -101,14 +69,13 @@ struct Queue {
 
 impl Registry {
     /// Makes an empty registry.
-    pub fn new(bounds: Bounds, settings: AddressSettings) -> Self {
+    pub fn new(limits: Arc<DoorLimits>) -> Self {
         Self {
-            bounds,
-            settings,
+            limits,
             last_id: 0,
             connections: HashMap::new(),
             all: Queue::default(),
-            addresses: HashMap::new(),
+            callers: HashMap::new(),
             sizes: BTreeMap::new(),
             left: VecDeque::new(),
         }
@@ -124,7 +91,7 @@ impl Registry {
         self.connections.is_empty()
     }
 
-    /// Returns the largest number of connections from one address.
+    /// Returns the largest number of connections of one caller.
     pub fn largest(&self) -> usize {
         self.sizes
             .last_key_value()
@@ -132,40 +99,33 @@ impl Registry {
     }
 
     /// Adds a new connection. `now` is the time since the start.
-    pub fn admit(&mut self, address: CallerAddress, now: Duration) -> NewcomerOutcome {
+    pub fn admit(&mut self, caller: CallerId, now: Duration) -> NewcomerOutcome {
         self.forget_left(now);
-        let of_address = self
-            .addresses
-            .get(&address)
-            .map_or(0, |entry| entry.connections);
-        let mut evicted = None;
-        let full = if of_address >= self.bounds.per_address {
-            Some(TooManyConnections::OfAddress)
-        } else if self.connections.len() >= self.bounds.connections {
-            Some(TooManyConnections::InAll)
-        } else {
-            None
-        };
-        if let Some(full) = full {
-            let queue = match full {
-                TooManyConnections::InAll => Some(&mut self.all),
-                TooManyConnections::OfAddress => {
-                    self.addresses.get_mut(&address).map(|it| &mut it.queue)
-                }
-            };
-            evicted = queue.and_then(|queue| queue.longest_silent(&self.connections));
-            let Some(silent) = &evicted else {
+        let limits = &self.limits;
+        let of_caller = self.callers.get_mut(&caller);
+        let of_caller =
+            of_caller.filter(|it| it.connections >= limits.connections_per_caller.count());
+        let (queue, limit) = match of_caller {
+            Some(of_caller) => (&mut of_caller.queue, &limits.connections_per_caller),
+            None if self.connections.len() >= limits.connections.count() => {
+                (&mut self.all, &limits.connections)
+            }
+            None => {
                 return NewcomerOutcome {
-                    admitted: None,
+                    admitted: Some(self.insert(caller, now)),
                     evicted: None,
-                    full: Some(full),
+                    full: None,
                 };
-            };
-            let silent = Arc::clone(silent);
-            self.remove(&silent, now);
-        }
+            }
+        };
+        let full = Some(Arc::clone(limit));
+        let evicted = queue.longest_silent(&self.connections);
+        let admitted = evicted.as_ref().map(|silent| {
+            self.remove(silent, now);
+            self.insert(caller, now)
+        });
         NewcomerOutcome {
-            admitted: Some(self.insert(address, now)),
+            admitted,
             evicted,
             full,
         }
@@ -178,25 +138,19 @@ impl Registry {
         Some(silent)
     }
 
-    fn insert(&mut self, address: CallerAddress, now: Duration) -> Arc<Connection> {
+    fn insert(&mut self, caller: CallerId, now: Duration) -> Arc<Connection> {
         self.last_id += 1;
         let id = self.last_id;
-        let state = match self.addresses.get(&address) {
-            Some(entry) => Arc::clone(&entry.state),
-            None => Arc::new(AddressState::new(&self.settings)),
-        };
-        let entry = self
-            .addresses
-            .entry(address)
-            .or_insert_with(|| AddressEntry {
-                state: Arc::clone(&state),
-                connections: 0,
-                left_at: now,
-                queue: Queue::default(),
-            });
+        let entry = self.callers.entry(caller).or_insert_with(|| CallerEntry {
+            state: Arc::new(CallerState::new(&self.limits)),
+            connections: 0,
+            left_at: now,
+            queue: Queue::default(),
+        });
         resize(&mut self.sizes, entry.connections, entry.connections + 1);
         entry.connections += 1;
-        let connection = Arc::new(Connection::new(id, address, state, now));
+        let state = Arc::clone(&entry.state);
+        let connection = Arc::new(Connection::new(id, caller, state, now));
         self.connections.insert(id, Arc::clone(&connection));
         entry.queue.push(id, entry.connections, &self.connections);
         self.all.push(id, self.connections.len(), &self.connections);
@@ -208,34 +162,34 @@ impl Registry {
         if self.connections.remove(&connection.id()).is_none() {
             return;
         }
-        let address = connection.address();
-        let Some(entry) = self.addresses.get_mut(&address) else {
+        let caller = connection.caller();
+        let Some(entry) = self.callers.get_mut(&caller) else {
             return;
         };
         resize(&mut self.sizes, entry.connections, entry.connections - 1);
         entry.connections -= 1;
         if entry.connections == 0 {
             entry.left_at = now;
-            self.left.push_back((now, address));
+            self.left.push_back((now, caller));
         }
     }
 
-    /// Returns the connection with the most unread bytes, from one address or in all, that was not asked to close.
+    /// Returns the connection with the most unread bytes, of one caller or in all, that was not asked to close.
     /// O(connections): it runs only when there is no room, and that connection is then closed.
-    pub fn most_unread(&self, of: Option<CallerAddress>) -> Option<Arc<Connection>> {
+    pub fn most_unread(&self, of: Option<CallerId>) -> Option<Arc<Connection>> {
         self.connections
             .values()
-            .filter(|connection| of.is_none_or(|address| connection.address() == address))
+            .filter(|connection| of.is_none_or(|caller| connection.caller() == caller))
             .filter(|connection| !connection.goes())
             .max_by_key(|connection| (connection.unread(), connection.id()))
             .map(Arc::clone)
     }
 
-    /// Forgets addresses without connections that are at rest.
+    /// Forgets callers without connections that are at rest.
     fn forget_left(&mut self, now: Duration) {
-        // The loop examines each address once.
+        // The loop examines each caller once.
         for _ in 0..self.left.len() {
-            let Some((since, address)) = self.left.front().copied() else {
+            let Some((since, caller)) = self.left.front().copied() else {
                 return;
             };
             let is_over = now.saturating_sub(since) >= REMEMBERED;
@@ -244,26 +198,26 @@ impl Registry {
                 return;
             }
             self.left.pop_front();
-            let Some(entry) = self.addresses.get_mut(&address) else {
+            let Some(entry) = self.callers.get_mut(&caller) else {
                 continue;
             };
             if entry.connections > 0 || entry.left_at != since {
                 continue;
             }
             if too_many || entry.state.is_at_rest(now) {
-                self.addresses.remove(&address);
+                self.callers.remove(&caller);
             } else {
                 entry.left_at = now;
-                self.left.push_back((now, address));
+                self.left.push_back((now, caller));
             }
         }
     }
 }
 
 fn resize(sizes: &mut BTreeMap<usize, usize>, before: usize, after: usize) {
-    if let Some(addresses) = sizes.get_mut(&before) {
-        *addresses -= 1;
-        if *addresses == 0 {
+    if let Some(callers) = sizes.get_mut(&before) {
+        *callers -= 1;
+        if *callers == 0 {
             sizes.remove(&before);
         }
     }

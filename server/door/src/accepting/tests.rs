@@ -3,27 +3,15 @@
 use std::net::TcpStream as StdTcpStream;
 
 use super::*;
-use crate::door::DoorConfig;
-use crate::door::registry::Bounds;
-use crate::limits::ServerLimits;
+use crate::door_limits::testing::limits;
+use crate::paths::Paths;
 
 /// Longest wait for an event that a test expects.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn door(connections: usize) -> Arc<Door> {
-    let bounds = Bounds {
-        connections,
-        per_address: connections,
-    };
-    let config = DoorConfig {
-        grpc: bounds,
-        ..DoorConfig::default()
-    };
-    Door::grpc(
-        config,
-        Arc::new(ServerLimits::default()),
-        Arc::new(Semaphore::new(1)),
-    )
+fn door(connections: u64) -> Arc<Door> {
+    let limits = limits(connections, connections);
+    Door::new(limits, Paths::default(), Arc::new(Semaphore::new(1)))
 }
 
 /// Returns a listener with the smallest backlog.

@@ -8,15 +8,13 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
+use crate::connection::Connection;
 use crate::door::Door;
-use crate::door::connection::Connection;
-use crate::door::frames::{ControlFrames, Frame, FrameKind, Scanner};
-use crate::limits::ServerLimit;
+use crate::frames::{ControlFrames, Frame, FrameKind, Scanner};
 
 /// First bytes that a client sends over HTTP/2 (RFC 9113, section 3.4).
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -30,7 +28,7 @@ enum Protocol {
         preface: &'static [u8],
         reads: Scanner,
         writes: Scanner,
-        control: ControlFrames,
+        control: Box<ControlFrames>,
     },
 }
 
@@ -67,7 +65,7 @@ impl<S> Guarded<S> {
             preface: PREFACE,
             reads: Scanner::default(),
             writes: Scanner::default(),
-            control,
+            control: Box::new(control),
         };
         Self {
             socket,
@@ -111,7 +109,7 @@ impl<S> Guarded<S> {
             midway.begin_anew(door.now());
         }
         if too_many {
-            door.refuse(ServerLimit::ControlFrames);
+            door.refuse(&door.limits().control_frames);
             return Err(io::Error::new(
                 io::ErrorKind::ConnectionAborted,
                 "too many HTTP/2 frames that carry no call",
@@ -216,6 +214,3 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
         self.socket.is_write_vectored()
     }
 }
-
-/// Pause in reading from a client that asks too much.
-pub const PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! HTTP connections: pages and metrics, for few clients.
+//! HTTP connections, for few clients. Every request is a look at the whole server, except for vital ones.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,14 +14,15 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
-use tower::Service;
+use tower_service::Service;
 use tracing::debug;
 
-use crate::door::connection::Connection;
-use crate::door::guarded::{Guarded, PAUSE};
-use crate::door::response_body::{InFlightCall, ResponseBody};
-use crate::door::{Door, listening};
-use crate::limits::ServerLimit;
+use crate::connection::Connection;
+use crate::door::Door;
+use crate::guarded::Guarded;
+use crate::limit::{Limit, LimitTexts};
+use crate::listening;
+use crate::response_body::{InFlightCall, ResponseBody};
 
 /// Bytes of a request or an answer that are in memory at once.
 const BUFFER: usize = 16 * 1024;
@@ -81,56 +82,39 @@ struct Requests {
     connection: Arc<Connection>,
 }
 
-impl Requests {
-    fn refusal(&self, at_once: bool) -> Option<ServerLimit> {
-        let now = self.door.now();
-        let address = self.connection.of_address();
-        let rate = if at_once {
-            &address.vital_calls
-        } else {
-            &address.calls
-        };
-        if rate.take(now).is_err() {
-            self.connection.pause(now + PAUSE);
-            return Some(ServerLimit::HttpRequestsPerAddress);
-        }
-        None
-    }
-}
-
 impl hyper::service::Service<Request<Incoming>> for Requests {
     type Response = Response<ResponseBody<Body>>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let call = InFlightCall::begin(&self.door, &self.connection, true, self.door.now());
-        let at_once = AT_ONCE.contains(&request.uri().path());
-        if let Some(limit) = self.refusal(at_once) {
-            return Box::pin(std::future::ready(Ok(refused(limit, call))));
+        let now = self.door.now();
+        let call = InFlightCall::begin(&self.door, &self.connection, true, now);
+        let path = request.uri().path();
+        if let Some(limit) = call.refusal(path, now) {
+            return Box::pin(std::future::ready(Ok(refused(&limit, call))));
         }
+        let is_vital = self.door.paths().vital.contains(&path);
         let mut pages = self.pages.clone();
         Box::pin(async move {
             let page = pages.call(request);
-            let answer = if at_once {
+            let answer = if is_vital {
                 Ok(page.await)
             } else {
                 call.look(page).await
             };
             match answer {
                 Ok(answer) => Ok(answer?.map(|body| ResponseBody::new(body, cut_off, call))),
-                Err(limit) => Ok(refused(limit, call)),
+                Err(limit) => Ok(refused(&limit, call)),
             }
         })
     }
 }
 
-/// Paths of frequent, cheap requests.
-const AT_ONCE: [&str; 2] = ["/healthz", "/readyz"];
-
-fn refused(limit: ServerLimit, call: InFlightCall) -> Response<ResponseBody<Body>> {
+fn refused(limit: &Limit, call: InFlightCall) -> Response<ResponseBody<Body>> {
     call.door().refuse(limit);
-    let body = format!("too many {}; try again ({})\n", limit.what(), limit.flag());
+    let LimitTexts { what, flag, .. } = limit.texts();
+    let body = format!("too many {what}; try again ({flag})\n");
     let mut answer = Response::new(Body::from(body));
     *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     let headers = answer.headers_mut();

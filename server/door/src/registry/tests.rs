@@ -3,25 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
+use crate::door_limits::testing::limits;
 
-const SETTINGS: AddressSettings = AddressSettings {
-    calls_per_second: 10,
-    vital_calls_per_second: 10,
-    look_time_per_second: Duration::from_millis(100),
-    incoming_bytes: 10,
-    outgoing_bytes: 10,
-};
-
-fn registry(connections: usize, per_address: usize) -> Registry {
-    let bounds = Bounds {
-        connections,
-        per_address,
-    };
-    Registry::new(bounds, SETTINGS)
+fn registry(connections: u64, per_caller: u64) -> Registry {
+    Registry::new(Arc::new(limits(connections, per_caller)))
 }
 
-fn address(number: u8) -> CallerAddress {
-    CallerAddress::of(IpAddr::V4(Ipv4Addr::new(10, 0, 0, number)))
+fn caller(number: u8) -> CallerId {
+    CallerId::of(IpAddr::V4(Ipv4Addr::new(10, 0, 0, number)))
 }
 
 fn at(seconds: u64) -> Duration {
@@ -30,7 +19,7 @@ fn at(seconds: u64) -> Duration {
 
 /// Connects a client and finishes one call, `seconds` after the start.
 fn proven(registry: &mut Registry, of: u8, seconds: u64) -> Arc<Connection> {
-    let admission = registry.admit(address(of), at(seconds));
+    let admission = registry.admit(caller(of), at(seconds));
     let connection = admission.admitted.expect("there is room");
     connection.begin_call(at(seconds));
     connection.end_call(at(seconds));
@@ -42,19 +31,20 @@ fn proven(registry: &mut Registry, of: u8, seconds: u64) -> Arc<Connection> {
 fn at_the_limit_the_oldest_that_said_nothing_goes() {
     let mut registry = registry(3, 3);
     let speaks = proven(&mut registry, 1, 0);
-    let silent = registry.admit(address(1), at(1)).admitted.unwrap();
-    let later = registry.admit(address(2), at(2)).admitted.unwrap();
+    let silent = registry.admit(caller(1), at(1)).admitted.unwrap();
+    let later = registry.admit(caller(2), at(2)).admitted.unwrap();
     for (newcomer, goes) in [(3, &silent), (4, &later)] {
-        let admission = registry.admit(address(newcomer), at(3));
+        let admission = registry.admit(caller(newcomer), at(3));
         let connection = admission.admitted.expect("accepting never stops");
-        assert_eq!(admission.full, Some(TooManyConnections::InAll));
+        let full = admission.full.unwrap();
+        assert!(Arc::ptr_eq(&full, &registry.limits.connections));
         assert_eq!(admission.evicted.unwrap().id(), goes.id());
         connection.begin_call(at(3));
         connection.end_call(at(3));
         connection.prove();
     }
     // All connections left have finished a call, so the one that has been idle for longest is evicted.
-    let admission = registry.admit(address(5), at(4));
+    let admission = registry.admit(caller(5), at(4));
     assert_eq!(admission.evicted.unwrap().id(), speaks.id());
     assert_eq!(registry.len(), 3);
 }
@@ -66,21 +56,22 @@ fn who_has_a_call_in_progress_stays() {
     for connection in &busy {
         connection.begin_call(at(2));
     }
-    let admission = registry.admit(address(3), at(3));
+    let admission = registry.admit(caller(3), at(3));
     assert!(admission.admitted.is_none() && admission.evicted.is_none());
     busy[1].end_call(at(4));
-    let admission = registry.admit(address(3), at(5));
+    let admission = registry.admit(caller(3), at(5));
     assert_eq!(admission.evicted.unwrap().id(), busy[1].id());
 }
 
 #[test]
 fn an_address_takes_only_from_itself() {
     let mut registry = registry(100, 2);
-    let other = registry.admit(address(1), at(0)).admitted.unwrap();
-    let first = registry.admit(address(2), at(1)).admitted.unwrap();
-    registry.admit(address(2), at(2)).admitted.unwrap();
-    let admission = registry.admit(address(2), at(3));
-    assert_eq!(admission.full, Some(TooManyConnections::OfAddress));
+    let other = registry.admit(caller(1), at(0)).admitted.unwrap();
+    let first = registry.admit(caller(2), at(1)).admitted.unwrap();
+    registry.admit(caller(2), at(2)).admitted.unwrap();
+    let admission = registry.admit(caller(2), at(3));
+    let full = admission.full.unwrap();
+    assert!(Arc::ptr_eq(&full, &registry.limits.connections_per_caller));
     assert_eq!(admission.evicted.unwrap().id(), first.id());
     assert_eq!(registry.largest(), 2);
     registry.remove(&other, at(4));
@@ -91,17 +82,17 @@ fn an_address_takes_only_from_itself() {
 fn an_address_that_left_is_remembered_for_a_while_and_then_forgotten() {
     let mut registry = registry(10, 10);
     for round in 0..2 {
-        let connection = registry.admit(address(1), at(round)).admitted.unwrap();
+        let connection = registry.admit(caller(1), at(round)).admitted.unwrap();
         for _ in 0..5 {
-            assert!(connection.of_address().calls.take(at(0)).is_ok(), "{round}");
+            assert!(connection.of_caller().takes_call(false, at(0)), "{round}");
         }
         registry.remove(&connection, at(round));
     }
-    let connection = registry.admit(address(1), at(2)).admitted.unwrap();
-    assert!(connection.of_address().calls.take(at(0)).is_err());
+    let connection = registry.admit(caller(1), at(2)).admitted.unwrap();
+    assert!(!connection.of_caller().takes_call(false, at(0)));
     registry.remove(&connection, at(3));
-    registry.admit(address(2), at(60));
-    assert_eq!(registry.addresses.len(), 1);
+    registry.admit(caller(2), at(60));
+    assert_eq!(registry.callers.len(), 1);
 }
 
 #[test]
@@ -109,7 +100,7 @@ fn connections_that_come_and_go_leave_nothing_behind() {
     let mut registry = registry(1_000, 1_000);
     let stays = proven(&mut registry, 1, 0);
     for second in 0..100_000 {
-        let connection = registry.admit(address(2), at(second)).admitted.unwrap();
+        let connection = registry.admit(caller(2), at(second)).admitted.unwrap();
         registry.remove(&connection, at(second));
         registry.remove(&connection, at(second));
     }
@@ -124,7 +115,7 @@ fn connections_that_come_and_go_leave_nothing_behind() {
 fn ten_thousand_clients_behind_one_address_all_stay() {
     let mut registry = registry(18_000, 13_500);
     for _ in 0..10_000 {
-        let admission = registry.admit(address(1), at(0));
+        let admission = registry.admit(caller(1), at(0));
         assert!(admission.full.is_none());
     }
     assert_eq!((registry.len(), registry.largest()), (10_000, 10_000));

@@ -1,49 +1,78 @@
-//! A connection: its address, its calls in progress, and the bytes of answers that its client has not read.
+//! A connection: its caller, its calls in progress, and the bytes of answers that its client has not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorward_session::time::millis;
+use doorward_limits::{AtomicBucket, Units};
+use doorward_time::millis;
 use tokio::sync::Notify;
 
-use crate::door::budget::Budget;
-use crate::door::caller_address::CallerAddress;
-use crate::door::rate::{AtomicRate, WorkRate};
-use crate::door::registry::AddressSettings;
+use crate::caller_id::CallerId;
+use crate::door_limits::DoorLimits;
+use crate::limit::Limit;
+use crate::rate::{bucket, moment, units};
 
-/// State that all connections from one address share.
-#[derive(Debug)]
-pub struct AddressState {
-    /// Rate of calls.
-    pub calls: AtomicRate,
-    /// Rate of vital calls, which other calls cannot use up.
-    pub vital_calls: AtomicRate,
-    /// Time for pages and the status.
-    pub looks: WorkRate,
-    /// Bytes in incomplete messages.
-    pub incoming: Budget,
-    /// Bytes in unread answers.
-    pub outgoing: Budget,
+/// Seconds whose time for looks may be used at once.
+const LOOKS_AT_ONCE_SECS: u32 = 4;
+
+fn seconds(span: Duration) -> Units {
+    Units::from_parts(span.as_nanos())
 }
 
-impl AddressState {
-    /// Makes the state of an address that uses nothing.
-    pub fn new(settings: &AddressSettings) -> Self {
+/// State that all connections of one caller share.
+#[derive(Debug)]
+pub struct CallerState {
+    calls: AtomicBucket,
+    /// Vital calls, which other calls cannot use up.
+    vital_calls: AtomicBucket,
+    /// Time for looks, in seconds. It is charged afterwards.
+    looks: AtomicBucket,
+    /// Bytes in incomplete messages.
+    pub incoming: AtomicU64,
+    /// Bytes in unread answers.
+    pub outgoing: AtomicU64,
+}
+
+impl CallerState {
+    /// Makes the state of a caller that uses nothing.
+    pub fn new(limits: &DoorLimits) -> Self {
+        let calls = |limit: &Limit| AtomicBucket::new(bucket(units(limit.max()), 1));
+        let look_time = limits.look_time_per_caller.span();
+        let look_time = look_time.clamp(Duration::from_micros(1), Duration::from_secs(1));
         Self {
-            calls: AtomicRate::new(settings.calls_per_second),
-            vital_calls: AtomicRate::new(settings.vital_calls_per_second),
-            looks: WorkRate::new(settings.look_time_per_second),
-            incoming: Budget::new(settings.incoming_bytes),
-            outgoing: Budget::new(settings.outgoing_bytes),
+            calls: calls(&limits.calls_per_caller),
+            vital_calls: calls(&limits.vital_calls_per_caller),
+            looks: AtomicBucket::new(bucket(seconds(look_time), LOOKS_AT_ONCE_SECS)),
+            incoming: AtomicU64::new(0),
+            outgoing: AtomicU64::new(0),
         }
     }
-}
 
-impl AddressState {
-    /// Returns whether it equals a new state, so that an address without connections can be forgotten.
+    /// Takes a call from the rate. Returns whether there was one left. `now` is the time since the start.
+    pub fn takes_call(&self, is_vital: bool, now: Duration) -> bool {
+        let calls = if is_vital {
+            &self.vital_calls
+        } else {
+            &self.calls
+        };
+        calls.take(Units::ONE, moment(now)).is_allowed()
+    }
+
+    /// Returns whether a look may begin.
+    pub fn may_look(&self, now: Duration) -> bool {
+        self.looks.peek(Units::ZERO, moment(now)).is_allowed()
+    }
+
+    /// Charges a look that took `took`.
+    pub fn charge_look(&self, took: Duration, now: Duration) {
+        self.looks.charge(seconds(took), moment(now));
+    }
+
+    /// Returns whether it equals a new state, so that a caller without connections can be forgotten.
     pub fn is_at_rest(&self, now: Duration) -> bool {
-        self.calls.is_full(now) && self.vital_calls.is_full(now) && self.looks.is_made_up(now)
+        let mut buckets = [&self.calls, &self.vital_calls, &self.looks].into_iter();
+        buckets.all(|bucket| bucket.is_fresh(moment(now)))
     }
 }
 
@@ -51,8 +80,8 @@ impl AddressState {
 #[derive(Debug)]
 pub struct Connection {
     id: u64,
-    address: CallerAddress,
-    of_address: Arc<AddressState>,
+    caller: CallerId,
+    of_caller: Arc<CallerState>,
     /// Whether a call on it was answered, in part or in whole.
     proven: AtomicBool,
     calls: AtomicU32,
@@ -79,14 +108,14 @@ pub struct Connection {
 impl Connection {
     pub(super) fn new(
         id: u64,
-        address: CallerAddress,
-        of_address: Arc<AddressState>,
+        caller: CallerId,
+        of_caller: Arc<CallerState>,
         now: Duration,
     ) -> Self {
         Self {
             id,
-            address,
-            of_address,
+            caller,
+            of_caller,
             proven: AtomicBool::new(false),
             calls: AtomicU32::new(0),
             active_at: AtomicU64::new(millis(now)),
@@ -106,14 +135,14 @@ impl Connection {
         self.id
     }
 
-    /// Returns the address of its client.
-    pub fn address(&self) -> CallerAddress {
-        self.address
+    /// Returns its caller.
+    pub fn caller(&self) -> CallerId {
+        self.caller
     }
 
-    /// Returns the state that it shares with other connections from its address.
-    pub fn of_address(&self) -> &AddressState {
-        &self.of_address
+    /// Returns the state that it shares with other connections of its caller.
+    pub fn of_caller(&self) -> &CallerState {
+        &self.of_caller
     }
 
     /// Notes that a call begins.
@@ -267,5 +296,43 @@ impl Since {
     pub fn has_lasted(&self, span: Duration, now: Duration) -> bool {
         let since = self.0.load(Ordering::Relaxed);
         since != 0 && millis(now).saturating_add(1).saturating_sub(since) >= millis(span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::door_limits::testing::limits;
+
+    #[test]
+    fn a_second_brings_as_many_calls_as_are_allowed_and_no_more() {
+        let caller = CallerState::new(&limits(1, 1));
+        let start = Duration::from_secs(7);
+        for _ in 0..10 {
+            assert!(caller.takes_call(false, start));
+        }
+        assert!(!caller.takes_call(false, start));
+        assert!(caller.takes_call(true, start), "vital calls have their own");
+        assert!(!caller.is_at_rest(start));
+        let later = start + Duration::from_millis(250);
+        assert!(caller.takes_call(false, later));
+        assert!(caller.takes_call(false, later));
+        assert!(!caller.takes_call(false, later));
+        assert!(caller.is_at_rest(start + Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn looks_are_made_up_for_before_there_are_more() {
+        let limits = limits(1, 1);
+        limits.look_time_per_caller.set_max(250);
+        let caller = CallerState::new(&limits);
+        let at = Duration::from_secs;
+        // The time of four seconds may be used at once.
+        for _ in 0..5 {
+            assert!(caller.may_look(at(0)));
+            caller.charge_look(Duration::from_millis(240), at(0));
+        }
+        assert!(!caller.may_look(at(0)));
+        assert!(caller.may_look(at(1)));
     }
 }

@@ -1,7 +1,7 @@
 //! The answer to a call, until its client has read it.
 //!
 //! Each byte of an answer counts from when the HTTP library gets it until it is written to the socket
-//! ([`Guarded`](crate::door::guarded::Guarded) sees that). Each address has a budget, and all share one. Beyond a
+//! ([`Guarded`](crate::guarded::Guarded) sees that). Each caller has a budget, and all share one. Beyond a
 //! budget, the connection with the most unread bytes is closed.
 //!
 //! If a caller gives a call up, the library drops an answer that it has begun to send. These bytes count until the
@@ -17,9 +17,12 @@ use std::time::Duration;
 use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 
+use crate::connection::Connection;
 use crate::door::Door;
-use crate::door::connection::Connection;
-use crate::limits::ServerLimit;
+use crate::limit::Limit;
+
+/// Pause in reading from a client that asks too much.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A call in progress. It ends when this is dropped.
 #[derive(Debug)]
@@ -46,25 +49,33 @@ impl InFlightCall {
             is_busy,
         }
     }
-}
 
-impl InFlightCall {
+    /// Takes the call from the rate of its caller. If there is none left, pauses the connection, and returns the limit.
+    pub fn refusal(&self, path: &str, now: Duration) -> Option<Arc<Limit>> {
+        let is_vital = self.door.paths().vital.contains(&path);
+        if self.connection.of_caller().takes_call(is_vital, now) {
+            return None;
+        }
+        self.connection.pause(now + PAUSE);
+        Some(Arc::clone(&self.door.limits().calls_per_caller))
+    }
+
     /// Returns the door that the call came through.
     pub fn door(&self) -> &Door {
         &self.door
     }
 
     /// Looks at something whose cost grows with the whole state of the server. Only one look runs at a time, and its
-    /// time counts for the address of the caller. A caller that gives up while it waits for its turn loses its place.
+    /// time counts for its caller. A caller that gives up while it waits for its turn loses its place.
     /// If it gives up later, the look still finishes, counts, and delays the next one.
     ///
     /// # Errors
     ///
-    /// If the address has used up its time to look. A caller learns that only at its turn.
+    /// The limit, if the caller has used up its time to look. It learns that only at its turn.
     pub async fn look<T>(
         &self,
         look: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, ServerLimit>
+    ) -> Result<T, Arc<Limit>>
     where
         T: Send + 'static,
     {
@@ -72,14 +83,14 @@ impl InFlightCall {
         let turn = door.turn_to_look().await;
         let looking = tokio::spawn(async move {
             let _turn = turn;
-            let looks = &connection.of_address().looks;
+            let caller = connection.of_caller();
             let began = door.now();
-            if !looks.is_open(began) {
-                return Err(ServerLimit::LookTimePerAddress);
+            if !caller.may_look(began) {
+                return Err(Arc::clone(&door.limits().look_time_per_caller));
             }
             let seen = look.await;
             let now = door.now();
-            looks.charge(now.saturating_sub(began), now);
+            caller.charge_look(now.saturating_sub(began), now);
             Ok(seen)
         });
         match looking.await {
@@ -192,28 +203,29 @@ impl<B> Drop for ResponseBody<B> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use tokio::sync::{Semaphore, oneshot};
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::door::DoorConfig;
-    use crate::limits::ServerLimits;
+    use crate::caller_id::CallerId;
+    use crate::door_limits::testing::limits;
+    use crate::paths::Paths;
+
+    fn connected(looking: &Arc<Semaphore>) -> (Arc<Door>, Arc<Connection>) {
+        let limits = limits(1, 1);
+        // With this rate, any look uses up the time of the caller for long.
+        limits.look_time_per_caller.set_max(0);
+        let door = Door::new(limits, Paths::default(), Arc::clone(looking));
+        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()));
+        (door, connection.unwrap())
+    }
 
     #[tokio::test]
     async fn who_gives_a_look_up_has_it_counted_and_it_is_nobody_elses_turn_before() {
-        let config = DoorConfig {
-            // With this rate, any look uses up the time of the address for long.
-            look_time_per_second_per_address_max: Duration::from_nanos(1),
-            ..DoorConfig::default()
-        };
         let looking = Arc::new(Semaphore::new(1));
-        let door = Door::http(
-            config,
-            Arc::new(ServerLimits::default()),
-            Arc::clone(&looking),
-        );
-        let peer = "127.0.0.1:1".parse().unwrap();
-        let connection = door.admit(peer).unwrap();
+        let (door, connection) = connected(&looking);
         let call = InFlightCall::begin(&door, &connection, true, door.now());
         let (finish, finished) = oneshot::channel::<()>();
         let begun = async {
@@ -231,21 +243,17 @@ mod tests {
         assert_eq!(looking.available_permits(), 0, "it goes on");
         finish.send(()).unwrap();
         let turn = looking.acquire().await.unwrap();
-        let looks = &connection.of_address().looks;
-        assert!(!looks.is_made_up(door.now()), "it is counted");
+        assert!(
+            !connection.of_caller().is_at_rest(door.now()),
+            "it is counted"
+        );
         drop(turn);
     }
 
     #[tokio::test]
     async fn who_gives_up_before_it_is_its_turn_never_looks() {
         let looking = Arc::new(Semaphore::new(1));
-        let config = DoorConfig::default();
-        let door = Door::http(
-            config,
-            Arc::new(ServerLimits::default()),
-            Arc::clone(&looking),
-        );
-        let connection = door.admit("127.0.0.1:1".parse().unwrap()).unwrap();
+        let (door, connection) = connected(&looking);
         let call = InFlightCall::begin(&door, &connection, true, door.now());
         let turn = looking.acquire().await.unwrap();
         let (looked, looks) = oneshot::channel::<()>();

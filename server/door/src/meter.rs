@@ -7,54 +7,54 @@
 //! code is `INVALID_ARGUMENT`. The codec calls it `INTERNAL`, which reads like a bug of the server and makes callers
 //! retry.
 
-use std::sync::Arc;
+use std::time::Duration;
 
+use doorward_clock::Instant;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::{Code, Status as RpcStatus};
 use tracing::debug;
 
-use crate::clock::Clock;
-use crate::door::calls::CallService;
-use crate::door::request_body::RequestBody;
-use crate::metrics::Metrics;
-use crate::metrics::calls::Method;
+use crate::calls::CallService;
+use crate::request_body::RequestBody;
 
 /// Beginning of the codec's message.
 const DECODE_FAILURE: &str = "failed to decode Protobuf message";
 
 /// Services whose calls are counted and timed.
 #[derive(Debug)]
-pub struct Metered<S> {
+pub struct Metered<S, O> {
     services: S,
-    metrics: Arc<Metrics>,
-    clock: Clock,
+    methods: &'static [&'static str],
+    observe: O,
 }
 
-impl<S> Metered<S> {
-    /// Reports to `metrics`.
-    pub fn new(services: S, metrics: Arc<Metrics>, clock: Clock) -> Self {
+impl<S, O> Metered<S, O> {
+    /// Reports the position of the method among `methods` (none: any other one), the code and the duration of each call
+    /// to `observe`.
+    pub fn new(services: S, methods: &'static [&'static str], observe: O) -> Self {
         Self {
             services,
-            metrics,
-            clock,
+            methods,
+            observe,
         }
     }
 }
 
-impl<S, B> CallService<B> for Metered<S>
+impl<S, O, B> CallService<B> for Metered<S, O>
 where
     S: CallService<B>,
+    O: Fn(Option<usize>, Code, Duration) + Send + Sync + 'static,
     B: Send + 'static,
 {
     fn answer(
         &self,
         request: Request<RequestBody<B>>,
     ) -> impl Future<Output = Response<Body>> + Send {
-        let started = self.clock.now();
+        let started = Instant::now();
         let path = request.uri().path();
-        let method = Method::of(path);
-        let unknown: Option<Box<str>> = (!method.is_known()).then(|| path.into());
+        let method = self.methods.iter().position(|method| *method == path);
+        let unknown: Option<Box<str>> = method.is_none().then(|| path.into());
         let answer = self.services.answer(request);
         async move {
             let mut response = answer.await;
@@ -63,9 +63,11 @@ where
             }
             let code = RpcStatus::from_header_map(response.headers())
                 .map_or(Code::Ok, |status| status.code());
-            let took = self.clock.now().since(started);
-            self.metrics.observe_call(method, code, took);
-            let method = unknown.as_deref().unwrap_or(method.name());
+            let took = started.elapsed();
+            (self.observe)(method, code, took);
+            let known = method.and_then(|method| self.methods.get(method));
+            let known = known.map(|path| path.trim_start_matches('/'));
+            let method = unknown.as_deref().or(known);
             debug!(method, ?code, ?took, "call answered");
             response
         }
@@ -78,7 +80,7 @@ fn malformed(response: &Response<Body>) -> Option<RpcStatus> {
 }
 
 /// Returns the corrected status, if `status` says that the codec could not read a message.
-pub(super) fn decode_failure(status: &RpcStatus) -> Option<RpcStatus> {
+pub fn decode_failure(status: &RpcStatus) -> Option<RpcStatus> {
     let detail = status.message().strip_prefix(DECODE_FAILURE)?;
     (status.code() == Code::Internal).then(|| {
         RpcStatus::invalid_argument(format!(

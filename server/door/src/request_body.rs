@@ -2,7 +2,7 @@
 //!
 //! gRPC announces the length of each message, and the library reserves that memory at once: a few bytes would cost
 //! megabytes. So the door passes a message on only when it is complete. Until then it keeps only the bytes that have
-//! arrived, within the patience and within a budget of bytes, for each address and in all.
+//! arrived, within the patience and within a budget of bytes, for each caller and in all.
 //!
 //! Nearly all messages arrive in one piece, and are passed on without a copy.
 
@@ -16,24 +16,13 @@ use http_body::Frame;
 use tokio::time::Sleep;
 use tonic::Status as RpcStatus;
 
-use crate::door::caller_address::CallerAddress;
-use crate::door::connection::Connection;
-use crate::door::gzip::{self, GzipError};
-use crate::door::{Door, density};
-use crate::limits::ServerLimit;
-use crate::rpc::overload;
-
-/// Bytes before each message: a flag for compression, and the length.
-pub(super) const PREFIX: usize = 5;
-
-/// Size limit of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Size {
-    /// In bytes.
-    pub max: usize,
-    /// Limit that a larger message exceeds.
-    pub limit: ServerLimit,
-}
+use crate::caller_id::CallerId;
+use crate::connection::Connection;
+use crate::density;
+use crate::door::Door;
+use crate::gzip::{self, GzipError, PREFIX};
+use crate::limit::Limit;
+use crate::overload;
 
 /// Body of a call, as far as it has arrived.
 #[derive(Debug)]
@@ -41,7 +30,8 @@ pub struct RequestBody<B> {
     body: B,
     door: Arc<Door>,
     connection: Arc<Connection>,
-    size: Size,
+    /// Whether a message may be large.
+    is_large: bool,
     /// Whether messages may be compressed with gzip.
     is_gzip: bool,
     /// Beginning of an incomplete message.
@@ -57,18 +47,14 @@ pub struct RequestBody<B> {
     ready: Option<Frame<Bytes>>,
 }
 
-impl<B> RequestBody<B>
-where
-    B: HttpBody<Data = Bytes> + Unpin,
-    B::Error: Into<tonic::codegen::StdError>,
-{
+impl<B> RequestBody<B> {
     /// Makes a body to which nothing has arrived yet.
-    pub fn new(body: B, door: Arc<Door>, connection: Arc<Connection>, size: Size) -> Self {
+    pub fn new(body: B, door: Arc<Door>, connection: Arc<Connection>, is_large: bool) -> Self {
         Self {
             body,
             door,
             connection,
-            size,
+            is_large,
             is_gzip: false,
             held: BytesMut::new(),
             charged: 0,
@@ -85,6 +71,22 @@ where
         self
     }
 
+    /// Returns the caller.
+    pub fn caller(&self) -> CallerId {
+        self.connection.caller()
+    }
+
+    /// Returns the door that the call came through.
+    pub fn door(&self) -> &Door {
+        &self.door
+    }
+}
+
+impl<B> RequestBody<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<tonic::codegen::StdError>,
+{
     /// Waits until the only message is complete, or the call ends without one.
     ///
     /// # Errors
@@ -123,11 +125,6 @@ where
         }
         self.ready = Some(Frame::data(data));
         None
-    }
-
-    /// Returns the address of the caller.
-    pub fn caller(&self) -> CallerAddress {
-        self.connection.address()
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RpcStatus>>> {
@@ -193,7 +190,7 @@ where
             };
             let is_compressed = prefix.get_u8() != 0;
             let length = prefix.get_u32() as usize;
-            if length > self.size.max {
+            if length > self.size().count() {
                 return Err(self.too_large(&format!("{length} bytes")));
             }
             let Some(message) = rest.get(PREFIX..PREFIX + length) else {
@@ -211,20 +208,32 @@ where
         if !self.is_gzip {
             return Ok(messages);
         }
-        let unpacked = gzip::unpack(&messages, self.size.max).map_err(|error| match error {
-            GzipError::TooLarge => self.too_large("too many bytes once it is unpacked"),
-            GzipError::Invalid(_) => RpcStatus::invalid_argument(error.to_string()),
-        })?;
+        let unpacked =
+            gzip::unpack(&messages, self.size().count()).map_err(|error| match error {
+                GzipError::TooLarge => self.too_large("too many bytes once it is unpacked"),
+                GzipError::Invalid(_) => RpcStatus::invalid_argument(error.to_string()),
+            })?;
         self.complete(&unpacked)?;
         Ok(unpacked)
     }
 
+    /// Returns the limit on the size of a message.
+    fn size(&self) -> &Limit {
+        let limits = self.door.limits();
+        if self.is_large {
+            &limits.large_message_bytes
+        } else {
+            &limits.message_bytes
+        }
+    }
+
     fn too_large(&self, size: &str) -> RpcStatus {
-        let Size { max, limit } = self.size;
+        let limit = self.size();
         self.door.refuse(limit);
         RpcStatus::out_of_range(format!(
-            "the message has {size}; at most {max} are taken ({})",
-            limit.flag()
+            "the message has {size}; at most {} are taken ({})",
+            limit.max(),
+            limit.texts().flag
         ))
     }
 
@@ -255,7 +264,7 @@ where
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         std::task::ready!(deadline.as_mut().poll(cx));
         self.release();
-        let number = self.door.refuse(ServerLimit::Patience);
+        let number = self.door.refuse(&self.door.limits().patience);
         Poll::Ready(overload::late(patience, number))
     }
 }

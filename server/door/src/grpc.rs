@@ -13,12 +13,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
-use crate::door::calls::{CallService, ConnectionCalls};
-use crate::door::connection::Connection;
-use crate::door::frames::ControlFrames;
-use crate::door::guarded::{Guarded, PREFACE};
-use crate::door::{Door, listening};
-use crate::limits::ServerLimit;
+use crate::calls::{CallService, ConnectionCalls};
+use crate::connection::Connection;
+use crate::door::Door;
+use crate::frames::ControlFrames;
+use crate::guarded::{Guarded, PREFACE};
+use crate::listening;
 
 /// Largest size of a call's headers, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
@@ -84,12 +84,12 @@ where
     match heard {
         Ok(heard) => heard?,
         Err(_) => {
-            door.refuse(ServerLimit::Patience);
+            door.refuse(&door.limits().patience);
             return Ok(());
         }
     }
-    let config = door.config();
-    let calls_max = config.streams_per_connection_max.get();
+    let limits = door.limits();
+    let calls_max = limits.streams_per_connection.small();
     // Resets of calls that the library has not handed over yet. A lower limit would close connections whose callers
     // timed out while this server stalled.
     let pending_resets_max =
@@ -107,7 +107,7 @@ where
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .auto_date_header(false);
-    let control = ControlFrames::new(config.control_frames_per_second_max.get(), calls_max);
+    let control = ControlFrames::new(limits.control_frames.small(), calls_max);
     let io = Guarded::http2(socket, Arc::clone(&door), Arc::clone(&connection), control);
     let calls = ConnectionCalls::new(services, Arc::clone(&door), connection);
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));
@@ -119,7 +119,7 @@ where
         }
     };
     if served.as_ref().is_err_and(is_flood) {
-        door.refuse(ServerLimit::ControlFrames);
+        door.refuse(&door.limits().control_frames);
     }
     Ok(served?)
 }

@@ -8,7 +8,8 @@ use flate2::read::GzDecoder;
 use thiserror::Error;
 use tonic::codegen::http::HeaderMap;
 
-use crate::door::request_body::PREFIX;
+/// Bytes before each message: a flag for compression, and the length.
+pub(super) const PREFIX: usize = 5;
 
 const ENCODING: &str = "grpc-encoding";
 

@@ -74,7 +74,7 @@ async fn accept(
     sender: &UnboundedSender<Arrival>,
     stop: &CancellationToken,
 ) {
-    let most = door.bounds().connections.saturating_add(NEWCOMERS);
+    let most = door.limits().connections.count().saturating_add(NEWCOMERS);
     let rooms = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     loop {
         let accepting = async {

@@ -5,6 +5,10 @@
 
 use std::time::Duration;
 
+use doorward_limits::{Limiter, Moment, TokenBucket};
+
+use crate::rate::{bucket, moment, units};
+
 /// Length of a frame header, in bytes.
 const HEADER: usize = 9;
 
@@ -111,7 +115,7 @@ pub struct ControlFrames {
 
 impl ControlFrames {
     /// Frames that one call may bring along.
-    const PER_CALL: u32 = 8;
+    const PER_CALL: u64 = 8;
     /// Smallest useful data frame, in bytes. A smaller one counts as a control frame, unless it ends the message: its
     /// bytes could have come with the next frame.
     const DATA_MIN: u32 = 256;
@@ -149,9 +153,8 @@ impl ControlFrames {
 /// A token bucket that holds ten seconds of tokens. It refills only when it is empty, so the clock is rarely read.
 #[derive(Clone, Debug)]
 struct Bucket {
-    per_second: u32,
-    tokens: u32,
-    filled_at: Duration,
+    tokens: Limiter<TokenBucket>,
+    filled_at: Moment,
 }
 
 impl Bucket {
@@ -161,36 +164,22 @@ impl Bucket {
     /// Makes a full bucket.
     fn new(per_second: u32) -> Self {
         Self {
-            per_second,
-            tokens: per_second.saturating_mul(Self::BURST_SECS),
-            filled_at: Duration::ZERO,
+            tokens: Limiter::new(bucket(units(per_second.into()), Self::BURST_SECS)),
+            filled_at: Moment::ORIGIN,
         }
     }
 
-    fn add(&mut self, more: u32) {
-        let max = self.per_second.saturating_mul(Self::BURST_SECS);
-        self.tokens = self.tokens.saturating_add(more).min(max);
+    fn add(&mut self, more: u64) {
+        self.tokens.refund(more, self.filled_at);
     }
 
     /// Takes a token. Returns whether the bucket is empty.
     fn is_one_too_many(&mut self, now: impl FnOnce() -> Duration) -> bool {
-        if self.tokens == 0 {
-            let now = now();
-            let since = now.saturating_sub(self.filled_at).as_secs_f64();
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "not negative, and cut at the maximum by the cast"
-            )]
-            let more = (since * f64::from(self.per_second)) as u32;
-            self.add(more);
-            self.filled_at = now;
+        if self.tokens.take(1, self.filled_at).is_allowed() {
+            return false;
         }
-        if self.tokens == 0 {
-            return true;
-        }
-        self.tokens -= 1;
-        false
+        self.filled_at = moment(now());
+        !self.tokens.take(1, self.filled_at).is_allowed()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The address that a connection, and all that it causes, is attributed to.
+//! The caller that a connection, and all that it causes, is attributed to: an address, until callers have identities.
 //!
 //! An IPv4 address counts as a whole, and so does an IPv4 address mapped into IPv6. Of an IPv6 address only the first
 //! 64 bits count, because the owner of one address has the whole /64 network.
@@ -6,15 +6,15 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// An IPv4 address or an IPv6 network, treated as one caller by all limits.
+/// A value that identifies a caller: an IPv4 address or an IPv6 network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallerAddress(u128);
+pub struct CallerId(u128);
 
 /// The bits of an IPv6 address that name its network.
 const NETWORK: u128 = !(u64::MAX as u128);
 
-impl CallerAddress {
-    /// Returns the caller address that `ip` belongs to.
+impl CallerId {
+    /// Returns the caller that `ip` belongs to.
     pub fn of(ip: IpAddr) -> Self {
         let bits = |ip: Ipv6Addr| u128::from_be_bytes(ip.octets());
         match ip.to_canonical() {
@@ -36,7 +36,7 @@ impl CallerAddress {
     }
 }
 
-impl fmt::Display for CallerAddress {
+impl fmt::Display for CallerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ip = Ipv6Addr::from(self.0.to_be_bytes());
         match ip.to_ipv4_mapped() {
@@ -62,7 +62,7 @@ mod tests {
             ("0.0.0.0", "::", false),
             ("::ffff:192.0.2.1", "::192.0.2.1", false),
         ] {
-            let address = |text: &str| CallerAddress::of(text.parse().unwrap());
+            let address = |text: &str| CallerId::of(text.parse().unwrap());
             assert_eq!(address(one) == address(other), same, "{one} and {other}");
         }
     }
@@ -79,7 +79,7 @@ mod tests {
             ("2001:db8::1", false),
             ("::ffff:10.0.0.1", false),
         ] {
-            let address = CallerAddress::of(ip.parse().unwrap());
+            let address = CallerId::of(ip.parse().unwrap());
             assert_eq!(address.is_loopback(), expected, "{ip}");
         }
     }
@@ -91,7 +91,7 @@ mod tests {
             ("2001:db8::1", "2001:db8::/64"),
             ("::ffff:10.0.0.1", "10.0.0.1"),
         ] {
-            assert_eq!(CallerAddress::of(ip.parse().unwrap()).to_string(), printed);
+            assert_eq!(CallerId::of(ip.parse().unwrap()).to_string(), printed);
         }
     }
 }

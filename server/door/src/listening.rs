@@ -1,26 +1,51 @@
-//! A loop that serves connections. At a limit, a new connection evicts an old one.
+//! Listeners, and a loop that serves their connections. At a limit, a new connection evicts an old one.
 //!
 //! [`accepting`] accepts the connections. If the process has no file descriptor left, accepting fails at once until a
 //! connection closes. So after each failure the thread evicts the oldest silent connection and pauses; without the
 //! pause it would spin.
 
 use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::accepting::{self, Arrival};
+use crate::caller_id::CallerId;
+use crate::connection::Connection;
 use crate::door::Door;
-use crate::door::accepting::{self, Arrival};
-use crate::door::connection::Connection;
 
 /// Checks of a connection within the patience.
 const LOOKS: u32 = 2;
 
 /// Bytes that a client with at least as many unread has to read within the patience.
 const MUCH: u64 = 16 * 1024;
+
+/// Default backlog: as many connections as the system allows. Linux keeps at most `net.core.somaxconn`.
+pub const LISTEN_BACKLOG: NonZeroU32 = const { NonZeroU32::new(65_535).unwrap() };
+
+/// Opens a listener for which the system queues at most `backlog` connections. Returns it with its address.
+///
+/// # Errors
+///
+/// If the system refuses it.
+pub fn listen(address: SocketAddr, backlog: NonZeroU32) -> io::Result<(TcpListener, SocketAddr)> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A restarted server gets its port at once.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    let listener = socket.listen(backlog.get())?;
+    let bound = listener.local_addr()?;
+    Ok((listener, bound))
+}
 
 /// Accepts connections and serves each until `stop`, then finishes what is in progress. Cuts the connections off when
 /// dropped.
@@ -48,7 +73,7 @@ pub(super) async fn serve<F>(
         let Some(Arrival { socket, peer, room }) = arrival else {
             break;
         };
-        let Some(connection) = door.admit(peer) else {
+        let Some(connection) = door.admit(CallerId::of(peer.ip())) else {
             debug!(%peer, "a connection too many is closed");
             continue;
         };
@@ -71,7 +96,7 @@ pub(super) async fn serve<F>(
                 () = serving => {}
                 () = connection.evicted() => debug!(%peer, "a silent connection makes room"),
                 why = stuck(&door, &connection) => {
-                    door.refuse(crate::limits::ServerLimit::Patience);
+                    door.refuse(&door.limits().patience);
                     debug!(%peer, why, "a connection is closed");
                 }
             }

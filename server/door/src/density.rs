@@ -7,7 +7,7 @@
 /// Largest message that is not checked, because it cannot become large.
 const LOOKED_AT: usize = 64 * 1024;
 
-/// Most fields in a message, nested ones included. A child server's request for a thousand resources with sixty-four
+/// Most fields in a message, nested ones included. An honest request for a thousand resources with sixty-four
 /// priorities each has some hundred thousand.
 const PARTS_MAX: usize = 200_000;
 
@@ -74,44 +74,39 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use doorward_proto::doorman as wire;
-    use prost::Message;
-
     use super::*;
 
-    #[test]
-    fn a_message_of_nothing_but_parts_is_refused() {
-        // Field 2 of length 0, again and again.
-        let flat = [0x12, 0].repeat(1_000_000);
-        assert!(check(&flat).is_err());
-        // The same inside of one field 2.
-        let mut nested = vec![0x12];
-        prost::encoding::encode_varint(2_000_000, &mut nested);
-        nested.extend(flat);
-        assert!(check(&nested).is_err());
+    /// Returns a field of this number with a nested message.
+    fn nested(number: u8, message: &[u8]) -> Vec<u8> {
+        let mut field = vec![number << 3 | 2];
+        let mut length = message.len();
+        while length > 0x7f {
+            field.push((length & 0x7f) as u8 | 0x80);
+            length >>= 7;
+        }
+        field.push(length as u8);
+        field.extend(message);
+        field
     }
 
     #[test]
-    fn the_largest_request_of_an_honest_child_passes() {
-        let band = |priority| wire::PriorityBandAggregate {
-            priority,
-            num_clients: 1_000,
-            wants: 100.0,
-            ..wire::PriorityBandAggregate::default()
-        };
-        let resource = |number: u32| wire::ServerCapacityResourceRequest {
-            resource_id: format!("resources/of/a/child/{number}"),
-            wants: (0..64).map(band).collect(),
-            ..wire::ServerCapacityResourceRequest::default()
-        };
-        let request = wire::GetServerCapacityRequest {
-            server_id: "leaf".to_owned(),
-            resource: (0..1_000).map(resource).collect(),
-            ..wire::GetServerCapacityRequest::default()
-        };
-        let bytes = request.encode_to_vec();
-        assert!(bytes.len() > LOOKED_AT);
-        assert_eq!(check(&bytes), Ok(()));
+    fn a_message_of_nothing_but_parts_is_refused() {
+        let flat = nested(2, &[]).repeat(1_000_000);
+        assert!(check(&flat).is_err());
+        assert!(check(&nested(2, &flat)).is_err());
+    }
+
+    #[test]
+    fn the_largest_honest_request_passes() {
+        // A thousand resources with sixty-four priorities of three fields each.
+        let priority = nested(2, &[0x08, 1, 0x10, 2, 0x19, 0, 0, 0, 0, 0, 0, 0, 1]);
+        let resource = nested(
+            2,
+            &[nested(1, b"resources/of/a/child"), priority.repeat(64)].concat(),
+        );
+        let request = resource.repeat(1_000);
+        assert!(request.len() > LOOKED_AT);
+        assert_eq!(check(&request), Ok(()));
     }
 
     #[test]

@@ -1,0 +1,213 @@
+//! An entry for gRPC or for HTTP: its connections, and the bytes that wait in it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorward_clock::Instant;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::Status as RpcStatus;
+
+use crate::caller_id::CallerId;
+use crate::connection::Connection;
+use crate::door_limits::DoorLimits;
+use crate::limit::{self, Limit};
+use crate::overload;
+use crate::paths::Paths;
+use crate::registry::Registry;
+
+/// An entry.
+#[derive(Debug)]
+pub struct Door {
+    limits: Arc<DoorLimits>,
+    paths: Paths,
+    started: Instant,
+    /// One permit: a look at everything blocks a whole thread, so only one runs at a time.
+    looking: Arc<Semaphore>,
+    registry: Mutex<Registry>,
+}
+
+impl Door {
+    /// Makes a door. Doors of one server share `looking`, which has one permit.
+    pub fn new(limits: DoorLimits, paths: Paths, looking: Arc<Semaphore>) -> Arc<Self> {
+        limits.incoming_bytes.take_up();
+        limits.outgoing_bytes.take_up();
+        let limits = Arc::new(limits);
+        let door = Self {
+            paths,
+            started: Instant::now(),
+            looking,
+            registry: Mutex::new(Registry::new(Arc::clone(&limits))),
+            limits,
+        };
+        door.report_use(&door.registry());
+        Arc::new(door)
+    }
+
+    /// Returns the limits.
+    pub fn limits(&self) -> &DoorLimits {
+        &self.limits
+    }
+
+    /// Returns the paths of special calls.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// Waits for the turn to look at everything. None: the semaphore is closed.
+    pub(crate) async fn turn_to_look(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.looking).acquire_owned().await.ok()
+    }
+
+    /// Returns the longest time for a handshake, headers or a message to arrive, and for a client to read an answer.
+    pub fn patience(&self) -> Duration {
+        self.limits.patience.span()
+    }
+
+    /// Returns the time since the start.
+    pub fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Counts a refusal for `limit`. Returns the number of earlier ones.
+    pub fn refuse(&self, limit: &Limit) -> u64 {
+        limit.refuse(self.now())
+    }
+
+    /// Counts a refusal for `limit`. Returns its status, with a retry delay.
+    pub fn exhausted(&self, limit: &Limit) -> RpcStatus {
+        overload::exhausted(limit.texts(), self.refuse(limit))
+    }
+
+    /// Admits a new connection. At a limit, evicts another connection in its stead. None: the new connection is
+    /// refused.
+    pub fn admit(&self, caller: CallerId) -> Option<Arc<Connection>> {
+        let mut registry = self.registry();
+        let admission = registry.admit(caller, self.now());
+        self.report_use(&registry);
+        drop(registry);
+        if let Some(full) = admission.full {
+            self.refuse(&full);
+        }
+        if let Some(evicted) = admission.evicted {
+            evicted.evict();
+        }
+        admission.admitted
+    }
+
+    /// Evicts a silent connection, because the system has no room for another one.
+    pub(crate) fn make_room(&self) {
+        let silent = self.registry().make_room(self.now());
+        if let Some(silent) = silent {
+            silent.evict();
+        }
+    }
+
+    /// Removes a connection, and returns its bytes to the budgets.
+    pub(crate) fn close(&self, connection: &Connection) {
+        let mut registry = self.registry();
+        registry.remove(connection, self.now());
+        self.report_use(&registry);
+        drop(registry);
+        connection.close();
+        self.note_written(connection, connection.unread());
+    }
+
+    fn report_use(&self, registry: &Registry) {
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let limits = &self.limits;
+        limits.connections.set_used(count(registry.len()));
+        let largest = count(registry.largest());
+        limits.connections_per_caller.set_used(largest);
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        // No code panics half-way through a change of the registry.
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts more bytes of an incomplete message.
+    pub(crate) fn charge_incoming(
+        &self,
+        connection: &Connection,
+        bytes: u64,
+    ) -> Result<(), RpcStatus> {
+        let used = &connection.of_caller().incoming;
+        let limits = &self.limits;
+        if !limits.incoming_bytes_per_caller.take_of(used, bytes) {
+            return Err(self.exhausted(&limits.incoming_bytes_per_caller));
+        }
+        if !limits.incoming_bytes.take(bytes) {
+            limit::give_back(used, bytes);
+            return Err(self.exhausted(&limits.incoming_bytes));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn refund_incoming(&self, connection: &Connection, bytes: u64) {
+        if bytes > 0 {
+            limit::give_back(&connection.of_caller().incoming, bytes);
+            self.limits.incoming_bytes.give_back(bytes);
+        }
+    }
+
+    /// Counts an answer on its way. If there is no room for it, evicts the connection with the most unread bytes.
+    /// Refuses the answer only if that connection is this one.
+    ///
+    /// # Errors
+    ///
+    /// If the answer is refused: a number that spreads the retries of refused clients.
+    pub(crate) fn note_answer(&self, connection: &Connection, bytes: u64) -> Result<(), u64> {
+        let used = &connection.of_caller().outgoing;
+        let limits = &self.limits;
+        let mut goes = None;
+        if !limits.outgoing_bytes_per_caller.take_of(used, bytes) {
+            goes = Some((&limits.outgoing_bytes_per_caller, Some(connection.caller())));
+            limit::overtake(used, bytes);
+        }
+        if !limits.outgoing_bytes.take(bytes) {
+            goes = Some((&limits.outgoing_bytes, None));
+            limits.outgoing_bytes.overtake(bytes);
+        }
+        connection.note_answer(bytes);
+        if connection.is_closed() {
+            self.note_written(connection, bytes);
+            return Err(connection.id());
+        }
+        goes.map_or(Ok(()), |(limit, of)| {
+            self.evict_most_unread(limit, of, connection)
+        })
+    }
+
+    /// Evicts the connection with the most unread bytes, of one caller or of all.
+    ///
+    /// # Errors
+    ///
+    /// If it is `connection`, or no connection is left to evict: the number of earlier refusals.
+    fn evict_most_unread(
+        &self,
+        limit: &Limit,
+        of: Option<CallerId>,
+        connection: &Connection,
+    ) -> Result<(), u64> {
+        let number = self.refuse(limit);
+        let most = self.registry().most_unread(of);
+        let Some(most) = most else {
+            // All connections are already evicted.
+            return Err(number);
+        };
+        most.evict();
+        if most.id() == connection.id() {
+            return Err(number);
+        }
+        Ok(())
+    }
+
+    /// Counts written bytes of answers.
+    pub(crate) fn note_written(&self, connection: &Connection, bytes: u64) {
+        let counted = connection.note_written(bytes);
+        if counted > 0 {
+            limit::give_back(&connection.of_caller().outgoing, counted);
+            self.limits.outgoing_bytes.give_back(counted);
+        }
+    }
+}

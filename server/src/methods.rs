@@ -1,0 +1,71 @@
+//! The methods that this server answers, and those whose calls the door treats in a way of their own.
+
+use doorward_door::paths::Paths;
+
+/// Method of nearly all calls. Its calls are refused while too many are in progress. A release frees capacity, child
+/// servers ask for many clients and are few, and an operator who looks for a problem must get an answer.
+pub const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
+
+const GET_SERVER_CAPACITY: &str = "/doorman.Capacity/GetServerCapacity";
+const DISCOVERY: &str = "/doorman.Capacity/Discovery";
+const RELEASE_CAPACITY: &str = "/doorman.Capacity/ReleaseCapacity";
+const STREAM: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
+const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
+const LIST_RULES: &str = "/doorward.admin.v1.Rules/List";
+const GET_RULES: &str = "/doorward.admin.v1.Rules/Get";
+const CHECK_RULES: &str = "/doorward.admin.v1.Rules/Check";
+const LIST_INSTANCES: &str = "/doorward.admin.v1.Rules/ListInstances";
+const CHECK_HEALTH: &str = "/grpc.health.v1.Health/Check";
+const WATCH_HEALTH: &str = "/grpc.health.v1.Health/Watch";
+
+/// All methods, which are counted by name.
+pub const ALL: [&str; 18] = [
+    GET_CAPACITY,
+    GET_SERVER_CAPACITY,
+    DISCOVERY,
+    RELEASE_CAPACITY,
+    STREAM,
+    GET_STATUS,
+    LIST_RULES,
+    GET_RULES,
+    CHECK_RULES,
+    "/doorward.admin.v1.Rules/Apply",
+    "/doorward.admin.v1.Rules/Delete",
+    "/doorward.admin.v1.Rules/History",
+    "/doorward.admin.v1.Rules/Watch",
+    LIST_INSTANCES,
+    CHECK_HEALTH,
+    WATCH_HEALTH,
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+];
+
+/// Paths for the door. The server answers discovery, releases, health checks and child servers even if the address
+/// makes too many other calls.
+pub const PATHS: Paths = Paths {
+    vital: &[
+        GET_SERVER_CAPACITY,
+        STREAM,
+        DISCOVERY,
+        RELEASE_CAPACITY,
+        CHECK_HEALTH,
+        WATCH_HEALTH,
+    ],
+    looks: &[
+        GET_STATUS,
+        LIST_RULES,
+        GET_RULES,
+        CHECK_RULES,
+        LIST_INSTANCES,
+    ],
+    with_one_message: &[
+        GET_CAPACITY,
+        RELEASE_CAPACITY,
+        DISCOVERY,
+        GET_SERVER_CAPACITY,
+        CHECK_HEALTH,
+        WATCH_HEALTH,
+    ],
+    large: &[GET_SERVER_CAPACITY, STREAM],
+    silent: &[WATCH_HEALTH],
+};
