@@ -4,8 +4,6 @@
 //! [`Server::shutdown`] stops accepting, finishes the requests in flight and ends. The binary, the demonstration and
 //! the tests all run this. Dropping a server without a shutdown stops its tasks; open connections end by themselves.
 
-mod standing;
-
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -18,6 +16,8 @@ use doorward_engine::node;
 use doorward_engine::templates::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::DocumentKeys;
+use doorward_replica::ReplicaConfig;
+use doorward_session::child_streams::StreamLimits;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
@@ -25,13 +25,10 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::app::standing::{Following, apply_standing};
 use crate::clock::{self, Clock};
 use crate::door::{self, Door};
-use crate::election::templates_gate::TemplatesGate;
-use crate::election::{
-    CandidateServer, CandidateTemplates, Election, Running, Standing, TreePlace,
-};
+use crate::election::etcd::EtcdElection;
+use crate::election::{self, CandidateServer, CandidateTemplates, Election, TreePlace};
 use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc;
@@ -40,11 +37,10 @@ use crate::rpc::meter::Metered;
 use crate::rpc::overload::{self, Bounded, CallsInProgress};
 use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
-use crate::rpc::streams_handle::StreamsHandle;
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::status::Board;
 use crate::templates;
-use crate::upstream::{self, Upstream};
+use crate::upstream::{Upstream, UpstreamConfig};
 use crate::web;
 
 /// Configuration of a server.
@@ -69,7 +65,7 @@ pub struct ServerConfig {
     /// Clock of the node.
     pub clock: Clock,
     /// Parent that the node leases capacity from. Absent: this is the root.
-    pub parent: Option<upstream::UpstreamConfig>,
+    pub parent: Option<UpstreamConfig>,
     /// Time for which changes are gathered before child servers hear of them.
     pub push_round: Duration,
     /// Election of the master.
@@ -191,9 +187,7 @@ pub struct Server {
     board: Arc<Board>,
     metrics: Arc<Metrics>,
     health: Health,
-    election: Running,
-    /// Tasks that bring the election's standings into force.
-    obeying: JoinSet<()>,
+    election: Option<EtcdElection>,
     grpc_address: SocketAddr,
     http_address: Option<SocketAddr>,
     shutdown_grace: Duration,
@@ -228,23 +222,20 @@ impl Server {
         let upstream = config
             .parent
             .map(|parent| Upstream::new(parent, Arc::clone(&board)));
-        let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
         let rules_service = RulesService::new(rules.clone(), stop_grpc.clone());
-        let (services, health) = rpc::services(&board, &metrics, &streams, rules_service)?;
+        let (services, health) = rpc::services(&board, &metrics, rules_service)?;
 
-        let election = config.election.start(candidate);
-        let following = Following::begin(&board, &election);
+        let masterships = board.node().masterships();
+        let election = config.election.start(candidate, &board);
         // Set before the first client can ask.
         health.set(board.readiness().is_ready()).await;
 
         let mut background = JoinSet::new();
         background.spawn(Arc::clone(board.node()).run_timer());
-        let obeying = following.go_on(&election, &streams, &mut background);
+        background.spawn(election::announce(Arc::clone(&board), masterships));
         background.spawn(health::report_readiness(Arc::clone(&board), health.clone()));
-        background.spawn(Arc::clone(&streams).end_cycles());
-        background.spawn(streams.run(stop_grpc.clone()));
         if let Some(rules) = rules {
             background.spawn(rules.run());
         }
@@ -256,7 +247,6 @@ impl Server {
             metrics,
             health,
             election,
-            obeying,
             grpc_address,
             http_address,
             shutdown_grace: config.shutdown_grace,
@@ -333,14 +323,9 @@ impl Server {
         self.background.spawn(task);
     }
 
-    /// Returns the gate that new templates pass.
-    pub fn gate(&self) -> TemplatesGate {
-        self.election.gate()
-    }
-
     /// Brings new templates into force as soon as the election lets them.
     pub async fn apply_templates(&self, templates: Templates) {
-        templates::apply(&self.gate(), &self.board, &self.metrics, templates).await;
+        templates::apply(&self.board, &self.metrics, templates).await;
     }
 
     /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
@@ -350,11 +335,16 @@ impl Server {
 
     /// Waits until a part stops by itself, which no part should. Cancel safe.
     pub async fn failed(&mut self) -> ServerError {
-        let elects = matches!(self.election, Running::Etcd(_));
+        let election = async {
+            match &mut self.election {
+                Some(election) => election.stopped().await,
+                None => std::future::pending().await,
+            }
+        };
         let stopped = tokio::select! {
             stopped = self.serving.join_next() => stopped,
-            // Only a bug closes the channel that this task reads.
-            Some(_) = self.obeying.join_next(), if elects => return ServerError::Election,
+            // It ends by itself only by a bug.
+            () = election => return ServerError::Election,
         };
         match stopped {
             Some(Ok(port)) => ServerError::Stopped { port, source: None },
@@ -372,13 +362,12 @@ impl Server {
     pub async fn shutdown(mut self) -> Shutdown {
         self.board.post_stopping();
         self.health.stop().await;
-        if let Running::Etcd(_) = &self.election {
-            // This server must stop granting before another one can become master. So the task that brings standings
-            // into force ends first: it may be about to apply one.
-            self.obeying.shutdown().await;
-            apply_standing(&self.board, &Standing::Unknown);
-            self.election.resign().await;
+        if let Some(election) = self.election.take() {
+            election.resign().await;
         }
+        self.board
+            .node()
+            .input(|replica, _| replica.handle_stopping());
         self.stop_grpc.cancel();
         let (serving, stop_http) = (&mut self.serving, &self.stop_http);
         let finished = tokio::time::timeout(self.shutdown_grace, async {
@@ -427,13 +416,20 @@ fn listen(
 
 /// Returns a board with a new node.
 fn board_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<Board> {
-    let node_config = node::Config {
-        name: config.node_name.clone(),
-        has_parent: config.parent.is_some(),
-        incarnation: clock::incarnation(),
-        ..config.node.clone()
+    let replica = ReplicaConfig {
+        node: node::Config {
+            name: config.node_name.clone(),
+            incarnation: clock::incarnation(),
+            ..config.node.clone()
+        },
+        parent: config.parent.as_ref().map(UpstreamConfig::replica),
+        push_round: config.push_round,
+        stream_limits: StreamLimits {
+            children_max: Some(config.door.child_servers_max),
+            children_of_caller_max: Some(config.door.child_servers_per_address_max),
+        },
     };
-    let node = NodeHandle::new(node_config, config.templates.clone(), config.clock);
+    let node = NodeHandle::new(replica, config.templates.clone(), config.clock);
     let advertised = config.advertise.clone();
     let board = Board::new(
         config.node_name.clone(),

@@ -1,26 +1,26 @@
 //! The election of the node's master.
 //!
-//! The servers of a node elect one that decides; the others send callers to it. An election publishes the present
-//! [`Standing`] and every change of it through a watch channel. A node with a single server needs none ([`fixed`]).
-//! Candidates meet in etcd ([`etcd`]), and [`doorward_session::candidate`] makes all decisions. New templates pass a
-//! [gate](templates_gate).
+//! The servers of a node elect one that decides; the others send callers to it. A node with a single server needs no
+//! election. Candidates meet in etcd ([`etcd`]). The replica makes all decisions; this module carries its requests.
 
 pub mod etcd;
-pub mod fixed;
-pub mod templates_gate;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::DocumentKeys;
 pub use doorward_session::candidate::standing::Standing;
 pub use doorward_session::candidate::state::CandidateState;
 use doorward_session::time::tolerance::Tolerance;
-use templates_gate::TemplatesGate;
 use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::election::etcd::EtcdElection;
+use crate::status::Board;
 
 /// Kind of election.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,15 +78,6 @@ pub struct TreePlace {
     pub level: Option<u32>,
 }
 
-/// An election that a server takes part in, until the server resigns or this is dropped.
-#[derive(Debug)]
-pub enum Running {
-    /// No election.
-    Fixed(watch::Receiver<Standing>),
-    /// In etcd.
-    Etcd(etcd::EtcdElection),
-}
-
 impl Election {
     /// Returns the time for which servers stay ready during an election: two TTLs, longer than an election usually
     /// takes. Zero: there is no election.
@@ -97,54 +88,29 @@ impl Election {
         }
     }
 
-    /// Takes part in the election.
-    pub fn start(self, candidate: CandidateServer) -> Running {
+    /// Takes part in the election, or becomes the master for ever.
+    pub fn start(self, candidate: CandidateServer, board: &Arc<Board>) -> Option<EtcdElection> {
         match self {
-            Self::Fixed => Running::Fixed(fixed::start()),
-            Self::Etcd(config) => Running::Etcd(etcd::start(*config, candidate)),
+            Self::Fixed => {
+                board.node().input(|replica, now| replica.handle_alone(now));
+                None
+            }
+            Self::Etcd(config) => Some(etcd::start(*config, candidate, board)),
         }
     }
 }
 
-impl Running {
-    /// Returns the standing, and every change of it. The channel closes when the standing can change no more.
-    pub fn standings(&self) -> watch::Receiver<Standing> {
-        match self {
-            Self::Fixed(standings) => standings.clone(),
-            Self::Etcd(running) => running.standings(),
-        }
-    }
-
-    /// Returns the gate that new templates pass.
-    pub fn gate(&self) -> TemplatesGate {
-        match self {
-            Self::Fixed(_) => TemplatesGate::open(),
-            Self::Etcd(running) => running.gate(),
-        }
-    }
-
-    /// Returns this server's state in the election, and every change of it. None: there is no election.
-    pub fn states(&self) -> Option<watch::Receiver<CandidateState>> {
-        match self {
-            Self::Fixed(_) => None,
-            Self::Etcd(running) => Some(running.states()),
-        }
-    }
-
-    /// Returns the health of etcd. None: there is no election.
-    pub fn contact(&self) -> Option<watch::Receiver<etcd::EtcdHealth>> {
-        match self {
-            Self::Fixed(_) => None,
-            Self::Etcd(running) => Some(running.contact()),
-        }
-    }
-
-    /// Gives up the mastership, so that another candidate gets it at once, and leaves the election. The caller no
-    /// longer grants anything. Bounded in time.
-    pub async fn resign(self) {
-        match self {
-            Self::Fixed(_) => {}
-            Self::Etcd(running) => running.resign().await,
+/// Logs each new master. Runs until the server ends: spawn it.
+pub async fn announce(board: Arc<Board>, mut masterships: watch::Receiver<(u64, Mastership)>) {
+    while masterships.changed().await.is_ok() {
+        match &masterships.borrow_and_update().1 {
+            Mastership::Master { epoch } => info!(epoch, "this server is the master"),
+            Mastership::Elsewhere {
+                master_address,
+                epoch,
+            } => info!(master_address, epoch, "another server is the master"),
+            Mastership::Unknown if board.is_stopping() => {}
+            Mastership::Unknown => warn!("no master is known"),
         }
     }
 }

@@ -212,7 +212,7 @@ async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
         other => {
             if let Some(Follows::Etcd(templates)) = other {
                 let (board, metrics) = (server.board().clone(), server.metrics().clone());
-                server.spawn(templates.run(server.gate(), board, metrics));
+                server.spawn(templates.run(board, metrics));
             }
             server.spawn(async move {
                 while hang_up.recv().await.is_some() {
@@ -327,7 +327,6 @@ async fn open_templates(flags: &ServeFlags, etcd: Option<&EtcdConfig>) -> anyhow
 /// Applies every new valid version of the file.
 fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal) {
     let (board, metrics) = (server.board().clone(), server.metrics().clone());
-    let gate = server.gate();
     server.spawn(async move {
         loop {
             let read = tokio::select! {
@@ -338,7 +337,7 @@ fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal)
                 }
             };
             match read {
-                Ok(templates) => templates::apply(&gate, &board, &metrics, templates).await,
+                Ok(templates) => templates::apply(&board, &metrics, templates).await,
                 Err(error) => templates::refuse(&board, &metrics, error.to_string()),
             }
         }

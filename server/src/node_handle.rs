@@ -1,74 +1,86 @@
-//! The node in a process: behind a lock, on the real clock.
+//! The replica in a process: behind a lock, on the real clock.
 //!
-//! The lock is taken for pure calls of the engine, for a millisecond or two at most, and never across an await. After
-//! each change of the node, its events go to the log, and the timer learns if the next timeout has moved forward.
+//! The lock is taken for pure calls, for a millisecond or two at most, and never across an await. After each change,
+//! the replica's tasks go to their [transports], its events go to the log, and the timer learns if the next timeout has
+//! moved forward.
 //!
 //! If the engine ever panics, its sums can no longer be trusted. The node is then started anew, as if the process had
 //! been restarted: it forgets its leases, and learns them from the holders in learning mode. That costs a learning
 //! period, but grants nothing beyond the capacity.
 
 mod disposal;
+mod events;
 mod holds;
 mod lock;
+mod transports;
 
 use std::iter;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
 
-use doorward_engine::messages::NodeEvent;
-use doorward_engine::node::mastership::{Mastership, Term};
-use doorward_engine::node::{Config, Node};
+use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply};
+use doorward_engine::node::Node;
+use doorward_engine::node::asking::Answers;
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
-use tokio::sync::{Notify, watch};
-use tracing::{debug, error, info, warn};
+use doorward_replica::{
+    CallNumber, ClientAnswer, Replica, ReplicaConfig, ToChild, ToEtcd, ToParent,
+};
+use doorward_session::candidate::CandidateConfig;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tracing::error;
 
 use crate::clock::{self, Clock};
-use crate::limits::ServerLimits;
+use crate::limits::{ServerLimit, ServerLimits};
 use crate::node_handle::lock::{Held, NodeLock};
 pub use crate::node_handle::lock::{LockTimes, Spans, SpansSeen};
-use crate::status::learning;
-use crate::status::model::refusal;
+use crate::node_handle::transports::Transports;
 
-/// A node on the real clock, shared by everyone in the process.
+/// A replica on the real clock, shared by all parts of the process.
 #[derive(Debug)]
 pub struct NodeHandle {
     lock: NodeLock,
     clock: Clock,
     /// Wakes the timer: the next timeout is earlier than it knows.
     timeout_moved: Notify,
-    /// Wakes the task that asks the parent: its next request is due earlier than it knows.
-    upstream_moved: Notify,
-    /// Tells that grants of child servers may change.
-    unsettled: Notify,
-    /// Counts the parent's answers.
-    answered: watch::Sender<u64>,
-    /// Number of masterships of the nodes before the last restart.
-    masterships_before: AtomicU64,
+    /// Whether the parent has answered since the start.
+    parent_answered: watch::Sender<bool>,
     /// Master of the node, as the node knows it.
     mastership: watch::Sender<NumberedMastership>,
     limits: Arc<ServerLimits>,
+}
+
+/// Data behind the lock.
+#[derive(Debug)]
+struct Shared {
+    replica: Replica,
+    transports: Transports,
+    /// When the timer wakes. None: when it is notified.
+    wakes_at: Option<Time>,
 }
 
 /// A mastership, and its number.
 type NumberedMastership = (u64, Mastership);
 
 impl NodeHandle {
-    /// Returns a node that knows no master yet.
-    pub fn new(config: Config, templates: Templates, clock: Clock) -> Self {
+    /// Returns a server that knows no master yet.
+    pub fn new(config: impl Into<ReplicaConfig>, templates: Templates, clock: Clock) -> Self {
+        let config = config.into();
         let limits = ServerLimits::default();
-        limits.set_of_node(&config.limits);
+        limits.set_of_node(&config.node.limits);
+        let shared = Shared {
+            replica: Replica::new(config, templates),
+            transports: Transports::default(),
+            wakes_at: None,
+        };
         Self {
             limits: Arc::new(limits),
-            lock: NodeLock::new(Node::new(config, templates), clock),
+            lock: NodeLock::new(shared, clock),
             clock,
             timeout_moved: Notify::new(),
-            upstream_moved: Notify::new(),
-            unsettled: Notify::new(),
-            answered: watch::Sender::new(0),
-            masterships_before: AtomicU64::new(0),
+            parent_answered: watch::Sender::new(false),
             mastership: watch::Sender::new((0, Mastership::Unknown)),
         }
     }
@@ -87,8 +99,12 @@ impl NodeHandle {
     /// Sets the use of the node's limits in [`NodeHandle::limits`]. The caller gives the number of holders of the
     /// largest resource.
     pub fn post_load(&self, leases_per_resource: usize) {
-        let load = self.look(|node, _| node.load());
+        self.lock.let_others_go_first();
+        let (load, children) =
+            self.read_replica(|replica, _| (replica.node().load(), replica.children_count()));
         self.limits.set_used_by_node(&load, leases_per_resource);
+        let children = u64::try_from(children).unwrap_or(u64::MAX);
+        self.limits.set_used(ServerLimit::ChildServers, children);
     }
 
     /// Returns how long threads held the lock of the node, and waited for it.
@@ -103,9 +119,14 @@ impl NodeHandle {
 
     /// Reads the node.
     pub fn read<T>(&self, look: impl FnOnce(&Node, Time) -> T) -> T {
-        let node = self.lock();
-        let now = node.now();
-        look(&node, now)
+        self.read_replica(|replica, now| look(replica.node(), now))
+    }
+
+    /// Reads the replica.
+    pub fn read_replica<T>(&self, look: impl FnOnce(&Replica, Time) -> T) -> T {
+        let shared = self.lock();
+        let now = shared.now();
+        look(&shared.replica, now)
     }
 
     /// Reads the node as one of many small steps on a thread of its own. Waiting threads go first.
@@ -114,41 +135,48 @@ impl NodeHandle {
         self.read(look)
     }
 
-    /// Changes the node, and passes on its events.
+    /// Changes the node.
     pub fn change<T>(&self, change: impl FnOnce(&mut Node, Time) -> T) -> T {
+        self.input(|replica, now| replica.change(change, now))
+    }
+
+    /// Gives the replica an input. The timer's task does the work that follows; a caller that waits for it calls
+    /// [`NodeHandle::work`].
+    pub fn input<T>(&self, input: impl FnOnce(&mut Replica, Time) -> T) -> T {
+        self.change_shared(|shared, now| input(&mut shared.replica, now))
+    }
+
+    /// Changes the replica, and passes on its outputs and events.
+    fn change_shared<T>(&self, change: impl FnOnce(&mut Shared, Time) -> T) -> T {
         let mut events = Vec::new();
         let mut refused = None;
-        let (answer, moved, upstream_moved, unsettled, mastership, garbage) = {
-            let mut node = self.lock();
-            let before = node.poll_timeout();
-            let upstream_before = node.poll_upstream_timeout();
-            let masterships_before = self.count_masterships(&node);
-            let now = node.now();
-            let refusals_before = node.refused_by_limits();
-            let refused_before = *node.refused_by_limit();
-            let answer = change(&mut node, now);
-            if node.refused_by_limits() != refusals_before {
-                refused = Some((refused_before, *node.refused_by_limit(), now));
+        let (answer, moved, has_answered, mastership, garbage) = {
+            let mut shared = self.lock();
+            let now = shared.now();
+            let masterships_before = shared.replica.masterships();
+            let refusals_before = shared.replica.node().refused_by_limits();
+            let refused_before = *shared.replica.node().refused_by_limit();
+            let answer = change(&mut shared, now);
+            let Shared {
+                replica,
+                transports,
+                wakes_at,
+            } = &mut *shared;
+            if replica.node().refused_by_limits() != refusals_before {
+                refused = Some((refused_before, *replica.node().refused_by_limit(), now));
             }
-            let after = node.poll_timeout();
-            while let Some(event) = node.poll_event() {
-                events.push(event);
+            let has_answered = transports.pass_on(replica);
+            events.extend(iter::from_fn(|| replica.poll_event()));
+            let due = replica.poll_timeout();
+            let moved = is_earlier(due, *wakes_at);
+            if moved {
+                *wakes_at = due;
             }
-            let moved = is_earlier(after, before);
-            let upstream_moved = is_earlier(node.poll_upstream_timeout(), upstream_before);
-            let masterships = self.count_masterships(&node);
+            let masterships = replica.masterships();
             let mastership = (masterships != masterships_before)
-                .then(|| (masterships, node.mastership(now).clone()));
-            let unsettled = node.has_pushes();
-            let garbage: Vec<_> = iter::from_fn(|| node.poll_garbage()).collect();
-            (
-                answer,
-                moved,
-                upstream_moved,
-                unsettled,
-                mastership,
-                garbage,
-            )
+                .then(|| (masterships, replica.node().mastership(now).clone()));
+            let garbage: Vec<_> = iter::from_fn(|| replica.poll_garbage()).collect();
+            (answer, moved, has_answered, mastership, garbage)
         };
         if let Some((before, after, now)) = refused {
             let since_start = now.since(Time::ZERO);
@@ -158,29 +186,107 @@ impl NodeHandle {
         if let Some(mastership) = mastership {
             self.announce_mastership(mastership);
         }
+        if has_answered {
+            self.parent_answered.send_replace(true);
+        }
         if moved {
             self.timeout_moved.notify_one();
         }
-        if upstream_moved {
-            self.upstream_moved.notify_one();
-        }
-        if unsettled {
-            self.unsettled.notify_one();
-        }
         for event in events {
-            log(&event);
+            events::log(&event);
         }
         answer
     }
 
-    /// Returns the number of masterships so far, of this server or another, known or unknown. It grows with every
-    /// change of mastership.
-    pub fn masterships_count(&self) -> u64 {
-        self.count_masterships(&self.lock())
+    /// Answers the next ask of a client. If the call has to wait for the parent, returns the future of its answer.
+    pub fn answer_client_next(
+        self: &Arc<Self>,
+        request: &GetCapacity,
+        answers: &mut Answers<ClientLease>,
+    ) -> Poll<Asked> {
+        self.hold_shared(|shared, now| self.ask(shared, request, answers, now))
     }
 
-    fn count_masterships(&self, node: &Node) -> u64 {
-        self.masterships_before.load(Ordering::Relaxed) + node.masterships()
+    /// Answers all asks of a client that remain.
+    pub async fn answer_client(
+        self: &Arc<Self>,
+        request: &GetCapacity,
+        answers: &mut Answers<ClientLease>,
+    ) -> Asked {
+        self.finish_shared(|shared, now| self.ask(shared, request, answers, now))
+            .await
+    }
+
+    fn ask(
+        self: &Arc<Self>,
+        shared: &mut Shared,
+        request: &GetCapacity,
+        answers: &mut Answers<ClientLease>,
+        now: Time,
+    ) -> Poll<Asked> {
+        let answer = shared.replica.answer_client_next(request, answers, now);
+        answer.map(|answer| match answer {
+            ClientAnswer::Final(outcome) => Asked::Final(outcome),
+            ClientAnswer::Waits(number) => {
+                let (sender, answer) = oneshot::channel();
+                shared.transports.calls.insert(number, sender);
+                let node = Arc::clone(self);
+                Asked::Waits(WaitingAnswer {
+                    node,
+                    number,
+                    answer,
+                })
+            }
+        })
+    }
+
+    /// Opens a stream for a child server. Returns its number and its tasks.
+    pub fn open_stream(&self) -> (u64, mpsc::UnboundedReceiver<ToChild>) {
+        let (sender, tasks) = mpsc::unbounded_channel();
+        let number = self.change_shared(|shared, now| {
+            let number = shared.replica.handle_stream_opened(now);
+            shared.transports.streams.insert(number, sender);
+            number
+        });
+        (number, tasks)
+    }
+
+    /// Notes that a child closed its stream, or that the stream broke.
+    pub fn close_stream(&self, number: u64) {
+        self.change_shared(|shared, _| {
+            shared.transports.streams.remove(&number);
+            shared.replica.handle_stream_gone(number);
+        });
+    }
+
+    /// Returns the tasks for the connection to the parent, from now on.
+    pub fn parent_tasks(&self) -> mpsc::UnboundedReceiver<ToParent> {
+        let (sender, tasks) = mpsc::unbounded_channel();
+        self.change_shared(|shared, _| shared.transports.parent = Some(sender));
+        tasks
+    }
+
+    /// Takes part in an election. Returns the tasks for the connection to etcd.
+    pub fn take_part(&self, config: CandidateConfig) -> mpsc::UnboundedReceiver<ToEtcd> {
+        let (sender, tasks) = mpsc::unbounded_channel();
+        self.change_shared(|shared, now| {
+            shared.transports.etcd = Some(sender);
+            shared.replica.handle_election(config, now);
+        });
+        tasks
+    }
+
+    /// Brings templates into force as soon as the election lets them. Ends when every resource has them, or never if
+    /// this server stops before.
+    pub async fn apply_templates(&self, prepared: PreparedTemplates) {
+        let (sender, applied) = oneshot::channel();
+        self.change_shared(|shared, now| {
+            let number = shared.replica.handle_templates(prepared, now);
+            shared.transports.templates.push((number, sender));
+        });
+        if applied.await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }
 
     fn announce_mastership(&self, mastership: NumberedMastership) {
@@ -192,42 +298,11 @@ impl NodeHandle {
             }
             is_news
         });
-        // The task that asks the parent has to begin or to end.
-        self.upstream_moved.notify_one();
     }
 
-    /// Waits until the parent may have to be asked earlier than before. Cancel safe.
-    pub async fn upstream_moved(&self) {
-        self.upstream_moved.notified().await;
-    }
-
-    /// Waits until child servers may get something else. Cancel safe.
-    pub async fn unsettled(&self) {
-        self.unsettled.notified().await;
-    }
-
-    /// Counts an answer of the parent, so that waiting tasks may ask again.
-    pub fn note_answered(&self) {
-        self.answered.send_modify(|count| *count += 1);
-    }
-
-    /// Returns the number of the parent's answers.
-    pub fn answered(&self) -> u64 {
-        *self.answered.borrow()
-    }
-
-    /// Returns a receiver that counts the parent's answers from now on.
-    pub fn answers(&self) -> watch::Receiver<u64> {
-        self.answered.subscribe()
-    }
-
-    /// Returns a receiver that counts the parent's answers. Every answer after the first `answered` is news.
-    pub fn answers_since(&self, answered: u64) -> watch::Receiver<u64> {
-        let mut answers = self.answered.subscribe();
-        if *answers.borrow_and_update() != answered {
-            answers.mark_changed();
-        }
-        answers
+    /// Returns a receiver that learns when the parent has answered for the first time since the start.
+    pub fn parent_answered(&self) -> watch::Receiver<bool> {
+        self.parent_answered.subscribe()
     }
 
     /// Returns a receiver of the node's masterships. They change by an election, or by the clock.
@@ -235,15 +310,15 @@ impl NodeHandle {
         self.mastership.subscribe()
     }
 
-    /// Calls the node whenever one of its timeouts is due. Runs for ever: spawn it.
+    /// Does the work of the replica whenever it is due. Runs for ever: spawn it.
     pub async fn run_timer(self: Arc<Self>) {
         loop {
-            let next = self.finish(|node, now| match node.poll_timeout() {
-                Some(at) if at <= now => {
-                    node.handle_timeout(now);
-                    Poll::Pending
-                }
-                later => Poll::Ready(later),
+            let next = self.finish_shared(|shared, now| {
+                let work = shared.replica.advance(now, clock::wall());
+                work.map(|()| {
+                    shared.wakes_at = shared.replica.poll_timeout();
+                    shared.wakes_at
+                })
             });
             match next.await {
                 Some(at) => {
@@ -262,37 +337,61 @@ impl NodeHandle {
     }
 
     /// Starts the node anew, after the engine panicked during a change.
-    fn restart<'a>(&'a self, poisoned: PoisonError<MutexGuard<'a, Node>>) -> MutexGuard<'a, Node> {
-        let mut node = poisoned.into_inner();
+    fn restart<'a>(
+        &'a self,
+        poisoned: PoisonError<MutexGuard<'a, Shared>>,
+    ) -> MutexGuard<'a, Shared> {
+        let mut shared = poisoned.into_inner();
         error!("the engine panicked: its leases are forgotten and learned from their holders");
         let now = self.clock.now();
-        let mastership = node.mastership(now).clone();
-        let valid_until = node.valid_until();
-        let masterships = self.count_masterships(&node) + 1;
-        let anew = node.restarted(clock::incarnation());
-        let former = std::mem::replace(&mut *node, anew);
+        let replica = &mut shared.replica;
+        let former = replica.restart(clock::incarnation(), now);
         disposal::dispose(Box::new(former));
-        // The new node counts masterships from the beginning. The sum must grow, so that receivers see another
-        // mastership.
-        self.masterships_before
-            .store(masterships, Ordering::Relaxed);
-        match (&mastership, valid_until) {
-            (Mastership::Master { epoch: Some(epoch) }, Some(valid_until)) => {
-                let term = Term {
-                    epoch: *epoch,
-                    vacant_since: Some(now),
-                    // The node knows by itself how long its own leases may last.
-                    longer_leases: Duration::ZERO,
-                    valid_until,
-                };
-                node.handle_term(term, now)
-            }
-            _ => node.handle_mastership(mastership, now),
-        }
+        // The clients of calls that waited ask again.
+        let mastership = (
+            replica.masterships(),
+            replica.node().mastership(now).clone(),
+        );
+        shared.transports.calls.clear();
         self.lock.clear_poison();
-        // Streams of child servers belong to the former node, so they must be opened anew.
-        self.announce_mastership((self.count_masterships(&node), node.mastership(now).clone()));
-        node
+        self.announce_mastership(mastership);
+        shared
+    }
+}
+
+/// Answer to a client, as far as it is known at once.
+#[derive(Debug)]
+pub enum Asked {
+    /// The answer.
+    Final(Outcome<GetCapacityReply>),
+    /// The call waits for the parent.
+    Waits(WaitingAnswer),
+}
+
+/// A call that waits for the parent. If it is dropped, its client has left.
+#[derive(Debug)]
+pub struct WaitingAnswer {
+    node: Arc<NodeHandle>,
+    number: CallNumber,
+    answer: oneshot::Receiver<Outcome<GetCapacityReply>>,
+}
+
+impl WaitingAnswer {
+    /// Waits for the answer. None: the node was started anew, and has forgotten the call.
+    pub async fn answer(mut self) -> Option<Outcome<GetCapacityReply>> {
+        (&mut self.answer).await.ok()
+    }
+}
+
+impl Drop for WaitingAnswer {
+    fn drop(&mut self) {
+        if !self.answer.is_terminated() {
+            let number = self.number;
+            self.node.change_shared(|shared, _| {
+                shared.transports.calls.remove(&number);
+                shared.replica.handle_client_gone(number);
+            });
+        }
     }
 }
 
@@ -304,62 +403,15 @@ fn is_earlier(after: Option<Time>, before: Option<Time>) -> bool {
     }
 }
 
-/// Logs an event in one line. Events that any new client can cause are logged for debugging only.
-pub(crate) fn log(event: &NodeEvent) {
-    match event {
-        NodeEvent::TermEnded { epoch } => error!(
-            epoch,
-            "mastership could not be confirmed in time, and is over: nothing is granted until it is \
-             won again; is etcd reachable?"
-        ),
-        NodeEvent::ResourceAdded { resource, template } => {
-            debug!(%resource, template, "resource added");
-        }
-        NodeEvent::RefusedByParent { resource, reason } => {
-            let reason = refusal(*reason);
-            warn!(%resource, reason, "the parent refuses it; its leases run down");
-        }
-        NodeEvent::InvalidParentAnswer { resource, problem } => {
-            warn!(%resource, problem, "the parent's answer makes no sense and is passed over");
-        }
-        NodeEvent::Cycle { ancestors } => error!(
-            path = ancestors.join(" → "),
-            "this server's capacity would come from itself, by way of its parent; what the parent \
-             says is passed over; check --node and --parent of the servers on this way"
-        ),
-        NodeEvent::CycleRefused(cycle) => error!(%cycle, "a child server is refused"),
-        NodeEvent::CycleEnded => info!("this server is its own ancestor no more"),
-        NodeEvent::ResourceDropped { resource } => debug!(%resource, "resource dropped"),
-        NodeEvent::LearningBegan { resource, left } => learning::log_beginning(resource, *left),
-        NodeEvent::LearningEnded { resource } => info!(%resource, "learning mode ended"),
-        NodeEvent::CapacityBelowReserved {
-            resource,
-            capacity,
-            reserved,
-        } => warn!(
-            %resource,
-            capacity,
-            reserved,
-            "capacity is below what is out; nothing new is granted until it fits"
-        ),
-        NodeEvent::TwoProcesses { resource, holder } => error!(
-            %resource,
-            %holder,
-            "two live processes ask under one name; give each a name of its own, or stop one"
-        ),
-        NodeEvent::TemplateGone { resource } => {
-            warn!(%resource, "its template is gone; its leases run down");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::time::Duration;
 
     use doorward_engine::amount::Amount;
     use doorward_engine::id::{HolderName, ResourceId};
-    use doorward_engine::messages::{Ask, GetCapacity};
+    use doorward_engine::messages::Ask;
+    use doorward_engine::node::Config;
     use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 
     use super::*;

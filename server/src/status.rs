@@ -194,7 +194,7 @@ impl Board {
             templates_problem: templates.problem,
             parent: self.parent_news().map(model::parent),
             is_in_cycle: self.is_in_cycle(),
-            states: Some(model::states(self.sessions(), learning)),
+            states: Some(model::states(&self.sessions(), learning)),
             conflicts: self.conflicts(),
             ..status
         }

@@ -1,16 +1,14 @@
-//! The way up: a server below the root asks its parent.
+//! The connection of a server below the root to its parent.
 //!
-//! The engine ([`doorward_engine::node`]) knows the requests, their times and the effect of answers. The session
-//! ([`doorward_session::parent_session`]) knows the server to ask and the transport. This module executes their
-//! actions:
+//! The replica ([`doorward_replica`]) decides what to ask, which server, and how. This module is the transport: it
+//! executes the replica's tasks, and passes on what happens.
 //!
 //! - `link` connects, calls and streams;
-//! - `body` carries requests and answers between the node and the parent;
 //! - `addresses` follows the addresses of the parent;
+//! - `rival` tries the parent's other servers while one does not answer;
 //! - the state of the parent goes to the board.
 
 mod addresses;
-mod body;
 mod link;
 mod problem;
 mod rival;
@@ -19,25 +17,24 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::node::Node;
+use doorward_engine::node::mastership::Mastership;
 use doorward_proto::doorman as wire;
+use doorward_replica::{FromParent, ParentConfig, ToParent};
 use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
-    CONNECT_TIMEOUT, ConnectionNumber, Disposition, ParentAction, ParentFailure, ParentReport,
-    ParentSession, PollReason, Reply, STATES, Transport,
+    CONNECT_TIMEOUT, ConnectionNumber, ParentFailure, ParentReport, PollReason, Transport,
 };
-use doorward_session::time::Time;
+use tokio::sync::{mpsc, watch};
 use tonic::Status as RpcStatus;
 use tracing::{debug, error, info, warn};
 
 use crate::clock;
 use crate::node_handle::NodeHandle;
-use crate::rpc::closed;
 use crate::rpc::convert::server_capacity;
-use crate::status::sessions::Machine;
+use crate::rpc::{closed, cycle};
 use crate::status::{Board, ParentLink, ParentNews};
-use crate::upstream::addresses::Addresses;
+use crate::upstream::addresses::{Addresses, Known};
 use crate::upstream::link::{Link, LinkEvent};
 use crate::upstream::problem::problem_of;
 use crate::upstream::rival::Rival;
@@ -56,16 +53,25 @@ pub struct UpstreamConfig {
     pub slow_round: Duration,
 }
 
-/// Longest time between two checks that this server still is the master of its node.
-const MASTERSHIP_CHECK: Duration = Duration::from_secs(1);
+impl UpstreamConfig {
+    /// Returns the configuration of the replica's link. Addresses in etcd come later.
+    pub fn replica(&self) -> ParentConfig {
+        ParentConfig {
+            addresses: self.servers.known_at_start(),
+            round: self.round,
+            slow_round: self.slow_round,
+        }
+    }
+}
 
-/// Asks the parent.
+/// The transport to the parent.
 pub struct Upstream {
-    config: UpstreamConfig,
+    servers: ParentSource,
     node: Arc<NodeHandle>,
     board: Arc<Board>,
     addresses: Addresses,
-    session: ParentSession,
+    tasks: mpsc::UnboundedReceiver<ToParent>,
+    masterships: watch::Receiver<(u64, Mastership)>,
     /// Number of the connection that events are reported for.
     connection: ConnectionNumber,
     link: Link,
@@ -73,302 +79,168 @@ pub struct Upstream {
     rival: Rival,
     /// Text of the last failure, for people.
     heard: Option<String>,
-    /// Present problem, for pages and status.
-    problem: Option<String>,
     /// Statement of the parent that another process of this node was there first. It is shown as long as the parent
     /// refuses every request.
     duplicate_process: Option<String>,
     /// Kind of link to the parent, for pages and status.
     reported: ParentLink,
-    /// The state of the session that was posted last.
-    shown: &'static str,
 }
 
 impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Upstream")
-            .field("session", &self.session)
             .field("link", &self.link)
             .finish_non_exhaustive()
     }
 }
 
 impl Upstream {
-    /// Returns the part that asks the parent for the node of `board`, and posts on the board that there is a parent.
-    /// Must be called within a tokio runtime.
+    /// Returns the transport for the replica of `board`, and posts on the board that there is a parent. Must be called
+    /// within a tokio runtime.
     pub fn new(config: UpstreamConfig, board: Arc<Board>) -> Self {
-        let addresses = Addresses::new(config.servers.clone());
+        let node = Arc::clone(board.node());
         let mut upstream = Self {
-            session: ParentSession::new(addresses.given()),
-            addresses,
-            config,
-            node: Arc::clone(board.node()),
+            addresses: Addresses::new(config.servers.clone()),
+            servers: config.servers,
+            tasks: node.parent_tasks(),
+            masterships: node.masterships(),
+            node,
             board,
             connection: ConnectionNumber::default(),
             link: Link::Idle,
             rival: rival::none(),
             heard: None,
-            problem: None,
             duplicate_process: None,
             reported: ParentLink::Idle,
-            shown: "",
         };
-        upstream.post();
-        upstream.show_state();
+        upstream.show(ParentLink::Idle, None);
         upstream
     }
 
-    /// Asks the parent. Runs for ever: spawn it.
+    /// Serves the replica. Runs for ever: spawn it.
     pub async fn run(mut self) {
-        self.addresses.ready().await;
-        self.hear_of_addresses();
+        let known = self.addresses.first().await;
+        self.pass_on_addresses(known);
         loop {
-            self.look_at_node();
-            self.drain().await;
-            self.show_state();
-            self.wait().await;
+            self.show_mastership();
+            tokio::select! {
+                // An event of a connection that the replica has left is of no use.
+                biased;
+                Some(task) = self.tasks.recv() => self.execute(task),
+                event = self.link.next() => self.hear(event),
+                rival = &mut self.rival => {
+                    self.rival = rival::none();
+                    self.node.input(|replica, now| replica.handle_parent_rival(&rival, now));
+                }
+                () = self.addresses.changed() => {
+                    if let Some(known) = self.addresses.newest() {
+                        self.pass_on_addresses(known);
+                    }
+                }
+                Ok(()) = self.masterships.changed() => {}
+            }
+            // Nothing more is read from the parent before this is done.
+            self.node.work().await;
         }
     }
 
-    /// Waits for the next event, and passes it to the session.
-    async fn wait(&mut self) {
-        let clock = self.node.clock();
-        let timeout = self.session.poll_timeout();
-        let due = self.session.may_ask().then(|| self.next_due()).flatten();
-        let late = async {
-            match timeout {
-                Some(at) => clock.sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        let due = async {
-            match due {
-                Some(at) => clock.sleep_until(at).await,
-                None => std::future::pending().await,
-            }
-        };
-        if !self.session.is_unanswered() {
-            self.rival = rival::none();
-        }
-        tokio::select! {
-            heard = self.link.next() => self.hear(heard).await,
-            rival = &mut self.rival => {
-                self.rival = rival::none();
-                self.session.handle_rival(&rival, clock::chance(), self.now());
-            }
-            () = late => self.session.handle_timeout(clock::chance(), self.now()),
-            // The loop in `run` looks at the node.
-            () = due => {}
-            // A new mastership may move the due time. Otherwise another second passes.
-            () = self.node.upstream_moved() => {}
-            () = tokio::time::sleep(MASTERSHIP_CHECK) => {}
-            () = self.addresses.changed() => self.hear_of_addresses(),
-        }
-    }
-
-    fn now(&self) -> Time {
-        self.node.clock().now()
-    }
-
-    /// Tells the session whether this server is the master of its node, and whether a request is due.
-    fn look_at_node(&mut self) {
+    /// Shows whether this server asks at all.
+    fn show_mastership(&mut self) {
         let is_master = self.node.read(|node, now| node.mastership(now).is_master());
-        let now = self.now();
-        self.session
-            .handle_mastership(is_master, clock::chance(), now);
         if is_master == (self.reported == ParentLink::Idle) {
             self.heard = None;
-            self.show(
-                match is_master {
-                    true => ParentLink::Down,
-                    false => ParentLink::Idle,
-                },
-                None,
-            );
-        }
-        let at = self.next_due();
-        let clock = self.node.clock();
-        if at.is_some_and(|at| at <= clock.now()) {
-            self.session.handle_due();
+            let link = match is_master {
+                true => ParentLink::Down,
+                false => ParentLink::Idle,
+            };
+            self.show(link, None);
         }
     }
 
-    /// Posts the state of the session if it has changed.
-    fn show_state(&mut self) {
-        let state = self.session.state();
-        if std::mem::replace(&mut self.shown, state) != state {
-            let machine = Machine::new(state, &STATES, |name| name);
-            self.board.sessions().post_parent(machine);
-        }
+    fn pass_on_addresses(&self, (known, named): Known) {
+        self.node
+            .input(|replica, now| replica.handle_parent_addresses(known, named, now));
     }
 
-    fn next_due(&self) -> Option<Time> {
-        self.node.read(|node, _| node.poll_upstream_timeout())
-    }
-
-    fn hear_of_addresses(&mut self) {
-        if let Some((known, named)) = self.addresses.newest() {
-            let now = self.now();
-            self.session
-                .handle_addresses(known, named, clock::chance(), now);
-        }
-    }
-
-    async fn hear(&mut self, heard: LinkEvent) {
-        let (on, chance, now) = (self.connection, clock::chance(), self.now());
-        match heard {
-            LinkEvent::Connected => self.session.handle_connected(on, now),
-            LinkEvent::Unreachable(problem) => {
-                self.heard = Some(problem);
-                self.session
-                    .handle_closed(on, ConnectionEnd::Unreachable, chance, now);
+    /// Executes a task of the replica.
+    fn execute(&mut self, task: ToParent) {
+        match task {
+            ToParent::Connect {
+                connection,
+                to,
+                transport,
+                rivals,
+            } => {
+                self.connection = connection;
+                self.link = Link::connect(&to, transport, CONNECT_TIMEOUT);
+                self.rival = rival::find(rivals);
             }
-            LinkEvent::Discovered(answer) => {
-                let named = body::mastership(answer.is_master, &answer.mastership);
-                let leases_last = self.leases_last().await;
-                let now = self.now();
-                self.session
-                    .handle_discovered(on, named, leases_last, chance, now);
-            }
-            LinkEvent::Opened => self.session.handle_opened(on, now),
-            LinkEvent::Received(response) => self.on_push(response).await,
-            LinkEvent::Progress => self.session.handle_progress(on, now),
-            LinkEvent::Answered(request, answer) => {
-                let reply = Reply {
-                    call: Some(request.sequence.unwrap_or_default()),
-                    ..Reply::default()
-                };
-                let verdict = self
-                    .session
-                    .handle_reply(on, &reply, Duration::ZERO, chance, now);
-                if verdict == Disposition::Keep {
-                    self.apply(answer).await;
-                    self.note_answered();
+            ToParent::Discover => self.link.discover(),
+            ToParent::Open => self.link.open(),
+            ToParent::Send(request) => {
+                if !self.link.send(&request) {
+                    self.close(
+                        "the stream takes no more requests",
+                        ConnectionEnd::TakesNoMore,
+                    );
                 }
             }
-            LinkEvent::NotMaster(call, mastership) => {
-                self.hear_not_master(Some(call), &mastership).await;
+            ToParent::Call(request) => self.link.call(request),
+            ToParent::Close => {
+                self.link = Link::Idle;
+                self.rival = rival::none();
             }
+            ToParent::Report(report) => self.report(report),
+        }
+    }
+
+    /// Passes an event of the link to the replica.
+    fn hear(&mut self, event: LinkEvent) {
+        let event = match event {
+            LinkEvent::Connected => FromParent::Connected,
+            LinkEvent::Unreachable(problem) => {
+                return self.close(&problem, ConnectionEnd::Unreachable);
+            }
+            LinkEvent::Discovered(answer) => {
+                self.rival = rival::none();
+                FromParent::Discovered(mastership(answer.is_master, answer.mastership))
+            }
+            LinkEvent::Opened => FromParent::Opened,
+            LinkEvent::Received(response) => match response.mastership {
+                Some(master) => not_master(None, master),
+                None => reply(
+                    None,
+                    server_capacity::parents_answer(response, clock::wall()),
+                ),
+            },
+            LinkEvent::Progress => FromParent::Progress,
+            LinkEvent::Answered(request, answer) => reply(request.sequence, answer),
+            LinkEvent::NotMaster(call, master) => not_master(Some(call), master),
             LinkEvent::Ended => {
-                self.heard = Some("the parent ended the stream".to_owned());
-                self.session
-                    .handle_closed(on, ConnectionEnd::Failed, chance, now);
+                return self.close("the parent ended the stream", ConnectionEnd::Failed);
             }
-            LinkEvent::Failed(status) => self.hear_failure(&status),
-        }
+            LinkEvent::Failed(status) => return self.hear_failure(&status),
+        };
+        self.pass_on(event);
     }
 
-    /// Takes a message of the parent on the stream.
-    async fn on_push(&mut self, response: wire::GetServerCapacityResponse) {
-        if let Some(mastership) = &response.mastership {
-            return self.hear_not_master(None, mastership).await;
-        }
-        let answer = server_capacity::parents_answer(response, clock::wall());
-        let reply = Reply {
-            answered: &body::answered(&answer),
-            ..Reply::default()
-        };
-        let (on, chance, now) = (self.connection, clock::chance(), self.now());
-        let verdict = self
-            .session
-            .handle_reply(on, &reply, Duration::ZERO, chance, now);
-        if verdict == Disposition::Keep {
-            self.apply(answer).await;
-            self.note_answered();
-        }
+    fn pass_on(&self, event: FromParent) {
+        self.node
+            .input(|replica, _| replica.handle_parent(self.connection, event));
     }
 
-    async fn hear_not_master(&mut self, call: Option<u64>, mastership: &wire::Mastership) {
-        let reply = Reply {
-            call,
-            not_master: Some(body::mastership(false, mastership)),
-            answered: &[],
-        };
-        let leases_last = self.leases_last().await;
-        let (on, chance, now) = (self.connection, clock::chance(), self.now());
-        let verdict = self
-            .session
-            .handle_reply(on, &reply, leases_last, chance, now);
-        debug_assert_eq!(verdict, Disposition::Drop);
+    fn close(&mut self, problem: &str, end: ConnectionEnd) {
+        self.heard = Some(problem.to_owned());
+        self.pass_on(FromParent::Closed(end));
     }
 
     /// Notes that a call or the stream failed.
     fn hear_failure(&mut self, status: &RpcStatus) {
-        self.hear_of_cycle(status);
-        self.heard = Some(problem_of(status));
-        let (on, chance, now) = (self.connection, clock::chance(), self.now());
-        self.session
-            .handle_closed(on, closed::heard(status), chance, now);
-    }
-
-    /// Executes all actions of the session.
-    async fn drain(&mut self) {
-        while let Some(action) = self.session.poll_action() {
-            match action {
-                ParentAction::Connect {
-                    connection,
-                    to,
-                    transport,
-                } => {
-                    self.connection = connection;
-                    self.link = Link::connect(&to, transport, CONNECT_TIMEOUT);
-                    self.rival = rival::find(self.session.rivals());
-                }
-                ParentAction::Discover => self.link.discover(),
-                ParentAction::Open => self.link.open(),
-                ParentAction::SetPace(transport) => self.set_pace(transport),
-                ParentAction::Send { is_hello } => self.send(is_hello).await,
-                ParentAction::Call => self.call().await,
-                ParentAction::Close => {
-                    self.link = Link::Idle;
-                    self.node.change(Node::handle_upstream_lost);
-                }
-                ParentAction::Report(report) => self.report(report),
-            }
+        if let Some(answer) = cycle::heard(status) {
+            let answer = server_capacity::parents_answer(answer, clock::wall());
+            self.pass_on(FromParent::Cycle(answer.reply.ancestors));
         }
-    }
-
-    async fn send(&mut self, is_hello: bool) {
-        let due = self.due().await;
-        let greeting = || is_hello.then(|| self.greeting()).flatten();
-        let Some(request) = due.or_else(greeting) else {
-            return;
-        };
-        let now = self.now();
-        let sequence = request.sequence.unwrap_or_default();
-        self.session
-            .handle_sent(sequence, body::numbers(&request), now);
-        if !self.link.send(&request) {
-            self.heard = Some("the stream takes no more requests".to_owned());
-            let (on, chance) = (self.connection, clock::chance());
-            self.session
-                .handle_closed(on, ConnectionEnd::TakesNoMore, chance, now);
-            return;
-        }
-        if self
-            .next_due()
-            .is_some_and(|at| at <= self.node.clock().now())
-        {
-            self.session.handle_due();
-        }
-    }
-
-    async fn call(&mut self) {
-        let Some(request) = self.due().await else {
-            if self.next_due().is_none() {
-                // No request is due. The session only notes that the parent is there.
-                self.session.handle_nothing_due();
-            }
-            if self.session.answers().is_some() {
-                self.note_answered();
-            }
-            return;
-        };
-        let now = self.now();
-        let sequence = request.sequence.unwrap_or_default();
-        self.session
-            .handle_sent(sequence, body::numbers(&request), now);
-        self.link.call(request);
+        self.close(&problem_of(status), closed::heard(status));
     }
 
     fn report(&mut self, report: ParentReport) {
@@ -382,7 +254,13 @@ impl Upstream {
                     let parent = self.address();
                     info!(parent, link = link.as_str(), "the parent answers");
                 }
-                if !self.session.is_second(self.now()) {
+                let is_second = |now| {
+                    self.node.read_replica(|replica, _| {
+                        let session = replica.parent_session();
+                        session.is_some_and(|session| session.is_second(now))
+                    })
+                };
+                if !is_second(self.node.clock().now()) {
                     self.duplicate_process = None;
                 }
                 self.show(link, self.duplicate_process.clone());
@@ -432,7 +310,6 @@ impl Upstream {
                     forgotten,
                     "the parent's masterships have begun again: was its etcd wiped, or restored?"
                 );
-                self.board.count_parent_mastership_forgotten();
             }
         }
     }
@@ -469,28 +346,52 @@ impl Upstream {
 
     /// Returns the address of the server that is asked, or the configured ones before the first one is known.
     fn address(&self) -> String {
-        self.name_of(self.session.address().cloned())
+        let asked = self
+            .node
+            .read_replica(|replica, _| replica.parent_session()?.address().cloned());
+        self.name_of(asked)
     }
 
     /// Returns an address as text, or the configured ones if no server was asked yet.
     fn name_of(&self, address: Option<Address>) -> String {
         let asked = address.map(|address| address.to_string());
-        asked.unwrap_or_else(|| self.config.servers.configured().join(", "))
+        asked.unwrap_or_else(|| self.servers.configured().join(", "))
     }
 
     fn show(&mut self, link: ParentLink, problem: Option<String>) {
         self.reported = link;
-        self.problem = problem;
-        self.post();
-    }
-
-    fn post(&self) {
         self.board.post_parent(ParentNews {
-            addresses: self.config.servers.configured(),
+            addresses: self.servers.configured(),
             address: self.address(),
-            link: self.reported,
+            link,
             since: clock::wall(),
-            problem: self.problem.clone(),
+            problem,
         });
+    }
+}
+
+/// Returns a server's statement about the mastership of its node.
+fn mastership(is_master: bool, named: wire::Mastership) -> Mastership {
+    let epoch = named.epoch;
+    match named.master_address {
+        _ if is_master => Mastership::Master { epoch },
+        Some(master_address) => Mastership::Elsewhere {
+            master_address,
+            epoch,
+        },
+        None => Mastership::Unknown,
+    }
+}
+
+fn not_master(call: Option<u64>, named: wire::Mastership) -> FromParent {
+    let master = mastership(false, named);
+    FromParent::NotMaster { call, master }
+}
+
+fn reply(call: Option<u64>, answer: server_capacity::ReadAnswer) -> FromParent {
+    FromParent::Reply {
+        call,
+        reply: answer.reply,
+        invalid: answer.nonsense,
     }
 }

@@ -1,15 +1,15 @@
-//! An election in etcd. A candidate ([`doorward_session::candidate`]) makes all decisions.
+//! An election in etcd. The replica's candidate ([`doorward_session::candidate`]) makes all decisions.
 //!
-//! - `driver` passes events to the candidate and executes its actions;
+//! - `transport` passes events to the replica, and its requests to etcd;
 //! - `asker` sends requests to etcd;
 //! - `values` translates between etcd's keys, values and transactions and the candidate's;
 //! - `history` reads how long leases may last if no term tells it;
 //! - `etcd_health` tells pages, metrics and status how etcd is doing.
 
 mod asker;
-mod driver;
 mod etcd_health;
 mod history;
+mod transport;
 pub mod values;
 
 use std::sync::Arc;
@@ -18,19 +18,21 @@ use std::time::Duration;
 use doorward_etcd::EtcdConnection;
 use doorward_etcd::follow::{Follow, Range};
 use doorward_etcd::layout::NodeKeys;
-use doorward_session::candidate;
+use doorward_replica::templates_in_force;
+use doorward_session::candidate::CandidateConfig;
+use doorward_session::candidate::term::valid_until;
 use doorward_session::time::Time;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::clock;
-use crate::election::templates_gate::TemplatesGate;
-use crate::election::{CandidateServer, CandidateState, Standing};
+use crate::election::CandidateServer;
+use crate::status::Board;
 use asker::Asker;
-use driver::{Channels, Driver};
 pub use etcd_health::EtcdHealth;
 use etcd_health::EtcdHealthReporter;
 use history::History;
+use transport::EtcdTransport;
 
 /// Configuration of an election in etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,43 +49,24 @@ pub struct ElectionConfig {
 /// Interval between two reads of the node's keys while no change is reported.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// An election in etcd that this server takes part in.
+/// An election in etcd that this server takes part in, until the server resigns or this is dropped.
 #[derive(Debug)]
 pub struct EtcdElection {
-    standings: watch::Receiver<Standing>,
-    states: watch::Receiver<CandidateState>,
-    contact: watch::Receiver<EtcdHealth>,
-    gate: TemplatesGate,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
 impl EtcdElection {
-    /// Returns the standing, and every change or confirmation of it.
-    pub fn standings(&self) -> watch::Receiver<Standing> {
-        self.standings.clone()
-    }
-
-    /// Returns this server's state in the election, and every change of it.
-    pub fn states(&self) -> watch::Receiver<CandidateState> {
-        self.states.clone()
-    }
-
-    /// Returns the gate that new templates pass. It is open for a candidate with a parent: its templates change nothing
-    /// that others need to know.
-    pub fn gate(&self) -> TemplatesGate {
-        self.gate.clone()
-    }
-
-    /// Returns the health of etcd.
-    pub fn contact(&self) -> watch::Receiver<EtcdHealth> {
-        self.contact.clone()
-    }
-
-    /// See [`super::Running::resign`].
+    /// Gives up the mastership, so that another candidate gets it at once, and leaves the election. This server grants
+    /// nothing from then on. Bounded in time.
     pub async fn resign(mut self) {
         drop(self.stop.take());
         // The candidate gives up within a bounded time.
+        let _ = (&mut self.task).await;
+    }
+
+    /// Waits until the election stops by itself. Cancel safe.
+    pub async fn stopped(&mut self) {
         let _ = (&mut self.task).await;
     }
 }
@@ -95,7 +78,11 @@ impl Drop for EtcdElection {
 }
 
 /// Takes part in the election.
-pub fn start(config: ElectionConfig, candidate: CandidateServer) -> EtcdElection {
+pub fn start(
+    config: ElectionConfig,
+    candidate: CandidateServer,
+    board: &Arc<Board>,
+) -> EtcdElection {
     let ElectionConfig {
         mut etcd,
         prefix,
@@ -104,7 +91,7 @@ pub fn start(config: ElectionConfig, candidate: CandidateServer) -> EtcdElection
     let templates = candidate.templates;
     let history = templates.as_ref().and_then(|it| it.history.clone());
     let has_history = history.is_some();
-    let taking_part = candidate::CandidateConfig {
+    let taking_part = CandidateConfig {
         address: candidate.address.as_str().into(),
         server: format!("{:016x}", clock::seed()).into(),
         pages: candidate.http_address.map(Into::into),
@@ -112,50 +99,35 @@ pub fn start(config: ElectionConfig, candidate: CandidateServer) -> EtcdElection
         ttl,
         clock_tolerance: candidate.clock_tolerance,
         endpoints: u32::try_from(etcd.endpoints.len()).unwrap_or(u32::MAX),
-        templates: templates
-            .as_ref()
-            .map(|it| values::in_force(&it.in_force, has_history)),
+        templates: templates.map(|it| templates_in_force(&it.in_force, has_history)),
     };
     etcd.call_timeout = taking_part.call_timeout();
     let etcd = Arc::new(etcd);
     let keys = NodeKeys::new(&prefix, &candidate.node);
-    let (standings, standings_seen) = watch::channel(Standing::Unknown);
-    let (states, states_seen) = watch::channel(CandidateState::Outside);
-    let tolerance = taking_part.clock_tolerance;
-    let lasts = candidate::term::valid_until(Time::ZERO, ttl, tolerance).since_origin();
-    let contacts = EtcdHealthReporter::new(lasts);
-    let contact = contacts.subscribe();
-    let (stop, stopped) = oneshot::channel();
-    let (gate, changes) = TemplatesGate::guarded();
-    let gate = if templates.is_some() {
-        gate
-    } else {
-        TemplatesGate::open()
-    };
+    let lasts = valid_until(Time::ZERO, ttl, taking_part.clock_tolerance).since_origin();
     let range = Range::Prefix(keys.prefix().to_owned());
-    let channels = Channels {
+    let node = Arc::clone(board.node());
+    let asker = Asker {
         keys: keys.clone(),
-        follow: Follow::start(Arc::clone(&etcd), range, LOOK),
+        connection: EtcdConnection::new(Arc::clone(&etcd)),
+        history: History::new(history),
+        clock: node.clock(),
+    };
+    let transport = EtcdTransport {
+        keys,
+        follow: Follow::start(etcd, range, LOOK),
         able: candidate.able,
         place: candidate.place,
-        changes,
-        standings,
-        states,
-        contacts,
+        health: EtcdHealthReporter::new(lasts, Arc::clone(board)),
+        tasks: node.take_part(taking_part),
+        node,
+        view: None,
+        request: None,
+        problem: String::new(),
     };
-    let asker = Asker {
-        keys,
-        connection: EtcdConnection::new(etcd),
-        history: History::new(history),
-    };
-    let in_force = templates.map(|it| it.in_force).unwrap_or_default();
-    let driver = Driver::new(taking_part, in_force, channels);
+    let (stop, stopped) = oneshot::channel();
     EtcdElection {
-        standings: standings_seen,
-        states: states_seen,
-        contact,
-        gate,
         stop: Some(stop),
-        task: tokio::spawn(driver.run(asker, stopped)),
+        task: tokio::spawn(transport.run(asker, stopped)),
     }
 }

@@ -4,10 +4,11 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use doorward_engine::node::Node;
 use doorward_engine::time::Time;
+use doorward_replica::Replica;
 
-use crate::node_handle::NodeHandle;
+use crate::clock;
+use crate::node_handle::{NodeHandle, Shared};
 
 /// Time after which the node handles no further resource before other threads have had the lock. The engine takes at
 /// most as long again for one resource.
@@ -15,10 +16,30 @@ const HOLD: Duration = Duration::from_millis(1);
 
 impl NodeHandle {
     /// Calls `next` until it is ready, or the time of one hold is over.
-    pub fn hold<T>(&self, mut next: impl FnMut(&mut Node, Time) -> Poll<T>) -> Poll<T> {
-        self.change(|node, now| {
+    pub fn hold<T>(&self, mut next: impl FnMut(&mut Replica, Time) -> Poll<T>) -> Poll<T> {
+        self.hold_shared(|shared, now| next(&mut shared.replica, now))
+    }
+
+    /// Calls `next` until it is ready, and lets other calls run in between, also those of this thread. If a caller
+    /// gives up in between, the finished steps stay done.
+    pub async fn finish<T>(&self, mut next: impl FnMut(&mut Replica, Time) -> Poll<T>) -> T {
+        self.finish_shared(|shared, now| next(&mut shared.replica, now))
+            .await
+    }
+
+    /// Does all work of the replica that is due.
+    pub async fn work(&self) {
+        self.finish(|replica, now| replica.advance(now, clock::wall()))
+            .await;
+    }
+
+    pub(super) fn hold_shared<T>(
+        &self,
+        mut next: impl FnMut(&mut Shared, Time) -> Poll<T>,
+    ) -> Poll<T> {
+        self.change_shared(|shared, now| {
             loop {
-                let answer = next(node, now);
+                let answer = next(shared, now);
                 if answer.is_ready() || self.clock.now().since(now) >= HOLD {
                     return answer;
                 }
@@ -26,11 +47,12 @@ impl NodeHandle {
         })
     }
 
-    /// Calls `next` until it is ready, and lets other calls run in between, also those of this thread. If a caller
-    /// gives up in between, the finished steps stay done.
-    pub async fn finish<T>(&self, mut next: impl FnMut(&mut Node, Time) -> Poll<T>) -> T {
+    pub(super) async fn finish_shared<T>(
+        &self,
+        mut next: impl FnMut(&mut Shared, Time) -> Poll<T>,
+    ) -> T {
         loop {
-            if let Poll::Ready(answer) = self.hold(&mut next) {
+            if let Poll::Ready(answer) = self.hold_shared(&mut next) {
                 return answer;
             }
             tokio::task::yield_now().await;

@@ -1,6 +1,6 @@
-//! The lock around the node, and the times for which it is held and waited for.
+//! The lock around the replica, and the times for which it is held and waited for.
 //!
-//! A thread that takes the lock reads the clock twice: when it has the lock, which is the node's time, and when it
+//! A thread that takes the lock reads the clock twice: when it has the lock, which is the replica's time, and when it
 //! releases it. If it has to wait, it reads the clock once before. Counting needs no atomic addition: only the holder
 //! of the lock counts.
 
@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::yield_now;
 use std::time::Duration;
 
-use doorward_engine::node::Node;
 use doorward_engine::time::Time;
 
 use crate::clock::Clock;
+use crate::node_handle::Shared;
 
 /// Largest number of times that a reader yields to waiting threads before it takes its turn.
 const YIELDS_MAX: u32 = 1_000;
@@ -103,40 +103,40 @@ pub struct LockTimes {
     pub waited: Spans,
 }
 
-/// The node behind its lock.
+/// The replica and its transports behind their lock.
 #[derive(Debug)]
 pub(super) struct NodeLock {
-    node: Mutex<Node>,
+    shared: Mutex<Shared>,
     clock: Clock,
     waiting: AtomicU32,
     times: LockTimes,
 }
 
 impl NodeLock {
-    pub(super) fn new(node: Node, clock: Clock) -> Self {
+    pub(super) fn new(shared: Shared, clock: Clock) -> Self {
         Self {
-            node: Mutex::new(node),
+            shared: Mutex::new(shared),
             clock,
             waiting: AtomicU32::new(0),
             times: LockTimes::default(),
         }
     }
 
-    /// Takes the lock. `restart` mends a node in which the engine panicked.
+    /// Takes the lock. `restart` mends a replica in which the engine panicked.
     pub(super) fn take<'a>(
         &'a self,
-        restart: impl FnOnce(PoisonError<MutexGuard<'a, Node>>) -> MutexGuard<'a, Node>,
+        restart: impl FnOnce(PoisonError<MutexGuard<'a, Shared>>) -> MutexGuard<'a, Shared>,
     ) -> Held<'a> {
-        let (node, since) = match self.node.try_lock() {
-            Ok(node) => (node, None),
+        let (shared, since) = match self.shared.try_lock() {
+            Ok(shared) => (shared, None),
             Err(TryLockError::Poisoned(poisoned)) => (restart(poisoned), None),
             Err(TryLockError::WouldBlock) => {
                 let since = self.clock.now();
                 // Relaxed: no other memory depends on this number.
                 self.waiting.fetch_add(1, Ordering::Relaxed);
-                let node = self.node.lock();
+                let shared = self.shared.lock();
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
-                (node.unwrap_or_else(restart), Some(since))
+                (shared.unwrap_or_else(restart), Some(since))
             }
         };
         let now = self.clock.now();
@@ -144,15 +144,15 @@ impl NodeLock {
             .waited
             .note(since.map_or(0, |since| nanos(since, now)));
         Held {
-            node,
+            shared,
             lock: self,
             since: now,
         }
     }
 
-    /// Clears the mark of a panic, after the node was mended.
+    /// Clears the mark of a panic, after the replica was mended.
     pub(super) fn clear_poison(&self) {
-        self.node.clear_poison();
+        self.shared.clear_poison();
     }
 
     /// Yields while other threads wait, at most [`YIELDS_MAX`] times. The lock is not fair: a thread that takes it
@@ -176,32 +176,32 @@ impl NodeLock {
     }
 }
 
-/// The node, for as long as the lock is held.
+/// The replica, for as long as the lock is held.
 #[derive(Debug)]
 pub(super) struct Held<'a> {
-    node: MutexGuard<'a, Node>,
+    shared: MutexGuard<'a, Shared>,
     lock: &'a NodeLock,
     since: Time,
 }
 
 impl Held<'_> {
-    /// Returns the time when the lock was taken, which is the node's present time.
+    /// Returns the time when the lock was taken, which is the replica's present time.
     pub(super) fn now(&self) -> Time {
         self.since
     }
 }
 
 impl Deref for Held<'_> {
-    type Target = Node;
+    type Target = Shared;
 
-    fn deref(&self) -> &Node {
-        &self.node
+    fn deref(&self) -> &Shared {
+        &self.shared
     }
 }
 
 impl DerefMut for Held<'_> {
-    fn deref_mut(&mut self) -> &mut Node {
-        &mut self.node
+    fn deref_mut(&mut self) -> &mut Shared {
+        &mut self.shared
     }
 }
 

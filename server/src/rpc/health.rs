@@ -62,7 +62,7 @@ impl Health {
 pub async fn report_readiness(board: Arc<Board>, health: Health) {
     let clock = board.node().clock();
     let mut masterships = board.node().masterships();
-    let mut parent_answered = board.parent_answered();
+    let mut parent_answered = board.node().parent_answered();
     // A stopping server has already reported that, and ended the watches.
     while !board.is_stopping() {
         masterships.mark_unchanged();

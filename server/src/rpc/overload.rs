@@ -260,7 +260,7 @@ mod tests {
     /// Allows one call at once.
     fn one_at_once() -> Arc<CallsInProgress> {
         let clock = crate::clock::Clock::start();
-        let (config, templates) = Default::default();
+        let (config, templates) = (doorward_engine::node::Config::default(), Default::default());
         let node = crate::node_handle::NodeHandle::new(config, templates, clock);
         let text = String::new;
         let board = Arc::new(Board::new(text(), text(), text(), Arc::new(node)));

@@ -1,14 +1,13 @@
 //! The state of the process for pages, metrics and the status. Each part posts its state here, so readers ask no part.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
-use tokio::sync::watch;
 
 use crate::clock;
+use crate::election::Standing;
 use crate::election::etcd::EtcdHealth;
 use crate::limits::{LimitFigure, ServerLimits};
 use crate::node_handle::NodeHandle;
@@ -26,19 +25,10 @@ pub struct Board {
     templates: Mutex<TemplatesNews>,
     /// Parent. Absent at the root.
     parent: Mutex<Option<ParentNews>>,
-    /// Number of times that the epoch of the parent's master was forgotten for a lower one.
-    parent_masterships_forgotten: AtomicU64,
     /// Health of etcd. Absent: there is no election.
     etcd: Mutex<Option<EtcdHealth>>,
-    sessions: Sessions,
     stopping: Mutex<bool>,
-    /// Address of the master's pages, if another server is the master and tells it.
-    master_pages: Mutex<Option<String>>,
     ready: Mutex<ReadyState>,
-    /// Whether the parent has answered since the start.
-    parent_answered: watch::Sender<bool>,
-    /// Whether the parent refuses this node as its own ancestor.
-    refused_as_ancestor: AtomicBool,
     /// Sums over all resources, and the time when they were added up.
     pub(super) totals: Mutex<(Time, Totals)>,
 }
@@ -113,14 +103,9 @@ impl Board {
                 problem: None,
             }),
             parent: Mutex::new(None),
-            parent_masterships_forgotten: AtomicU64::new(0),
             etcd: Mutex::new(None),
-            sessions: Sessions::default(),
             stopping: Mutex::new(false),
-            master_pages: Mutex::new(None),
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
-            parent_answered: watch::Sender::new(false),
-            refused_as_ancestor: AtomicBool::new(false),
             totals: Mutex::default(),
         }
     }
@@ -187,21 +172,10 @@ impl Board {
         news.clone()
     }
 
-    /// Returns whether the parent is out of reach or refuses this server, as far as is known.
-    pub fn is_parent_down(&self) -> bool {
-        let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
-        news.as_ref().is_some_and(|news| news.problem.is_some())
-    }
-
     /// Returns the number of times that the epoch of the parent's master was forgotten for a lower one.
     pub fn parent_masterships_forgotten(&self) -> u64 {
-        self.parent_masterships_forgotten.load(Ordering::Relaxed)
-    }
-
-    /// Counts that the epoch of the parent's master was forgotten for a lower one.
-    pub fn count_parent_mastership_forgotten(&self) {
-        self.parent_masterships_forgotten
-            .fetch_add(1, Ordering::Relaxed);
+        let status = self.node.read_replica(|replica, _| replica.parent_status());
+        status.map_or(0, |status| status.epochs_forgotten)
     }
 
     /// Posts the state of the parent. An unchanged link keeps its time.
@@ -213,9 +187,9 @@ impl Board {
         *parent = Some(news);
     }
 
-    /// Returns the states of sessions, which their drivers post.
-    pub fn sessions(&self) -> &Sessions {
-        &self.sessions
+    /// Returns the states of the sessions.
+    pub fn sessions(&self) -> Sessions {
+        self.node.read_replica(Sessions::of)
     }
 
     /// Returns the health of etcd. None: there is no election.
@@ -229,20 +203,13 @@ impl Board {
         *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
     }
 
-    /// Posts the address of the master's pages. None: this server is the master, or the address is unknown.
-    pub fn post_master_pages(&self, pages: Option<String>) {
-        *self
-            .master_pages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = pages;
-    }
-
+    /// Returns the address of the master's pages, if another server is the master and tells it.
     pub(super) fn master_pages(&self) -> Option<String> {
-        let pages = self
-            .master_pages
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        pages.clone()
+        self.node
+            .read_replica(|replica, _| match replica.standing() {
+                Some(Standing::Elsewhere { pages, .. }) => pages.as_ref().map(ToString::to_string),
+                _ => None,
+            })
     }
 
     /// Notes that the server is shutting down.
@@ -255,28 +222,9 @@ impl Board {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an answer of the parent, other than a refusal of this server as a whole. Returns whether the parent
-    /// refused this node as its own ancestor before.
-    pub fn post_parent_answered(&self) -> bool {
-        self.parent_answered
-            .send_if_modified(|answered| !std::mem::replace(answered, true));
-        self.refused_as_ancestor.swap(false, Ordering::Relaxed)
-    }
-
-    /// Returns a receiver that learns when the parent has answered for the first time since the start.
-    pub fn parent_answered(&self) -> watch::Receiver<bool> {
-        self.parent_answered.subscribe()
-    }
-
-    /// Notes that the parent refuses this node as its own ancestor. Returns whether that is news.
-    pub fn post_refused_as_ancestor(&self) -> bool {
-        !self.refused_as_ancestor.swap(true, Ordering::Relaxed)
-    }
-
     /// Returns whether the node is its own ancestor: its parent refuses it for that, or names it as an ancestor.
     pub fn is_in_cycle(&self) -> bool {
-        self.refused_as_ancestor.load(Ordering::Relaxed)
-            || self.node.read(|node, _| node.is_in_cycle())
+        self.node.read_replica(|replica, _| replica.is_in_cycle())
     }
 
     /// Returns whether requests can be served.
@@ -290,15 +238,22 @@ impl Board {
             let why = "the server is shutting down".to_owned();
             return (Readiness::Unready(why), None);
         }
-        let (mastership, templates, now) = self
-            .node
-            .read(|node, now| (node.mastership(now).clone(), node.templates().len(), now));
-        let parent = self.parent_news();
+        let (mastership, templates, parent, is_in_cycle, now) =
+            self.node.read_replica(|replica, now| {
+                let node = replica.node();
+                (
+                    node.mastership(now).clone(),
+                    node.templates().len(),
+                    replica.parent_status(),
+                    replica.is_in_cycle(),
+                    now,
+                )
+            });
         let facts = Facts {
-            is_in_cycle: self.is_in_cycle(),
+            is_in_cycle,
             mastership,
-            parent_answered: parent.as_ref().map(|_| *self.parent_answered.borrow()),
-            parent_problem: parent.and_then(|news| news.problem),
+            parent_answered: parent.map(|status| status.has_answered),
+            parent_problem: self.parent_news().and_then(|news| news.problem),
             etcd_problem: self.etcd_health().and_then(|contact| contact.problem),
             templates_problem: self.templates_news().problem.filter(|_| templates == 0),
         };

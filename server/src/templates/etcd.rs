@@ -15,7 +15,6 @@ use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
-use crate::election::templates_gate::TemplatesGate;
 use crate::metrics::Metrics;
 use crate::status::Board;
 use crate::templates;
@@ -46,14 +45,13 @@ enum Left {
 
 /// The means to bring templates into force.
 struct Force {
-    gate: TemplatesGate,
     board: Arc<Board>,
     metrics: Arc<Metrics>,
 }
 
 impl Force {
     async fn bring(&self, templates: Templates) {
-        templates::apply(&self.gate, &self.board, &self.metrics, templates).await;
+        templates::apply(&self.board, &self.metrics, templates).await;
     }
 }
 
@@ -78,13 +76,8 @@ impl EtcdTemplates {
     }
 
     /// Brings every valid version into force as soon as the election lets it. Runs for ever: spawn it.
-    pub async fn run(self, gate: TemplatesGate, board: Arc<Board>, metrics: Arc<Metrics>) {
-        let force = Force {
-            gate,
-            board,
-            metrics,
-        };
-        self.follow(&force).await;
+    pub async fn run(self, board: Arc<Board>, metrics: Arc<Metrics>) {
+        self.follow(&Force { board, metrics }).await;
     }
 
     async fn follow(&self, force: &Force) {

@@ -35,6 +35,14 @@ impl From<Vec<String>> for ParentSource {
 }
 
 impl ParentSource {
+    /// Returns the addresses that are known at the start: none, if they are in etcd.
+    pub(super) fn known_at_start(&self) -> Arc<[Address]> {
+        match self.node {
+            Some(_) => Arc::default(),
+            None => parsed(self.given.iter().map(String::as_str)),
+        }
+    }
+
     /// Returns the configuration, for people.
     pub(super) fn configured(&self) -> Vec<String> {
         let node = self.node.iter().map(ToString::to_string);
@@ -87,17 +95,14 @@ impl Addresses {
         }
     }
 
-    /// Returns the addresses that were given one by one.
-    pub(super) fn given(&self) -> Arc<[Address]> {
-        parsed(self.given.iter().map(String::as_str))
-    }
-
-    /// Waits for the first answer of etcd, at most [`FIRST_WORD`].
-    pub(super) async fn ready(&mut self) {
+    /// Waits for the first answer of etcd, at most [`FIRST_WORD`]. Returns the addresses that are known then.
+    pub(super) async fn first(&mut self) -> Known {
         if let Some(node) = &mut self.node {
             let said = |followed: &Followed| followed.view.is_some() || followed.problem.is_some();
             let _said_or_not = tokio::time::timeout(FIRST_WORD, node.followed.wait_for(said)).await;
         }
+        let given = parsed(self.given.iter().map(String::as_str));
+        self.newest().unwrap_or((given, None))
     }
 
     /// Waits until etcd reports a change. Cancel safe.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use doorward_engine::node::mastership::Mastership;
 use doorward_proto::doorman::refusal::Reason;
 use doorward_proto::doorman::{GetServerCapacityRequest, GetServerCapacityResponse, Lease};
-use doorward_server::app::{Server, Shutdown};
-use doorward_server::limits::ServerLimit;
+use doorward_server::app::{Server, ServerConfig, Shutdown};
+use doorward_server::door::DoorConfig;
 use doorward_session::close_reason::CloseReason;
 use tonic::Code;
 use tonic::codegen::http::uri::PathAndQuery;
@@ -262,7 +262,10 @@ async fn a_follower_sends_children_to_the_master() {
     let answer = late.ask(ask("eu", 2, Vec::new())).await;
     let mastership = answer.mastership.expect("not the master");
     assert_eq!(mastership.master_address(), "there:6970");
-    assert!(late.end().await.is_none(), "in order");
+    says_why(
+        &late.end().await.expect("it is told why"),
+        CloseReason::NotMaster,
+    );
 }
 
 #[tokio::test]
@@ -339,10 +342,12 @@ async fn a_message_that_cannot_be_read_is_the_childs_mistake() {
 
 #[tokio::test]
 async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_or_not() {
-    let server = start().await;
     // The server sees all children at one address.
-    let limits = server.board().limits();
-    limits.set_max(ServerLimit::ChildServersPerAddress, 1);
+    let door = DoorConfig {
+        child_servers_per_address_max: 1,
+        ..DoorConfig::default()
+    };
+    let server = started(ServerConfig { door, ..config() }).await;
     let mut first = Child::open(&server).await;
     // The child asks for nothing.
     first.ask(ask("eu", 1, Vec::new())).await;

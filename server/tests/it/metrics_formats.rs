@@ -7,11 +7,11 @@ use doorward_server::election::etcd::EtcdHealth;
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::calls::Method;
 use doorward_server::metrics::format::Format;
-use doorward_server::status::sessions::Machine;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::family::{Family, WORD};
+use crate::mastership::candidate_config;
 use crate::running::{asked, capacity, get, start};
 
 /// A family of metrics.
@@ -157,8 +157,11 @@ fn in_a_tree() -> Metrics {
         since: std::time::Duration::ZERO,
         problem: None,
     });
-    let election = Machine::new("master", &["master", "watching"], |name| name);
-    family.eu.sessions().post_election(election);
+    let election = candidate_config();
+    family
+        .eu
+        .node()
+        .input(|replica, now| replica.handle_election(election, now));
     let metrics = Metrics::new(&Arc::clone(&family.eu));
     metrics.observe_call(
         Method::of("/doorman.Capacity/GetCapacity"),

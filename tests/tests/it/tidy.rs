@@ -22,6 +22,9 @@ const ENGINE_DEPENDENCIES: [&str; 5] = [
 /// Allowed dependencies of sessions: they use neither the engine nor the wire.
 const SESSION_DEPENDENCIES: [&str; 3] = ["doorward-time", "smol_str", "thiserror"];
 
+/// Allowed dependencies of the replica: the two that it composes.
+const REPLICA_DEPENDENCIES: [&str; 3] = ["doorward-engine", "doorward-session", "smol_str"];
+
 /// Files that may read the clock of tokio's timers, whose speed programs that set the time may change: for timeouts of
 /// calls and backoffs; and fake clients, whose time tests stop. Decisions about leases and masterships use
 /// `doorward_clock::Instant`.
@@ -100,9 +103,10 @@ fn check_dependencies(manifest: &str, expected: &[&str]) {
 }
 
 #[test]
-fn the_engine_and_sessions_depend_on_nothing_that_touches_the_world() {
+fn engine_sessions_and_replica_depend_on_nothing_that_touches_the_world() {
     check_dependencies("server/engine/Cargo.toml", &ENGINE_DEPENDENCIES);
     check_dependencies("server/session/Cargo.toml", &SESSION_DEPENDENCIES);
+    check_dependencies("server/replica/Cargo.toml", &REPLICA_DEPENDENCIES);
     check_dependencies("server/time/Cargo.toml", &["thiserror"]);
 }
 

@@ -117,7 +117,7 @@ impl Node {
     }
 
     /// Number of changes of the mastership.
-    pub fn masterships(&self) -> u64 {
+    pub const fn masterships(&self) -> u64 {
         self.masterships
     }
 

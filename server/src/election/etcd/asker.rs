@@ -1,8 +1,6 @@
 //! Sends a candidate's requests to etcd, and returns the answers.
 
-use std::sync::Arc;
-
-use doorward_engine::templates::Templates;
+use doorward_engine::node::reload::ActiveTemplates;
 use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
 use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer};
@@ -11,7 +9,7 @@ use tracing::debug;
 
 use super::history::History;
 use super::values;
-use crate::clock;
+use crate::clock::Clock;
 
 /// Sends requests to etcd, one at a time.
 #[derive(Debug)]
@@ -19,6 +17,7 @@ pub(super) struct Asker {
     pub(super) keys: NodeKeys,
     pub(super) connection: EtcdConnection,
     pub(super) history: History,
+    pub(super) clock: Clock,
 }
 
 /// Answer to a request, and the problem if it failed.
@@ -33,14 +32,14 @@ impl Asker {
     pub(super) async fn answer(
         &mut self,
         asking: Option<EtcdRequest>,
-        in_force: Arc<Templates>,
+        active: &ActiveTemplates,
     ) -> EtcdAnswer {
         let Some(asking) = asking else {
             return std::future::pending().await;
         };
         let within = asking.within;
         let answered = if within < self.connection.call_timeout() {
-            let asked = tokio::time::timeout(within, self.ask(asking.op, &in_force)).await;
+            let asked = tokio::time::timeout(within, self.ask(asking.op, active)).await;
             match asked {
                 Ok(answered) => answered,
                 Err(_) => {
@@ -52,7 +51,7 @@ impl Asker {
                 }
             }
         } else {
-            self.ask(asking.op, &in_force).await
+            self.ask(asking.op, active).await
         };
         match answered {
             Ok(answer) => EtcdAnswer {
@@ -73,7 +72,7 @@ impl Asker {
         }
     }
 
-    async fn ask(&mut self, op: Op, in_force: &Templates) -> Result<OpAnswer, Error> {
+    async fn ask(&mut self, op: Op, active: &ActiveTemplates) -> Result<OpAnswer, Error> {
         match op {
             Op::Probe => {
                 let key = self.keys.master();
@@ -118,16 +117,16 @@ impl Asker {
                     .connection
                     .call(what, async move |client: &mut Client| client.txn(txn).await)
                     .await?;
-                let now = clock::machine_now();
+                let now = self.clock.now();
                 Ok(OpAnswer::Transacted(values::txn_answer(
                     &self.keys, &answer, now,
                 )))
             }
             Op::ReadHistory(until) => {
-                let until = clock::instant_of(until);
+                let until = self.clock.instant(until);
                 let longest = self
                     .history
-                    .longer_leases(in_force, &mut self.connection, until)
+                    .longer_leases(active.templates(), &mut self.connection, until)
                     .await?;
                 Ok(OpAnswer::History(longest))
             }

@@ -1,11 +1,12 @@
 //! The health of etcd as this server sees it, for pages, metrics and status.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::clock;
+use crate::status::Board;
 
 /// Health of etcd, as this server sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,27 +19,27 @@ pub struct EtcdHealth {
     pub term: Duration,
 }
 
-/// Reports the health of etcd: to all subscribers, and to the log once when etcd is away and once when it is back.
+/// Reports the health of etcd: to the board, and to the log once when etcd is away and once when it is back.
 #[derive(Debug)]
 pub(super) struct EtcdHealthReporter {
-    seen: watch::Sender<EtcdHealth>,
+    board: Arc<Board>,
+    health: EtcdHealth,
     is_down_logged: bool,
 }
 
 impl EtcdHealthReporter {
-    pub(super) fn new(term: Duration) -> Self {
+    pub(super) fn new(term: Duration, board: Arc<Board>) -> Self {
+        let health = EtcdHealth {
+            since: clock::wall(),
+            problem: Some("etcd was not asked yet".to_owned()),
+            term,
+        };
+        board.post_etcd(health.clone());
         Self {
-            seen: watch::Sender::new(EtcdHealth {
-                since: clock::wall(),
-                problem: Some("etcd was not asked yet".to_owned()),
-                term,
-            }),
+            board,
+            health,
             is_down_logged: false,
         }
-    }
-
-    pub(super) fn subscribe(&self) -> watch::Receiver<EtcdHealth> {
-        self.seen.subscribe()
     }
 
     /// Notes an answer of etcd (`None`), or the reason why it cannot be asked.
@@ -52,13 +53,10 @@ impl EtcdHealthReporter {
             info!("etcd answers again");
         }
         self.is_down_logged = is_down;
-        self.seen.send_if_modified(|health| {
-            let is_news = health.problem != problem;
-            if health.problem.is_some() != is_down {
-                health.since = clock::wall();
-            }
-            health.problem = problem;
-            is_news
-        });
+        if self.health.problem.is_some() != is_down {
+            self.health.since = clock::wall();
+        }
+        self.health.problem = problem;
+        self.board.post_etcd(self.health.clone());
     }
 }

@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use doorward_engine::node::reload::PreparedTemplates;
-use doorward_engine::templates::Templates;
 use doorward_etcd::directory::{self, MasterKey, Role};
 use doorward_etcd::follow;
 use doorward_etcd::layout::NodeKeys;
@@ -14,14 +12,13 @@ use doorward_session::candidate::store::{
     Compare, EtcdEntry, EtcdKey, LeaseId, LeaseLengths, Master, Registration, TermRecord, Txn,
     TxnAnswer, TxnStep, Value, View,
 };
-use doorward_session::candidate::{ActiveTemplates, NextTemplates};
 use doorward_session::time::{Time, millis};
 use etcd_client::{CompareOp, KeyValue, PutOptions, ResponseHeader, TxnOp, TxnOpResponse};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::clock;
+use crate::clock::Clock;
 use crate::election::TreePlace;
 
 /// Part of a registration that no election depends on.
@@ -39,7 +36,7 @@ struct Place {
 }
 
 /// Returns all keys of a node. Other keys with the same beginning are ignored: they are not ours.
-pub fn view(keys: &NodeKeys, view: &follow::RangeView) -> View {
+pub fn view(keys: &NodeKeys, view: &follow::RangeView, clock: Clock) -> View {
     let entries = view.entries.iter().filter_map(|(text, entry)| {
         let key = key(keys, text)?;
         let entry = EtcdEntry {
@@ -47,7 +44,7 @@ pub fn view(keys: &NodeKeys, view: &follow::RangeView) -> View {
             created: unsigned(entry.create_revision),
             modified: unsigned(entry.mod_revision),
             lease: lease(entry.lease),
-            seen_at: clock::machine_time(entry.seen_at),
+            seen_at: clock.time(entry.seen_at),
         };
         Some((key, entry))
     });
@@ -264,31 +261,6 @@ pub(super) fn rest(node: &str) -> SmolStr {
         node: node.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
-}
-
-/// Returns the properties of templates in force that an election uses.
-pub fn in_force(templates: &Templates, has_history: bool) -> ActiveTemplates {
-    ActiveTemplates {
-        digest: digest(templates),
-        longest: templates.longest_lease(),
-        has_history,
-    }
-}
-
-/// Returns the properties of the next templates that an election uses.
-pub(super) fn next(prepared: &PreparedTemplates) -> NextTemplates {
-    let next = prepared.templates();
-    NextTemplates {
-        digest: digest(next),
-        longest: next.longest_lease(),
-        outlasts: prepared.outlasts(),
-        learning_outlasts: prepared.learning_outlasts(),
-    }
-}
-
-/// Returns a digest of the lease lengths that templates give.
-fn digest(templates: &Templates) -> SmolStr {
-    format!("{:016x}", templates.lengths_digest()).into()
 }
 
 fn lease(id: i64) -> Option<LeaseId> {

@@ -61,7 +61,11 @@ impl Fixture {
             ..TemplateSpec::default()
         }])
         .unwrap();
-        let node = NodeHandle::new(Default::default(), templates, Clock::start());
+        let node = NodeHandle::new(
+            doorward_engine::node::Config::default(),
+            templates,
+            Clock::start(),
+        );
         let node = Arc::new(node);
         let text = String::new;
         let board = Arc::new(Board::new(text(), text(), text(), Arc::clone(&node)));

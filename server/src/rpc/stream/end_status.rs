@@ -1,8 +1,9 @@
 //! The status at the end of a stream: a text for people. The child decides by the name of the reason beside it.
 
-use doorward_engine::messages::Cycle;
+use doorward_engine::id::HolderName;
 use doorward_engine::time::Time;
-use doorward_session::child_streams::{ChildStreams, FIRST_MESSAGE_WITHIN};
+use doorward_replica::StreamEnd;
+use doorward_session::child_streams::FIRST_MESSAGE_WITHIN;
 use doorward_session::close_reason::CloseReason;
 use tonic::Status as RpcStatus;
 
@@ -14,29 +15,33 @@ use crate::status::Board;
 /// Returns the status that ends the stream of a child. The child and its epoch are those of its first message.
 pub(super) fn end_status(
     board: &Board,
-    streams: &ChildStreams,
-    of: Option<(&str, Option<u64>)>,
-    closing: CloseReason,
+    of: Option<&(HolderName, Option<u64>)>,
+    end: &StreamEnd,
 ) -> RpcStatus {
-    let (child, epoch) = of.unwrap_or_default();
-    match closing {
+    let (child, epoch) = of.map_or(("", None), |(child, epoch)| (child.as_str(), *epoch));
+    match end {
+        StreamEnd::Cycle(cycle) => cycle::refusal(cycle),
+        StreamEnd::NotMaster(_) => {
+            RpcStatus::aborted("the mastership that it was opened in is over")
+        }
+        StreamEnd::OlderMaster { newer } => RpcStatus::aborted(format!(
+            "{REPLACED} master of {child} is connected, of epoch {newer}; this one is of {}",
+            epoch.unwrap_or_default(),
+        )),
+        StreamEnd::Other(reason) => other(board, child, *reason),
+    }
+}
+
+fn other(board: &Board, child: &str, reason: CloseReason) -> RpcStatus {
+    match reason {
         CloseReason::Replaced => RpcStatus::aborted(format!(
             "{REPLACED} stream of {child} took the place of this one; if that happens again and \
                  again, two servers have the same --node"
-        )),
-        CloseReason::OlderMaster => RpcStatus::aborted(format!(
-            "{REPLACED} master of {child} is connected, of epoch {}; this one is of {}",
-            streams.epoch_of(child).unwrap_or_default(),
-            epoch.unwrap_or_default(),
         )),
         CloseReason::AnotherProcess => RpcStatus::already_exists(format!(
             "another live process asks as {child}, and is connected: two servers have the same --node"
         )),
         CloseReason::Full => RpcStatus::resource_exhausted("the child takes nothing"),
-        CloseReason::NotMaster => {
-            RpcStatus::aborted("the mastership that it was opened in is over")
-        }
-        CloseReason::Cycle => cycle::refusal(&cycle_of(board, child)),
         CloseReason::Stopping => RpcStatus::unavailable("the server is shutting down"),
         CloseReason::TooMany => exhausted(board, ServerLimit::ChildServers),
         CloseReason::TooManyOfAddress => exhausted(board, ServerLimit::ChildServersPerAddress),
@@ -46,26 +51,17 @@ pub(super) fn end_status(
         CloseReason::OtherChild => RpcStatus::invalid_argument(format!(
             "this stream is {child}'s; open another one for each other node"
         )),
-        CloseReason::Malformed => RpcStatus::invalid_argument("the message is wrong as a whole"),
+        // The others have an end of their own.
+        CloseReason::Malformed
+        | CloseReason::NotMaster
+        | CloseReason::Cycle
+        | CloseReason::OlderMaster => {
+            RpcStatus::invalid_argument("the message is wrong as a whole")
+        }
     }
 }
 
 fn exhausted(board: &Board, limit: ServerLimit) -> RpcStatus {
     let now = board.node().clock().now().since(Time::ZERO);
     overload::exhausted(limit, board.limits().refuse(limit, now))
-}
-
-/// Returns the nodes from this one up to a child that is its ancestor.
-fn cycle_of(board: &Board, child: &str) -> Cycle {
-    let node = board.node_name().to_owned();
-    let ancestors = board.node().read(|node, _| node.ancestors().to_vec());
-    let above = ancestors.iter().position(|ancestor| ancestor == child);
-    let above = above.map_or(0, |position| position + 1);
-    Cycle {
-        child: child.to_owned(),
-        path: std::iter::once(node.clone())
-            .chain(ancestors.into_iter().take(above))
-            .collect(),
-        node,
-    }
 }

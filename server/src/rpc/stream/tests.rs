@@ -3,22 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_engine::id::ResourceId;
-use doorward_engine::messages::Via;
 use doorward_engine::node::Config;
-use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_replica::ReplicaConfig;
 use tokio_stream::StreamExt;
 use tokio_test::{assert_pending, task};
 
 use super::*;
 use crate::clock::Clock;
-use crate::metrics::Metrics;
 use crate::node_handle::NodeHandle;
 use crate::rpc::child_outbox::{Outgoing, channel};
-use crate::rpc::stream;
 
 /// More resources than are parsed between two yields. With the slow clock, the node's lock is released after each.
 const RESOURCES: usize = 200;
@@ -30,11 +28,10 @@ fn slow() -> Instant {
     beginning + Duration::from_millis(READ.fetch_add(1, Ordering::Relaxed))
 }
 
-/// A master with 100 of each resource, and the streams of its children.
+/// A master with 100 of each resource.
 struct Parent {
     board: Arc<Board>,
-    metrics: Metrics,
-    streams: Arc<StreamsHandle>,
+    metrics: Arc<Metrics>,
 }
 
 impl Parent {
@@ -53,28 +50,27 @@ impl Parent {
             refresh_floor: Duration::ZERO,
             ..Config::default()
         };
+        let config = ReplicaConfig {
+            push_round: Duration::ZERO,
+            ..config.into()
+        };
         let node = Arc::new(NodeHandle::new(config, templates, Clock::start_by(slow)));
         let master = Mastership::Master { epoch: Some(1) };
         node.change(|node, now| node.handle_mastership(master, now));
         let text = String::new;
         let board = Arc::new(Board::new(text(), text(), text(), node));
         Self {
-            metrics: Metrics::new(&board),
-            streams: Arc::new(StreamsHandle::new(Arc::clone(&board), Duration::ZERO)),
+            metrics: Arc::new(Metrics::new(&board)),
             board,
         }
     }
 
-    /// Opens the stream of a child.
-    fn open(&self, name: &str) -> Child<'_> {
-        let (answers, heard) = channel();
-        let mut stream = self.streams.connect(answers);
-        let child = HolderName::new(name).unwrap();
-        stream.greet(&child, &asks_of(name, 0.0), None);
+    /// Opens a stream for a child.
+    fn open(&self, name: &str) -> Child {
+        let (outbox, heard) = channel();
         Child {
-            parent: self,
             name: name.to_owned(),
-            stream,
+            stream: ChildStream::open(Arc::clone(&self.board), Arc::clone(&self.metrics), outbox),
             heard,
             has: BTreeMap::new(),
         }
@@ -97,30 +93,36 @@ impl Parent {
     }
 }
 
-/// The child's side of a stream.
-struct Child<'a> {
-    parent: &'a Parent,
+/// Both sides of a stream.
+struct Child {
     name: String,
-    stream: Connected,
+    stream: ChildStream,
     heard: Outgoing,
     /// Amount that it heard last, for each resource.
     has: BTreeMap<String, f64>,
 }
 
-impl Child<'_> {
+impl Child {
     /// Asks for `wants` of each resource on its stream.
-    async fn ask(&self, wants: f64) {
+    async fn ask(&mut self, wants: f64) {
         let request = asks_of(&self.name, wants);
-        let parsed = stream::parse(&self.parent.metrics, &request, None)
-            .await
-            .unwrap();
-        let place = self.stream.place().await.unwrap();
-        let decide = stream::decide(&self.parent.board, parsed, Via::Stream);
-        self.stream.answer(&self.name, place, decide).await;
+        let parsed = parse(&self.stream.metrics, &request, None).await.unwrap();
+        self.stream.handle(parsed.0, parsed.1).await;
+        self.deliver();
     }
 
-    /// Reads all queued messages. Returns their number.
+    /// Sends what the replica has for it, until its stream ends.
+    fn deliver(&mut self) {
+        while let Ok(task) = self.stream.tasks.try_recv() {
+            if !self.stream.send(task) {
+                return;
+            }
+        }
+    }
+
+    /// Reads all messages. Returns their number.
     async fn hear(&mut self) -> usize {
+        self.deliver();
         let mut messages = 0;
         let mut heard = task::spawn(&mut self.heard);
         while let Poll::Ready(Some(message)) = heard.poll_next() {
@@ -158,30 +160,22 @@ fn asks_of(child: &str, wants: f64) -> wire::GetServerCapacityRequest {
 #[tokio::test]
 async fn what_a_child_heard_last_is_what_was_decided_last() {
     let parent = Parent::new();
-    let mut first = parent.open("first");
-    let second = parent.open("second");
+    let (mut first, mut second) = (parent.open("first"), parent.open("second"));
     first.ask(100.0).await;
     first.hear().await;
     assert_eq!(first.has.values().sum::<f64>(), 100.0 * RESOURCES as f64);
     // Each child asks and gets pushes while the other one takes more or less.
-    let push = || parent.streams.push();
-    let asks = async |child: &Child<'_>, wants: [f64; 2]| {
+    let asks = async |child: &mut Child, wants: [f64; 2]| {
         // The requests of one child are answered one after the other.
         for wants in wants {
             child.ask(wants).await;
         }
     };
     tokio::join!(
-        asks(&second, [80.0, 30.0]),
-        push(),
-        push(),
-        asks(&first, [90.0, 60.0]),
-        push(),
-        push(),
+        asks(&mut second, [80.0, 30.0]),
+        asks(&mut first, [90.0, 60.0])
     );
-    while parent.board.node().read(|node, _| node.has_pushes()) {
-        push().await;
-    }
+    parent.board.node().work().await;
     assert!(first.hear().await > 2, "it was pushed to");
     assert_eq!(first.has, parent.books("first"));
 }
@@ -191,13 +185,11 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
     let parent = Parent::new();
     let mut first = parent.open("first");
     first.ask(100.0).await;
+    let decisions = || {
+        let node = parent.board.node();
+        node.read(|node, _| node.counters().decisions)
+    };
     {
-        let decisions = || {
-            parent
-                .board
-                .node()
-                .read(|node, _| node.counters().decisions)
-        };
         let before = decisions();
         let mut asks = task::spawn(first.ask(90.0));
         // The request is parsed first, a few resources at a time.
@@ -206,22 +198,11 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
         }
         // Another child takes its share of all resources, by a call of its own.
         let request = asks_of("second", 80.0);
-        let parsed = stream::parse(&parent.metrics, &request, None)
-            .await
-            .unwrap();
-        stream::decide(&parent.board, parsed, Via::Poll)
-            .await
-            .unwrap();
-        let mut push = task::spawn(parent.streams.push());
-        for _ in 0..1_000 {
-            assert_pending!(push.poll(), "it waits");
-        }
+        let parsed = parse(&parent.metrics, &request, None).await.unwrap();
+        decide(&parent.board, parsed).await.unwrap();
         asks.await;
-        push.await;
     }
-    while parent.board.node().read(|node, _| node.has_pushes()) {
-        parent.streams.push().await;
-    }
+    parent.board.node().work().await;
     first.hear().await;
     assert_eq!(first.has, parent.books("first"));
 }
@@ -252,29 +233,38 @@ async fn clients_are_served_in_the_middle_of_an_answer() {
 #[tokio::test]
 async fn a_stream_that_ends_in_the_middle_of_an_answer_hears_nothing_of_it() {
     let parent = Parent::new();
-    let former = parent.open("child");
-    let mut later = None;
+    let (mut former, mut later) = (parent.open("child"), parent.open("child"));
     tokio::join!(former.ask(1.0), async {
-        tokio::task::yield_now().await;
-        later = Some(parent.open("child"));
+        while former_has_not_begun(&parent) {
+            tokio::task::yield_now().await;
+        }
+        later.ask(1.0).await;
     });
+    former.deliver();
     let Child {
         stream, mut heard, ..
     } = former;
     // The task that serves the stream sees its end.
-    stream.over().await;
     drop(stream);
     let replaced = heard.next().await.unwrap();
     assert!(replaced.is_err(), "{replaced:?}");
 
-    let mut child = later.unwrap();
-    tokio::join!(child.ask(2.0), async {
+    later.hear().await;
+    let node = parent.board.node();
+    let epoch = Some(2);
+    tokio::join!(later.ask(2.0), async {
         tokio::task::yield_now().await;
-        parent.streams.end_older(u64::MAX);
+        node.change(|node, now| node.handle_mastership(Mastership::Master { epoch }, now));
     });
-    let first = child.heard.next().await.unwrap().unwrap();
+    let first = later.heard.next().await.unwrap().unwrap();
     assert!(
         first.response.is_empty(),
         "no capacity of an older mastership"
     );
+}
+
+/// Returns whether no request of a child was worked on.
+fn former_has_not_begun(parent: &Parent) -> bool {
+    let node = parent.board.node();
+    node.read(|node, _| node.counters().decisions == 0)
 }
