@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use doorward_engine::node::Node;
-use doorward_engine::node::mastership::{Mastership, Term};
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::reload::{ActiveTemplates, PreparedTemplates};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
@@ -132,15 +132,7 @@ pub(crate) fn apply(prepared: PreparedTemplates, node: &mut Node, now: Time) {
 /// Gives a node the standing of its server.
 fn give_standing(standing: &Standing, node: &mut Node, now: Time) {
     match standing {
-        Standing::Master(won) => {
-            let term = Term {
-                epoch: won.epoch,
-                vacant_since: won.vacant_since,
-                longer_leases: won.longer_leases,
-                valid_until: won.valid_until,
-            };
-            node.handle_term(term, now);
-        }
+        Standing::Master(term) => node.handle_term(*term, now),
         Standing::Elsewhere { address, epoch, .. } => {
             let elsewhere = Mastership::Elsewhere {
                 master_address: address.to_string(),
