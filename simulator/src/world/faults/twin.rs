@@ -107,25 +107,13 @@ impl<'a> World<'a> {
         }
     }
 
-    pub(super) fn end_twin_server(&mut self, id: ServerId) {
-        let Some(gone) = self.places[id.place].remove(id.term) else {
-            return;
-        };
-        if let Some(above) = gone.parent_link.to {
-            self.leave(id, above);
-        }
-        for (client, sequence) in gone.waiting.into_values() {
-            self.refuse_connection(client, sequence);
-        }
-    }
-
     /// Ends all second processes.
     pub(super) fn end_twins(&mut self) {
         let servers = self.places.iter().flat_map(|place| &place.servers);
         let twins = servers.filter(|server| server.is_twin);
         let servers: Vec<ServerId> = twins.map(|server| server.id).collect();
         for id in servers {
-            self.end_twin_server(id);
+            self.end_server(id);
         }
         let twins = self.clients.enumerate().filter(|(_, it)| it.is_twin);
         let twins: Vec<u32> = twins.map(|(number, _)| number).collect();
