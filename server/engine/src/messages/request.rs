@@ -203,6 +203,11 @@ pub enum RefusalReason {
          own, or stop one of them"
     )]
     AnotherProcess(Duration),
+    /// To a client: its request has no number, but the client of this name numbers its requests.
+    #[error(
+        "another program asks under the same name, and numbers its requests; give each program a name of its own"
+    )]
+    Unnumbered,
     /// The parent refuses the resource for a reason of its own.
     #[error("this server's parent refuses it; see the server's log and status page")]
     RefusedByParent,
@@ -223,7 +228,9 @@ impl RefusalReason {
         match self {
             Self::AnotherProcess(retry_in) => Some(retry_in),
             Self::Full(full) => Some(full.retry_in),
-            Self::UnknownResource | Self::NotReady | Self::RefusedByParent => None,
+            Self::UnknownResource | Self::NotReady | Self::Unnumbered | Self::RefusedByParent => {
+                None
+            }
         }
     }
 }

@@ -108,7 +108,7 @@ impl Resource {
         if ask.holder().kind == HolderKind::Client {
             if precedence == Precedence::Unnumbered {
                 // It comes from another program without an incarnation, which must not use this holder's lease.
-                return Err(RefusalReason::NotReady);
+                return Err(RefusalReason::Unnumbered);
             }
             self.hear_process(slot, ask.holder(), now);
             return Ok(None);

@@ -142,7 +142,11 @@ impl Resource {
         for (
             holder,
             Unanswered {
-                slot, claim, held, ..
+                slot,
+                claim,
+                said,
+                held,
+                ..
             },
         ) in answered
         {
@@ -151,7 +155,7 @@ impl Resource {
                 continue;
             }
             let kind = self.holders.get(slot).map(|holding| holding.kind);
-            let is_likely = kind.is_some_and(|kind| self.is_likely(kind, claim.wants));
+            let is_likely = kind.is_some_and(|kind| self.is_likely(kind, said));
             self.holders.change_leases(slot, |leases| {
                 leases.acknowledge(part);
                 if held.is_zero() && !is_likely {
