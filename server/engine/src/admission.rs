@@ -28,7 +28,7 @@ use crate::admission::limits::{Bucket, Limits};
 use crate::admission::weight::Weight;
 use crate::id::{Caller, HolderKind};
 use crate::time::Time;
-use doorward_time::spread;
+use crate::time::spread;
 
 /// Bounds of the additional retry delay of a refused caller, which spreads their return.
 const COME_BACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));

@@ -46,7 +46,7 @@ use crate::resource::parent::{Parent, ParentPace};
 use crate::resource::policy::Policy;
 use crate::templates::{Algorithm, Template};
 use crate::time::Time;
-use doorward_time::tolerance::Tolerance;
+use crate::time::tolerance::Tolerance;
 
 /// Number of scheduled leases that one request checks. The timer does the rest. Until then, ended leases count as in
 /// use, which is the safe side.

@@ -14,7 +14,8 @@ use crate::node::resources::ResourceSlot;
 use crate::node::sweep::Generation;
 use crate::resource::parent::ParentPace;
 use crate::resource::{Resource, Timer};
-use crate::time::{Due, Time};
+use crate::time::Time;
+use crate::time::due::Due;
 
 /// A resource, and its place. In this order, what every request reads stands together.
 #[derive(Debug)]

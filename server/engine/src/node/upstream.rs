@@ -15,8 +15,9 @@ use crate::messages::{
 use crate::node::{Entry, Node, to_end};
 use crate::resource::pace;
 use crate::resource::parent::{Applied, ParentPace};
-use crate::time::{Due, Time};
-use doorward_time::tolerance::Tolerance;
+use crate::time::Time;
+use crate::time::due::Due;
+use crate::time::tolerance::Tolerance;
 
 /// Time by which the clock of another server of the node may be ahead of ours, from which it numbers its
 /// requests: a day, in microseconds.

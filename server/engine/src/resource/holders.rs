@@ -10,8 +10,8 @@ use crate::admission::weight::{Weight, counted};
 use crate::admission::{AdmissionGate, Charge, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
+use crate::continuity::Reported;
 use crate::continuity::learned::Learned;
-use crate::continuity::reported::Reported;
 use crate::division::{Bound, Reason, Why};
 use crate::holders::{
     Expired, Holding, KnownWhy, Lease, LeaseTable, Leases, Slot, Standing, Version,

@@ -19,7 +19,7 @@ use crate::messages::{Has, RefusalReason, ServerAsk, ServerLease, UpstreamSnapsh
 use crate::resource::parent_lease::{AnswerTo, Changes, LeaseRequest, Needs, ParentLease};
 use crate::resource::policy::Policy;
 use crate::resource::{Resource, pace};
-use crate::time::{self, Time};
+use crate::time::{Time, tolerance};
 
 /// Relative change of the total demand that does not wait for the slow round.
 const MATTERS: f64 = 1e-3;
@@ -342,7 +342,7 @@ impl Resource {
             }
         };
         // The parent counts from its answer, which was later, and by its own clock.
-        let expires_at = request.sent_at + time::at_least(lease.expires_in);
+        let expires_at = request.sent_at + tolerance::at_least(lease.expires_in);
         if expires_at <= now {
             return Err(format!(
                 "the lease is over already: it lasts {:?}, and {:?} ago it was asked for",
@@ -390,7 +390,7 @@ impl Resource {
         let inherited_for = terms
             .inherited_for
             .filter(|_| self.policy.algorithm().learns());
-        let inherited_until = inherited_for.map(|lasts| now + time::at_most(lasts));
+        let inherited_until = inherited_for.map(|lasts| now + tolerance::at_most(lasts));
         upstream.inherited_until = inherited_until;
         // Leases of the predecessor may be longer than the present lease length.
         let out_until = now + terms.reserved_for.unwrap_or_default();
@@ -411,7 +411,7 @@ impl Resource {
             let learns = lease
                 .terms
                 .learning_for
-                .map_or(Duration::ZERO, time::at_most);
+                .map_or(Duration::ZERO, tolerance::at_most);
             self.learning.outlast(now + next.max(learns));
         } else if let Some(inherited_until) = inherited_until {
             self.learning.end_with(inherited_until);

@@ -16,7 +16,7 @@ use crate::resource::ask::HolderAsk;
 use crate::resource::holders::Decision;
 use crate::resource::learning::LearningMode;
 use crate::templates::DURATION_MAX;
-use crate::time::{self, Time};
+use crate::time::{Time, tolerance};
 
 /// A lease that ends sooner has ended before its holder gets it.
 const LEASE_MIN: Duration = Duration::from_millis(10);
@@ -164,7 +164,7 @@ impl Resource {
     pub(super) fn report_lasts(&self, expires_in: Option<Duration>, now: Time) -> Duration {
         // A lease that has ended, but whose work continues, for an unknown time.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
-        let expires_in = expires_in.map(time::at_most);
+        let expires_in = expires_in.map(tolerance::at_most);
         let length = self.longest_by_others();
         let lasts = expires_in.unwrap_or(length);
         match self.learning {

@@ -1,6 +1,6 @@
 //! Learning mode: what a new master believes of reports, and what it knows of earlier masterships. When reports exceed
 //! the capacity, it decides which part of each is confirmed, and for how long.
-//! [`reported`](crate::continuity::reported) has all reports together.
+//! [`continuity`](crate::continuity) has all reports together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::claims::{Claim, Subclients};
 use crate::continuity::learned::{Origin, ReportedLease};
-use crate::continuity::reported::{Unanswered, claim_of, part_of};
+use crate::continuity::{Unanswered, claim_of, part_of};
 use crate::division::ParentTerms;
 use crate::exact_sum::ExactSum;
 use crate::holders::{Lease, Slot};
@@ -19,7 +19,7 @@ use crate::resource::ask::HolderAsk;
 use crate::resource::grant::Grant;
 use crate::resource::pace::short_lease;
 use crate::templates::HolderBounds;
-use crate::time::{self, Time};
+use crate::time::{Time, tolerance};
 
 impl Resource {
     /// The capacity for reports: below the root, with what is to come.
@@ -336,7 +336,7 @@ impl Resource {
         let holder = self.holders.key_of(ask.holder());
         // A report without a duration may be out of date at once.
         let lasts_of = |has: Has| {
-            let lasts = has.expires_in.map_or(Duration::ZERO, time::at_least);
+            let lasts = has.expires_in.map_or(Duration::ZERO, tolerance::at_least);
             lasts.saturating_sub(TRAVEL_MAX)
         };
         let lasts = in_use.each().map(lasts_of).max().unwrap_or_default();

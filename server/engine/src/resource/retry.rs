@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use doorward_time::spread;
+use crate::time::spread;
 
 use crate::messages::{Refusal, RefusalReason};
 

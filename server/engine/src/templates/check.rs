@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::amount::Amount;
+use crate::claims::Subclients;
 use crate::id::ID_BYTES_MAX;
 use crate::rounding::WHOLE;
 use crate::templates::glob::Glob;
 use crate::templates::{
-    Algorithm, AlgorithmKind, DURATION_MAX, DURATION_MIN, Field, SafeCapacity, Shrink, Template,
-    TemplateProblem, TemplateSpec,
+    Algorithm, AlgorithmKind, DURATION_MAX, DURATION_MIN, Field, HolderBounds, SafeCapacity,
+    Shrink, Template, TemplateProblem, TemplateSpec,
 };
 
 /// Checks one template.
@@ -120,6 +121,40 @@ impl Check<'_> {
                 None
             }
         }
+    }
+
+    fn holder_bounds(&mut self, spec: &TemplateSpec) -> HolderBounds {
+        HolderBounds {
+            wants_max: spec.wants_max.and_then(|given| self.wants_max(given)),
+            subclients_max: spec
+                .subclients_max
+                .and_then(|given| self.subclients_max(given)),
+        }
+    }
+
+    fn wants_max(&mut self, given: f64) -> Option<Amount> {
+        match Amount::new(given) {
+            Ok(amount) if !amount.is_zero() => return Some(amount),
+            Ok(_) => self.problem(
+                Field::WantsMax,
+                "is 0, so nobody could have anything; give what one client can have at most, or remove it",
+            ),
+            Err(error) => self.problem(Field::WantsMax, error.to_string()),
+        }
+        None
+    }
+
+    fn subclients_max(&mut self, given: f64) -> Option<Subclients> {
+        let whole = Some(given).filter(|given| *given >= 1.0 && given.fract() == 0.0);
+        let most = whole.and_then(|given| Subclients::new(given).ok());
+        if most.is_none() {
+            let message = format!(
+                "is {given}; give a whole number of clients from 1 to {}",
+                Subclients::MAX.get()
+            );
+            self.problem(Field::SubclientsMax, message);
+        }
+        most
     }
 
     fn duration(
