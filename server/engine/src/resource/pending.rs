@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::division::{Bound, Share, Why};
+use crate::division::{Bound, Reason, Why};
 use crate::holders::{Holding, Lease, Leases, Slot};
 use crate::messages::Has;
 use crate::resource::Resource;
@@ -116,11 +116,10 @@ impl Resource {
                 }
                 leases.grant(nothing);
                 self.holders.claim(&ask.demand);
-                let Share { amount, reason } = Share::WAITING_FOR_PARENT;
-                let bound = Bound::Share;
+                let (reason, bound) = (Reason::WaitsForParent, Bound::Share);
                 let decision = Decision {
                     lease: nothing,
-                    share: amount,
+                    share: Amount::ZERO,
                     why: Why { reason, bound },
                     waits: false,
                     lowering: self.lowering.number(),

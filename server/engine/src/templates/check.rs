@@ -1,6 +1,6 @@
 //! The check of a template: a valid template, or all its problems.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::amount::Amount;
@@ -88,9 +88,7 @@ impl Check<'_> {
                 lease_length: lease_length?,
                 refresh_interval: refresh_interval?,
                 learning_mode_duration: learning?,
-                shrink: parameters.shrink,
-                decay_factor: parameters.decay_factor,
-                min_shares: parameters.min_shares,
+                ..parameters
             },
         })
     }
@@ -184,8 +182,9 @@ impl Check<'_> {
         Some(duration)
     }
 
-    fn parameters(&mut self, spec: &TemplateSpec) -> Parameters {
-        let mut parameters = Parameters::default();
+    /// Returns the default algorithm with the named parameters of a template.
+    fn parameters(&mut self, spec: &TemplateSpec) -> Algorithm {
+        let mut parameters = Algorithm::default();
         let mut earlier = BTreeSet::new();
         for (index, (name, value)) in spec.parameters.iter().enumerate() {
             let field = Field::Parameter(index);
@@ -194,7 +193,7 @@ impl Check<'_> {
                 continue;
             }
             let value = value.as_deref().unwrap_or_default();
-            if let Err(message) = parameters.set(name, value, spec.kind) {
+            if let Err(message) = parameters.set_parameter(name, value, spec.kind) {
                 self.problem(field, message);
             }
         }
@@ -214,25 +213,13 @@ impl Check<'_> {
 /// Prefix of a guarantee's name. The priority follows.
 const MIN_SHARE: &str = "min_share.";
 
-/// The named parameters of an algorithm.
-struct Parameters {
-    shrink: Shrink,
-    decay_factor: f64,
-    min_shares: BTreeMap<i64, f64>,
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            shrink: Shrink::default(),
-            decay_factor: 0.5,
-            min_shares: BTreeMap::new(),
-        }
-    }
-}
-
-impl Parameters {
-    fn set(&mut self, name: &str, value: &str, kind: Option<AlgorithmKind>) -> Result<(), String> {
+impl Algorithm {
+    fn set_parameter(
+        &mut self,
+        name: &str,
+        value: &str,
+        kind: Option<AlgorithmKind>,
+    ) -> Result<(), String> {
         match name {
             "shrink" => {
                 self.shrink = match value {
