@@ -302,11 +302,8 @@ impl AdmissionGate<'_> {
 
     /// Returns the refusal of a request without a token.
     pub(crate) fn too_many_requests(&mut self, wait: Duration) -> Full {
-        self.too_fast(
-            Limit::RequestsPerTemplate,
-            self.limits.requests_per_template,
-            wait,
-        )
+        let rate = self.limits.requests_per_template;
+        self.too_fast(Limit::RequestsPerTemplate, rate, wait)
     }
 
     /// Accepts a new resource, and counts its bytes. Returns the caller that brings it.
@@ -320,10 +317,7 @@ impl AdmissionGate<'_> {
         bytes: usize,
         now: Time,
     ) -> Result<CallerSlot, Full> {
-        self.admit_bytes_in_all(bytes)?;
-        let caller = self.enter(now);
-        self.admit_bytes_of(caller, bytes)?;
-        self.admit_newcomer(kind, caller, now)?;
+        let caller = self.admit_newcomer(kind, bytes, now)?;
         self.admission.replace_bytes(self.template, 0, bytes);
         self.admission.charge(Charge {
             caller,
@@ -348,11 +342,7 @@ impl AdmissionGate<'_> {
         let max = self.limits.leases_per_resource_max;
         self.admission
             .check(Limit::LeasesPerResource, holders, 1, max)?;
-        self.admit_bytes_in_all(bytes)?;
-        let caller = self.enter(now);
-        self.admit_bytes_of(caller, bytes)?;
-        self.admit_newcomer(kind, caller, now)?;
-        Ok(caller)
+        self.admit_newcomer(kind, bytes, now)
     }
 
     /// Checks that a caller may bring `more` bytes.
@@ -404,18 +394,20 @@ impl AdmissionGate<'_> {
     fn admit_newcomer(
         &mut self,
         kind: HolderKind,
-        caller: CallerSlot,
+        bytes: usize,
         now: Time,
-    ) -> Result<(), Full> {
+    ) -> Result<CallerSlot, Full> {
+        self.admit_bytes_in_all(bytes)?;
+        let caller = self.enter(now);
+        self.admit_bytes_of(caller, bytes)?;
         let rate = self.limits.newcomers_per_caller;
         let account = self.admission.callers.get_mut(caller);
-        let Some(account) = account.filter(|_| kind == HolderKind::Client) else {
-            return Ok(());
-        };
-        match account.newcomers.take(rate, now) {
-            Ok(()) => Ok(()),
-            Err(wait) => Err(self.too_fast(Limit::NewcomersPerCaller, rate, wait)),
+        if let Some(account) = account.filter(|_| kind == HolderKind::Client)
+            && let Err(wait) = account.newcomers.take(rate, now)
+        {
+            return Err(self.too_fast(Limit::NewcomersPerCaller, rate, wait));
         }
+        Ok(caller)
     }
 
     fn too_fast(&mut self, limit: Limit, rate: Rate, wait: Duration) -> Full {

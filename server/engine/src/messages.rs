@@ -36,11 +36,17 @@ pub struct GetCapacity {
 }
 
 impl GetCapacity {
-    /// Returns the same request after it has waited for that time: the client's lease lasts that much less, and may
-    /// have ended.
-    pub(crate) fn after_waiting(&self, waited: Duration) -> Self {
-        let mut request = self.clone();
-        for ask in &mut request.asks {
+    /// Returns the same request after it has waited for that time, only for the resources that are not ready in
+    /// `reply`. Takes these out of `reply`. The client's lease lasts that much less, and may have ended.
+    pub fn again(&self, reply: &mut GetCapacityReply, waited: Duration) -> Self {
+        let waiting: BTreeSet<ResourceId> = reply
+            .refused
+            .extract_if(.., |refused| refused.reason == RefusalReason::NotReady)
+            .map(|refused| refused.resource)
+            .collect();
+        let mut again = self.clone();
+        again.asks.retain(|ask| waiting.contains(&ask.resource));
+        for ask in &mut again.asks {
             let lasted = ask.has.and_then(|has| has.expires_in);
             // Work that continues after its lease ended lasts for an unknown time.
             if let (Some(has), Some(lasted)) = (&mut ask.has, lasted.filter(|it| !it.is_zero())) {
@@ -51,19 +57,6 @@ impl GetCapacity {
                 }
             }
         }
-        request
-    }
-
-    /// Returns the same request after it has waited for that time, only for the resources that are not ready in
-    /// `reply`. Takes these out of `reply`.
-    pub fn again(&self, reply: &mut GetCapacityReply, waited: Duration) -> Self {
-        let waiting: BTreeSet<ResourceId> = reply
-            .refused
-            .extract_if(.., |refused| refused.reason == RefusalReason::NotReady)
-            .map(|refused| refused.resource)
-            .collect();
-        let mut again = self.after_waiting(waited);
-        again.asks.retain(|ask| waiting.contains(&ask.resource));
         again
     }
 }

@@ -71,9 +71,7 @@ impl Supply {
     pub const fn of_root(capacity: Amount) -> Self {
         Self {
             capacity,
-            expires_at: None,
-            terms: None,
-            learning_until: None,
+            ..Self::NONE
         }
     }
 
@@ -129,6 +127,11 @@ impl Supply {
         self.terms
             .as_ref()
             .is_some_and(|terms| terms.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
+    }
+
+    /// Whether the parent is in learning mode.
+    pub(crate) fn parent_learns(&self) -> bool {
+        self.terms.as_ref().is_some_and(|terms| terms.learning)
     }
 
     /// Whether more than the capacity may be in use, because leases from before it shrank have not ended.

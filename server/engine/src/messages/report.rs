@@ -148,6 +148,34 @@ pub struct ChildSnapshot {
     pub curve_points: usize,
 }
 
+/// Sums over all resources.
+///
+/// A node may have a million resources. A reader adds them up a page at a time ([`Node::add_to_totals`](crate::node::Node::add_to_totals)), and requests
+/// are served in between. So the sums are not of one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Resources with leases out.
+    pub resources: usize,
+    /// Leases out.
+    pub leases: usize,
+    /// Leases of child servers among them.
+    pub children: usize,
+    /// Clients served, those below child servers included.
+    pub clients: f64,
+    /// Holders that get less than their share until others have shrunk.
+    pub waiting: usize,
+    /// Holders of the resource that has most of them.
+    pub leases_per_resource: usize,
+    /// Resources that the parent refuses.
+    pub refused_by_parent: usize,
+    /// Some resource learns for as long as leases of its algorithm last.
+    pub(crate) learns_usually: bool,
+    /// Some resource learns.
+    pub(crate) learns: bool,
+    /// A server above learns.
+    pub(crate) learns_above: bool,
+}
+
 /// Counts since the node was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {

@@ -74,7 +74,7 @@ impl Resource {
             return true;
         }
         let room = self.room_beside_others(held);
-        let unreported = news || !upstream.reports().are_all_answered();
+        let unreported = news || !upstream.reports.are_all_answered();
         let lasts_on = |has: Has| has.expires_in.is_none_or(|lasts| lasts > WORD_MIN);
         let has_time = ask.in_use.each().any(lasts_on);
         let far_off = room.get() < ask.in_use().get() * NEARLY;
@@ -93,7 +93,7 @@ impl Resource {
         let held = held.unwrap_or(Amount::ZERO);
         let slot = match slot {
             Some(slot) => {
-                self.change_demand(slot, ask);
+                self.holders.change_demand(slot, &ask.demand);
                 let words: Vec<_> = self.reported_leases(ask, now).collect();
                 self.holders.change_leases(slot, |leases| {
                     if ask.acknowledges() {
@@ -127,11 +127,8 @@ impl Resource {
                 self.insert(ask, leases, &decision, now)
             }
         };
-        if self
-            .holders
-            .get(slot)
-            .is_some_and(|holding| holding.own() > held)
-        {
+        let holding = self.holders.get(slot);
+        if holding.is_some_and(|holding| holding.own() > held) {
             self.await_parent_answer(slot, ask, held, now);
         }
         // It comes back sooner; if another process of its name comes first, it has asked by then.

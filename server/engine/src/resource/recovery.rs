@@ -104,7 +104,7 @@ impl Resource {
         held: Amount,
         now: Time,
     ) {
-        let Some(number) = self.parent.as_mut().map(|it| it.reports_mut().count()) else {
+        let Some(number) = self.parent.as_mut().map(|it| it.reports.count()) else {
             return;
         };
         if !self.learns(now) {
@@ -134,7 +134,7 @@ impl Resource {
         let answered = self
             .holders
             .reported_mut()
-            .answered(upstream.reports().answered());
+            .answered(upstream.reports.answered());
         let Some(level) = self.believed_level(now) else {
             return;
         };
@@ -296,7 +296,7 @@ impl Resource {
     /// Whether a child server asks by another mastership of its node than before.
     pub(super) fn is_new_mastership(&self, slot: Slot, ask: &HolderAsk<'_>) -> bool {
         let past = self.holders.get(slot).and_then(|it| it.past.as_ref());
-        let known = past.and_then(|it| it.masterships().current());
+        let known = past.and_then(|it| it.masterships.current());
         ask.mastership().is_some() && known != ask.mastership()
     }
 
@@ -310,8 +310,7 @@ impl Resource {
         let granted = self.holders.copy_leases(slot).filter(|_| !is_new);
         self.holders.note(slot, |holding| {
             let past = holding.past.get_or_insert_default();
-            past.masterships_mut()
-                .note(mastership, granted.as_ref(), learns);
+            past.masterships.note(mastership, granted.as_ref(), learns);
         });
     }
 
