@@ -4,7 +4,6 @@
 //! without control characters (a newline in an id would forge log lines). Cloning is cheap: a name
 //! of up to 23 bytes, as most are, is kept in place, and a longer one is shared.
 
-use std::borrow::Borrow;
 use std::fmt;
 
 use std::num::NonZeroU64;
@@ -139,12 +138,6 @@ macro_rules! id {
 
             /// The text.
             pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl Borrow<str> for $name {
-            fn borrow(&self) -> &str {
                 &self.0
             }
         }

@@ -358,12 +358,6 @@ impl Resource {
         LearningMode::begun(over_after(self.start.vacant_since, learns_for), now)
     }
 
-    /// Whether this server may not know all leases: it is in learning mode, or does not know yet how long learning mode
-    /// lasts.
-    fn is_learning(&self) -> bool {
-        self.learning.is_on()
-    }
-
     /// Returns the remaining time of learning mode.
     pub(crate) fn learning_remaining(&self, now: Time) -> Option<Duration> {
         self.learning.remaining(now)

@@ -75,32 +75,6 @@ impl Supply {
         }
     }
 
-    /// Returns the supply of a parent's answer that came now.
-    pub(crate) fn of_parent(
-        capacity: Amount,
-        expires_at: Time,
-        mut terms: ParentTerms,
-        now: Time,
-    ) -> Self {
-        // All guarantees together must not exceed the capacity.
-        let guaranteed: f64 = terms.bands.iter().map(|(_, amount)| amount.get()).sum();
-        if guaranteed > capacity.get() {
-            for (_, amount) in &mut terms.bands {
-                *amount = Amount::from_computed(amount.get() * (capacity.get() / guaranteed));
-            }
-        }
-        terms.share = terms.share.max(capacity);
-        Self {
-            capacity,
-            expires_at: Some(expires_at),
-            learning_until: terms
-                .learning_for
-                .filter(|_| terms.learning)
-                .map(|remaining| now + remaining),
-            terms: Some(Arc::new(terms)),
-        }
-    }
-
     /// Returns the supply of a parent's answer that follows this supply. If the capacity is not larger, the later
     /// expiry counts. An expiry from another mastership of the parent does not count, since that one may have assumed
     /// more capacity. A parent that learns does not know the division of the whole, so the last known division stays.
@@ -119,7 +93,23 @@ impl Supply {
             terms.bands.clone_from(&before.bands);
             terms.per_client = before.per_client;
         }
-        Self::of_parent(capacity, expires_at, terms, now)
+        // All guarantees together must not exceed the capacity.
+        let guaranteed: f64 = terms.bands.iter().map(|(_, amount)| amount.get()).sum();
+        if guaranteed > capacity.get() {
+            for (_, amount) in &mut terms.bands {
+                *amount = Amount::from_computed(amount.get() * (capacity.get() / guaranteed));
+            }
+        }
+        terms.share = terms.share.max(capacity);
+        Self {
+            capacity,
+            expires_at: Some(expires_at),
+            learning_until: terms
+                .learning_for
+                .filter(|_| terms.learning)
+                .map(|remaining| now + remaining),
+            terms: Some(Arc::new(terms)),
+        }
     }
 
     /// Whether the capacity will grow once other servers have shrunk.

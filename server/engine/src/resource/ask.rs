@@ -224,7 +224,7 @@ impl Resource {
     fn client_max(&self, ask: &HolderAsk<'_>, now: Time) -> Option<Amount> {
         let is_client = ask.holder().kind == HolderKind::Client;
         let most = self.policy.holder_bounds().wants_max;
-        most.filter(|_| is_client && self.learns(now))
+        most.filter(|_| is_client && self.learning.is_on_at(now))
     }
 }
 

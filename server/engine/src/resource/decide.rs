@@ -151,7 +151,10 @@ impl Resource {
         let was_overcommitted = cfg!(debug_assertions) && self.is_overcommitted();
         let version = self.holders.version();
         let slot = match slot {
-            Some(slot) => self.decide_for_known(slot, ask, now),
+            Some(slot) => {
+                self.decide_for_known(slot, ask, now);
+                slot
+            }
             None => self.decide_for_new(ask, now),
         };
         // Then reports count, whatever we have ourselves.
@@ -219,9 +222,9 @@ impl Resource {
         }
     }
 
-    fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Slot {
+    fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
         let Some(holding) = self.holders.get(slot) else {
-            return slot;
+            return;
         };
         // This uses the claim at the time of the lowering, so it comes before the change of demand.
         let kept_if_lowered = self.lowering.kept(holding);
@@ -234,7 +237,7 @@ impl Resource {
                 .change_leases(slot, |leases| leases.acknowledge(ask.in_use()));
         }
         let Some(holding) = self.holders.get(slot) else {
-            return slot;
+            return;
         };
         let grant = self.grant_known(holding, ask, kept_if_lowered, now);
         let held = holding.own();
@@ -248,7 +251,6 @@ impl Resource {
         }
         self.give(slot, &grant, now);
         self.note_granted(ask.holder(), &grant);
-        slot
     }
 
     fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {

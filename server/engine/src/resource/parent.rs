@@ -138,7 +138,7 @@ impl Resource {
         let upstream = self.parent.as_ref()?;
         let needs = if !self.holders.is_empty() {
             Needs::Holders
-        } else if self.is_learning() {
+        } else if self.learning.is_on() {
             Needs::Unreported
         } else if self.has_leftover() {
             Needs::Leftover
@@ -162,7 +162,7 @@ impl Resource {
         let wants = self.holders.table().wants().rounded_down();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
             || self.holding() < request.holding
-            || request.learning != self.is_learning()
+            || request.learning != self.learning.is_on()
             || !upstream.reports.are_all_sent();
         if matters {
             Changes::Matters
@@ -189,7 +189,7 @@ impl Resource {
 
     /// The request to the parent, with that sequence, for what holders ask for together.
     pub(crate) fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
-        let learning = self.is_learning();
+        let learning = self.learning.is_on();
         let gives_back = self.holders.is_empty() && !learning;
         if gives_back {
             // The rest is no longer granted, whatever the answer is.
@@ -337,7 +337,7 @@ impl Resource {
             let longest = self.longest_of_predecessors(now);
             self.holders.end_all_by(now + longest, now);
         }
-        if self.is_learning() {
+        if self.learning.is_on() {
             let learned = self.holders.learned_mut();
             learned.note_parent_books(&lease.terms, lease.granted_by, now);
         }

@@ -143,7 +143,7 @@ impl Resource {
 
     /// A holder's reports, as leases; none if there is nothing to learn.
     fn reported_leases(&self, ask: &HolderAsk<'_>, now: Time) -> impl Iterator<Item = Lease> {
-        let words = ask.believed.each().filter(|_| self.is_learning());
+        let words = ask.believed.each().filter(|_| self.learning.is_on());
         words.map(move |has| Lease {
             capacity: has.capacity,
             expires_at: now + self.report_lasts(has.expires_in, now),

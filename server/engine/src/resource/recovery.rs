@@ -32,7 +32,7 @@ impl Resource {
     /// In learning mode, the most that is confirmed for each client, if the reports exceed the capacity.
     pub(super) fn confirmed_level(&self, now: Time) -> Option<f64> {
         let reported = self.holders.reported()?;
-        if !self.learns(now) || !self.has_lease(now) {
+        if !self.learning.is_on_at(now) || !self.has_lease(now) {
             return None;
         }
         reported.level_for(self.for_reported())
@@ -43,7 +43,7 @@ impl Resource {
     /// the larger ones before cuts: all present reports may be true, once the holders that were cut have shrunk.
     fn believed_level(&self, now: Time) -> Option<f64> {
         let reported = self.holders.reported()?;
-        if !self.learns(now) || !self.has_lease(now) {
+        if !self.learning.is_on_at(now) || !self.has_lease(now) {
             return None;
         }
         let terms = self.supply.terms.as_ref()?;
@@ -65,11 +65,6 @@ impl Resource {
             .map_or(Amount::MAX, |it| it.left_beside_others(holder, there_is))
     }
 
-    /// Whether this is learning mode, also if it is not known yet for how long.
-    pub(super) fn learns(&self, now: Time) -> bool {
-        self.learning.is_on_at(now)
-    }
-
     /// Returns a holder's report as a claim: the present report, or the larger one before a cut if the holder still
     /// wants that.
     fn claimed(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Claim {
@@ -88,7 +83,7 @@ impl Resource {
 
     /// A holder's report counts from now on, in learning mode.
     pub(super) fn count_report(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
-        if self.learns(now) {
+        if self.learning.is_on_at(now) {
             let claim = self.claimed(slot, ask);
             let holder = self.holders.key_of(ask.holder());
             let reported = self.holders.reported_mut();
@@ -107,7 +102,7 @@ impl Resource {
         let Some(number) = self.parent.as_mut().map(|it| it.reports.count()) else {
             return;
         };
-        if !self.learns(now) {
+        if !self.learning.is_on_at(now) {
             return;
         }
         let unanswered = Unanswered {
@@ -306,7 +301,7 @@ impl Resource {
         let Some(mastership) = ask.mastership().filter(|_| is_another) else {
             return;
         };
-        let learns = self.is_learning();
+        let learns = self.learning.is_on();
         let granted = self.holders.copy_leases(slot).filter(|_| !is_new);
         self.holders.note(slot, |holding| {
             let past = holding.past.get_or_insert_default();
@@ -317,7 +312,7 @@ impl Resource {
     /// Remembers which mastership granted what a holder reports, in learning mode below the root.
     pub(super) fn note_learned(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         let in_use = ask.believed;
-        if self.parent.is_none() || !self.is_learning() || in_use.most().is_zero() {
+        if self.parent.is_none() || !self.learning.is_on() || in_use.most().is_zero() {
             return;
         }
         let granted_by = in_use.has.and_then(|has| has.granted_by);
@@ -375,7 +370,7 @@ impl Resource {
         let expiry = self.expiry_from(now);
         let terms = self.supply.terms.as_ref();
         let may_live = terms.is_some_and(|terms| terms.predecessor_for.is_some());
-        if !may_live || !self.is_learning() {
+        if !may_live || !self.learning.is_on() {
             return expiry;
         }
         let learned = self.holders.learned();
@@ -387,7 +382,7 @@ impl Resource {
     pub(super) fn unreported(&self) -> ExactSum {
         let learned = self.holders.learned();
         learned
-            .filter(|_| self.is_learning())
+            .filter(|_| self.learning.is_on())
             .map_or(ExactSum::ZERO, |it| it.unreported())
     }
 
