@@ -1,5 +1,5 @@
-//! Requests of clients and child servers, and their answers, parsed and free of any wire format. `report` has what a
-//! node reports of itself.
+//! Requests of clients and child servers, and their answers, parsed and free of any wire format. `report` has a node's
+//! reports of itself.
 
 mod report;
 

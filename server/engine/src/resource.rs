@@ -94,7 +94,7 @@ pub(crate) struct Resource {
 /// Values that are not needed any more, and may be large. To drop a million leases takes a good part of a second.
 pub(crate) type Garbage = Vec<Box<dyn Any + Send>>;
 
-/// What changes of a resource mean for its node.
+/// Effects of changes of a resource on its node.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     /// Number of holders whose last lease has ended.

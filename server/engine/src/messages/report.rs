@@ -1,4 +1,4 @@
-//! What a node reports of itself: events for logs, and read-only views for pages, metrics, tools and tests.
+//! A node's reports of itself: events for logs, and read-only views for pages, metrics, tools and tests.
 //!
 //! A snapshot is plain data that never changes. It is taken under the node's lock and rendered outside of it.
 //! Templates, whose texts may be long, are shared with the node and not copied. A whole snapshot costs O(resources),

@@ -369,7 +369,7 @@ pub(super) fn shorter_lease(tolerance: Tolerance, lease: ClientLease) -> ClientL
     }
 }
 
-/// Returns the lease of a child server, or of this one, which ends sooner. What it reports lasts longer.
+/// Returns the lease of a child server, or of this one, which ends sooner. Reports in it last longer.
 pub(super) fn shorter_server_lease(tolerance: Tolerance, lease: ServerLease) -> ServerLease {
     if tolerance == Tolerance::LEAST {
         return lease;
