@@ -44,6 +44,8 @@ pub enum Rule {
     },
     /// At most this much per subclient.
     Level(f64),
+    /// One band and its share, as a client's request needs it: this allocates nothing. Every other band gets nothing.
+    Band(i64, BandShare),
     /// Bands and their shares. Every other band gets nothing.
     Bands(BTreeMap<i64, BandShare>),
 }
@@ -71,7 +73,7 @@ impl Rule {
                 (own + beyond * top_up, reason)
             }
             Self::Level(level) => (demand.at(Level::At(level)), Reason::FairLevel { level }),
-            Self::Bands(_) => self.share_of_bands(demand),
+            Self::Band(..) | Self::Bands(_) => self.share_of_bands(demand),
         };
         Share {
             amount: Amount::from_computed(amount).min(demand.wants()),
@@ -139,6 +141,7 @@ impl Rule {
 
     fn band(&self, priority: i64) -> Option<BandShare> {
         match self {
+            Self::Band(band, share) if *band == priority => Some(*share),
             Self::Bands(shares) => shares.get(&priority).copied(),
             _ => None,
         }
@@ -256,7 +259,11 @@ pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Dem
 
 /// Divides the supply by the template's algorithm among all holders.
 pub(crate) fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
-    solve_for(algorithm, bands, supply, |_| true)
+    match solve_for(algorithm, bands, supply, |_| true) {
+        // Rules for all holders stay comparable, however many bands there were.
+        Rule::Band(band, share) => Rule::Bands(BTreeMap::from([(band, share)])),
+        rule => rule,
+    }
 }
 
 fn solve_for(
