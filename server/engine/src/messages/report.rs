@@ -150,8 +150,9 @@ pub struct ChildSnapshot {
 
 /// Sums over all resources.
 ///
-/// A node may have a million resources. A reader adds them up a page at a time ([`Node::add_to_totals`](crate::node::Node::add_to_totals)), and requests
-/// are served in between. So the sums are not of one moment.
+/// A node may have a million resources. A reader adds them up a page at a time
+/// ([`Node::add_to_totals`](crate::node::Node::add_to_totals)), and requests are served in between. So the sums are not
+/// of one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Totals {
     /// Resources with leases out.
