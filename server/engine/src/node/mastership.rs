@@ -175,7 +175,7 @@ impl Node {
         let timeouts = std::mem::take(&mut self.timeouts);
         let accounts = self.admission.forget(self.config.seed);
         let (due, unsettled) = (self.upstream.forget(), self.children.forget());
-        let conflicts = self.conflicts.forget();
+        let conflicts = std::mem::take(&mut self.conflicts);
         self.discard(Box::new((resources, timeouts)));
         self.discard(Box::new((accounts, due, unsettled, conflicts)));
         self.sweep.forget();

@@ -1,4 +1,4 @@
-//! A read-only view of a node, for pages, metrics, tools and tests.
+//! A node's reports of itself: events for logs, and read-only views for pages, metrics, tools and tests.
 //!
 //! A snapshot is plain data that never changes. It is taken under the node's lock and rendered outside of it.
 //! Templates, whose texts may be long, are shared with the node and not copied. A whole snapshot costs O(resources),
@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use thiserror::Error;
 
 use crate::division::Why;
 use crate::id::{HolderId, HolderName, ResourceId};
@@ -146,6 +148,35 @@ pub struct ChildSnapshot {
     pub curve_points: usize,
 }
 
+/// Sums over all resources.
+///
+/// A node may have a million resources. A reader adds them up a page at a time
+/// ([`Node::add_to_totals`](crate::node::Node::add_to_totals)), and requests are served in between. So the sums are not
+/// of one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Totals {
+    /// Resources with leases out.
+    pub resources: usize,
+    /// Leases out.
+    pub leases: usize,
+    /// Leases of child servers among them.
+    pub children: usize,
+    /// Clients served, those below child servers included.
+    pub clients: f64,
+    /// Holders that get less than their share until others have shrunk.
+    pub waiting: usize,
+    /// Holders of the resource that has most of them.
+    pub leases_per_resource: usize,
+    /// Resources that the parent refuses.
+    pub refused_by_parent: usize,
+    /// Some resource learns for as long as leases of its algorithm last.
+    pub(crate) learns_usually: bool,
+    /// Some resource learns.
+    pub(crate) learns: bool,
+    /// A server above learns.
+    pub(crate) learns_above: bool,
+}
+
 /// Counts since the node was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -167,4 +198,100 @@ pub struct Counters {
     pub redirected: u64,
     /// Requests in which two live processes used one name.
     pub conflicts: u64,
+}
+
+/// Something worth a line in the log.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeEvent {
+    /// A resource got its first holder.
+    ResourceAdded {
+        /// The resource.
+        resource: ResourceId,
+        /// The glob of the template it takes its capacity from. Absent: a parent sends the
+        /// capacity.
+        template: Option<String>,
+    },
+    /// A resource's last lease ended; nothing is known of it any more.
+    ResourceDropped {
+        /// The resource.
+        resource: ResourceId,
+    },
+    /// A resource's learning mode began.
+    LearningBegan {
+        /// The resource.
+        resource: ResourceId,
+        /// The remaining time from then on.
+        left: Duration,
+    },
+    /// A resource's learning mode ended.
+    LearningEnded {
+        /// The resource.
+        resource: ResourceId,
+    },
+    /// New templates put a resource's capacity below the sum of its leases: no new capacity is
+    /// granted until the leases fit.
+    CapacityBelowReserved {
+        /// The resource.
+        resource: ResourceId,
+        /// The capacity now.
+        capacity: f64,
+        /// The most that may be in use.
+        reserved: f64,
+    },
+    /// The template of a resource with leases is gone: the leases run down.
+    TemplateGone {
+        /// The resource.
+        resource: ResourceId,
+    },
+    /// Mastership ended by itself, since it was not confirmed in time. All leases are forgotten.
+    TermEnded {
+        /// Its epoch.
+        epoch: Option<u64>,
+    },
+    /// Two live processes ask under one name. Of a child server's node, the later one is refused from now on.
+    TwoProcesses {
+        /// The resource.
+        resource: ResourceId,
+        /// The name.
+        holder: HolderId,
+    },
+    /// The parent refuses a resource, which it did not before.
+    RefusedByParent {
+        /// The resource.
+        resource: ResourceId,
+        /// The reason of the refusal.
+        reason: RefusalReason,
+    },
+    /// The parent's answer is invalid; the last one stays in force.
+    InvalidParentAnswer {
+        /// The resource of the answer.
+        resource: ResourceId,
+        /// The problem.
+        problem: String,
+    },
+    /// This node is among its parent's ancestors: the parent's answers do not count.
+    Cycle {
+        /// The nodes from the parent up.
+        ancestors: Vec<String>,
+    },
+    /// A child server was refused that is an ancestor of this node.
+    CycleRefused(Cycle),
+    /// The cycle has ended.
+    CycleEnded,
+}
+
+/// A child server is an ancestor of this one, or this one itself.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the node {child} cannot be a child of {node}: its capacity would come from itself, by way of \
+     {path}; check --node and --parent of the servers on this way",
+    path = path.join(" → ")
+)]
+pub struct Cycle {
+    /// The child server that asked.
+    pub child: String,
+    /// The node that the child asked.
+    pub node: String,
+    /// From the asked node up to the one that asked.
+    pub path: Vec<String>,
 }
