@@ -30,7 +30,7 @@ use crate::door::{self, Door};
 use crate::election::etcd::EtcdElection;
 use crate::election::{self, CandidateServer, CandidateTemplates, Election, TreePlace};
 use crate::metrics::Metrics;
-use crate::node_handle::NodeHandle;
+use crate::replica_handle::ReplicaHandle;
 use crate::rpc;
 use crate::rpc::health::{self, Health};
 use crate::rpc::meter::Metered;
@@ -38,7 +38,7 @@ use crate::rpc::overload::{self, Bounded, CallsInProgress};
 use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rules::store::{RuleStore, RulesPlace};
-use crate::status::Board;
+use crate::status::ServerState;
 use crate::templates;
 use crate::upstream::{Upstream, UpstreamConfig};
 use crate::web;
@@ -184,7 +184,7 @@ pub enum Shutdown {
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
     health: Health,
     election: Option<EtcdElection>,
@@ -215,27 +215,27 @@ impl Server {
             warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
         }
         let http_address = http.as_ref().map(|(_, address)| *address);
-        let board = board_of(&config, grpc_address);
-        let metrics = Arc::new(Metrics::new(&board));
+        let state = state_of(&config, grpc_address);
+        let metrics = Arc::new(Metrics::new(&state));
         metrics.count_template_load(true, clock::wall());
-        let candidate = candidate_of(&config, &board, http_address);
+        let candidate = candidate_of(&config, &state, http_address);
         let upstream = config
             .parent
-            .map(|parent| Upstream::new(parent, Arc::clone(&board)));
+            .map(|parent| Upstream::new(parent, Arc::clone(&state)));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
         let rules_service = RulesService::new(rules.clone(), stop_grpc.clone());
-        let (services, health) = rpc::services(&board, &metrics, rules_service)?;
+        let (services, health) = rpc::services(&state, &metrics, rules_service)?;
 
-        let masterships = board.node().masterships();
-        let election = config.election.start(candidate, &board);
+        let masterships = state.node().masterships();
+        let election = config.election.start(candidate, &state);
         // Set before the first client can ask.
-        health.set(board.readiness().is_ready()).await;
+        health.set(state.readiness().is_ready()).await;
 
         let mut background = JoinSet::new();
-        background.spawn(Arc::clone(board.node()).run_timer());
-        background.spawn(election::announce(Arc::clone(&board), masterships));
-        background.spawn(health::report_readiness(Arc::clone(&board), health.clone()));
+        background.spawn(Arc::clone(state.node()).run_timer());
+        background.spawn(election::announce(Arc::clone(&state), masterships));
+        background.spawn(health::report_readiness(Arc::clone(&state), health.clone()));
         if let Some(rules) = rules {
             background.spawn(rules.run());
         }
@@ -243,7 +243,7 @@ impl Server {
             background.spawn(upstream.run());
         }
         let mut server = Self {
-            board,
+            state,
             metrics,
             health,
             election,
@@ -256,14 +256,14 @@ impl Server {
             background,
         };
         let looking = Arc::new(Semaphore::new(1));
-        let limits = Arc::clone(server.board.limits());
+        let limits = Arc::clone(server.state.limits());
         let door = Door::grpc(config.door, Arc::clone(&limits), Arc::clone(&looking));
         server.serve_grpc(grpc, door, services, config.calls_max, config.clock);
         if let Some((listener, _)) = http {
             let door = Door::http(config.door, limits, looking);
             server.serve_http(listener, door);
         }
-        info!(node = server.board.node_name(), grpc = %grpc_address, "serving gRPC");
+        info!(node = server.state.node_name(), grpc = %grpc_address, "serving gRPC");
         if let Some(address) = http_address {
             info!("status page at http://{address}/");
         }
@@ -278,8 +278,8 @@ impl Server {
         calls_max: NonZeroUsize,
         clock: Clock,
     ) {
-        let (metrics, board) = (Arc::clone(&self.metrics), Arc::clone(&self.board));
-        let calls = CallsInProgress::new(calls_max, Arc::clone(&metrics), board);
+        let (metrics, state) = (Arc::clone(&self.metrics), Arc::clone(&self.state));
+        let calls = CallsInProgress::new(calls_max, Arc::clone(&metrics), state);
         let services = Metered::new(Bounded::new(services, calls), metrics, clock);
         let stop = self.stop_grpc.clone();
         let served = door::grpc::serve(listener, door, Arc::new(services), stop);
@@ -290,7 +290,7 @@ impl Server {
     }
 
     fn serve_http(&mut self, listener: TcpListener, door: Arc<Door>) {
-        let pages = web::router(Arc::clone(&self.board), Arc::clone(&self.metrics));
+        let pages = web::router(Arc::clone(&self.state), Arc::clone(&self.metrics));
         let served = door::http::serve(listener, door, pages, self.stop_http.clone());
         self.serving.spawn(async move {
             served.await;
@@ -308,9 +308,9 @@ impl Server {
         self.http_address
     }
 
-    /// Returns the board with the state of the server and of its node.
-    pub fn board(&self) -> &Arc<Board> {
-        &self.board
+    /// Returns the state of the server and of its node.
+    pub fn state(&self) -> &Arc<ServerState> {
+        &self.state
     }
 
     /// Returns the metrics of the server.
@@ -325,12 +325,12 @@ impl Server {
 
     /// Brings new templates into force as soon as the election lets them.
     pub async fn apply_templates(&self, templates: Templates) {
-        templates::apply(&self.board, &self.metrics, templates).await;
+        templates::apply(&self.state, &self.metrics, templates).await;
     }
 
     /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
     pub fn refuse_templates(&self, problem: String) {
-        templates::refuse(&self.board, &self.metrics, problem);
+        templates::refuse(&self.state, &self.metrics, problem);
     }
 
     /// Waits until a part stops by itself, which no part should. Cancel safe.
@@ -360,12 +360,12 @@ impl Server {
     /// Resigns the mastership, stops accepting, finishes the requests in flight within the grace, and ends. The HTTP
     /// port closes last, so that `/readyz` reports the shutdown.
     pub async fn shutdown(mut self) -> Shutdown {
-        self.board.post_stopping();
+        self.state.set_stopping();
         self.health.stop().await;
         if let Some(election) = self.election.take() {
             election.resign().await;
         }
-        self.board
+        self.state
             .node()
             .input(|replica, _| replica.handle_stopping());
         self.stop_grpc.cancel();
@@ -414,8 +414,8 @@ fn listen(
     })
 }
 
-/// Returns a board with a new node.
-fn board_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<Board> {
+/// Returns the state of a server with a new node.
+fn state_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<ServerState> {
     let replica = ReplicaConfig {
         node: node::Config {
             name: config.node_name.clone(),
@@ -429,21 +429,21 @@ fn board_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<Board> {
             children_of_caller_max: Some(config.door.child_servers_per_address_max),
         },
     };
-    let node = NodeHandle::new(replica, config.templates.clone(), config.clock);
+    let node = ReplicaHandle::new(replica, config.templates.clone(), config.clock);
     let advertised = config.advertise.clone();
-    let board = Board::new(
+    let state = ServerState::new(
         config.node_name.clone(),
         advertised.unwrap_or_else(|| grpc_address.to_string()),
         config.templates_source.clone(),
         Arc::new(node),
     );
-    Arc::new(board.riding_out(config.election.rides_out()))
+    Arc::new(state.riding_out(config.election.rides_out()))
 }
 
 /// Returns the candidate that stands for election.
 fn candidate_of(
     config: &ServerConfig,
-    board: &Arc<Board>,
+    state: &Arc<ServerState>,
     http_address: Option<SocketAddr>,
 ) -> CandidateServer {
     // Below the root, the parent tells how leases are granted and how long they last.
@@ -453,10 +453,10 @@ fn candidate_of(
     });
     let able = config.able.clone();
     CandidateServer {
-        node: board.node_name().to_owned(),
-        address: board.address().to_owned(),
+        node: state.node_name().to_owned(),
+        address: state.address().to_owned(),
         http_address: http_address.map(|address| address.to_string()),
-        place: place_of(board),
+        place: place_of(state),
         clock_tolerance: config.node.clock_tolerance,
         able: able.unwrap_or_else(|| watch::channel(true).1),
         templates,
@@ -464,11 +464,11 @@ fn candidate_of(
 }
 
 /// Returns a function that tells the server's place in the tree.
-fn place_of(board: &Arc<Board>) -> Arc<dyn Fn() -> TreePlace + Send + Sync> {
-    let board = Arc::clone(board);
+fn place_of(state: &Arc<ServerState>) -> Arc<dyn Fn() -> TreePlace + Send + Sync> {
+    let state = Arc::clone(state);
     Arc::new(move || {
-        let is_root = board.parent_news().is_none();
-        let (has_children, above) = board
+        let is_root = state.parent_news().is_none();
+        let (has_children, above) = state
             .node()
             .read(|node, _| (node.has_child_servers(), node.ancestors().len()));
         TreePlace {

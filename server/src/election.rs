@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::election::etcd::EtcdElection;
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// Kind of election.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,19 +89,26 @@ impl Election {
     }
 
     /// Takes part in the election, or becomes the master for ever.
-    pub fn start(self, candidate: CandidateServer, board: &Arc<Board>) -> Option<EtcdElection> {
+    pub fn start(
+        self,
+        candidate: CandidateServer,
+        state: &Arc<ServerState>,
+    ) -> Option<EtcdElection> {
         match self {
             Self::Fixed => {
-                board.node().input(|replica, now| replica.handle_alone(now));
+                state.node().input(|replica, now| replica.handle_alone(now));
                 None
             }
-            Self::Etcd(config) => Some(etcd::start(*config, candidate, board)),
+            Self::Etcd(config) => Some(etcd::start(*config, candidate, state)),
         }
     }
 }
 
 /// Logs each new master. Runs until the server ends: spawn it.
-pub async fn announce(board: Arc<Board>, mut masterships: watch::Receiver<(u64, Mastership)>) {
+pub async fn announce(
+    state: Arc<ServerState>,
+    mut masterships: watch::Receiver<(u64, Mastership)>,
+) {
     while masterships.changed().await.is_ok() {
         match &masterships.borrow_and_update().1 {
             Mastership::Master { epoch } => info!(epoch, "this server is the master"),
@@ -109,7 +116,7 @@ pub async fn announce(board: Arc<Board>, mut masterships: watch::Receiver<(u64, 
                 master_address,
                 epoch,
             } => info!(master_address, epoch, "another server is the master"),
-            Mastership::Unknown if board.is_stopping() => {}
+            Mastership::Unknown if state.is_stopping() => {}
             Mastership::Unknown => warn!("no master is known"),
         }
     }

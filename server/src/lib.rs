@@ -4,7 +4,7 @@
 //! [`app::Server`] is a running server. The binary, the demonstration of the command line, and tests start it and shut
 //! it down. The modules:
 //!
-//! - [`node_handle`] holds the node behind a lock, which is held only for pure calls;
+//! - [`replica_handle`] holds the node behind a lock, which is held only for pure calls;
 //! - [`rpc`] serves gRPC, and only [`rpc::convert`] knows both wire and engine types;
 //! - [`upstream`] asks the parent, below the root;
 //! - [`election`] determines the master of the node;
@@ -24,7 +24,7 @@ pub mod limits;
 pub mod logs;
 pub mod memory;
 pub mod metrics;
-pub mod node_handle;
+pub mod replica_handle;
 pub mod rpc;
 pub mod rules;
 pub mod status;

@@ -4,9 +4,9 @@
 //! The code that enforces a limit reports its use and its refusals here; pages, metrics and `doorward status --limits`
 //! read them. Every refusal is counted. Each limit logs once a minute at most: a flood must not flood the log.
 //!
-//! The engine counts its own limits; [`Board::limits`] reads them from the node.
+//! The engine counts its own limits; [`ServerState::limits`] reads them from the node.
 //!
-//! [`Board::limits`]: crate::status::Board
+//! [`ServerState::limits`]: crate::status::ServerState
 
 mod node;
 mod removed;

@@ -41,13 +41,13 @@ use tonic::{Request, Response, Status as RpcStatus};
 
 use crate::clock;
 use crate::metrics::Metrics;
-use crate::node_handle::{Asked, WaitingAnswer};
+use crate::replica_handle::{Asked, WaitingAnswer};
 use crate::rpc::admin::AdminService;
 use crate::rpc::health::Health;
 use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rpc::stream::CapacityStreamService;
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// Largest message between servers, in bytes. A thousand resources take a tenth of it.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -55,7 +55,7 @@ pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Doorman's service.
 #[derive(Clone, Debug)]
 pub struct CapacityService {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
 }
 
@@ -96,7 +96,7 @@ impl CapacityService {
         let (request, refused) = convert::get_capacity(request, caller, wall)?;
         self.metrics.count_malformed(refused.len());
         let mut answers = Answers::to_client(&request);
-        let asked = match self.board.node().answer_client_next(&request, &mut answers) {
+        let asked = match self.state.node().answer_client_next(&request, &mut answers) {
             Poll::Ready(Asked::Final(outcome)) => {
                 let answer = convert::get_capacity_outcome(outcome, refused, wall);
                 return Ok(Answer::Ready(answer));
@@ -126,7 +126,7 @@ impl CapacityService {
         let asked = match asked {
             Poll::Ready(waiting) => Asked::Waits(waiting),
             Poll::Pending => {
-                let node = self.board.node();
+                let node = self.state.node();
                 node.answer_client(&request, &mut answers).await
             }
         };
@@ -148,12 +148,12 @@ impl Capacity for CapacityService {
         _: Request<wire::DiscoveryRequest>,
     ) -> Result<Response<wire::DiscoveryResponse>, RpcStatus> {
         let mastership = self
-            .board
+            .state
             .node()
             .read(|node, now| node.mastership(now).clone());
         Ok(Response::new(convert::discovery_response(
             &mastership,
-            self.board.address(),
+            self.state.address(),
         )))
     }
 
@@ -176,7 +176,7 @@ impl Capacity for CapacityService {
     ) -> Result<Response<wire::GetServerCapacityResponse>, RpcStatus> {
         let caller = caller::of(&request);
         let request = request.get_ref();
-        let answer = stream::answer(&self.board, &self.metrics, request, caller).await;
+        let answer = stream::answer(&self.state, &self.metrics, request, caller).await;
         answer.map(Response::new)
     }
 
@@ -186,7 +186,7 @@ impl Capacity for CapacityService {
     ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
         let request = convert::release_capacity(request.get_ref(), caller::of(&request))?;
         let mut released = Vec::with_capacity(request.resources.len());
-        let node = self.board.node();
+        let node = self.state.node();
         let outcome = node.finish(|replica, now| {
             let next = |node: &mut Node, now| node.release_next(&request, &mut released, now);
             replica.change(next, now)
@@ -204,7 +204,7 @@ impl Capacity for CapacityService {
 ///
 /// If the descriptors compiled into the program are broken.
 pub fn services(
-    board: &Arc<Board>,
+    state: &Arc<ServerState>,
     metrics: &Arc<Metrics>,
     rules: RulesService,
 ) -> Result<(Services, Health), tonic_reflection::server::Error> {
@@ -215,12 +215,12 @@ pub fn services(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let capacity = CapacityService {
-        board: Arc::clone(board),
+        state: Arc::clone(state),
         metrics: Arc::clone(metrics),
     };
-    let streams = CapacityStreamService::new(Arc::clone(board), Arc::clone(metrics));
+    let streams = CapacityStreamService::new(Arc::clone(state), Arc::clone(metrics));
     let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
-    let admin = AdminService::new(Arc::clone(board));
+    let admin = AdminService::new(Arc::clone(state));
     let others = Routes::new(streams)
         .add_service(admin)
         .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))

@@ -6,7 +6,7 @@
 //! - `link` connects, calls and streams;
 //! - `addresses` follows the addresses of the parent;
 //! - `rival` tries the parent's other servers while one does not answer;
-//! - the state of the parent goes to the board.
+//! - the state of the parent becomes part of the server's state.
 
 mod addresses;
 mod link;
@@ -30,10 +30,10 @@ use tonic::Status as RpcStatus;
 use tracing::{debug, error, info, warn};
 
 use crate::clock;
-use crate::node_handle::NodeHandle;
+use crate::replica_handle::ReplicaHandle;
 use crate::rpc::convert::server_capacity;
 use crate::rpc::{closed, cycle};
-use crate::status::{Board, ParentLink, ParentNews};
+use crate::status::{ParentLink, ParentNews, ServerState};
 use crate::upstream::addresses::{Addresses, Known};
 use crate::upstream::link::{Link, LinkEvent};
 use crate::upstream::problem::problem_of;
@@ -67,8 +67,8 @@ impl UpstreamConfig {
 /// The transport to the parent.
 pub struct Upstream {
     servers: ParentSource,
-    node: Arc<NodeHandle>,
-    board: Arc<Board>,
+    node: Arc<ReplicaHandle>,
+    state: Arc<ServerState>,
     addresses: Addresses,
     tasks: mpsc::UnboundedReceiver<ToParent>,
     masterships: watch::Receiver<(u64, Mastership)>,
@@ -95,17 +95,17 @@ impl fmt::Debug for Upstream {
 }
 
 impl Upstream {
-    /// Returns the transport for the replica of `board`, and posts on the board that there is a parent. Must be called
+    /// Returns the transport for the replica of `state`, and notes in the state that there is a parent. Must be called
     /// within a tokio runtime.
-    pub fn new(config: UpstreamConfig, board: Arc<Board>) -> Self {
-        let node = Arc::clone(board.node());
+    pub fn new(config: UpstreamConfig, state: Arc<ServerState>) -> Self {
+        let node = Arc::clone(state.node());
         let mut upstream = Self {
             addresses: Addresses::new(config.servers.clone()),
             servers: config.servers,
             tasks: node.parent_tasks(),
             masterships: node.masterships(),
             node,
-            board,
+            state,
             connection: ConnectionNumber::default(),
             link: Link::Idle,
             rival: rival::none(),
@@ -360,7 +360,7 @@ impl Upstream {
 
     fn show(&mut self, link: ParentLink, problem: Option<String>) {
         self.reported = link;
-        self.board.post_parent(ParentNews {
+        self.state.set_parent(ParentNews {
             addresses: self.servers.configured(),
             address: self.address(),
             link,

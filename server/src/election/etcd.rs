@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::clock;
 use crate::election::CandidateServer;
-use crate::status::Board;
+use crate::status::ServerState;
 use asker::Asker;
 pub use etcd_health::EtcdHealth;
 use etcd_health::EtcdHealthReporter;
@@ -81,7 +81,7 @@ impl Drop for EtcdElection {
 pub fn start(
     config: ElectionConfig,
     candidate: CandidateServer,
-    board: &Arc<Board>,
+    state: &Arc<ServerState>,
 ) -> EtcdElection {
     let ElectionConfig {
         mut etcd,
@@ -106,7 +106,7 @@ pub fn start(
     let keys = NodeKeys::new(&prefix, &candidate.node);
     let lasts = valid_until(Time::ZERO, ttl, taking_part.clock_tolerance).since_origin();
     let range = Range::Prefix(keys.prefix().to_owned());
-    let node = Arc::clone(board.node());
+    let node = Arc::clone(state.node());
     let asker = Asker {
         keys: keys.clone(),
         connection: EtcdConnection::new(Arc::clone(&etcd)),
@@ -118,7 +118,7 @@ pub fn start(
         follow: Follow::start(etcd, range, LOOK),
         able: candidate.able,
         place: candidate.place,
-        health: EtcdHealthReporter::new(lasts, Arc::clone(board)),
+        health: EtcdHealthReporter::new(lasts, Arc::clone(state)),
         tasks: node.take_part(taking_part),
         node,
         view: None,

@@ -12,17 +12,17 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::metrics::float;
-use crate::status::Board;
+use crate::status::ServerState;
 use crate::status::sessions::Machine;
 
 pub(super) fn encode(
-    board: &Board,
+    state: &ServerState,
     totals: &Totals,
     encoder: &mut DescriptorEncoder,
 ) -> Result<(), fmt::Error> {
-    let learning = board.node().look(|node, now| node.learning(totals, now));
+    let learning = state.node().look(|node, now| node.learning(totals, now));
     let learning = Machine::new(learning, &Learning::ALL, Learning::as_str);
-    let sessions = board.sessions();
+    let sessions = state.sessions();
     for (name, help, machine) in [
         (
             "parent_session_state",

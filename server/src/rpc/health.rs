@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// Reporter of readiness to the health service.
 #[derive(Clone, Debug)]
@@ -59,15 +59,15 @@ impl Health {
 }
 
 /// Reports each change of readiness to the health service. Runs until the server stops: spawn it.
-pub async fn report_readiness(board: Arc<Board>, health: Health) {
-    let clock = board.node().clock();
-    let mut masterships = board.node().masterships();
-    let mut parent_answered = board.node().parent_answered();
+pub async fn report_readiness(state: Arc<ServerState>, health: Health) {
+    let clock = state.node().clock();
+    let mut masterships = state.node().masterships();
+    let mut parent_answered = state.node().parent_answered();
     // A stopping server has already reported that, and ended the watches.
-    while !board.is_stopping() {
+    while !state.is_stopping() {
         masterships.mark_unchanged();
         parent_answered.mark_unchanged();
-        let (readiness, ends_at) = board.judge_readiness();
+        let (readiness, ends_at) = state.judge_readiness();
         health.set(readiness.is_ready()).await;
         let over = async {
             match ends_at {

@@ -28,7 +28,7 @@ use crate::door::calls::CallService;
 use crate::door::request_body::RequestBody;
 use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// Method whose calls may be refused.
 const METHOD: &str = "/doorman.Capacity/GetCapacity";
@@ -66,13 +66,13 @@ pub fn exhausted(limit: ServerLimit, number: u64) -> RpcStatus {
 pub struct CallsInProgress {
     max: NonZeroUsize,
     metrics: Arc<Metrics>,
-    board: Arc<Board>,
+    state: Arc<ServerState>,
 }
 
 impl CallsInProgress {
     /// Allows at most `max` calls at once.
-    pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>, board: Arc<Board>) -> Arc<Self> {
-        let limits = board.limits();
+    pub fn new(max: NonZeroUsize, metrics: Arc<Metrics>, state: Arc<ServerState>) -> Arc<Self> {
+        let limits = state.limits();
         limits.set_max(
             ServerLimit::Calls,
             u64::try_from(max.get()).unwrap_or(u64::MAX - 1),
@@ -81,7 +81,7 @@ impl CallsInProgress {
         Arc::new(Self {
             max,
             metrics,
-            board,
+            state,
         })
     }
 
@@ -91,11 +91,11 @@ impl CallsInProgress {
     ///
     /// The answer to the call, if too many are in progress.
     fn begin(self: &Arc<Self>) -> Result<CallPermit, RpcStatus> {
-        let limits = self.board.limits();
+        let limits = self.state.limits();
         if limits.take(ServerLimit::Calls, 1) {
             return Ok(CallPermit(Arc::clone(self)));
         }
-        let now = self.board.node().clock().now();
+        let now = self.state.node().clock().now();
         limits.refuse(ServerLimit::Calls, now.since(Time::ZERO));
         Err(refusal(self.max.get(), self.metrics.count_call_refused()))
     }
@@ -107,7 +107,7 @@ pub struct CallPermit(Arc<CallsInProgress>);
 
 impl Drop for CallPermit {
     fn drop(&mut self) {
-        self.0.board.limits().give_back(ServerLimit::Calls, 1);
+        self.0.state.limits().give_back(ServerLimit::Calls, 1);
     }
 }
 
@@ -261,10 +261,10 @@ mod tests {
     fn one_at_once() -> Arc<CallsInProgress> {
         let clock = crate::clock::Clock::start();
         let (config, templates) = (doorward_engine::node::Config::default(), Default::default());
-        let node = crate::node_handle::NodeHandle::new(config, templates, clock);
+        let node = crate::replica_handle::ReplicaHandle::new(config, templates, clock);
         let text = String::new;
-        let board = Arc::new(Board::new(text(), text(), text(), Arc::new(node)));
-        CallsInProgress::new(NonZeroUsize::MIN, Arc::new(Metrics::new(&board)), board)
+        let state = Arc::new(ServerState::new(text(), text(), text(), Arc::new(node)));
+        CallsInProgress::new(NonZeroUsize::MIN, Arc::new(Metrics::new(&state)), state)
     }
 
     /// A service that never answers.

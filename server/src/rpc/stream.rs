@@ -30,18 +30,18 @@ use crate::metrics::Metrics;
 use crate::rpc::child_outbox::{ChildOutbox, NotSent, StreamEnding};
 use crate::rpc::convert::server_capacity::ReadRequest;
 use crate::rpc::{caller, child_outbox, closed, convert, cycle, meter};
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// The service of the streams.
 #[derive(Clone, Debug)]
 pub struct CapacityStreamService {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
 }
 
 /// The stream of a child. The stream ends when this is dropped.
 struct ChildStream {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
     number: u64,
     /// Tasks of the replica for this stream.
@@ -57,10 +57,10 @@ struct ChildStream {
 }
 
 impl ChildStream {
-    fn open(board: Arc<Board>, metrics: Arc<Metrics>, outbox: ChildOutbox) -> Self {
-        let (number, tasks) = board.node().open_stream();
+    fn open(state: Arc<ServerState>, metrics: Arc<Metrics>, outbox: ChildOutbox) -> Self {
+        let (number, tasks) = state.node().open_stream();
         Self {
-            board,
+            state,
             metrics,
             number,
             tasks,
@@ -135,7 +135,7 @@ impl ChildStream {
             .get_or_insert_with(|| (request.server.clone(), request.epoch));
         self.refused = Some(refused);
         let message = ChildMessage::Request(request);
-        let node = self.board.node();
+        let node = self.state.node();
         node.input(|replica, now| replica.handle_stream_message(self.number, message, now));
         node.work().await;
     }
@@ -160,7 +160,7 @@ impl ChildStream {
                 warn!(%child, "the child takes nothing from its stream, which is closed");
             }
             let number = self.number;
-            self.board
+            self.state
                 .node()
                 .input(|replica, _| replica.handle_stream_full(number));
         }
@@ -178,7 +178,7 @@ impl ChildStream {
     /// Ends the stream from this side, and sends its child the reason.
     fn end(&self, end: StreamEnd) {
         let reason = end.reason();
-        let status = end_status::end_status(&self.board, self.of.as_ref(), &end);
+        let status = end_status::end_status(&self.state, self.of.as_ref(), &end);
         let is_first = self.outbox.end(Err(closed::with_reason(reason, status)));
         if let StreamEnd::NotMaster(mastership) = end
             && is_first
@@ -192,7 +192,7 @@ impl ChildStream {
         let status = closed::with_reason(CloseReason::Malformed, status);
         self.outbox.end(Err(status));
         let number = self.number;
-        self.board.node().input(|replica, now| {
+        self.state.node().input(|replica, now| {
             replica.handle_stream_message(number, ChildMessage::Malformed, now);
         });
     }
@@ -207,7 +207,7 @@ impl ChildStream {
 
 impl Drop for ChildStream {
     fn drop(&mut self) {
-        self.board.node().close_stream(self.number);
+        self.state.node().close_stream(self.number);
         if let Some((child, _)) = self.of.as_ref().filter(|_| self.is_open) {
             info!(%child, why = self.why(), "the stream of a child server ended");
         }
@@ -231,14 +231,14 @@ enum Read {
 /// `INVALID_ARGUMENT` if the request is invalid as a whole; `FAILED_PRECONDITION` if the child is an ancestor of this
 /// server.
 pub async fn answer(
-    board: &Board,
+    state: &ServerState,
     metrics: &Metrics,
     request: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
 ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
     let malformed = |status| closed::with_reason(CloseReason::Malformed, status);
     let parsed = parse(metrics, request, caller).await.map_err(malformed)?;
-    let decided = decide(board, parsed).await;
+    let decided = decide(state, parsed).await;
     decided.map_err(|cycle| cycle::refusal(&cycle))
 }
 
@@ -269,13 +269,13 @@ async fn parse(
 }
 
 async fn decide(
-    board: &Board,
+    state: &ServerState,
     (request, refused): Parsed,
 ) -> Result<wire::GetServerCapacityResponse, Cycle> {
     // The wall clock is read before the decision, so leases end no later by it.
     let wall = clock::wall();
     let mut answers = Answers::to_child(&request);
-    let decided = board.node().finish(|replica, now| {
+    let decided = state.node().finish(|replica, now| {
         replica.change(
             |node, now| node.answer_child_next(&request, Via::Poll, &mut answers, now),
             now,
@@ -308,8 +308,8 @@ impl CapacityStream for CapacityStreamService {
         let (outbox, outgoing) = child_outbox::channel();
         let caller = caller::of(&request);
         let requests = request.into_inner();
-        let (board, metrics) = (Arc::clone(&self.board), Arc::clone(&self.metrics));
-        let mut stream = ChildStream::open(board, metrics, outbox);
+        let (state, metrics) = (Arc::clone(&self.state), Arc::clone(&self.metrics));
+        let mut stream = ChildStream::open(state, metrics, outbox);
         tokio::spawn(async move { stream.serve(requests, caller).await });
         Ok(Response::new(Box::pin(outgoing)))
     }
@@ -317,7 +317,7 @@ impl CapacityStream for CapacityStreamService {
 
 impl CapacityStreamService {
     /// Makes the service of the streams.
-    pub fn new(board: Arc<Board>, metrics: Arc<Metrics>) -> Self {
-        Self { board, metrics }
+    pub fn new(state: Arc<ServerState>, metrics: Arc<Metrics>) -> Self {
+        Self { state, metrics }
     }
 }

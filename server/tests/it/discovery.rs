@@ -163,7 +163,7 @@ fn set_master(server: &Server, epoch: Option<u64>) {
     let mastership = epoch.map_or(Mastership::Unknown, |epoch| Mastership::Master {
         epoch: Some(epoch),
     });
-    let node = server.board().node();
+    let node = server.state().node();
     node.change(|node, now| node.handle_mastership(mastership, now));
 }
 

@@ -49,7 +49,7 @@ async fn with(change: impl FnOnce(&mut DoorConfig)) -> Server {
 }
 
 fn refused(server: &Server, limit: ServerLimit) -> u64 {
-    let figures = server.board().limits().figures();
+    let figures = server.state().limits().figures();
     let of_limit = figures.iter().find(|figure| figure.limit == limit);
     of_limit.expect("every limit has a figure").refused
 }

@@ -17,8 +17,8 @@ use doorward_engine::time::Time;
 use doorward_replica::{ChildMessage, FromParent, ParentConfig, ReplicaConfig};
 use doorward_server::app::Server;
 use doorward_server::clock::{self, Clock};
-use doorward_server::node_handle::NodeHandle;
-use doorward_server::status::{Board, ParentLink, ParentNews};
+use doorward_server::replica_handle::ReplicaHandle;
+use doorward_server::status::{ParentLink, ParentNews, ServerState};
 
 use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
@@ -27,7 +27,7 @@ use crate::running::{self, templates_with};
 
 /// The server `eu`, whose parent is `root`.
 pub(crate) struct Family {
-    pub(crate) eu: Arc<Board>,
+    pub(crate) eu: Arc<ServerState>,
     root: Node,
 }
 
@@ -96,7 +96,7 @@ impl Family {
         };
         let mut root = Node::new(config("root"), templates_with(100.0));
         root.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-        let eu = Arc::new(NodeHandle::new(
+        let eu = Arc::new(ReplicaHandle::new(
             ReplicaConfig {
                 parent: Some(ParentConfig {
                     addresses: [Address::parse("root-0:6970").unwrap()].into(),
@@ -109,7 +109,7 @@ impl Family {
             Clock::start(),
         ));
         eu.change(|node, now| node.handle_mastership(Mastership::Master { epoch: Some(2) }, now));
-        let eu = Board::new(
+        let eu = ServerState::new(
             "eu".to_owned(),
             "eu:6970".to_owned(),
             "nowhere".to_owned(),
@@ -156,7 +156,7 @@ impl Family {
                 FromParent::Closed(ConnectionEnd::Unreachable),
             ]);
         }
-        self.eu.post_parent(ParentNews {
+        self.eu.set_parent(ParentNews {
             addresses: vec!["root-0:6970".to_owned(), "root-1:6970".to_owned()],
             address: "root-0:6970".to_owned(),
             link,
@@ -241,7 +241,7 @@ impl Family {
 pub(crate) async fn root_with_a_child() -> Server {
     let server = running::start().await;
     let asks = request("eu", "fair/x", WORD);
-    let node = server.board().node();
+    let node = server.state().node();
     let answer = node.change(|node, now| node.handle_get_server_capacity(&asks, Via::Poll, now));
     assert!(answer.is_ok());
     server

@@ -60,7 +60,7 @@ fn view_of_master(now: Time) -> View {
 }
 
 fn lose(server: &Server, mastership: Mastership) {
-    let node = server.board().node();
+    let node = server.state().node();
     node.change(|node, now| node.handle_mastership(mastership, now));
 }
 
@@ -124,7 +124,7 @@ async fn the_pages_of_a_candidate_say_what_it_is_and_link_to_the_master() {
             "no link is made up: {text}"
         );
     }
-    server.board().node().input(|replica, now| {
+    server.state().node().input(|replica, now| {
         replica.handle_election(candidate_config(), now);
         replica.handle_etcd_view(Arc::new(view_of_master(now)), now);
     });
@@ -138,7 +138,7 @@ async fn the_pages_of_a_candidate_say_what_it_is_and_link_to_the_master() {
         let (_, _, text) = page(&server, path).await;
         assert!(text.contains(link), "{text}");
     }
-    let status = server.board().status(None, 0);
+    let status = server.state().status(None, 0);
     assert_eq!(status.master_pages_address.as_deref(), Some("0.0.0.0:6981"));
     assert_eq!(status.unready, None);
 }

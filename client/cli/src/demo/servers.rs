@@ -71,7 +71,7 @@ impl DemoServers {
     /// Reads all servers.
     pub(super) fn read(&self) -> Vec<ServerReading> {
         let reading = |(index, server): (usize, &Server)| {
-            let node = server.board().node();
+            let node = server.state().node();
             let snapshot = node.read(|node, now| node.resource_snapshot(&self.resource, now));
             match snapshot {
                 Some(snapshot) => ServerReading {
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(has, [7.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         for (place, server) in outline.servers.iter().zip(&tree.servers) {
             let parent = place.parent.and_then(|parent| tree.grpc_address(parent));
-            let asked = server.board().parent_news().map(|news| news.addresses);
+            let asked = server.state().parent_news().map(|news| news.addresses);
             assert_eq!(asked, parent.map(|parent| vec![parent.to_string()]));
         }
         tree.stop(&outline).await;

@@ -67,8 +67,8 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
         Some(Follows::File(file)) => follow_file(&mut server, file, hang_up),
         other => {
             if let Some(Follows::Etcd(templates)) = other {
-                let (board, metrics) = (server.board().clone(), server.metrics().clone());
-                server.spawn(templates.run(board, metrics));
+                let (state, metrics) = (server.state().clone(), server.metrics().clone());
+                server.spawn(templates.run(state, metrics));
             }
             server.spawn(async move {
                 while hang_up.recv().await.is_some() {
@@ -91,7 +91,7 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
 
 /// Applies every new valid version of the file.
 fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal) {
-    let (board, metrics) = (server.board().clone(), server.metrics().clone());
+    let (state, metrics) = (server.state().clone(), server.metrics().clone());
     server.spawn(async move {
         loop {
             let read = tokio::select! {
@@ -102,8 +102,8 @@ fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal)
                 }
             };
             match read {
-                Ok(templates) => templates::apply(&board, &metrics, templates).await,
-                Err(error) => templates::refuse(&board, &metrics, error.to_string()),
+                Ok(templates) => templates::apply(&state, &metrics, templates).await,
+                Err(error) => templates::refuse(&state, &metrics, error.to_string()),
             }
         }
     });

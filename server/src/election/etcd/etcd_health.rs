@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use crate::clock;
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// Health of etcd, as this server sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,24 +19,24 @@ pub struct EtcdHealth {
     pub term: Duration,
 }
 
-/// Reports the health of etcd: to the board, and to the log once when etcd is away and once when it is back.
+/// Reports the health of etcd: in the state of the server, and to the log once when etcd is away and once when it is back.
 #[derive(Debug)]
 pub(super) struct EtcdHealthReporter {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     health: EtcdHealth,
     is_down_logged: bool,
 }
 
 impl EtcdHealthReporter {
-    pub(super) fn new(term: Duration, board: Arc<Board>) -> Self {
+    pub(super) fn new(term: Duration, state: Arc<ServerState>) -> Self {
         let health = EtcdHealth {
             since: clock::wall(),
             problem: Some("etcd was not asked yet".to_owned()),
             term,
         };
-        board.post_etcd(health.clone());
+        state.set_etcd(health.clone());
         Self {
-            board,
+            state,
             health,
             is_down_logged: false,
         }
@@ -57,6 +57,6 @@ impl EtcdHealthReporter {
             self.health.since = clock::wall();
         }
         self.health.problem = problem;
-        self.board.post_etcd(self.health.clone());
+        self.state.set_etcd(self.health.clone());
     }
 }

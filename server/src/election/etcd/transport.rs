@@ -16,11 +16,11 @@ use super::asker::{Asker, EtcdAnswer};
 use super::etcd_health::EtcdHealthReporter;
 use super::values;
 use crate::election::TreePlace;
-use crate::node_handle::NodeHandle;
+use crate::replica_handle::ReplicaHandle;
 
 /// The connection of the replica to etcd.
 pub(super) struct EtcdTransport {
-    pub(super) node: Arc<NodeHandle>,
+    pub(super) node: Arc<ReplicaHandle>,
     pub(super) tasks: mpsc::UnboundedReceiver<ToEtcd>,
     pub(super) keys: NodeKeys,
     pub(super) follow: Follow,

@@ -18,8 +18,8 @@ use crate::door::request_body::Size;
 use crate::door::{Door, DoorConfig};
 use crate::limits::{ServerLimit, ServerLimits};
 use crate::metrics::Metrics;
-use crate::node_handle::NodeHandle;
-use crate::status::Board;
+use crate::replica_handle::ReplicaHandle;
+use crate::status::ServerState;
 
 #[test]
 fn a_path_names_the_service_whole() {
@@ -38,7 +38,7 @@ fn a_path_names_the_service_whole() {
 /// A server with 100 of `db`, and a connection to it.
 struct Fixture {
     services: Services,
-    node: Arc<NodeHandle>,
+    node: Arc<ReplicaHandle>,
     door: Arc<Door>,
 }
 
@@ -61,16 +61,16 @@ impl Fixture {
             ..TemplateSpec::default()
         }])
         .unwrap();
-        let node = NodeHandle::new(
+        let node = ReplicaHandle::new(
             doorward_engine::node::Config::default(),
             templates,
             Clock::start(),
         );
         let node = Arc::new(node);
         let text = String::new;
-        let board = Arc::new(Board::new(text(), text(), text(), Arc::clone(&node)));
-        let metrics = Arc::new(Metrics::new(&board));
-        let service = CapacityService { board, metrics };
+        let state = Arc::new(ServerState::new(text(), text(), text(), Arc::clone(&node)));
+        let metrics = Arc::new(Metrics::new(&state));
+        let service = CapacityService { state, metrics };
         let looking = Arc::new(Semaphore::new(1));
         let limits = Arc::new(ServerLimits::default());
         Self {

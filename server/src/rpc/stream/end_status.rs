@@ -10,11 +10,11 @@ use tonic::Status as RpcStatus;
 use crate::limits::ServerLimit;
 use crate::rpc::closed::REPLACED;
 use crate::rpc::{cycle, overload};
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// Returns the status that ends the stream of a child. The child and its epoch are those of its first message.
 pub(super) fn end_status(
-    board: &Board,
+    state: &ServerState,
     of: Option<&(HolderName, Option<u64>)>,
     end: &StreamEnd,
 ) -> RpcStatus {
@@ -28,11 +28,11 @@ pub(super) fn end_status(
             "{REPLACED} master of {child} is connected, of epoch {newer}; this one is of {}",
             epoch.unwrap_or_default(),
         )),
-        StreamEnd::Other(reason) => other(board, child, *reason),
+        StreamEnd::Other(reason) => other(state, child, *reason),
     }
 }
 
-fn other(board: &Board, child: &str, reason: CloseReason) -> RpcStatus {
+fn other(state: &ServerState, child: &str, reason: CloseReason) -> RpcStatus {
     match reason {
         CloseReason::Replaced => RpcStatus::aborted(format!(
             "{REPLACED} stream of {child} took the place of this one; if that happens again and \
@@ -43,8 +43,8 @@ fn other(board: &Board, child: &str, reason: CloseReason) -> RpcStatus {
         )),
         CloseReason::Full => RpcStatus::resource_exhausted("the child takes nothing"),
         CloseReason::Stopping => RpcStatus::unavailable("the server is shutting down"),
-        CloseReason::TooMany => exhausted(board, ServerLimit::ChildServers),
-        CloseReason::TooManyOfAddress => exhausted(board, ServerLimit::ChildServersPerAddress),
+        CloseReason::TooMany => exhausted(state, ServerLimit::ChildServers),
+        CloseReason::TooManyOfAddress => exhausted(state, ServerLimit::ChildServersPerAddress),
         CloseReason::Late => {
             RpcStatus::deadline_exceeded(format!("no message within {FIRST_MESSAGE_WITHIN:?}"))
         }
@@ -61,7 +61,7 @@ fn other(board: &Board, child: &str, reason: CloseReason) -> RpcStatus {
     }
 }
 
-fn exhausted(board: &Board, limit: ServerLimit) -> RpcStatus {
-    let now = board.node().clock().now().since(Time::ZERO);
-    overload::exhausted(limit, board.limits().refuse(limit, now))
+fn exhausted(state: &ServerState, limit: ServerLimit) -> RpcStatus {
+    let now = state.node().clock().now().since(Time::ZERO);
+    overload::exhausted(limit, state.limits().refuse(limit, now))
 }

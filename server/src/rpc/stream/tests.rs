@@ -15,7 +15,7 @@ use tokio_test::{assert_pending, task};
 
 use super::*;
 use crate::clock::Clock;
-use crate::node_handle::NodeHandle;
+use crate::replica_handle::ReplicaHandle;
 use crate::rpc::child_outbox::{Outgoing, channel};
 
 /// More resources than are parsed between two yields. With the slow clock, the node's lock is released after each.
@@ -30,7 +30,7 @@ fn slow() -> Instant {
 
 /// A master with 100 of each resource.
 struct Parent {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
 }
 
@@ -54,14 +54,14 @@ impl Parent {
             push_round: Duration::ZERO,
             ..config.into()
         };
-        let node = Arc::new(NodeHandle::new(config, templates, Clock::start_by(slow)));
+        let node = Arc::new(ReplicaHandle::new(config, templates, Clock::start_by(slow)));
         let master = Mastership::Master { epoch: Some(1) };
         node.change(|node, now| node.handle_mastership(master, now));
         let text = String::new;
-        let board = Arc::new(Board::new(text(), text(), text(), node));
+        let state = Arc::new(ServerState::new(text(), text(), text(), node));
         Self {
-            metrics: Arc::new(Metrics::new(&board)),
-            board,
+            metrics: Arc::new(Metrics::new(&state)),
+            state,
         }
     }
 
@@ -70,7 +70,7 @@ impl Parent {
         let (outbox, heard) = channel();
         Child {
             name: name.to_owned(),
-            stream: ChildStream::open(Arc::clone(&self.board), Arc::clone(&self.metrics), outbox),
+            stream: ChildStream::open(Arc::clone(&self.state), Arc::clone(&self.metrics), outbox),
             heard,
             has: BTreeMap::new(),
         }
@@ -81,7 +81,7 @@ impl Parent {
         let of = |resource: usize| {
             let id = ResourceId::new(&resource_id(resource)).unwrap();
             let children = self
-                .board
+                .state
                 .node()
                 .read(|node, now| node.child_snapshots(&id, now));
             let mut its = children
@@ -175,7 +175,7 @@ async fn what_a_child_heard_last_is_what_was_decided_last() {
         asks(&mut second, [80.0, 30.0]),
         asks(&mut first, [90.0, 60.0])
     );
-    parent.board.node().work().await;
+    parent.state.node().work().await;
     assert!(first.hear().await > 2, "it was pushed to");
     assert_eq!(first.has, parent.books("first"));
 }
@@ -186,7 +186,7 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
     let mut first = parent.open("first");
     first.ask(100.0).await;
     let decisions = || {
-        let node = parent.board.node();
+        let node = parent.state.node();
         node.read(|node, _| node.counters().decisions)
     };
     {
@@ -199,10 +199,10 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
         // Another child takes its share of all resources, by a call of its own.
         let request = asks_of("second", 80.0);
         let parsed = parse(&parent.metrics, &request, None).await.unwrap();
-        decide(&parent.board, parsed).await.unwrap();
+        decide(&parent.state, parsed).await.unwrap();
         asks.await;
     }
-    parent.board.node().work().await;
+    parent.state.node().work().await;
     first.hear().await;
     assert_eq!(first.has, parent.books("first"));
 }
@@ -211,7 +211,7 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
 async fn clients_are_served_in_the_middle_of_an_answer() {
     let parent = Parent::new();
     let mut child = parent.open("child");
-    let node = parent.board.node();
+    let node = parent.state.node();
     let looks = async {
         let mut seen = Vec::new();
         for _ in 0..RESOURCES {
@@ -250,7 +250,7 @@ async fn a_stream_that_ends_in_the_middle_of_an_answer_hears_nothing_of_it() {
     assert!(replaced.is_err(), "{replaced:?}");
 
     later.hear().await;
-    let node = parent.board.node();
+    let node = parent.state.node();
     let epoch = Some(2);
     tokio::join!(later.ask(2.0), async {
         tokio::task::yield_now().await;
@@ -265,6 +265,6 @@ async fn a_stream_that_ends_in_the_middle_of_an_answer_hears_nothing_of_it() {
 
 /// Returns whether no request of a child was worked on.
 fn former_has_not_begun(parent: &Parent) -> bool {
-    let node = parent.board.node();
+    let node = parent.state.node();
     node.read(|node, _| node.counters().decisions == 0)
 }

@@ -34,13 +34,13 @@ use tracing::error;
 
 use crate::clock::{self, Clock};
 use crate::limits::{ServerLimit, ServerLimits};
-use crate::node_handle::lock::{Held, NodeLock};
-pub use crate::node_handle::lock::{LockTimes, Spans, SpansSeen};
-use crate::node_handle::transports::Transports;
+use crate::replica_handle::lock::{Held, NodeLock};
+pub use crate::replica_handle::lock::{LockTimes, Spans, SpansSeen};
+use crate::replica_handle::transports::Transports;
 
 /// A replica on the real clock, shared by all parts of the process.
 #[derive(Debug)]
-pub struct NodeHandle {
+pub struct ReplicaHandle {
     lock: NodeLock,
     clock: Clock,
     /// Wakes the timer: the next timeout is earlier than it knows.
@@ -64,7 +64,7 @@ struct Shared {
 /// A mastership, and its number.
 type NumberedMastership = (u64, Mastership);
 
-impl NodeHandle {
+impl ReplicaHandle {
     /// Returns a server that knows no master yet.
     pub fn new(config: impl Into<ReplicaConfig>, templates: Templates, clock: Clock) -> Self {
         let config = config.into();
@@ -91,14 +91,14 @@ impl NodeHandle {
     }
 
     /// Returns the limits of the server with their refusals. The node's use is that of the last call of
-    /// [`NodeHandle::post_load`].
+    /// [`ReplicaHandle::set_load`].
     pub fn limits(&self) -> &Arc<ServerLimits> {
         &self.limits
     }
 
-    /// Sets the use of the node's limits in [`NodeHandle::limits`]. The caller gives the number of holders of the
+    /// Sets the use of the node's limits in [`ReplicaHandle::limits`]. The caller gives the number of holders of the
     /// largest resource.
-    pub fn post_load(&self, leases_per_resource: usize) {
+    pub fn set_load(&self, leases_per_resource: usize) {
         self.lock.let_others_go_first();
         let (load, children) =
             self.read_replica(|replica, _| (replica.node().load(), replica.children_count()));
@@ -141,7 +141,7 @@ impl NodeHandle {
     }
 
     /// Gives the replica an input. The timer's task does the work that follows; a caller that waits for it calls
-    /// [`NodeHandle::work`].
+    /// [`ReplicaHandle::work`].
     pub fn input<T>(&self, input: impl FnOnce(&mut Replica, Time) -> T) -> T {
         self.change_shared(|shared, now| input(&mut shared.replica, now))
     }
@@ -371,7 +371,7 @@ pub enum Asked {
 /// A call that waits for the parent. If it is dropped, its client has left.
 #[derive(Debug)]
 pub struct WaitingAnswer {
-    node: Arc<NodeHandle>,
+    node: Arc<ReplicaHandle>,
     number: CallNumber,
     answer: oneshot::Receiver<Outcome<GetCapacityReply>>,
 }
@@ -428,7 +428,7 @@ mod tests {
             ..TemplateSpec::default()
         }])
         .expect("valid");
-        let handle = Arc::new(NodeHandle::new(
+        let handle = Arc::new(ReplicaHandle::new(
             Config::default(),
             templates,
             Clock::start(),
@@ -464,7 +464,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_the_engine_starts_the_node_anew_and_keeps_its_mastership() {
-        let handle = NodeHandle::new(Config::default(), Templates::default(), Clock::start());
+        let handle = ReplicaHandle::new(Config::default(), Templates::default(), Clock::start());
         let master = Mastership::Master { epoch: Some(7) };
         for epoch in 1..=5 {
             let other = Mastership::Master { epoch: Some(epoch) };

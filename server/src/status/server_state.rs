@@ -1,4 +1,4 @@
-//! The state of the process for pages, metrics and the status. Each part posts its state here, so readers ask no part.
+//! The state of the process for pages, metrics and the status. Each part sets its state here, so readers ask no part.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,17 +10,17 @@ use crate::clock;
 use crate::election::Standing;
 use crate::election::etcd::EtcdHealth;
 use crate::limits::{LimitFigure, ServerLimits};
-use crate::node_handle::NodeHandle;
+use crate::replica_handle::ReplicaHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
 
 /// State of the process for all readers.
 #[derive(Debug)]
-pub struct Board {
+pub struct ServerState {
     node_name: String,
     /// Address of this server for others.
     address: String,
-    node: Arc<NodeHandle>,
+    node: Arc<ReplicaHandle>,
     limits: Arc<ServerLimits>,
     templates: Mutex<TemplatesNews>,
     /// Parent. Absent at the root.
@@ -84,13 +84,13 @@ impl ParentLink {
     }
 }
 
-impl Board {
-    /// Returns a board for a node.
+impl ServerState {
+    /// Returns the state of a server with that node.
     pub fn new(
         node_name: String,
         address: String,
         templates_source: String,
-        node: Arc<NodeHandle>,
+        node: Arc<ReplicaHandle>,
     ) -> Self {
         Self {
             node_name,
@@ -110,7 +110,7 @@ impl Board {
         }
     }
 
-    /// Returns the board of a server that stays ready through elections no longer than this.
+    /// Returns the state of a server that stays ready through elections no longer than this.
     #[must_use]
     pub fn riding_out(self, elections: Duration) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Board {
     }
 
     /// Returns the node.
-    pub fn node(&self) -> &Arc<NodeHandle> {
+    pub fn node(&self) -> &Arc<ReplicaHandle> {
         &self.node
     }
 
@@ -141,7 +141,7 @@ impl Board {
 
     /// Returns the figures of the limits, with their present use.
     pub fn limit_figures(&self) -> Vec<LimitFigure> {
-        self.node.post_load(self.totals().leases_per_resource);
+        self.node.set_load(self.totals().leases_per_resource);
         self.limits.figures()
     }
 
@@ -155,7 +155,7 @@ impl Board {
     }
 
     /// Notes that the newest templates came into force (`None`), or why they were refused.
-    pub fn post_templates(&self, problem: Option<String>) {
+    pub fn set_templates(&self, problem: Option<String>) {
         let mut news = self
             .templates
             .lock()
@@ -179,7 +179,7 @@ impl Board {
     }
 
     /// Posts the state of the parent. An unchanged link keeps its time.
-    pub fn post_parent(&self, mut news: ParentNews) {
+    pub fn set_parent(&self, mut news: ParentNews) {
         let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
             news.since = before.since;
@@ -199,7 +199,7 @@ impl Board {
     }
 
     /// Posts the health of etcd.
-    pub fn post_etcd(&self, contact: EtcdHealth) {
+    pub fn set_etcd(&self, contact: EtcdHealth) {
         *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
     }
 
@@ -213,7 +213,7 @@ impl Board {
     }
 
     /// Notes that the server is shutting down.
-    pub fn post_stopping(&self) {
+    pub fn set_stopping(&self) {
         *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 

@@ -8,13 +8,13 @@ use doorward_engine::time::Time;
 use doorward_replica::Replica;
 
 use crate::clock;
-use crate::node_handle::{NodeHandle, Shared};
+use crate::replica_handle::{ReplicaHandle, Shared};
 
 /// Time after which the node handles no further resource before other threads have had the lock. The engine takes at
 /// most as long again for one resource.
 const HOLD: Duration = Duration::from_millis(1);
 
-impl NodeHandle {
+impl ReplicaHandle {
     /// Calls `next` until it is ready, or the time of one hold is over.
     pub fn hold<T>(&self, mut next: impl FnMut(&mut Replica, Time) -> Poll<T>) -> Poll<T> {
         self.hold_shared(|shared, now| next(&mut shared.replica, now))

@@ -13,7 +13,7 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use crate::clock::Clock;
-use crate::node_handle::Shared;
+use crate::replica_handle::Shared;
 
 /// Largest number of times that a reader yields to waiting threads before it takes its turn.
 const YIELDS_MAX: u32 = 1_000;
