@@ -27,8 +27,6 @@ use tracing::{info, warn};
 
 use crate::clock::{self, Clock};
 use crate::door::{self, Door};
-use crate::election::etcd::EtcdElection;
-use crate::election::{self, CandidateServer, CandidateTemplates, Election, TreePlace};
 use crate::metrics::Metrics;
 use crate::replica_handle::ReplicaHandle;
 use crate::rpc;
@@ -40,7 +38,9 @@ use crate::rpc::services::Services;
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::status::ServerState;
 use crate::templates;
-use crate::upstream::{Upstream, UpstreamConfig};
+use crate::transports::election::EtcdElection;
+use crate::transports::election::{self, CandidateServer, CandidateTemplates, Election, TreePlace};
+use crate::transports::parent::{ParentTransport, ParentTransportConfig};
 use crate::web;
 
 /// Configuration of a server.
@@ -65,7 +65,7 @@ pub struct ServerConfig {
     /// Clock of the node.
     pub clock: Clock,
     /// Parent that the node leases capacity from. Absent: this is the root.
-    pub parent: Option<UpstreamConfig>,
+    pub parent: Option<ParentTransportConfig>,
     /// Time for which changes are gathered before child servers hear of them.
     pub push_round: Duration,
     /// Election of the master.
@@ -221,7 +221,7 @@ impl Server {
         let candidate = candidate_of(&config, &state, http_address);
         let upstream = config
             .parent
-            .map(|parent| Upstream::new(parent, Arc::clone(&state)));
+            .map(|parent| ParentTransport::new(parent, Arc::clone(&state)));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
         let rules_service = RulesService::new(rules.clone(), stop_grpc.clone());
@@ -422,7 +422,7 @@ fn state_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<ServerState>
             incarnation: clock::incarnation(),
             ..config.node.clone()
         },
-        parent: config.parent.as_ref().map(UpstreamConfig::replica),
+        parent: config.parent.as_ref().map(ParentTransportConfig::replica),
         push_round: config.push_round,
         stream_limits: StreamLimits {
             children_max: Some(config.door.child_servers_max),

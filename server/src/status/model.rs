@@ -18,10 +18,10 @@ use doorward_proto::admin::v1::{
 };
 
 use crate::clock;
-use crate::election::etcd::EtcdHealth;
 use crate::limits::{LimitFigure, Unit};
 use crate::status::sessions::{Machine, Sessions};
 use crate::status::{ParentNews, learning};
+use crate::transports::election::EtcdHealth;
 pub(super) use doorward_session::time::millis;
 
 /// Returns a resource without leases and child servers.

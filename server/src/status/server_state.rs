@@ -7,12 +7,12 @@ use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
 
 use crate::clock;
-use crate::election::Standing;
-use crate::election::etcd::EtcdHealth;
 use crate::limits::{LimitFigure, ServerLimits};
 use crate::replica_handle::ReplicaHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
+use crate::transports::election::EtcdHealth;
+use crate::transports::election::Standing;
 
 /// State of the process for all readers.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use doorward_server::election::etcd::EtcdHealth;
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::calls::Method;
 use doorward_server::metrics::format::Format;
+use doorward_server::transports::election::EtcdHealth;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -11,7 +11,7 @@ use doorward_server::app::{Server, ServerConfig, Shutdown};
 use doorward_server::clock;
 use doorward_server::rpc::convert;
 use doorward_server::status::{ParentLink, ParentNews};
-use doorward_server::upstream;
+use doorward_server::transports::parent;
 use tonic::transport::Channel;
 
 use crate::fake_parent::{FakeParent, Streams, Way, lease, response};
@@ -37,7 +37,7 @@ pub(crate) fn child_config(addresses: &[&str], templates: Templates) -> ServerCo
     ServerConfig {
         node_name: "eu".to_owned(),
         templates,
-        parent: Some(upstream::UpstreamConfig {
+        parent: Some(parent::ParentTransportConfig {
             servers: given.into(),
             round: ROUND,
             slow_round: SLOW_ROUND,

@@ -10,7 +10,7 @@ use doorward_etcd::follow::{KeyEntry, RangeView};
 use doorward_etcd::layout::{DocumentKeys, NodeKeys};
 use doorward_replica::templates_in_force;
 use doorward_server::clock::Clock;
-use doorward_server::election::etcd::values;
+use doorward_server::transports::election::values;
 use doorward_session::candidate::older_leases::{OlderLeases, PredecessorLeases};
 use doorward_session::candidate::standing::standing_of_other;
 use doorward_session::candidate::store::{EtcdKey, Value, View as Seen};

@@ -17,7 +17,8 @@ use crate::demo::crowd::EARLY_GAP;
 use crate::demo::demo_figures::ServerReading;
 use crate::demo::outline::Outline;
 use doorward_server::app::{Server, ServerConfig};
-use doorward_server::{clock, upstream};
+use doorward_server::clock;
+use doorward_server::transports::parent;
 
 /// Where servers are by default, gRPC and status page: the command line looks there.
 const USUAL_PORTS: (u16, u16) = (6970, 6971);
@@ -139,7 +140,7 @@ async fn start_root(name: &str, capacity: f64) -> anyhow::Result<Server> {
 fn below(name: &str, parent: SocketAddr) -> ServerConfig {
     ServerConfig {
         templates_source: "the parent".to_owned(),
-        parent: Some(upstream::UpstreamConfig {
+        parent: Some(parent::ParentTransportConfig {
             servers: vec![parent.to_string()].into(),
             round: ROUND,
             slow_round: EARLY_GAP,

@@ -8,11 +8,11 @@ use anyhow::Context;
 use doorward_etcd::Etcd;
 use doorward_etcd::flags::ENDPOINTS;
 use doorward_server::app::Server;
-use doorward_server::election::{self, Election};
 use doorward_server::flags::starts;
 use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
 use doorward_server::templates;
 use doorward_server::templates::file::TemplateFile;
+use doorward_server::transports::election::{Election, ElectionConfig};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
@@ -52,7 +52,7 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     let mut config = config(&flags, parent, templates, source);
     config.rules = rules_place(flags.rules.clone(), etcd.as_ref())?;
     if let Some(etcd) = etcd {
-        config.election = Election::Etcd(Box::new(election::etcd::ElectionConfig {
+        config.election = Election::Etcd(Box::new(ElectionConfig {
             etcd,
             prefix: flags.election.prefix.clone(),
             ttl: flags.election_ttl,

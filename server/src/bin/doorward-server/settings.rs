@@ -9,7 +9,8 @@ use doorward_etcd::{DocumentPlace, EtcdConfig};
 use doorward_server::app::ServerConfig;
 use doorward_server::flags::ServeFlags;
 use doorward_server::rules::store::{POLL_INTERVAL, RulesPlace};
-use doorward_server::{clock, files, upstream};
+use doorward_server::transports::parent;
+use doorward_server::{clock, files};
 
 use crate::misused::Misused;
 
@@ -41,7 +42,7 @@ pub(crate) fn rules_place(
 /// Returns the configuration, but for the election and the rules.
 pub(crate) fn config(
     flags: &ServeFlags,
-    parent: Option<upstream::ParentSource>,
+    parent: Option<parent::ParentSource>,
     templates: Templates,
     templates_source: String,
 ) -> ServerConfig {
@@ -50,7 +51,7 @@ pub(crate) fn config(
         listen: flags.listen,
         http_listen: flags.http_listen.0,
         advertise: flags.advertise.clone(),
-        parent: parent.map(|servers| upstream::UpstreamConfig {
+        parent: parent.map(|servers| parent::ParentTransportConfig {
             servers,
             round: flags.push_round,
             // A little above the floor: a call that comes too early changes nothing.

@@ -15,8 +15,8 @@ use tracing::{debug, info, warn};
 use super::asker::{Asker, EtcdAnswer};
 use super::etcd_health::EtcdHealthReporter;
 use super::values;
-use crate::election::TreePlace;
 use crate::replica_handle::ReplicaHandle;
+use crate::transports::election::TreePlace;
 
 /// The connection of the replica to etcd.
 pub(super) struct EtcdTransport {

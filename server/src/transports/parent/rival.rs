@@ -14,7 +14,7 @@ use doorward_session::race::{self, HEAD_START};
 use tonic::Code;
 use tonic::transport::Endpoint;
 
-use crate::upstream::link::DISCOVERY_BYTES_MAX;
+use crate::transports::parent::link::DISCOVERY_BYTES_MAX;
 
 /// Ends with the first server that answers; otherwise never.
 pub(super) type Rival = Pin<Box<dyn Future<Output = Address> + Send>>;

@@ -34,16 +34,16 @@ use crate::replica_handle::ReplicaHandle;
 use crate::rpc::convert::server_capacity;
 use crate::rpc::{closed, cycle};
 use crate::status::{ParentLink, ParentNews, ServerState};
-use crate::upstream::addresses::{Addresses, Known};
-use crate::upstream::link::{Link, LinkEvent};
-use crate::upstream::problem::problem_of;
-use crate::upstream::rival::Rival;
+use crate::transports::parent::addresses::{Addresses, Known};
+use crate::transports::parent::link::{Link, LinkEvent};
+use crate::transports::parent::problem::problem_of;
+use crate::transports::parent::rival::Rival;
 
-pub use crate::upstream::addresses::ParentSource;
+pub use crate::transports::parent::addresses::ParentSource;
 
 /// Configuration of the way to the parent.
 #[derive(Clone, Debug)]
-pub struct UpstreamConfig {
+pub struct ParentTransportConfig {
     /// Addresses of its servers.
     pub servers: ParentSource,
     /// Time for which changes are gathered before they go up.
@@ -53,7 +53,7 @@ pub struct UpstreamConfig {
     pub slow_round: Duration,
 }
 
-impl UpstreamConfig {
+impl ParentTransportConfig {
     /// Returns the configuration of the replica's link. Addresses in etcd come later.
     pub fn replica(&self) -> ParentConfig {
         ParentConfig {
@@ -65,7 +65,7 @@ impl UpstreamConfig {
 }
 
 /// The transport to the parent.
-pub struct Upstream {
+pub struct ParentTransport {
     servers: ParentSource,
     node: Arc<ReplicaHandle>,
     state: Arc<ServerState>,
@@ -86,18 +86,18 @@ pub struct Upstream {
     reported: ParentLink,
 }
 
-impl fmt::Debug for Upstream {
+impl fmt::Debug for ParentTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Upstream")
+        f.debug_struct("ParentTransport")
             .field("link", &self.link)
             .finish_non_exhaustive()
     }
 }
 
-impl Upstream {
+impl ParentTransport {
     /// Returns the transport for the replica of `state`, and notes in the state that there is a parent. Must be called
     /// within a tokio runtime.
-    pub fn new(config: UpstreamConfig, state: Arc<ServerState>) -> Self {
+    pub fn new(config: ParentTransportConfig, state: Arc<ServerState>) -> Self {
         let node = Arc::clone(state.node());
         let mut upstream = Self {
             addresses: Addresses::new(config.servers.clone()),

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::clock::Clock;
-use crate::election::TreePlace;
+use crate::transports::election::TreePlace;
 
 /// Part of a registration that no election depends on.
 #[derive(Serialize, Deserialize)]
