@@ -4,8 +4,6 @@
 //! [`Server::shutdown`] stops accepting, finishes the requests in flight and ends. The binary, the demonstration and
 //! the tests all run this. Dropping a server without a shutdown stops its tasks; open connections end by themselves.
 
-mod standing;
-
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -24,6 +22,8 @@ use doorward_engine::node;
 use doorward_engine::templates::Templates;
 use doorward_etcd::directory::Role;
 use doorward_etcd::layout::DocumentKeys;
+use doorward_replica::ReplicaConfig;
+use doorward_session::child_streams::StreamLimits;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -31,25 +31,21 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::app::standing::{Following, apply_standing};
 use crate::clock::{self, Clock};
-use crate::election::templates_gate::TemplatesGate;
-use crate::election::{
-    CandidateServer, CandidateTemplates, Election, Running, Standing, TreePlace,
-};
 use crate::flags::LimitFlags;
 use crate::limits::{LimitBounds, ServerLimit};
 use crate::methods;
 use crate::metrics::Metrics;
-use crate::node_handle::NodeHandle;
+use crate::replica_handle::ReplicaHandle;
 use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
-use crate::rpc::streams_handle::StreamsHandle;
 use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
-use crate::status::Board;
+use crate::status::ServerState;
 use crate::templates;
-use crate::upstream::{self, Upstream};
+use crate::transports::election::EtcdElection;
+use crate::transports::election::{self, CandidateServer, CandidateTemplates, Election, TreePlace};
+use crate::transports::parent::{ParentTransport, ParentTransportConfig};
 use crate::web;
 
 /// Configuration of a server.
@@ -74,7 +70,7 @@ pub struct ServerConfig {
     /// Clock of the node.
     pub clock: Clock,
     /// Parent that the node leases capacity from. Absent: this is the root.
-    pub parent: Option<upstream::UpstreamConfig>,
+    pub parent: Option<ParentTransportConfig>,
     /// Time for which changes are gathered before child servers hear of them.
     pub push_round: Duration,
     /// Election of the master.
@@ -193,12 +189,10 @@ pub enum Shutdown {
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
     health: Health,
-    election: Running,
-    /// Tasks that bring the election's standings into force.
-    obeying: JoinSet<()>,
+    election: Option<EtcdElection>,
     grpc_address: SocketAddr,
     http_address: Option<SocketAddr>,
     shutdown_grace: Duration,
@@ -226,31 +220,28 @@ impl Server {
             warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
         }
         let http_address = http.as_ref().map(|(_, address)| *address);
-        let board = board_of(&config, grpc_address);
-        board.limits().set_bounds(&config.bounds);
-        let metrics = Arc::new(Metrics::new(&board));
+        let state = state_of(&config, grpc_address);
+        state.limits().set_bounds(&config.bounds);
+        let metrics = Arc::new(Metrics::new(&state));
         metrics.count_template_load(true, clock::wall());
-        let candidate = candidate_of(&config, &board, http_address);
+        let candidate = candidate_of(&config, &state, http_address);
         let upstream = config
             .parent
-            .map(|parent| Upstream::new(parent, Arc::clone(&board)));
-        let streams = Arc::new(StreamsHandle::new(Arc::clone(&board), config.push_round));
+            .map(|parent| ParentTransport::new(parent, Arc::clone(&state)));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
         let rules_service = RulesService::new(rules.clone(), stop_grpc.clone());
-        let (services, health) = rpc::services(&board, &metrics, &streams, rules_service)?;
+        let (services, health) = rpc::services(&state, &metrics, rules_service)?;
 
-        let election = config.election.start(candidate);
-        let following = Following::begin(&board, &election);
+        let masterships = state.node().masterships();
+        let election = config.election.start(candidate, &state);
         // Set before the first client can ask.
-        health.set(board.readiness().is_ready()).await;
+        health.set(state.readiness().is_ready()).await;
 
         let mut background = JoinSet::new();
-        background.spawn(Arc::clone(board.node()).run_timer());
-        let obeying = following.go_on(&election, &streams, &mut background);
-        background.spawn(health::report_readiness(Arc::clone(&board), health.clone()));
-        background.spawn(Arc::clone(&streams).end_cycles());
-        background.spawn(streams.run(stop_grpc.clone()));
+        background.spawn(Arc::clone(state.node()).run_timer());
+        background.spawn(election::announce(Arc::clone(&state), masterships));
+        background.spawn(health::report_readiness(Arc::clone(&state), health.clone()));
         if let Some(rules) = rules {
             background.spawn(rules.run());
         }
@@ -258,11 +249,10 @@ impl Server {
             background.spawn(upstream.run());
         }
         let mut server = Self {
-            board,
+            state,
             metrics,
             health,
             election,
-            obeying,
             grpc_address,
             http_address,
             shutdown_grace: config.shutdown_grace,
@@ -276,7 +266,7 @@ impl Server {
         if let Some((listener, _)) = http {
             server.serve_http(listener, looking);
         }
-        info!(node = server.board.node_name(), grpc = %grpc_address, "serving gRPC");
+        info!(node = server.state.node_name(), grpc = %grpc_address, "serving gRPC");
         if let Some(address) = http_address {
             info!("status page at http://{address}/");
         }
@@ -285,7 +275,7 @@ impl Server {
 
     fn serve_grpc(&mut self, listener: TcpListener, looking: Arc<Semaphore>, services: Services) {
         let metrics = Arc::clone(&self.metrics);
-        let limits = self.board.limits();
+        let limits = self.state.limits();
         let calls = Arc::clone(limits.of(ServerLimit::Calls));
         let services = Bounded::new(services, methods::GET_CAPACITY, calls);
         let services = Metered::new(services, &methods::ALL, move |method, code, took| {
@@ -301,8 +291,8 @@ impl Server {
     }
 
     fn serve_http(&mut self, listener: TcpListener, looking: Arc<Semaphore>) {
-        let pages = web::router(Arc::clone(&self.board), Arc::clone(&self.metrics));
-        let door = Door::new(self.board.limits().of_http(), web::PATHS, looking);
+        let pages = web::router(Arc::clone(&self.state), Arc::clone(&self.metrics));
+        let door = Door::new(self.state.limits().of_http(), web::PATHS, looking);
         let served = http::serve(listener, door, pages, self.stop_http.clone());
         self.serving.spawn(async move {
             served.await;
@@ -320,9 +310,9 @@ impl Server {
         self.http_address
     }
 
-    /// Returns the board with the state of the server and of its node.
-    pub fn board(&self) -> &Arc<Board> {
-        &self.board
+    /// Returns the state of the server and of its node.
+    pub fn state(&self) -> &Arc<ServerState> {
+        &self.state
     }
 
     /// Returns the metrics of the server.
@@ -335,28 +325,28 @@ impl Server {
         self.background.spawn(task);
     }
 
-    /// Returns the gate that new templates pass.
-    pub fn gate(&self) -> TemplatesGate {
-        self.election.gate()
-    }
-
     /// Brings new templates into force as soon as the election lets them.
     pub async fn apply_templates(&self, templates: Templates) {
-        templates::apply(&self.gate(), &self.board, &self.metrics, templates).await;
+        templates::apply(&self.state, &self.metrics, templates).await;
     }
 
     /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
     pub fn refuse_templates(&self, problem: String) {
-        templates::refuse(&self.board, &self.metrics, problem);
+        templates::refuse(&self.state, &self.metrics, problem);
     }
 
     /// Waits until a part stops by itself, which no part should. Cancel safe.
     pub async fn failed(&mut self) -> ServerError {
-        let elects = matches!(self.election, Running::Etcd(_));
+        let election = async {
+            match &mut self.election {
+                Some(election) => election.stopped().await,
+                None => std::future::pending().await,
+            }
+        };
         let stopped = tokio::select! {
             stopped = self.serving.join_next() => stopped,
-            // Only a bug closes the channel that this task reads.
-            Some(_) = self.obeying.join_next(), if elects => return ServerError::Election,
+            // It ends by itself only by a bug.
+            () = election => return ServerError::Election,
         };
         match stopped {
             Some(Ok(port)) => ServerError::Stopped { port, source: None },
@@ -372,15 +362,14 @@ impl Server {
     /// Resigns the mastership, stops accepting, finishes the requests in flight within the grace, and ends. The HTTP
     /// port closes last, so that `/readyz` reports the shutdown.
     pub async fn shutdown(mut self) -> Shutdown {
-        self.board.post_stopping();
+        self.state.set_stopping();
         self.health.stop().await;
-        if let Running::Etcd(_) = &self.election {
-            // This server must stop granting before another one can become master. So the task that brings standings
-            // into force ends first: it may be about to apply one.
-            self.obeying.shutdown().await;
-            apply_standing(&self.board, &Standing::Unknown);
-            self.election.resign().await;
+        if let Some(election) = self.election.take() {
+            election.resign().await;
         }
+        self.state
+            .node()
+            .input(|replica, _| replica.handle_stopping());
         self.stop_grpc.cancel();
         let (serving, stop_http) = (&mut self.serving, &self.stop_http);
         let finished = tokio::time::timeout(self.shutdown_grace, async {
@@ -415,29 +404,37 @@ fn listen(
     })
 }
 
-/// Returns a board with a new node.
-fn board_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<Board> {
-    let node_config = node::Config {
-        name: config.node_name.clone(),
-        has_parent: config.parent.is_some(),
-        incarnation: clock::incarnation(),
-        ..config.node.clone()
+/// Returns the state of a server with a new node.
+fn state_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<ServerState> {
+    let bound = |limit| usize::try_from(*config.bounds.get(&limit)?).ok();
+    let replica = ReplicaConfig {
+        node: node::Config {
+            name: config.node_name.clone(),
+            incarnation: clock::incarnation(),
+            ..config.node.clone()
+        },
+        parent: config.parent.as_ref().map(ParentTransportConfig::replica),
+        push_round: config.push_round,
+        stream_limits: StreamLimits {
+            children_max: bound(ServerLimit::ChildServers),
+            children_of_caller_max: bound(ServerLimit::ChildServersPerAddress),
+        },
     };
-    let node = NodeHandle::new(node_config, config.templates.clone(), config.clock);
+    let node = ReplicaHandle::new(replica, config.templates.clone(), config.clock);
     let advertised = config.advertise.clone();
-    let board = Board::new(
+    let state = ServerState::new(
         config.node_name.clone(),
         advertised.unwrap_or_else(|| grpc_address.to_string()),
         config.templates_source.clone(),
         Arc::new(node),
     );
-    Arc::new(board.riding_out(config.election.rides_out()))
+    Arc::new(state.riding_out(config.election.rides_out()))
 }
 
 /// Returns the candidate that stands for election.
 fn candidate_of(
     config: &ServerConfig,
-    board: &Arc<Board>,
+    state: &Arc<ServerState>,
     http_address: Option<SocketAddr>,
 ) -> CandidateServer {
     // Below the root, the parent tells how leases are granted and how long they last.
@@ -447,10 +444,10 @@ fn candidate_of(
     });
     let able = config.able.clone();
     CandidateServer {
-        node: board.node_name().to_owned(),
-        address: board.address().to_owned(),
+        node: state.node_name().to_owned(),
+        address: state.address().to_owned(),
         http_address: http_address.map(|address| address.to_string()),
-        place: place_of(board),
+        place: place_of(state),
         clock_tolerance: config.node.clock_tolerance,
         able: able.unwrap_or_else(|| watch::channel(true).1),
         templates,
@@ -458,11 +455,11 @@ fn candidate_of(
 }
 
 /// Returns a function that tells the server's place in the tree.
-fn place_of(board: &Arc<Board>) -> Arc<dyn Fn() -> TreePlace + Send + Sync> {
-    let board = Arc::clone(board);
+fn place_of(state: &Arc<ServerState>) -> Arc<dyn Fn() -> TreePlace + Send + Sync> {
+    let state = Arc::clone(state);
     Arc::new(move || {
-        let is_root = board.parent_news().is_none();
-        let (has_children, above) = board
+        let is_root = state.parent_news().is_none();
+        let (has_children, above) = state
             .node()
             .read(|node, _| (node.has_child_servers(), node.ancestors().len()));
         TreePlace {

@@ -44,42 +44,15 @@ impl Clock {
         Time::ZERO + instant.saturating_duration_since(self.origin)
     }
 
-    /// Returns the time now for a session, from the same origin.
-    pub fn session_now(&self) -> Time {
-        self.now()
-    }
-
-    /// As [`Clock::sleep_until`], for a session. None: for ever. Cancel safe.
-    pub async fn sleep_until_due(&self, due: Option<Time>) {
-        match due {
-            Some(due) => self.sleep_until(due).await,
-            None => std::future::pending().await,
-        }
+    /// Returns the moment of a time.
+    pub fn instant(&self, time: Time) -> Instant {
+        self.origin + time.since(Time::ZERO)
     }
 
     /// Sleeps until this clock has reached a time. Cancel safe.
     pub async fn sleep_until(&self, time: Time) {
-        let deadline = self.origin + time.since(Time::ZERO);
-        doorward_clock::sleep_until_by(self.source, deadline).await;
+        doorward_clock::sleep_until_by(self.source, self.instant(time)).await;
     }
-}
-
-/// Returns the time of a moment as elections count it: from the beginning of the machine's clock, whatever clock the
-/// node uses.
-pub fn machine_time(instant: Instant) -> Time {
-    let beginning = instant - Duration::MAX;
-    Time::after_origin(instant.saturating_duration_since(beginning))
-}
-
-/// Returns the time now as elections count it.
-pub fn machine_now() -> Time {
-    machine_time(Instant::now())
-}
-
-/// Returns the moment of an election's time.
-pub fn instant_of(time: Time) -> Instant {
-    let beginning = Instant::now() - Duration::MAX;
-    beginning + time.since_origin()
 }
 
 /// Returns the default clock tolerance of this platform.
@@ -127,12 +100,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elections_count_moments_and_give_them_back() {
-        let now = Instant::now();
-        let later = now + Duration::from_secs(7);
-        assert_eq!(instant_of(machine_time(now)), now);
-        let between = machine_time(later).since(machine_time(now));
-        assert_eq!(between, Duration::from_secs(7));
+    fn it_counts_moments_and_gives_them_back() {
+        let clock = Clock::start();
+        let later = clock.instant(Time::ZERO) + Duration::from_secs(7);
+        let time = clock.time(later);
+        assert_eq!(time, Time::ZERO + Duration::from_secs(7));
+        assert_eq!(clock.instant(time), later);
     }
 
     #[tokio::test]

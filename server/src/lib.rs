@@ -4,10 +4,9 @@
 //! [`app::Server`] is a running server. The binary, the demonstration of the command line, and tests start it and shut
 //! it down. The modules:
 //!
-//! - [`node_handle`] holds the node behind a lock, which is held only for pure calls;
+//! - [`replica_handle`] holds the replica behind a lock, which is held only for pure calls;
 //! - [`rpc`] serves gRPC, and only [`rpc::convert`] knows both wire and engine types;
-//! - [`upstream`] asks the parent, below the root;
-//! - [`election`] determines the master of the node;
+//! - [`transports`] connect the replica to its parent and to etcd;
 //! - [`status`] collects the state of a server; [`web`], [`metrics`] and the admin service render it;
 //! - [`yielding`] lets pages and metrics yield to other threads;
 //! - [`templates`] reads the templates again whenever they change, in a file or in etcd;
@@ -16,7 +15,6 @@
 
 pub mod app;
 pub mod clock;
-pub mod election;
 pub mod files;
 pub mod flags;
 pub mod limits;
@@ -24,11 +22,11 @@ pub mod logs;
 pub mod memory;
 pub mod methods;
 pub mod metrics;
-pub mod node_handle;
+pub mod replica_handle;
 pub mod rpc;
 pub mod rules;
 pub mod status;
 pub mod templates;
-pub mod upstream;
+pub mod transports;
 pub mod web;
 pub mod yielding;

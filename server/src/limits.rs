@@ -4,9 +4,9 @@
 //! The code that enforces a limit reports its use and its refusals here ([`Limit`]); pages, metrics and
 //! `doorward status --limits` read them.
 //!
-//! The engine counts its own limits; [`Board::limits`] reads them from the node.
+//! The engine counts its own limits; [`ServerState::limits`] reads them from the node.
 //!
-//! [`Board::limits`]: crate::status::Board
+//! [`ServerState::limits`]: crate::status::ServerState
 
 mod door;
 mod node;
@@ -291,12 +291,6 @@ impl ServerLimits {
     #[expect(clippy::indexing_slicing, reason = "every limit has an entry")]
     pub fn of(&self, limit: ServerLimit) -> &Arc<Limit> {
         &self.entries[limit as usize]
-    }
-
-    /// Returns a bound, if it was set. A larger bound than `usize` holds is the largest `usize`.
-    pub fn max(&self, limit: ServerLimit) -> Option<usize> {
-        let max = said(self.of(limit).max())?;
-        Some(usize::try_from(max).unwrap_or(usize::MAX))
     }
 
     /// Sets the present use.

@@ -35,7 +35,7 @@ use crate::limits::ServerLimit;
 use crate::logs;
 use crate::metrics::calls::CallMetrics;
 use crate::metrics::format::Format;
-use crate::status::Board;
+use crate::status::ServerState;
 use crate::yielding::YieldEvery;
 
 /// Largest number of resources with time series of their own.
@@ -60,9 +60,9 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Returns the metrics of a server. They read the node from its board.
-    pub fn new(board: &Arc<Board>) -> Self {
-        let node = ("node".into(), board.node_name().to_owned().into());
+    /// Returns the metrics of a server. They read the node and the rest from its state.
+    pub fn new(state: &Arc<ServerState>) -> Self {
+        let node = ("node".into(), state.node_name().to_owned().into());
         let mut registry = Registry::with_prefix_and_labels("doorward", iter::once(node));
         let asks_malformed = Counter::default();
         let template_loads = Family::<LoadLabels, Counter>::default();
@@ -88,7 +88,7 @@ impl Metrics {
             "When the templates in force were read, since the Unix epoch",
             templates_loaded.clone(),
         );
-        registry.register_collector(Box::new(NodeCollector(Arc::clone(board))));
+        registry.register_collector(Box::new(NodeCollector(Arc::clone(state))));
         let metrics = Self {
             registry,
             calls,
@@ -140,7 +140,7 @@ impl Metrics {
 
 /// Reads the node at each scrape.
 #[derive(Debug)]
-struct NodeCollector(Arc<Board>);
+struct NodeCollector(Arc<ServerState>);
 
 impl Collector for NodeCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
@@ -211,7 +211,7 @@ impl Collector for NodeCollector {
 }
 
 /// Returns counters of other parts than the node.
-fn others(board: &Board) -> [(&'static str, &'static str, u64); 2] {
+fn others(state: &ServerState) -> [(&'static str, &'static str, u64); 2] {
     [
         (
             "log_lines_dropped",
@@ -221,7 +221,7 @@ fn others(board: &Board) -> [(&'static str, &'static str, u64); 2] {
         (
             "calls_refused",
             "GetCapacity calls refused with a time to come back, since too many were in progress",
-            board.limits().of(ServerLimit::Calls).refused(),
+            state.limits().of(ServerLimit::Calls).refused(),
         ),
     ]
 }

@@ -5,7 +5,7 @@
 //! leaves in between, the decisions stand, as if the answer had been lost.
 //!
 //! - [`caller`] returns the address that a call is attributed to.
-//! - [`stream`] and [`streams_handle`] serve child servers; [`closed`] and [`cycle`] tell them why a stream or a call
+//! - [`stream`] serves child servers; [`closed`] and [`cycle`] tell them why a stream or a call
 //!   ended.
 //! - [`mod@services`] finds the service of a call; [`unary`] serves `GetCapacity` without streams.
 
@@ -19,7 +19,6 @@ pub mod health;
 pub mod rules;
 pub mod services;
 pub mod stream;
-pub mod streams_handle;
 mod unary;
 
 use std::sync::Arc;
@@ -28,26 +27,24 @@ use std::time::Duration;
 
 use doorward_door::health::Health;
 use doorward_engine::id::Caller;
-use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply};
+use doorward_engine::messages::{ClientLease, GetCapacity};
+use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
-use doorward_engine::node::mastership::Outcome;
-use doorward_engine::time::Time;
 use doorward_proto::admin::v1::rules_server::RulesServer;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::Capacity;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
-use doorward_session::waiting_calls::{CallAction, CallDecision, WaitingCall};
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::replica_handle::{Asked, WaitingAnswer};
 use crate::rpc::admin::AdminService;
 use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rpc::stream::CapacityStreamService;
-use crate::rpc::streams_handle::StreamsHandle;
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// Largest message between servers, in bytes. A thousand resources take a tenth of it.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -55,7 +52,7 @@ pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Doorman's service.
 #[derive(Clone, Debug)]
 pub struct CapacityService {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
 }
 
@@ -74,10 +71,7 @@ struct Unfinished {
     request: GetCapacity,
     answers: Answers<ClientLease>,
     /// Pending: some asks are not answered yet.
-    decided: Poll<Outcome<GetCapacityReply>>,
-    came_at: Time,
-    /// Number of the parent's answers before the decision.
-    answered: u64,
+    asked: Poll<WaitingAnswer>,
     /// Invalid resources.
     refused: Vec<wire::Refusal>,
     wall: Duration,
@@ -98,112 +92,49 @@ impl CapacityService {
         let wall = clock::wall();
         let (request, refused) = convert::get_capacity(request, caller, wall)?;
         self.metrics.count_malformed(refused.len());
-        let node = self.board.node();
-        // The count is read before the node decides, so no later answer of the parent is missed.
-        let answered = node.answered();
         let mut answers = Answers::to_client(&request);
-        let decided = node.hold(|node, now| node.answer_client_next(&request, &mut answers, now));
-        Ok(match decided {
-            Poll::Ready(outcome) if !Self::waits(&outcome) => {
-                Answer::Ready(convert::get_capacity_outcome(outcome, refused, wall))
+        let asked = match self.state.node().answer_client_next(&request, &mut answers) {
+            Poll::Ready(Asked::Final(outcome)) => {
+                let answer = convert::get_capacity_outcome(outcome, refused, wall);
+                return Ok(Answer::Ready(answer));
             }
-            decided => Answer::Later(Box::new(Unfinished {
-                request,
-                answers,
-                decided,
-                came_at: node.clock().now(),
-                answered,
-                refused,
-                wall,
-            })),
-        })
+            Poll::Ready(Asked::Waits(answer)) => Poll::Ready(answer),
+            Poll::Pending => Poll::Pending,
+        };
+        Ok(Answer::Later(Box::new(Unfinished {
+            request,
+            answers,
+            asked,
+            refused,
+            wall,
+        })))
     }
 
-    /// Does the rest of a call. If this server has no lease yet, waits a little for the parent, so that the first
-    /// client that asks for a resource need not return.
-    async fn finish(&self, unfinished: Unfinished) -> wire::GetCapacityResponse {
+    /// Does the rest of a call. If this server has no lease yet, the call waits a little for the parent, so that the
+    /// first client that asks for a resource need not return.
+    async fn finish(&self, unfinished: Unfinished) -> Result<wire::GetCapacityResponse, RpcStatus> {
         let Unfinished {
             request,
             mut answers,
-            decided,
-            came_at,
-            answered,
+            asked,
             refused,
             wall,
         } = unfinished;
-        let outcome = match decided {
-            Poll::Ready(outcome) => outcome,
-            Poll::Pending => self.rest_of(&request, &mut answers).await,
-        };
-        let outcome = match outcome {
-            Outcome::Served(reply) => {
-                self.wait_for_parent(&request, reply, came_at, answered)
-                    .await
+        let asked = match asked {
+            Poll::Ready(waiting) => Asked::Waits(waiting),
+            Poll::Pending => {
+                let node = self.state.node();
+                node.answer_client(&request, &mut answers).await
             }
-            not_master @ Outcome::NotMaster(_) => not_master,
         };
-        convert::get_capacity_outcome(outcome, refused, wall)
-    }
-
-    /// Answers the remaining asks.
-    async fn rest_of(
-        &self,
-        request: &GetCapacity,
-        answers: &mut Answers<ClientLease>,
-    ) -> Outcome<GetCapacityReply> {
-        let node = self.board.node();
-        let next = node.finish(|node, now| node.answer_client_next(request, answers, now));
-        next.await
-    }
-
-    /// Asks the node again, whenever the parent answers, for the resources that were not ready. Stops after a short
-    /// time.
-    async fn wait_for_parent(
-        &self,
-        request: &GetCapacity,
-        mut reply: GetCapacityReply,
-        came_at: Time,
-        answered: u64,
-    ) -> Outcome<GetCapacityReply> {
-        let node = self.board.node();
-        let clock = node.clock();
-        let mut answers = node.answers_since(answered);
-        let mut call = WaitingCall::new(came_at);
-        call.handle_decision(self.decision(&reply), came_at);
-        loop {
-            match call.poll_action() {
-                Some(CallAction::Answer) => return Outcome::Served(reply),
-                Some(CallAction::AskAgain { waited }) => {
-                    let again = request.again(&mut reply, waited);
-                    let mut answers = Answers::to_client(&again);
-                    match self.rest_of(&again, &mut answers).await {
-                        Outcome::Served(more) => reply.add(more),
-                        not_master @ Outcome::NotMaster(_) => return not_master,
-                    }
-                    call.handle_decision(self.decision(&reply), clock.session_now());
-                }
-                None => tokio::select! {
-                    Ok(()) = answers.changed() => call.handle_parent_answered(clock.session_now()),
-                    () = clock.sleep_until_due(call.poll_timeout()) => {
-                        call.handle_timeout(clock.session_now());
-                    }
-                },
-            }
-        }
-    }
-
-    /// Returns whether an ask waits for the parent.
-    fn waits(outcome: &Outcome<GetCapacityReply>) -> bool {
-        matches!(outcome, Outcome::Served(reply) if !reply.is_ready())
-    }
-
-    fn decision(&self, reply: &GetCapacityReply) -> CallDecision {
-        if reply.is_ready() {
-            return CallDecision::Complete;
-        }
-        CallDecision::NotReady {
-            is_parent_down: self.board.is_parent_down(),
-        }
+        let outcome = match asked {
+            Asked::Final(outcome) => outcome,
+            Asked::Waits(waiting) => waiting
+                .answer()
+                .await
+                .ok_or_else(|| RpcStatus::unavailable("the node was started anew; ask again"))?,
+        };
+        Ok(convert::get_capacity_outcome(outcome, refused, wall))
     }
 }
 
@@ -214,12 +145,12 @@ impl Capacity for CapacityService {
         _: Request<wire::DiscoveryRequest>,
     ) -> Result<Response<wire::DiscoveryResponse>, RpcStatus> {
         let mastership = self
-            .board
+            .state
             .node()
             .read(|node, now| node.mastership(now).clone());
         Ok(Response::new(convert::discovery_response(
             &mastership,
-            self.board.address(),
+            self.state.address(),
         )))
     }
 
@@ -231,7 +162,7 @@ impl Capacity for CapacityService {
         Ok(Response::new(
             match self.answer(request.into_inner(), caller)? {
                 Answer::Ready(answer) => answer,
-                Answer::Later(unfinished) => self.finish(*unfinished).await,
+                Answer::Later(unfinished) => self.finish(*unfinished).await?,
             },
         ))
     }
@@ -242,7 +173,7 @@ impl Capacity for CapacityService {
     ) -> Result<Response<wire::GetServerCapacityResponse>, RpcStatus> {
         let caller = caller::of(&request);
         let request = request.get_ref();
-        let answer = stream::answer(&self.board, &self.metrics, request, caller).await;
+        let answer = stream::answer(&self.state, &self.metrics, request, caller).await;
         answer.map(Response::new)
     }
 
@@ -252,8 +183,11 @@ impl Capacity for CapacityService {
     ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
         let request = convert::release_capacity(request.get_ref(), caller::of(&request))?;
         let mut released = Vec::with_capacity(request.resources.len());
-        let node = self.board.node();
-        let outcome = node.finish(|node, now| node.release_next(&request, &mut released, now));
+        let node = self.state.node();
+        let outcome = node.finish(|replica, now| {
+            let next = |node: &mut Node, now| node.release_next(&request, &mut released, now);
+            replica.change(next, now)
+        });
         let outcome = outcome.await;
         Ok(Response::new(convert::release_capacity_response(
             &request, outcome,
@@ -267,9 +201,8 @@ impl Capacity for CapacityService {
 ///
 /// If the descriptors compiled into the program are broken.
 pub fn services(
-    board: &Arc<Board>,
+    state: &Arc<ServerState>,
     metrics: &Arc<Metrics>,
-    streams: &Arc<StreamsHandle>,
     rules: RulesService,
 ) -> Result<(Services, Health), tonic_reflection::server::Error> {
     let (reporter, health_server) = tonic_health::server::health_reporter();
@@ -279,13 +212,12 @@ pub fn services(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let capacity = CapacityService {
-        board: Arc::clone(board),
+        state: Arc::clone(state),
         metrics: Arc::clone(metrics),
     };
-    let streams =
-        CapacityStreamService::new(Arc::clone(board), Arc::clone(metrics), Arc::clone(streams));
+    let streams = CapacityStreamService::new(Arc::clone(state), Arc::clone(metrics));
     let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
-    let admin = AdminService::new(Arc::clone(board));
+    let admin = AdminService::new(Arc::clone(state));
     let others = Routes::new(streams)
         .add_service(admin)
         .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))

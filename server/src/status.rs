@@ -3,15 +3,15 @@
 //! There is one model of it, [`Status`], which is the admin service's answer. `/status` and the command line print it
 //! as JSON; pages and tables show it.
 //!
-//! A reader works on a thread of its own ([`Board::look`]), in small steps ([`listing`]), so no client waits for it. A
+//! A reader works on a thread of its own ([`ServerState::look`]), in small steps ([`listing`]), so no client waits for it. A
 //! status lists resources by pages; the token of a page is the last id of the page before.
 
-mod board;
 pub mod learning;
 pub mod listing;
 mod looking;
 pub mod model;
 pub mod readiness;
+mod server_state;
 pub mod sessions;
 
 use doorward_engine::id::ResourceId;
@@ -23,11 +23,11 @@ pub use doorward_proto::admin::v1::{
     LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, States, TemplateMatch,
 };
 
-pub use crate::status::board::{Board, ParentLink, ParentNews, TemplatesNews};
 pub use crate::status::listing::LEASES_MAX;
 use crate::status::listing::Room;
 use crate::status::model::{count, millis};
 use crate::status::readiness::Readiness;
+pub use crate::status::server_state::{ParentLink, ParentNews, ServerState, TemplatesNews};
 
 /// Number of resources on a page of `/status` without a limit in the query.
 pub const RESOURCES_DEFAULT: u32 = 1_000;
@@ -88,7 +88,7 @@ impl Query {
     }
 }
 
-impl Board {
+impl ServerState {
     /// Returns the status now with one resource, or with the first page of all.
     pub fn status(&self, only: Option<&ResourceId>, leases_max: usize) -> Status {
         let listed = match only {
@@ -194,7 +194,7 @@ impl Board {
             templates_problem: templates.problem,
             parent: self.parent_news().map(model::parent),
             is_in_cycle: self.is_in_cycle(),
-            states: Some(model::states(self.sessions(), learning)),
+            states: Some(model::states(&self.sessions(), learning)),
             conflicts: self.conflicts(),
             ..status
         }

@@ -7,7 +7,6 @@ pub mod file;
 mod reading;
 
 use std::sync::Arc;
-use std::task::Poll;
 
 use doorward_documents::{DocumentError, locate_bytes};
 use doorward_engine::node::reload::PreparedTemplates;
@@ -15,10 +14,8 @@ use doorward_engine::templates::Templates;
 use tracing::{info, warn};
 
 use crate::clock;
-use crate::election::templates_gate::TemplatesGate;
 use crate::metrics::Metrics;
-use crate::node_handle::NodeHandle;
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// Parses a document, and warns of values that are valid but probably a mistake.
 fn parse(content: &[u8], name: &str) -> Result<Templates, DocumentError> {
@@ -34,55 +31,27 @@ fn parse(content: &[u8], name: &str) -> Result<Templates, DocumentError> {
 
 /// Brings new templates into force as soon as the election lets them. Reports this only after every resource has them,
 /// so that a reader of the report finds none of the former ones.
-pub async fn apply(
-    gate: &TemplatesGate,
-    board: &Arc<Board>,
-    metrics: &Arc<Metrics>,
-    templates: Templates,
-) {
+pub async fn apply(state: &Arc<ServerState>, metrics: &Arc<Metrics>, templates: Templates) {
     let count = templates.len();
-    let former = board.node().read(|node, _| node.active_templates().clone());
+    let former = state.node().read(|node, _| node.active_templates().clone());
     // Comparing large sets takes time, in which requests must be served.
     let preparing = tokio::task::spawn_blocking(move || PreparedTemplates::new(&former, templates));
     let prepared = match preparing.await {
         Ok(prepared) => prepared,
-        Err(error) => return refuse(board, metrics, error.to_string()),
+        Err(error) => return refuse(state, metrics, error.to_string()),
     };
-    let bring_into_force = {
-        let board = Arc::clone(board);
-        move |prepared| bring_into_force(board.node(), prepared)
-    };
-    if !gate.pass(prepared, bring_into_force).await {
-        return;
-    }
-    let node = board.node();
-    let swept = node.finish(|node, now| {
-        node.handle_timeout(now);
-        if node.is_swept() {
-            return Poll::Ready(());
-        }
-        Poll::Pending
-    });
-    swept.await;
-    board.post_templates(None);
+    state.node().apply_templates(prepared).await;
+    state.set_templates(None);
     metrics.count_template_load(true, clock::wall());
     info!(templates = count, "new templates are in force");
 }
 
-/// Brings templates into force in one cheap step. Prepares them again if other templates came into force meanwhile.
-fn bring_into_force(node: &NodeHandle, mut prepared: PreparedTemplates) {
-    while let Err(late) = node.change(|node, now| node.handle_prepared_templates(prepared, now)) {
-        let former = node.read(|node, _| node.active_templates().clone());
-        prepared = PreparedTemplates::new(&former, late.into_templates());
-    }
-}
-
 /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
-pub fn refuse(board: &Board, metrics: &Metrics, problem: String) {
+pub fn refuse(state: &ServerState, metrics: &Metrics, problem: String) {
     // Posted before the log line: an operator who reads the log must find it on the page.
-    board.post_templates(Some(problem.clone()));
+    state.set_templates(Some(problem.clone()));
     metrics.count_template_load(false, clock::wall());
-    if board.node().read(|node, _| node.templates().is_empty()) {
+    if state.node().read(|node, _| node.templates().is_empty()) {
         warn!("no templates are in force:\n{problem}");
     } else {
         warn!("new templates refused, those in force stay:\n{problem}");

@@ -11,7 +11,7 @@
 //! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and the reason |
 //!
 //! Everything is read-only, and pages load nothing from elsewhere. Pages are made on a thread of their own
-//! ([`Board::look`]), never by a worker that serves calls.
+//! ([`ServerState::look`]), never by a worker that serves calls.
 
 pub mod pages;
 
@@ -32,7 +32,7 @@ use tracing::error;
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::status::readiness::Readiness;
-use crate::status::{self, Board, GetStatusRequest, Listed, RESOURCES_DEFAULT, Status};
+use crate::status::{self, GetStatusRequest, Listed, RESOURCES_DEFAULT, ServerState, Status};
 use crate::yielding::{self, YieldingWriter};
 
 /// Largest number of leases on the page of a resource.
@@ -52,12 +52,12 @@ pub const PATHS: Paths = Paths {
 
 #[derive(Clone, Debug)]
 struct Site {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
 }
 
 /// Returns the pages of a server.
-pub fn router(board: Arc<Board>, metrics: Arc<Metrics>) -> Router {
+pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>) -> Router {
     Router::new()
         .route("/", get(index))
         .route("/resource", get(resource))
@@ -72,7 +72,7 @@ pub fn router(board: Arc<Board>, metrics: Arc<Metrics>) -> Router {
                 "no such page; the pages start at /\n",
             )
         })
-        .with_state(Site { board, metrics })
+        .with_state(Site { state, metrics })
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,8 +93,8 @@ async fn index(State(site): State<Site>, Query(query): Query<IndexQuery>) -> Res
         Err(problem) => return bad_request(&problem),
     };
     let is_first = request.token.is_empty();
-    let look = move |board: &Board| page(&pages::Index::new(&board.answer(&asked), is_first));
-    site.board.look(look).await
+    let look = move |state: &ServerState| page(&pages::Index::new(&state.answer(&asked), is_first));
+    site.state.look(look).await
 }
 
 async fn limits(State(site): State<Site>) -> Response {
@@ -103,8 +103,9 @@ async fn limits(State(site): State<Site>) -> Response {
         leases_max: 0,
         limits: true,
     };
-    let look = move |board: &Board| page(&pages::limits::LimitsPage::new(&board.answer(&asked)));
-    site.board.look(look).await
+    let look =
+        move |state: &ServerState| page(&pages::limits::LimitsPage::new(&state.answer(&asked)));
+    site.state.look(look).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -122,8 +123,8 @@ async fn resource(State(site): State<Site>, Query(query): Query<ResourceQuery>) 
             ));
         }
     };
-    let look = move |board: &Board| {
-        let status = board.status(Some(&id), LEASES_SHOWN);
+    let look = move |state: &ServerState| {
+        let status = state.status(Some(&id), LEASES_SHOWN);
         match status.resources.first() {
             Some(resource) => page(&pages::ResourcePage::new(&status, resource)),
             None => {
@@ -132,7 +133,7 @@ async fn resource(State(site): State<Site>, Query(query): Query<ResourceQuery>) 
             }
         }
     };
-    site.board.look(look).await
+    site.state.look(look).await
 }
 
 /// Query of `/status`. Without a limit, the page has the usual size.
@@ -171,8 +172,8 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
     });
     match asked {
         Ok(asked) => {
-            let look = move |board: &Board| json(&board.answer(&asked));
-            site.board.look(look).await
+            let look = move |state: &ServerState| json(&state.answer(&asked));
+            site.state.look(look).await
         }
         Err(problem) => bad_request(&problem),
     }
@@ -206,7 +207,7 @@ async fn metrics_text(State(site): State<Site>, headers: HeaderMap) -> Response 
     let accept: Vec<&str> = accept.filter_map(|value| value.to_str().ok()).collect();
     let format = Format::accepted_by(Some(&accept.join(",")));
     let metrics = Arc::clone(&site.metrics);
-    match site.board.look(move |_| metrics.render(format)).await {
+    match site.state.look(move |_| metrics.render(format)).await {
         Ok(text) => {
             let head = [
                 (header::CONTENT_TYPE, format.content_type()),
@@ -222,7 +223,7 @@ async fn metrics_text(State(site): State<Site>, headers: HeaderMap) -> Response 
 }
 
 async fn ready(State(site): State<Site>) -> Response {
-    match site.board.readiness() {
+    match site.state.readiness() {
         Readiness::Ready => "ready\n".into_response(),
         Readiness::Unready(why) => (
             StatusCode::SERVICE_UNAVAILABLE,

@@ -26,7 +26,6 @@ mod publish;
 mod sampling;
 mod servers;
 mod shortages;
-mod undecided_calls;
 mod uses;
 mod work;
 

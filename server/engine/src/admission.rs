@@ -28,7 +28,7 @@ use crate::admission::limits::{Bucket, Limits};
 use crate::admission::weight::Weight;
 use crate::id::{Caller, HolderKind};
 use crate::time::Time;
-use doorward_time::spread;
+use crate::time::spread;
 
 /// Bounds of the additional retry delay of a refused caller, which spreads their return.
 const COME_BACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
@@ -48,7 +48,9 @@ pub struct Charge {
 #[derive(Debug)]
 pub struct Admission {
     callers: Callers,
-    templates: TemplateAccounts,
+    /// By template. [`TemplateSlot::NONE`] has the resources that no template matches. An account begins with the first
+    /// entry.
+    templates: BTreeMap<TemplateSlot, TemplateAccount>,
     /// Bytes of all resources and their holders.
     bytes: usize,
     refused: [u64; Limit::ALL.len()],
@@ -60,7 +62,7 @@ impl Admission {
     pub fn new(seed: u64) -> Self {
         Self {
             callers: Callers::new(seed),
-            templates: TemplateAccounts::default(),
+            templates: BTreeMap::new(),
             bytes: 0,
             refused: [0; Limit::ALL.len()],
             refusals: 0,
@@ -80,14 +82,19 @@ impl Admission {
     /// Moves the bytes of a resource to another template.
     pub(crate) fn move_resource(&mut self, from: TemplateSlot, to: TemplateSlot, bytes: usize) {
         if from != to {
-            self.templates.get_mut(from).bytes -= bytes;
-            self.templates.get_mut(to).bytes += bytes;
+            self.template_mut(from).bytes -= bytes;
+            self.template_mut(to).bytes += bytes;
         }
     }
 
     /// Removes the account of a template that is no longer in force and has no resources.
     pub(crate) fn forget_template(&mut self, slot: TemplateSlot) {
-        self.templates.forget(slot);
+        let gone = self.templates.remove(&slot);
+        debug_assert!(gone.is_none_or(|account| account.bytes == 0));
+    }
+
+    fn template_mut(&mut self, slot: TemplateSlot) -> &mut TemplateAccount {
+        self.templates.entry(slot).or_default()
     }
 
     /// A resource is gone; its holders have left before.
@@ -127,7 +134,7 @@ impl Admission {
 
     fn replace_bytes(&mut self, template: TemplateSlot, before: usize, after: usize) {
         self.bytes = self.bytes + after - before;
-        let of_template = &mut self.templates.get_mut(template).bytes;
+        let of_template = &mut self.template_mut(template).bytes;
         *of_template = *of_template + after - before;
     }
 
@@ -171,16 +178,14 @@ impl Admission {
         }
         let all: usize = self.callers.iter().map(|account| account.bytes).sum();
         assert_eq!(all, of_callers, "bytes of all callers");
-        for (template, bytes) in by_template {
-            let account = self.templates.bytes(*template);
-            assert_eq!(account, *bytes, "bytes of {template:?}");
+        let mut of_templates = 0;
+        for (template, account) in &self.templates {
+            let bytes = by_template.get(template).copied().unwrap_or(0);
+            assert_eq!(account.bytes, bytes, "bytes of {template:?}");
+            of_templates += bytes;
         }
-        assert_eq!(
-            self.bytes,
-            by_template.values().sum::<usize>(),
-            "bytes in all"
-        );
-        assert_eq!(self.templates.all_bytes(), self.bytes, "bytes of templates");
+        assert_eq!(of_templates, self.bytes, "bytes of templates");
+        assert_eq!(self.bytes, by_template.values().sum(), "bytes in all");
     }
 
     /// Checks that there is room for so much more.
@@ -224,48 +229,12 @@ impl TemplateSlot {
     }
 }
 
-/// The account of a template. It begins with the first entry.
+/// The account of a template.
 #[derive(Clone, Debug, Default)]
-pub(super) struct TemplateAccount {
+struct TemplateAccount {
     /// Bytes of its resources and their holders.
-    pub(super) bytes: usize,
-    pub(super) requests: Bucket,
-}
-
-/// The accounts of all templates, and of resources that no template matches.
-#[derive(Debug, Default)]
-pub(super) struct TemplateAccounts(BTreeMap<TemplateSlot, TemplateAccount>);
-
-impl TemplateAccounts {
-    /// The account of a template. It begins with the first entry.
-    pub(super) fn get_mut(&mut self, slot: TemplateSlot) -> &mut TemplateAccount {
-        self.0.entry(slot).or_default()
-    }
-
-    /// The bytes of a template.
-    pub(super) fn bytes(&self, slot: TemplateSlot) -> usize {
-        self.0.get(&slot).map_or(0, |account| account.bytes)
-    }
-
-    /// The accounts of all templates.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &TemplateAccount> {
-        let templates = self
-            .0
-            .iter()
-            .filter(|(slot, _)| **slot != TemplateSlot::NONE);
-        templates.map(|(_, account)| account)
-    }
-
-    /// The bytes of all templates.
-    pub(super) fn all_bytes(&self) -> usize {
-        self.0.values().map(|account| account.bytes).sum()
-    }
-
-    /// The template is not in force any more, and nothing belongs to it.
-    pub(super) fn forget(&mut self, slot: TemplateSlot) {
-        let gone = self.0.remove(&slot);
-        debug_assert!(gone.is_none_or(|account| account.bytes == 0));
-    }
+    bytes: usize,
+    requests: Bucket,
 }
 
 /// The use of each limit. Of a limit for each caller or template: the highest use by one of them.
@@ -277,18 +246,22 @@ pub struct Load {
     pub memory_per_caller: usize,
     /// Bytes of one template.
     pub memory_per_template: usize,
-    /// CurrentProcess callers.
+    /// Callers with an account.
     pub callers: usize,
 }
 
 impl Admission {
     /// Returns the use of each limit. O(callers + templates), of which there are at most some ten thousand.
     pub(crate) fn load(&self) -> Load {
-        let (callers, templates) = (self.callers.iter(), self.templates.iter());
+        let callers = self.callers.iter();
+        let templates = self.templates.range(TemplateSlot::FIRST..);
         Load {
             memory_bytes: self.memory_bytes(),
             memory_per_caller: callers.map(|account| account.bytes).max().unwrap_or(0),
-            memory_per_template: templates.map(|account| account.bytes).max().unwrap_or(0),
+            memory_per_template: templates
+                .map(|(_, account)| account.bytes)
+                .max()
+                .unwrap_or(0),
             callers: self.callers.count(),
         }
     }
@@ -323,17 +296,14 @@ impl AdmissionGate<'_> {
             return Ok(());
         }
         let rate = self.limits.requests_per_template;
-        let account = self.admission.templates.get_mut(self.template);
+        let account = self.admission.template_mut(self.template);
         account.requests.take(rate, now)
     }
 
     /// Returns the refusal of a request without a token.
     pub(crate) fn too_many_requests(&mut self, wait: Duration) -> Full {
-        self.too_fast(
-            Limit::RequestsPerTemplate,
-            self.limits.requests_per_template,
-            wait,
-        )
+        let rate = self.limits.requests_per_template;
+        self.too_fast(Limit::RequestsPerTemplate, rate, wait)
     }
 
     /// Accepts a new resource, and counts its bytes. Returns the caller that brings it.
@@ -347,10 +317,7 @@ impl AdmissionGate<'_> {
         bytes: usize,
         now: Time,
     ) -> Result<CallerSlot, Full> {
-        self.admit_bytes_in_all(bytes)?;
-        let caller = self.enter(now);
-        self.admit_bytes_of(caller, bytes)?;
-        self.admit_newcomer(kind, caller, now)?;
+        let caller = self.admit_newcomer(kind, bytes, now)?;
         self.admission.replace_bytes(self.template, 0, bytes);
         self.admission.charge(Charge {
             caller,
@@ -375,11 +342,7 @@ impl AdmissionGate<'_> {
         let max = self.limits.leases_per_resource_max;
         self.admission
             .check(Limit::LeasesPerResource, holders, 1, max)?;
-        self.admit_bytes_in_all(bytes)?;
-        let caller = self.enter(now);
-        self.admit_bytes_of(caller, bytes)?;
-        self.admit_newcomer(kind, caller, now)?;
-        Ok(caller)
+        self.admit_newcomer(kind, bytes, now)
     }
 
     /// Checks that a caller may bring `more` bytes.
@@ -399,7 +362,7 @@ impl AdmissionGate<'_> {
         if self.template == TemplateSlot::NONE {
             return Ok(());
         }
-        let has = admission.templates.bytes(self.template);
+        let has = admission.template_mut(self.template).bytes;
         let max = limits.memory_per_template_max;
         admission.check(Limit::MemoryPerTemplate, has, more, max)
     }
@@ -431,18 +394,20 @@ impl AdmissionGate<'_> {
     fn admit_newcomer(
         &mut self,
         kind: HolderKind,
-        caller: CallerSlot,
+        bytes: usize,
         now: Time,
-    ) -> Result<(), Full> {
+    ) -> Result<CallerSlot, Full> {
+        self.admit_bytes_in_all(bytes)?;
+        let caller = self.enter(now);
+        self.admit_bytes_of(caller, bytes)?;
         let rate = self.limits.newcomers_per_caller;
         let account = self.admission.callers.get_mut(caller);
-        let Some(account) = account.filter(|_| kind == HolderKind::Client) else {
-            return Ok(());
-        };
-        match account.newcomers.take(rate, now) {
-            Ok(()) => Ok(()),
-            Err(wait) => Err(self.too_fast(Limit::NewcomersPerCaller, rate, wait)),
+        if let Some(account) = account.filter(|_| kind == HolderKind::Client)
+            && let Err(wait) = account.newcomers.take(rate, now)
+        {
+            return Err(self.too_fast(Limit::NewcomersPerCaller, rate, wait));
         }
+        Ok(caller)
     }
 
     fn too_fast(&mut self, limit: Limit, rate: Rate, wait: Duration) -> Full {

@@ -106,14 +106,6 @@ impl PartialOrd for Amount {
     }
 }
 
-impl TryFrom<f64> for Amount {
-    type Error = AmountError;
-
-    fn try_from(value: f64) -> Result<Self, AmountError> {
-        Self::new(value)
-    }
-}
-
 impl fmt::Display for Amount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

@@ -26,14 +26,6 @@ pub struct Share {
     pub reason: Reason,
 }
 
-impl Share {
-    /// The share of a holder for which nothing can be decided yet.
-    pub(crate) const WAITING_FOR_PARENT: Self = Self {
-        amount: Amount::ZERO,
-        reason: Reason::WaitsForParent,
-    };
-}
-
 /// The outcome of an algorithm: how a capacity is divided among the present claims. It gives every holder's share.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
@@ -52,7 +44,7 @@ pub enum Rule {
     },
     /// At most this much per subclient.
     Level(f64),
-    /// One band and its share. Every other band gets nothing.
+    /// One band and its share, as a client's request needs it: this allocates nothing. Every other band gets nothing.
     Band(i64, BandShare),
     /// Bands and their shares. Every other band gets nothing.
     Bands(BTreeMap<i64, BandShare>),
@@ -262,27 +254,23 @@ pub struct Why {
 /// Divides the supply by the template's algorithm, as far as it concerns the holder with that demand. Its claims must
 /// be in `bands`.
 pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Demand) -> Rule {
-    let asked = || demand.bands();
-    solve_for(algorithm, bands, supply, asked)
+    solve_for(algorithm, bands, supply, |band| demand.has_band(band))
 }
 
 /// Divides the supply by the template's algorithm among all holders.
 pub(crate) fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
-    let rule = solve_for(algorithm, bands, supply, || {
-        bands.iter().map(|(band, _)| band)
-    });
-    match rule {
+    match solve_for(algorithm, bands, supply, |_| true) {
         // Rules for all holders stay comparable, however many bands there were.
         Rule::Band(band, share) => Rule::Bands(BTreeMap::from([(band, share)])),
         rule => rule,
     }
 }
 
-fn solve_for<I: Iterator<Item = i64>>(
+fn solve_for(
     algorithm: &Algorithm,
     bands: &Bands,
     supply: &Supply,
-    asked: impl FnOnce() -> I,
+    is_asked: impl Fn(i64) -> bool,
 ) -> Rule {
     match algorithm.kind {
         AlgorithmKind::NoAlgorithm => Rule::NoAlgorithm,
@@ -290,7 +278,7 @@ fn solve_for<I: Iterator<Item = i64>>(
         AlgorithmKind::ProportionalShare => algorithms::proportional_share(bands, supply),
         AlgorithmKind::FairShare => algorithms::fair_share(bands, supply.capacity),
         AlgorithmKind::PriorityBands => {
-            algorithms::priority_bands(bands, &algorithm.min_shares, supply, asked())
+            algorithms::priority_bands(bands, &algorithm.min_shares, supply, is_asked)
         }
     }
 }

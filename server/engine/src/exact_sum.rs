@@ -72,11 +72,9 @@ impl ExactSum {
         if other >= self {
             return Self::ZERO;
         }
-        let (fraction, borrow) = self.fraction.overflowing_sub(other.fraction);
-        Self {
-            whole: self.whole - other.whole - u128::from(borrow),
-            fraction,
-        }
+        let mut rest = *self;
+        rest.subtract_sum(other);
+        rest
     }
 
     /// Whether the sum is zero.

@@ -4,7 +4,6 @@
 //! without control characters (a newline in an id would forge log lines). Cloning is cheap: a name
 //! of up to 23 bytes, as most are, is kept in place, and a longer one is shared.
 
-use std::borrow::Borrow;
 use std::fmt;
 
 use std::num::NonZeroU64;
@@ -86,20 +85,22 @@ impl MastershipId {
 
     /// Returns the id of the nth mastership of a process.
     pub fn of(incarnation: Incarnation, masterships: u64) -> Self {
-        // SplitMix64 (Steele, Lea, Flood, 2014): different for each mastership, and hardly ever
-        // equal to one of another process.
-        let mut bits = incarnation
-            .get()
-            .wrapping_add(masterships.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        Self((bits ^ (bits >> 31)).max(1))
+        // Different for each mastership, and hardly ever equal to one of another process.
+        Self(split_mix(incarnation.get(), masterships).max(1))
     }
 
     /// The bits.
     pub const fn get(self) -> u64 {
         self.0
     }
+}
+
+/// Returns the nth number of a seed, by SplitMix64 (Steele, Lea, Flood, 2014).
+pub(crate) const fn split_mix(seed: u64, n: u64) -> u64 {
+    let mut bits = seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
 }
 
 /// Source of a request: its address, as a number. The server bounds each caller's use, however many
@@ -137,12 +138,6 @@ macro_rules! id {
 
             /// The text.
             pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl Borrow<str> for $name {
-            fn borrow(&self) -> &str {
                 &self.0
             }
         }

@@ -67,4 +67,5 @@ pub mod resource;
 pub mod rounding;
 mod split_table;
 pub mod templates;
-pub mod time;
+
+pub use doorward_time as time;

@@ -48,7 +48,7 @@ use crate::resource::Garbage;
 use crate::resource::retry::Retries;
 use crate::templates::Templates;
 use crate::time::Time;
-use doorward_time::tolerance::Tolerance;
+use crate::time::tolerance::Tolerance;
 
 /// Events kept for [`Node::poll_event`]; the oldest are dropped if it is not called.
 const EVENTS_MAX: usize = 4096;

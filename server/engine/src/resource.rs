@@ -33,7 +33,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::admission::weight::counted;
+use crate::admission::Charge;
 use crate::claims::Demand;
 use crate::division::{self, Rule, Supply};
 use crate::id::{MastershipId, ResourceId};
@@ -46,7 +46,7 @@ use crate::resource::parent::{Parent, ParentPace};
 use crate::resource::policy::Policy;
 use crate::templates::{Algorithm, Template};
 use crate::time::Time;
-use doorward_time::tolerance::Tolerance;
+use crate::time::tolerance::Tolerance;
 
 /// Number of scheduled leases that one request checks. The timer does the rest. Until then, ended leases count as in
 /// use, which is the safe side.
@@ -85,18 +85,40 @@ pub(crate) struct Resource {
     learning: LearningMode,
     /// The source of the supply, below the root.
     parent: Option<Box<Parent>>,
-    /// Holders whose last lease has ended since the last call of `take_expired`.
-    expired: u32,
     holders: Holders,
     start: MastershipStart,
-    /// The last conflict of two live processes under one name that is not reported yet.
-    conflict: Option<Box<Conflict>>,
     lowering: Lowerings,
     pace: Pace,
 }
 
 /// Values that are not needed any more, and may be large. To drop a million leases takes a good part of a second.
 pub(crate) type Garbage = Vec<Box<dyn Any + Send>>;
+
+/// Effects of changes of a resource on its node.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Number of holders whose last lease has ended.
+    pub(crate) expired: u32,
+    /// Changes of the bytes of callers.
+    pub(crate) charges: Vec<Charge>,
+    /// Whether something has changed that may change the shares of child servers.
+    pub(crate) is_unsettled: bool,
+    /// The last conflict of two live processes under one name.
+    pub(crate) conflict: Option<Box<Conflict>>,
+    /// Values to be dropped elsewhere.
+    pub(crate) waste: Garbage,
+}
+
+impl Effects {
+    /// Whether there are none.
+    pub(crate) fn is_none(&self) -> bool {
+        self.expired == 0
+            && self.charges.is_empty()
+            && !self.is_unsettled
+            && self.conflict.is_none()
+            && self.waste.is_empty()
+    }
+}
 
 impl Resource {
     /// A resource of the root, without holders yet.
@@ -149,10 +171,8 @@ impl Resource {
             holders: Holders::new(seed),
             start,
             learning: LearningMode::Over,
-            conflict: None,
             lowering: Lowerings::default(),
             pace: Pace::new(seed),
-            expired: 0,
         }
     }
 
@@ -168,7 +188,7 @@ impl Resource {
             && self
                 .parent
                 .as_ref()
-                .is_none_or(|upstream| upstream.lease().is_settled(self.has_leftover()))
+                .is_none_or(|upstream| upstream.lease.is_settled(self.has_leftover()))
     }
 
     /// Whether the capacity has a source: a template or a parent.
@@ -229,13 +249,13 @@ impl Resource {
     /// Takes out some leases that have ended, and ends learning mode and the server's own lease. Returns whether
     /// learning mode ended. If there is more to do, that is due at once.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
-        self.expire(EXPIRIES_PER_TIMEOUT, now);
+        self.holders.expire(EXPIRIES_PER_TIMEOUT, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
         let nobody = self.holders.is_empty();
         if let Some(upstream) = self.parent.as_mut().filter(|_| nobody) {
-            upstream.forget_refusal(now);
+            upstream.lease.forget_refusal(now);
         }
         let learned = self.learning.is_due(now);
         if learned {
@@ -244,34 +264,19 @@ impl Resource {
         learned
     }
 
-    /// Values that may be large, and are to be dropped elsewhere.
-    pub(crate) fn take_waste(&mut self) -> Garbage {
-        self.holders.take_waste()
+    /// Effects of changes since they were last taken.
+    pub(crate) fn effects(&self) -> &Effects {
+        &self.holders.effects
+    }
+
+    /// Takes the effects of changes since the last call.
+    pub(crate) fn take_effects(&mut self) -> Effects {
+        std::mem::take(&mut self.holders.effects)
     }
 
     /// Whether it has had so many holders that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
-        self.holders.has_had_many()
-    }
-
-    /// Takes the number of holders whose last lease has ended since the last call.
-    pub(crate) fn take_expired(&mut self) -> u64 {
-        u64::from(std::mem::take(&mut self.expired))
-    }
-
-    /// Takes the last conflict of two live processes under one name since the last call.
-    pub(crate) fn take_conflict(&mut self) -> Option<Box<Conflict>> {
-        self.conflict.take()
-    }
-
-    /// Whether a `take_` method has something to return.
-    pub(crate) fn has_untaken(&self) -> bool {
-        self.expired > 0 || self.conflict.is_some() || self.holders.has_untaken()
-    }
-
-    /// Takes whether something has changed since the last call that may change the shares of child servers.
-    pub(crate) fn take_unsettled(&mut self) -> bool {
-        self.holders.take_unsettled()
+        self.holders.table().has_had_many()
     }
 
     /// When the server's own lease ends. None: it has none, or is the root's.
@@ -353,21 +358,9 @@ impl Resource {
         LearningMode::begun(over_after(self.start.vacant_since, learns_for), now)
     }
 
-    /// Whether this server may not know all leases: it is in learning mode, or does not know yet how long learning mode
-    /// lasts.
-    fn is_learning(&self) -> bool {
-        self.learning.is_on()
-    }
-
-    fn learning_remaining(&self, now: Time) -> Option<Duration> {
+    /// Returns the remaining time of learning mode.
+    pub(crate) fn learning_remaining(&self, now: Time) -> Option<Duration> {
         self.learning.remaining(now)
-    }
-
-    /// Removes holders whose leases have ended, and checks up to `most` of them. Returns the number checked.
-    fn expire(&mut self, most: usize, now: Time) -> usize {
-        let (expired, looked_at) = self.holders.expire(most, now);
-        self.expired += counted(expired);
-        looked_at
     }
 
     fn set_supply(&mut self, supply: Supply) {
@@ -415,7 +408,7 @@ impl Resource {
             Timer::RefusalEnd => {
                 let upstream = self.parent.as_ref();
                 let upstream = upstream.filter(|_| self.holders.is_empty());
-                upstream.and_then(|upstream| upstream.lease().refused_until())
+                upstream.and_then(|upstream| upstream.lease.refused_until())
             }
             Timer::LearningEnd => self.learning.until(),
             Timer::ParentRequest => self.next_request(pace),

@@ -1,9 +1,275 @@
-//! Resource templates: what operators say of resources, checked, and found by the id of a resource.
+//! Resource templates: settings of operators for resources.
+//!
+//! A server creates a resource when a holder asks for it. The resource takes its capacity and
+//! algorithm from the template that matches its id. Matching is Doorman's: first a template whose
+//! `identifier_glob` *is* the id, then the first in order whose glob matches it. A catch-all `*`
+//! must be the last one.
+//!
+//! [`Templates::parse`] finds all problems at once. No later code checks again.
 
 mod check;
 pub mod glob;
 mod set;
-mod template;
 
 pub use set::Templates;
-pub use template::*;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::amount::Amount;
+use crate::claims::Subclients;
+
+/// Longest lease, learning mode or refresh interval: a week. A longer one is probably a typo, and a
+/// crashed client would hold its capacity for as long.
+pub const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Shortest lease or refresh interval. With a shorter one, a server would serve nothing but
+/// refreshes.
+pub(crate) const DURATION_MIN: Duration = Duration::from_millis(10);
+
+/// Largest number of templates in one set.
+pub(crate) const TEMPLATES_MAX: usize = 10_000;
+
+/// Algorithm that divides a resource's capacity. See `docs/algorithms.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AlgorithmKind {
+    /// Every holder gets all it wants, whatever the capacity is.
+    NoAlgorithm,
+    /// Every client gets all it wants up to the capacity, which is per client.
+    Static,
+    /// Every client gets an equal share first. The rest is divided in proportion to the remaining
+    /// wants.
+    ProportionalShare,
+    /// Max-min fairness: no holder gets more than a level while one that wants more gets less.
+    FairShare,
+    /// Each priority gets its guaranteed minimum first. Then the highest priority comes first, fair
+    /// inside each priority.
+    PriorityBands,
+}
+
+impl AlgorithmKind {
+    /// All kinds.
+    pub const ALL: [Self; 5] = [
+        Self::NoAlgorithm,
+        Self::Static,
+        Self::ProportionalShare,
+        Self::FairShare,
+        Self::PriorityBands,
+    ];
+
+    /// Returns the name in templates.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoAlgorithm => "NO_ALGORITHM",
+            Self::Static => "STATIC",
+            Self::ProportionalShare => "PROPORTIONAL_SHARE",
+            Self::FairShare => "FAIR_SHARE",
+            Self::PriorityBands => "PRIORITY_BANDS",
+        }
+    }
+
+    /// Whether the algorithm divides by priority.
+    pub const fn has_bands(self) -> bool {
+        matches!(self, Self::PriorityBands)
+    }
+
+    /// Whether the algorithm promises Σ gets ≤ capacity. NO_ALGORITHM and STATIC promise no total,
+    /// so they reserve nothing and learn nothing.
+    pub const fn promises_total(self) -> bool {
+        !matches!(self, Self::NoAlgorithm | Self::Static)
+    }
+}
+
+impl fmt::Display for AlgorithmKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Rule for when a shrunk grant frees capacity for other holders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Shrink {
+    /// The holder must acknowledge it, or its older lease must expire. Grants never overshoot.
+    #[default]
+    Acknowledged,
+    /// At once, which is Doorman's rule. Use may overshoot for up to a refresh interval.
+    Immediate,
+}
+
+/// Capacity that a client falls back to in safe mode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SafeCapacity {
+    /// No limit; −1 in templates and on the wire.
+    Unlimited,
+    /// This amount.
+    Limited(Amount),
+}
+
+/// Division of a resource, with all defaults filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Algorithm {
+    /// The rule.
+    pub kind: AlgorithmKind,
+    /// Lease length.
+    pub lease_length: Duration,
+    /// Time between two requests of a client. Shorter than the lease.
+    pub refresh_interval: Duration,
+    /// Time for which a new master only confirms reported leases. Zero: not at all.
+    pub learning_mode_duration: Duration,
+    /// Rule for when a shrunk grant frees capacity.
+    pub shrink: Shrink,
+    /// Factor for a child server's refresh interval, per level of its height.
+    pub decay_factor: f64,
+    /// Fractions of the capacity guaranteed to priorities (PRIORITY_BANDS), sum at most 1.
+    pub min_shares: BTreeMap<i64, f64>,
+}
+
+impl Algorithm {
+    /// Whether a new master must learn something before it decides.
+    pub fn learns(&self) -> bool {
+        // NO_ALGORITHM and STATIC decide by the holder's own claim.
+        self.kind.promises_total() && !self.learning_mode_duration.is_zero()
+    }
+}
+
+/// The default of a server until it knows the algorithm. It keeps priorities apart, since the
+/// algorithm may need them.
+impl Default for Algorithm {
+    fn default() -> Self {
+        Self {
+            kind: AlgorithmKind::PriorityBands,
+            lease_length: Duration::from_secs(60),
+            refresh_interval: Duration::from_secs(5),
+            learning_mode_duration: Duration::from_secs(60),
+            shrink: Shrink::default(),
+            decay_factor: 0.5,
+            min_shares: BTreeMap::new(),
+        }
+    }
+}
+
+/// Settings of operators for the resources that match a glob.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    /// The operator's text.
+    pub identifier_glob: String,
+    /// Capacity to divide.
+    pub capacity: Amount,
+    /// Capacity of clients in safe mode. Absent: the capacity divided by the number of clients.
+    pub safe_capacity: Option<SafeCapacity>,
+    /// Bounds for the statements of a single holder.
+    pub holder_bounds: HolderBounds,
+    /// Text for people.
+    pub description: String,
+    /// Rule that divides the capacity.
+    pub algorithm: Algorithm,
+}
+
+/// A template before any check. `None` means absent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TemplateSpec {
+    /// An exact resource id, or a glob.
+    pub identifier_glob: Option<String>,
+    /// Capacity to divide.
+    pub capacity: Option<f64>,
+    /// −1: unlimited.
+    pub safe_capacity: Option<f64>,
+    /// Largest amount that one client can have.
+    pub wants_max: Option<f64>,
+    /// Largest number of clients that one child server can stand for.
+    pub subclients_max: Option<f64>,
+    /// Text for people.
+    pub description: Option<String>,
+    /// The rule.
+    pub kind: Option<AlgorithmKind>,
+    /// Lease length.
+    pub lease_length: Option<Duration>,
+    /// Time between two requests of a client.
+    pub refresh_interval: Option<Duration>,
+    /// Absent: the lease length.
+    pub learning_mode_duration: Option<Duration>,
+    /// Named parameters of the algorithm, in order.
+    pub parameters: Vec<(String, Option<String>)>,
+}
+
+/// A field of a template, to locate a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Field {
+    /// `identifier_glob`
+    IdentifierGlob,
+    /// `capacity`
+    Capacity,
+    /// `safe_capacity`
+    SafeCapacity,
+    /// `wants_max`
+    WantsMax,
+    /// `subclients_max`
+    SubclientsMax,
+    /// `algorithm.kind`
+    Kind,
+    /// `algorithm.lease_length`
+    LeaseLength,
+    /// `algorithm.refresh_interval`
+    RefreshInterval,
+    /// `algorithm.learning_mode_duration`
+    LearningModeDuration,
+    /// `algorithm.parameters`, and the index in it
+    Parameter(usize),
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::IdentifierGlob => "identifier_glob",
+            Self::Capacity => "capacity",
+            Self::SafeCapacity => "safe_capacity",
+            Self::WantsMax => "wants_max",
+            Self::SubclientsMax => "subclients_max",
+            Self::Kind => "algorithm.kind",
+            Self::LeaseLength => "algorithm.lease_length",
+            Self::RefreshInterval => "algorithm.refresh_interval",
+            Self::LearningModeDuration => "algorithm.learning_mode_duration",
+            Self::Parameter(index) => return write!(f, "algorithm.parameters[{index}]"),
+        })
+    }
+}
+
+/// A problem of a template.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("template {}: {field}: {message}", index + 1)]
+pub struct TemplateProblem {
+    /// Template, counted from 0.
+    pub index: usize,
+    /// Field.
+    pub field: Field,
+    /// The problem, and advice.
+    pub message: String,
+}
+
+/// Bounds for the statements of a single holder.
+///
+/// Both are absent unless an operator sets them. They bound the *statements* of holders: a wrong number in one program,
+/// or a lie, counts for no more than a client can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HolderBounds {
+    /// Largest amount that one client can have, above 0. Wants beyond it do not count, and learning mode confirms no
+    /// more to any client. Absent: the template does not set it.
+    pub wants_max: Option<Amount>,
+    /// Largest number of clients that one child server can stand for. Absent: the template does not set it. Then the
+    /// limit is the number of leases that one resource may have.
+    pub subclients_max: Option<Subclients>,
+}
+
+impl HolderBounds {
+    /// No bounds.
+    pub const NONE: Self = Self {
+        wants_max: None,
+        subclients_max: None,
+    };
+}
+
+#[cfg(test)]
+mod tests;

@@ -203,9 +203,10 @@ impl Candidate {
 
     /// Notes that the new templates are in force: [`CandidateAction::ApplyTemplates`].
     pub fn handle_applied(&mut self, now: Time) {
-        self.pass_time(now);
         let resting = Step::Idle { again_at: now };
-        match std::mem::replace(&mut self.step, resting) {
+        let step = std::mem::replace(&mut self.step, resting);
+        self.pass_time(now);
+        match step {
             Step::Applying { next, then } => {
                 self.note_applied(next, now);
                 self.go_on(then, now);
@@ -282,8 +283,13 @@ impl Candidate {
         }
     }
 
+    /// Begins the handling of an event.
     fn pass_time(&mut self, now: Time) {
         debug_assert!(self.now <= now, "time runs backwards: {now:?}");
+        debug_assert!(
+            !matches!(self.step, Step::Applying { .. }),
+            "templates are applied before any other event"
+        );
         self.now = now;
     }
 

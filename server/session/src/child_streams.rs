@@ -172,7 +172,7 @@ impl ChildStreams {
         };
         let order = before.map(|before| before.order_after(hello.incarnation));
         if let Some(closing) = refusal {
-            self.close(number, closing);
+            self.close_of(number, closing, Some(hello.child));
             return;
         }
         if let Some(before) = self.stream_of(&hello.child) {
@@ -299,13 +299,21 @@ impl ChildStreams {
 
     /// Closes a stream.
     fn close(&mut self, number: u64, closing: CloseReason) {
+        let child = self.open.get(&number).map(|open| open.child.clone());
+        self.close_of(number, closing, child);
+    }
+
+    fn close_of(&mut self, number: u64, closing: CloseReason, child: Option<SmolStr>) {
         // A replaced child has another stream at once, so the node keeps pushing to it.
         self.forget(number, closing != CloseReason::Replaced);
         if let Some(count) = self.closed.get_mut(closing as usize) {
             *count += 1;
         }
-        self.actions
-            .push_back(StreamAction::Close { number, closing });
+        self.actions.push_back(StreamAction::Close {
+            number,
+            closing,
+            child,
+        });
     }
 
     fn forget(&mut self, number: u64, unsubscribes: bool) {

@@ -4,7 +4,7 @@ use doorward_etcd::address::{self, AddressError, Etcd, NodeAddress};
 use thiserror::Error;
 
 use crate::flags::advertised;
-use crate::upstream;
+use crate::transports::parent;
 
 /// Where servers of the parent are, as one flag says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub enum ParentError {
 pub fn parent_source(
     flags: &[ParentServers],
     elsewhere: Option<&Etcd>,
-) -> Result<Option<upstream::ParentSource>, ParentError> {
-    let mut source = upstream::ParentSource::default();
+) -> Result<Option<parent::ParentSource>, ParentError> {
+    let mut source = parent::ParentSource::default();
     for flag in flags {
         match flag {
             ParentServers::At(addresses) => source.given.extend(addresses.iter().cloned()),
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(source(&[], None), Ok(None));
         let list = source(&["a:1, b:2", "c:3"], None).expect("valid");
         let given = vec!["a:1".to_owned(), "b:2".to_owned(), "c:3".to_owned()];
-        assert_eq!(list, Some(upstream::ParentSource::from(given)));
+        assert_eq!(list, Some(parent::ParentSource::from(given)));
         let node = source(&["a:1", "etcd://e:1,f:2/root"], None).expect("valid");
         let node = node.expect("a parent");
         let place = node.node.expect("in etcd");

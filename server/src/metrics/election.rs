@@ -7,10 +7,13 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::status::Board;
+use crate::status::ServerState;
 
-pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(), fmt::Error> {
-    let (epoch, masterships, master_for) = board.node().look(|node, now| {
+pub(super) fn encode(
+    state: &ServerState,
+    encoder: &mut DescriptorEncoder,
+) -> Result<(), fmt::Error> {
+    let (epoch, masterships, master_for) = state.node().look(|node, now| {
         let master_for = node.valid_until().map(|until| until.since(now));
         (node.mastership(now).epoch(), node.masterships(), master_for)
     });
@@ -21,7 +24,7 @@ pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(
         None,
         MetricType::Counter,
     )?)?;
-    let Some(contact) = board.etcd_health() else {
+    let Some(contact) = state.etcd_health() else {
         return Ok(());
     };
     let is_up = f64::from(u8::from(contact.problem.is_none()));

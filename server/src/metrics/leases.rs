@@ -15,29 +15,29 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::metrics::float;
-use crate::status::{Board, ParentLink};
+use crate::status::{ParentLink, ServerState};
 
 /// Largest number of child servers with time series of their own. A child server counts once for each resource.
 pub const CHILDREN_MAX: usize = 1_000;
 
 /// Writes all of them. `listed` are the resources that have time series of their own.
 pub(super) fn encode(
-    board: &Board,
+    state: &ServerState,
     totals: &Totals,
     listed: &[ResourceSnapshot],
     encoder: &mut DescriptorEncoder,
 ) -> Result<(), fmt::Error> {
-    encode_parent(board, totals, listed, encoder)?;
-    encode_children(board, totals, listed, encoder)
+    encode_parent(state, totals, listed, encoder)?;
+    encode_children(state, totals, listed, encoder)
 }
 
 fn encode_parent(
-    board: &Board,
+    state: &ServerState,
     totals: &Totals,
     listed: &[ResourceSnapshot],
     encoder: &mut DescriptorEncoder,
 ) -> Result<(), fmt::Error> {
-    let Some(parent) = board.parent_news() else {
+    let Some(parent) = state.parent_news() else {
         return Ok(());
     };
     let help = "1 for the link by which the parent is reached now, and for idle if this server does \
@@ -52,7 +52,7 @@ fn encode_parent(
         (
             "is_in_cycle",
             "1 if this node is its own ancestor, by which nothing can be leased",
-            flag(board.is_in_cycle()),
+            flag(state.is_in_cycle()),
         ),
         (
             "parent_resources_refused",
@@ -63,7 +63,7 @@ fn encode_parent(
         let gauge = ConstGauge::new(value);
         gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
     }
-    let forgotten = ConstCounter::new(board.parent_masterships_forgotten());
+    let forgotten = ConstCounter::new(state.parent_masterships_forgotten());
     forgotten.encode(encoder.encode_descriptor(
         "parent_masterships_forgotten",
         "How often the epoch of the parent's master was forgotten for a lower one, because the last \
@@ -89,7 +89,7 @@ fn encode_parent(
 }
 
 fn encode_children(
-    board: &Board,
+    state: &ServerState,
     totals: &Totals,
     listed: &[ResourceSnapshot],
     encoder: &mut DescriptorEncoder,
@@ -98,7 +98,7 @@ fn encode_children(
     for resource in listed {
         let max = resource.children.min(CHILDREN_MAX - children.len());
         if max > 0 {
-            let leases = board.leases(&resource.resource, max).into_iter();
+            let leases = state.leases(&resource.resource, max).into_iter();
             // Child servers come first. Some may have gone since they were counted; then clients follow.
             let leases = leases.map(|(lease, _)| lease);
             let leases = leases.filter(|lease| lease.child.is_some());

@@ -9,7 +9,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::limits::LimitFigure;
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// A gauge of every limit: its name, its help, and its value.
 type LimitGauge = (&'static str, &'static str, fn(&LimitFigure) -> Option<u64>);
@@ -27,8 +27,11 @@ const LIMIT_GAUGES: [LimitGauge; 2] = [
     ),
 ];
 
-pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(), fmt::Error> {
-    let figures = board.limit_figures();
+pub(super) fn encode(
+    state: &ServerState,
+    encoder: &mut DescriptorEncoder,
+) -> Result<(), fmt::Error> {
+    let figures = state.limit_figures();
     for (name, help, value_of) in LIMIT_GAUGES {
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         for figure in &figures {

@@ -5,10 +5,13 @@ use std::fmt;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use crate::status::Board;
+use crate::status::ServerState;
 
-pub(super) fn encode(board: &Board, encoder: &mut DescriptorEncoder) -> Result<(), fmt::Error> {
-    let times = board.node().lock_times();
+pub(super) fn encode(
+    state: &ServerState,
+    encoder: &mut DescriptorEncoder,
+) -> Result<(), fmt::Error> {
+    let times = state.node().lock_times();
     for (name, help, spans) in [
         (
             "node_lock_held_seconds",

@@ -12,27 +12,27 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::metrics::float;
-use crate::status::Board;
+use crate::status::ServerState;
 use crate::status::sessions::Machine;
 
 pub(super) fn encode(
-    board: &Board,
+    state: &ServerState,
     totals: &Totals,
     encoder: &mut DescriptorEncoder,
 ) -> Result<(), fmt::Error> {
-    let learning = board.node().look(|node, now| node.learning(totals, now));
+    let learning = state.node().look(|node, now| node.learning(totals, now));
     let learning = Machine::new(learning, &Learning::ALL, Learning::as_str);
-    let sessions = board.sessions();
+    let sessions = state.sessions();
     for (name, help, machine) in [
         (
             "parent_session_state",
             "1 for what the server does to ask its parent",
-            sessions.parent(),
+            sessions.parent,
         ),
         (
             "election_state",
             "1 for how the server takes part in the election of its node's master",
-            sessions.election(),
+            sessions.election,
         ),
         (
             "learning",
@@ -49,9 +49,7 @@ pub(super) fn encode(
             gauge.encode(family.encode_family(&[("state", state)])?)?;
         }
     }
-    let Some(streams) = sessions.child_streams() else {
-        return Ok(());
-    };
+    let streams = sessions.child_streams;
     let help = "Streams of child servers";
     let mut family = encoder.encode_descriptor("child_streams", help, None, MetricType::Gauge)?;
     for (state, streams) in streams.streams {

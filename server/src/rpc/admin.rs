@@ -1,6 +1,6 @@
 //! The admin service, for operators and tools.
 //!
-//! An answer may have some megabytes. The thread for looks makes and encodes it ([`Board::look`]); the worker that
+//! An answer may have some megabytes. The thread for looks makes and encodes it ([`ServerState::look`]); the worker that
 //! serves calls only sends its bytes. The generated service would encode it on that worker, so this module replaces it.
 
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ use tonic::{Code, Status as RpcStatus};
 use tonic_prost::ProstDecoder;
 use tower::Service;
 
-use crate::status::{Board, Query, Status};
+use crate::status::{Query, ServerState, Status};
 
 /// The only method of the service.
 const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
@@ -35,13 +35,13 @@ const RESOURCES_PER_STEP: usize = 256;
 /// The admin service.
 #[derive(Clone, Debug)]
 pub struct AdminService {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
 }
 
 impl AdminService {
     /// Makes the service of a server.
-    pub const fn new(board: Arc<Board>) -> Self {
-        Self { board }
+    pub const fn new(state: Arc<ServerState>) -> Self {
+        Self { state }
     }
 }
 
@@ -67,7 +67,7 @@ where
             let unknown = RpcStatus::new(Code::Unimplemented, "");
             return Box::pin(std::future::ready(Ok(unknown.into_http())));
         }
-        let method = GetStatus(Arc::clone(&self.board));
+        let method = GetStatus(Arc::clone(&self.state));
         Box::pin(async move {
             let mut grpc = Grpc::new(StatusCodec).max_decoding_message_size(usize::MAX);
             Ok(grpc.unary(method, request).await)
@@ -76,18 +76,18 @@ where
 }
 
 /// The method that returns the status of the server.
-struct GetStatus(Arc<Board>);
+struct GetStatus(Arc<ServerState>);
 
 impl UnaryService<GetStatusRequest> for GetStatus {
     type Response = Bytes;
     type Future = Pin<Box<dyn Future<Output = Result<tonic::Response<Bytes>, RpcStatus>> + Send>>;
 
     fn call(&mut self, request: tonic::Request<GetStatusRequest>) -> Self::Future {
-        let board = Arc::clone(&self.0);
+        let state = Arc::clone(&self.0);
         Box::pin(async move {
             let query = Query::of(request.get_ref()).map_err(RpcStatus::invalid_argument)?;
-            let look = move |board: &Board| encoded(board.answer(&query));
-            Ok(tonic::Response::new(board.look(look).await))
+            let look = move |state: &ServerState| encoded(state.answer(&query));
+            Ok(tonic::Response::new(state.look(look).await))
         })
     }
 }

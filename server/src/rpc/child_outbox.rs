@@ -52,13 +52,6 @@ struct Shared {
     ending: OnceLock<StreamEnding>,
 }
 
-/// A place for one message.
-#[derive(Debug)]
-pub struct OutboxPlace<'a> {
-    permit: mpsc::Permit<'a, (usize, ChildMessage)>,
-    bytes: &'a AtomicUsize,
-}
-
 /// Reason why a message was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotSent {
@@ -98,23 +91,10 @@ impl ChildOutbox {
             mpsc::error::TrySendError::Full(()) => NotSent::Full,
             mpsc::error::TrySendError::Closed(()) => NotSent::Closed,
         })?;
-        let bytes = &self.shared.bytes;
-        OutboxPlace { permit, bytes }.send(answer);
+        let size = answer.encoded_len();
+        self.shared.bytes.fetch_add(size, Ordering::Relaxed);
+        permit.send((size, answer));
         Ok(())
-    }
-
-    /// Waits for a place. Cancel safe.
-    ///
-    /// # Errors
-    ///
-    /// If the child has too many bytes to take, or the stream is over.
-    pub async fn reserve(&self) -> Result<OutboxPlace<'_>, NotSent> {
-        let permit = self.queue.reserve().await.map_err(|_| NotSent::Closed)?;
-        if self.is_full() {
-            return Err(NotSent::Full);
-        }
-        let bytes = &self.shared.bytes;
-        Ok(OutboxPlace { permit, bytes })
     }
 
     /// Sets the end of the stream, which follows all queued messages once no sender is left. Returns whether it was not
@@ -130,15 +110,6 @@ impl ChildOutbox {
 
     fn is_full(&self) -> bool {
         self.shared.bytes.load(Ordering::Relaxed) >= BACKLOG_BYTES_MAX
-    }
-}
-
-impl OutboxPlace<'_> {
-    /// Queues a message in this place.
-    pub fn send(self, answer: ChildMessage) {
-        let size = answer.encoded_len();
-        self.bytes.fetch_add(size, Ordering::Relaxed);
-        self.permit.send((size, answer));
     }
 }
 

@@ -194,6 +194,7 @@ fn refusal_message(refused: Refusal) -> wire::Refusal {
         RefusalReason::UnknownResource => wire::refusal::Reason::UnknownResource,
         RefusalReason::NotReady => wire::refusal::Reason::NotReady,
         RefusalReason::AnotherProcess(_) => wire::refusal::Reason::AnotherProcess,
+        RefusalReason::Unnumbered => wire::refusal::Reason::InvalidRequest,
         RefusalReason::RefusedByParent => wire::refusal::Reason::Unspecified,
         RefusalReason::Full(_) => wire::refusal::Reason::TooMany,
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use doorward_door::health::Health;
 
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// Names whose health is reported: the server as a whole, and each of its services.
 pub const SERVICES: [&str; 5] = [
@@ -16,15 +16,15 @@ pub const SERVICES: [&str; 5] = [
 ];
 
 /// Reports each change of readiness to the health service. Runs until the server stops: spawn it.
-pub async fn report_readiness(board: Arc<Board>, health: Health) {
-    let clock = board.node().clock();
-    let mut masterships = board.node().masterships();
-    let mut parent_answered = board.parent_answered();
+pub async fn report_readiness(state: Arc<ServerState>, health: Health) {
+    let clock = state.node().clock();
+    let mut masterships = state.node().masterships();
+    let mut parent_answered = state.node().parent_answered();
     // A stopping server has already reported that, and ended the watches.
-    while !board.is_stopping() {
+    while !state.is_stopping() {
         masterships.mark_unchanged();
         parent_answered.mark_unchanged();
-        let (readiness, ends_at) = board.judge_readiness();
+        let (readiness, ends_at) = state.judge_readiness();
         health.set(readiness.is_ready()).await;
         let over = async {
             match ends_at {

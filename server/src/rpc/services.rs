@@ -55,7 +55,10 @@ impl Services {
             Ok(Answer::Later(unfinished)) => {
                 let service = Arc::clone(&self.service);
                 Answering::Later(Box::pin(async move {
-                    Ok(unary::response(&service.finish(*unfinished).await))
+                    Ok(match service.finish(*unfinished).await {
+                        Ok(answer) => unary::response(&answer),
+                        Err(status) => status.into_http(),
+                    })
                 }))
             }
         }

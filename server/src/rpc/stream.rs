@@ -1,95 +1,228 @@
 //! Service of a child server's stream: `doorward.v1.CapacityStream`.
 //!
-//! It reads, decides and answers the messages of one child one by one.
-//! The [streams of all children](crate::rpc::streams_handle) do the rest, such as pushes and the end of a stream.
+//! The replica decides which child has a stream, when changes are pushed, and when and why a stream ends
+//! ([`doorward_session::child_streams`]). This module carries messages. One task per stream reads a message, passes it
+//! on, and sends what the replica has for the child. It reads the next message after the answer.
+
+mod end_status;
+#[cfg(test)]
+mod tests;
 
 use std::pin::Pin;
 use std::sync::Arc;
 
 use doorward_door::meter;
-use doorward_engine::id::Caller;
+use doorward_engine::id::{Caller, HolderName};
 use doorward_engine::messages::{Cycle, GetServerCapacity, Via};
-use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
-use doorward_engine::node::mastership::Outcome;
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_proto::doorman as wire;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStream;
+use doorward_replica::{ChildMessage, StreamEnd, ToChild};
 use doorward_session::close_reason::CloseReason;
+use tokio::sync::mpsc;
 use tokio::task;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
+use tracing::{info, warn};
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::rpc::child_outbox::{ChildOutbox, NotSent, StreamEnding};
 use crate::rpc::convert::server_capacity::ReadRequest;
-use crate::rpc::streams_handle::{Connected, StreamsHandle};
 use crate::rpc::{caller, child_outbox, closed, convert, cycle};
-use crate::status::Board;
+use crate::status::ServerState;
 
 /// The service of the streams.
 #[derive(Clone, Debug)]
 pub struct CapacityStreamService {
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
-    streams: Arc<StreamsHandle>,
 }
 
-impl CapacityStreamService {
-    /// Makes the service of these streams.
-    pub fn new(board: Arc<Board>, metrics: Arc<Metrics>, streams: Arc<StreamsHandle>) -> Self {
+/// The stream of a child. The stream ends when this is dropped.
+struct ChildStream {
+    state: Arc<ServerState>,
+    metrics: Arc<Metrics>,
+    number: u64,
+    /// Tasks of the replica for this stream.
+    tasks: mpsc::UnboundedReceiver<ToChild>,
+    /// Messages that the child has not read yet.
+    outbox: ChildOutbox,
+    /// Child that opened the stream, and the epoch of its mastership. Absent: its first message has not come.
+    of: Option<(HolderName, Option<u64>)>,
+    /// Whether a message was answered.
+    is_open: bool,
+    /// Refusals for the answer that is due. Absent: no answer is due.
+    refused: Option<Vec<wire::Refusal>>,
+}
+
+impl ChildStream {
+    fn open(state: Arc<ServerState>, metrics: Arc<Metrics>, outbox: ChildOutbox) -> Self {
+        let (number, tasks) = state.node().open_stream();
         Self {
-            board,
+            state,
             metrics,
-            streams,
+            number,
+            tasks,
+            outbox,
+            of: None,
+            is_open: false,
+            refused: None,
         }
     }
 
-    /// Serves a stream until either side ends it.
-    ///
-    /// # Errors
-    ///
-    /// If a message is invalid as a whole.
+    /// Serves the stream until either side ends it.
     async fn serve(
-        &self,
+        &mut self,
         mut requests: Streaming<wire::GetServerCapacityRequest>,
         caller: Option<Caller>,
-        stream: &mut Connected,
-    ) -> Result<(), RpcStatus> {
-        let mut is_first = true;
+    ) {
         loop {
-            let request = tokio::select! {
-                request = requests.message() => request,
-                () = stream.over() => return Ok(()),
-            };
-            let request = match request {
-                Ok(Some(request)) => request,
-                Ok(None) => return Ok(()),
-                Err(status) => match meter::decode_failure(&status) {
-                    // The child sent an invalid message.
-                    Some(malformed) => return Err(malformed),
-                    None => {
-                        stream.note_broken(status);
-                        return Ok(());
+            let task = tokio::select! {
+                task = self.tasks.recv() => task,
+                request = requests.message(), if self.refused.is_none() => {
+                    match self.read(request, caller).await {
+                        Read::Message => continue,
+                        Read::Malformed(status) => return self.refuse(status),
+                        Read::Over => return,
                     }
-                },
+                }
             };
-            let child = convert::server_capacity::server_id(&request)?;
-            if std::mem::take(&mut is_first) {
-                // The greeting comes before the first answer, so later changes are pushed.
-                stream.greet(&child, &request, caller);
+            // The sender is gone once the replica has ended the stream.
+            let Some(task) = task else {
+                return;
+            };
+            if !self.send(task) {
+                return;
             }
-            let parsed = parse(&self.metrics, &request, caller).await?;
-            let place = tokio::select! {
-                place = stream.place() => place,
-                () = stream.over() => return Ok(()),
-            };
-            let Some(place) = place else {
-                return Ok(());
-            };
-            let decide = decide(&self.board, parsed, Via::Stream);
-            stream.answer(child.as_str(), place, decide).await;
+            // Many pushes must not keep other tasks from running.
+            task::consume_budget().await;
         }
     }
+
+    /// Reads a message, and passes it to the replica.
+    async fn read(
+        &mut self,
+        message: Result<Option<wire::GetServerCapacityRequest>, RpcStatus>,
+        caller: Option<Caller>,
+    ) -> Read {
+        let message = match message {
+            Ok(Some(message)) => message,
+            Ok(None) => return Read::Over,
+            Err(status) => {
+                return match meter::decode_failure(&status) {
+                    // The child sent an invalid message.
+                    Some(malformed) => Read::Malformed(malformed),
+                    None => {
+                        // A child that still listens gets the status.
+                        self.outbox.end(Err(status));
+                        Read::Over
+                    }
+                };
+            }
+        };
+        let (request, refused) = match parse(&self.metrics, &message, caller).await {
+            Ok(parsed) => parsed,
+            Err(status) => return Read::Malformed(status),
+        };
+        self.handle(request, refused).await;
+        Read::Message
+    }
+
+    /// Passes a request to the replica, which answers it or ends the stream.
+    async fn handle(&mut self, request: GetServerCapacity, refused: Vec<wire::Refusal>) {
+        self.of
+            .get_or_insert_with(|| (request.server.clone(), request.epoch));
+        self.refused = Some(refused);
+        let message = ChildMessage::Request(request);
+        let node = self.state.node();
+        node.input(|replica, now| replica.handle_stream_message(self.number, message, now));
+        node.work().await;
+    }
+
+    /// Sends what the replica has for the child. Returns whether the stream goes on.
+    fn send(&mut self, task: ToChild) -> bool {
+        let (reply, wall, refused) = match task {
+            ToChild::Answer { reply, wall } => {
+                self.note_open();
+                (reply, wall, self.refused.take().unwrap_or_default())
+            }
+            ToChild::Push { reply, wall } => (reply, wall, Vec::new()),
+            ToChild::End(end) => {
+                self.end(end);
+                return false;
+            }
+        };
+        let message = convert::server_capacity::get_server_capacity_response(reply, refused, wall);
+        let sent = self.outbox.try_send(message);
+        if sent == Err(NotSent::Full) {
+            if let Some((child, _)) = &self.of {
+                warn!(%child, "the child takes nothing from its stream, which is closed");
+            }
+            let number = self.number;
+            self.state
+                .node()
+                .input(|replica, _| replica.handle_stream_full(number));
+        }
+        sent != Err(NotSent::Closed)
+    }
+
+    fn note_open(&mut self) {
+        if !std::mem::replace(&mut self.is_open, true)
+            && let Some((child, _)) = &self.of
+        {
+            info!(%child, "a child server opened its stream");
+        }
+    }
+
+    /// Ends the stream from this side, and sends its child the reason.
+    fn end(&self, end: StreamEnd) {
+        let reason = end.reason();
+        let status = end_status::end_status(&self.state, self.of.as_ref(), &end);
+        let is_first = self.outbox.end(Err(closed::with_reason(reason, status)));
+        if let StreamEnd::NotMaster(mastership) = end
+            && is_first
+        {
+            let _full_or_gone = self.outbox.try_send(redirection(&mastership));
+        }
+    }
+
+    /// Ends the stream, because a message is invalid as a whole.
+    fn refuse(&self, status: RpcStatus) {
+        let status = closed::with_reason(CloseReason::Malformed, status);
+        self.outbox.end(Err(status));
+        let number = self.number;
+        self.state.node().input(|replica, now| {
+            replica.handle_stream_message(number, ChildMessage::Malformed, now);
+        });
+    }
+
+    /// Returns why the stream ended, as a text for people. None: the child ended it.
+    fn why(&self) -> Option<String> {
+        let ending: Option<&StreamEnding> = self.outbox.ending();
+        let status = ending?.as_ref().err()?;
+        Some(format!("{:?}: {}", status.code(), status.message()))
+    }
+}
+
+impl Drop for ChildStream {
+    fn drop(&mut self) {
+        self.state.node().close_stream(self.number);
+        if let Some((child, _)) = self.of.as_ref().filter(|_| self.is_open) {
+            info!(%child, why = self.why(), "the stream of a child server ended");
+        }
+    }
+}
+
+/// Result of reading a message.
+enum Read {
+    /// It was passed on, or the replica ends the stream.
+    Message,
+    /// It is invalid as a whole.
+    Malformed(RpcStatus),
+    /// The child has ended the stream, or it broke.
+    Over,
 }
 
 /// Answers a child server's request that came as a call of its own.
@@ -99,24 +232,24 @@ impl CapacityStreamService {
 /// `INVALID_ARGUMENT` if the request is invalid as a whole; `FAILED_PRECONDITION` if the child is an ancestor of this
 /// server.
 pub async fn answer(
-    board: &Board,
+    state: &ServerState,
     metrics: &Metrics,
     request: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
 ) -> Result<wire::GetServerCapacityResponse, RpcStatus> {
     let malformed = |status| closed::with_reason(CloseReason::Malformed, status);
     let parsed = parse(metrics, request, caller).await.map_err(malformed)?;
-    let decided = decide(board, parsed, Via::Poll).await;
+    let decided = decide(state, parsed).await;
     decided.map_err(|cycle| cycle::refusal(&cycle))
 }
 
 /// A request, and the refusals of its invalid resources.
-pub(super) type Parsed = (GetServerCapacity, Vec<wire::Refusal>);
+type Parsed = (GetServerCapacity, Vec<wire::Refusal>);
 
 /// Resources parsed between two yields to other tasks. Each may have dozens of points.
 const RESOURCES_AT_ONCE: usize = 64;
 
-pub(super) async fn parse(
+async fn parse(
     metrics: &Metrics,
     message: &wire::GetServerCapacityRequest,
     caller: Option<Caller>,
@@ -136,24 +269,32 @@ pub(super) async fn parse(
     Ok((request, refused))
 }
 
-pub(super) async fn decide(
-    board: &Board,
+async fn decide(
+    state: &ServerState,
     (request, refused): Parsed,
-    via: Via,
 ) -> Result<wire::GetServerCapacityResponse, Cycle> {
     // The wall clock is read before the decision, so leases end no later by it.
     let wall = clock::wall();
     let mut answers = Answers::to_child(&request);
-    let next = |node: &mut Node, now| node.answer_child_next(&request, via, &mut answers, now);
-    Ok(match board.node().finish(next).await? {
+    let decided = state.node().finish(|replica, now| {
+        replica.change(
+            |node, now| node.answer_child_next(&request, Via::Poll, &mut answers, now),
+            now,
+        )
+    });
+    Ok(match decided.await? {
         Outcome::Served(reply) => {
             convert::server_capacity::get_server_capacity_response(reply, refused, wall)
         }
-        Outcome::NotMaster(mastership) => wire::GetServerCapacityResponse {
-            mastership: Some(convert::redirection(&mastership)),
-            ..wire::GetServerCapacityResponse::default()
-        },
+        Outcome::NotMaster(mastership) => redirection(&mastership),
     })
+}
+
+fn redirection(mastership: &Mastership) -> wire::GetServerCapacityResponse {
+    wire::GetServerCapacityResponse {
+        mastership: Some(convert::redirection(mastership)),
+        ..wire::GetServerCapacityResponse::default()
+    }
 }
 
 #[tonic::async_trait]
@@ -165,16 +306,19 @@ impl CapacityStream for CapacityStreamService {
         &self,
         request: Request<Streaming<wire::GetServerCapacityRequest>>,
     ) -> Result<Response<Self::StreamServerCapacityStream>, RpcStatus> {
-        let (answers, outgoing) = child_outbox::channel();
-        let service = self.clone();
+        let (outbox, outgoing) = child_outbox::channel();
         let caller = caller::of(&request);
         let requests = request.into_inner();
-        let mut stream = self.streams.connect(answers);
-        tokio::spawn(async move {
-            if let Err(malformed) = service.serve(requests, caller, &mut stream).await {
-                stream.refuse(malformed);
-            }
-        });
+        let (state, metrics) = (Arc::clone(&self.state), Arc::clone(&self.metrics));
+        let mut stream = ChildStream::open(state, metrics, outbox);
+        tokio::spawn(async move { stream.serve(requests, caller).await });
         Ok(Response::new(Box::pin(outgoing)))
+    }
+}
+
+impl CapacityStreamService {
+    /// Makes the service of the streams.
+    pub fn new(state: Arc<ServerState>, metrics: Arc<Metrics>) -> Self {
+        Self { state, metrics }
     }
 }

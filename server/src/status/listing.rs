@@ -15,7 +15,7 @@ use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus};
 use prost::Message;
 
-use crate::status::{Board, model};
+use crate::status::{ServerState, model};
 use crate::yielding::YieldEvery;
 
 /// Number of resources to read while requests wait.
@@ -76,7 +76,7 @@ impl Room {
     }
 }
 
-impl Board {
+impl ServerState {
     /// Returns up to `limit` resources after the given one, and the token of the next page if there are more.
     pub(super) fn page(
         &self,

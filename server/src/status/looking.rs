@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 use tokio::task;
 
-use crate::status::Board;
+use crate::status::ServerState;
 
-impl Board {
-    /// Reads the board, and makes an answer from it. The work continues to its end even if the caller gives up.
+impl ServerState {
+    /// Reads the state, and makes an answer from it. The work continues to its end even if the caller gives up.
     pub async fn look<T>(self: &Arc<Self>, look: impl FnOnce(&Self) -> T + Send + 'static) -> T
     where
         T: Send + 'static,
     {
-        let board = Arc::clone(self);
-        match task::spawn_blocking(move || look(&board)).await {
+        let state = Arc::clone(self);
+        match task::spawn_blocking(move || look(&state)).await {
             Ok(seen) => seen,
             Err(failed) => match failed.try_into_panic() {
                 Ok(panicked) => panic::resume_unwind(panicked),

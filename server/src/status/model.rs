@@ -18,10 +18,10 @@ use doorward_proto::admin::v1::{
 };
 
 use crate::clock;
-use crate::election::etcd::EtcdHealth;
 use crate::limits::{LimitFigure, Unit};
 use crate::status::sessions::{Machine, Sessions};
 use crate::status::{ParentNews, learning};
+use crate::transports::election::EtcdHealth;
 pub(super) use doorward_session::time::millis;
 
 /// Returns a resource without leases and child servers.
@@ -164,14 +164,13 @@ pub(super) fn conflict(conflict: &Conflict, now: Time) -> ConflictStatus {
 
 /// Returns the states of all machines by name.
 pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
-    let state = |machine: Option<Machine>| machine.map(|machine| machine.state().to_owned());
-    let streams = sessions.child_streams().map(|seen| seen.streams);
-    let streams = streams.into_iter().flatten();
+    let state = |machine: Option<&Machine>| machine.map(|machine| machine.state().to_owned());
+    let streams = sessions.child_streams.streams.iter();
     States {
-        parent_session: state(sessions.parent()),
-        election: state(sessions.election()),
+        parent_session: state(sessions.parent.as_ref()),
+        election: state(sessions.election.as_ref()),
         child_streams: streams
-            .map(|(state, streams)| (state.as_str().to_owned(), count(streams)))
+            .map(|(state, streams)| (state.as_str().to_owned(), count(*streams)))
             .collect(),
         learning: learning.as_str().to_owned(),
     }
@@ -219,15 +218,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_that_was_not_posted_is_absent() {
-        let sessions = Sessions::default();
-        let status = states(&sessions, Learning::Over);
+    fn the_state_of_a_machine_that_a_server_lacks_is_absent() {
+        let status = states(&Sessions::default(), Learning::Over);
         assert_eq!((status.parent_session, status.election), (None, None));
-        assert!(status.child_streams.is_empty());
-        sessions.post_election(Machine::new("b", &["a", "b"], |name| name));
         let mut streams = ChildStreams::new(Duration::ZERO);
         streams.handle_connected(Time::ZERO);
-        sessions.post_child_streams(streams.snapshot());
+        let sessions = Sessions {
+            parent: None,
+            election: Some(Machine::new("b", &["a", "b"], |name| name)),
+            child_streams: streams.snapshot(),
+        };
         let status = states(&sessions, Learning::Above);
         assert_eq!(status.parent_session, None);
         assert_eq!(status.election.as_deref(), Some("b"));

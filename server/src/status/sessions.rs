@@ -1,12 +1,14 @@
 //! The state of each state machine of a server: the session with its parent, its candidate, the streams of its child
 //! servers, and learning mode.
 //!
-//! The drivers of sessions post each change of a state here, by name, with the names of all other states. So metrics
-//! show every state without a second list. Learning mode is read from the node.
+//! A machine is shown by the name of its state, with the names of all other states. So metrics show every state without
+//! a second list.
 
-use std::sync::{Mutex, PoisonError};
-
+use doorward_replica::Replica;
+use doorward_session::candidate::state::CandidateState;
 use doorward_session::child_streams::StreamsSnapshot;
+use doorward_session::parent_session::{ParentSession, STATES};
+use doorward_session::time::Time;
 
 /// The present state of a machine, and all its states.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,53 +37,28 @@ impl Machine {
     }
 }
 
-/// The last posts of the drivers.
-#[derive(Debug, Default)]
+/// The machines of a server.
+#[derive(Clone, Debug, Default)]
 pub struct Sessions {
-    parent: Mutex<Option<Machine>>,
-    election: Mutex<Option<Machine>>,
-    child_streams: Mutex<Option<StreamsSnapshot>>,
+    /// Session with the parent. Absent: there is no parent.
+    pub parent: Option<Machine>,
+    /// Candidate. Absent: there is no election.
+    pub election: Option<Machine>,
+    /// Streams of child servers.
+    pub child_streams: StreamsSnapshot,
 }
 
 impl Sessions {
-    /// Posts the state of the session with the parent.
-    pub fn post_parent(&self, machine: Machine) {
-        *self.parent.lock().unwrap_or_else(PoisonError::into_inner) = Some(machine);
-    }
-
-    /// Returns the state of the session with the parent. None: there is no parent.
-    pub fn parent(&self) -> Option<Machine> {
-        let machine = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
-        machine.clone()
-    }
-
-    /// Posts the state of the candidate.
-    pub fn post_election(&self, machine: Machine) {
-        *self.election.lock().unwrap_or_else(PoisonError::into_inner) = Some(machine);
-    }
-
-    /// Returns this server's state in its election. None: there is no election.
-    pub fn election(&self) -> Option<Machine> {
-        let machine = self.election.lock().unwrap_or_else(PoisonError::into_inner);
-        machine.clone()
-    }
-
-    /// Posts the streams of child servers and their states.
-    pub fn post_child_streams(&self, snapshot: StreamsSnapshot) {
-        let mut streams = self
-            .child_streams
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *streams = Some(snapshot);
-    }
-
-    /// Returns the streams of child servers. None: they were never posted.
-    pub fn child_streams(&self) -> Option<StreamsSnapshot> {
-        let streams = self
-            .child_streams
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        streams.clone()
+    /// Returns the machines of a replica.
+    pub fn of(replica: &Replica, now: Time) -> Self {
+        let parent = replica.parent_session().map(ParentSession::state);
+        let candidate = replica.candidate().map(|candidate| candidate.state(now));
+        Self {
+            parent: parent.map(|state| Machine::new(state, &STATES, |name| name)),
+            election: candidate
+                .map(|state| Machine::new(state, &CandidateState::ALL, CandidateState::as_str)),
+            child_streams: replica.streams(),
+        }
     }
 }
 

@@ -15,9 +15,8 @@ use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
-use crate::election::templates_gate::TemplatesGate;
 use crate::metrics::Metrics;
-use crate::status::Board;
+use crate::status::ServerState;
 use crate::templates;
 
 /// Time between two reads of the key while no change of it is reported.
@@ -46,14 +45,13 @@ enum Left {
 
 /// The means to bring templates into force.
 struct Force {
-    gate: TemplatesGate,
-    board: Arc<Board>,
+    state: Arc<ServerState>,
     metrics: Arc<Metrics>,
 }
 
 impl Force {
     async fn bring(&self, templates: Templates) {
-        templates::apply(&self.gate, &self.board, &self.metrics, templates).await;
+        templates::apply(&self.state, &self.metrics, templates).await;
     }
 }
 
@@ -78,18 +76,13 @@ impl EtcdTemplates {
     }
 
     /// Brings every valid version into force as soon as the election lets it. Runs for ever: spawn it.
-    pub async fn run(self, gate: TemplatesGate, board: Arc<Board>, metrics: Arc<Metrics>) {
-        let force = Force {
-            gate,
-            board,
-            metrics,
-        };
-        self.follow(&force).await;
+    pub async fn run(self, state: Arc<ServerState>, metrics: Arc<Metrics>) {
+        self.follow(&Force { state, metrics }).await;
     }
 
     async fn follow(&self, force: &Force) {
-        let Force { board, metrics, .. } = force;
-        board.post_templates(Some("etcd was not asked for them yet".to_owned()));
+        let Force { state, metrics, .. } = force;
+        state.set_templates(Some("etcd was not asked for them yet".to_owned()));
         let range = Range::Key(self.keys.document().to_owned());
         let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
         let mut followed = follow.receiver();
@@ -105,7 +98,7 @@ impl EtcdTemplates {
                 && view.is_some()
             {
                 if refused.as_ref() != Some(problem) {
-                    templates::refuse(board, metrics, problem.to_string());
+                    templates::refuse(state, metrics, problem.to_string());
                     refused = Some(problem.clone());
                 }
             } else if let Some(view) = view {
@@ -131,7 +124,7 @@ impl EtcdTemplates {
                     warn!(%problem, "the templates cannot be read");
                     refused = Some(problem.clone());
                 }
-                board.post_templates(Some(problem.to_string()));
+                state.set_templates(Some(problem.to_string()));
             }
             // The step is repeated after a pause, not in a loop: the document may change meanwhile.
             let again = async {
@@ -167,7 +160,7 @@ impl EtcdTemplates {
                 Left::Keep
             }
             Err(problem) => {
-                templates::refuse(&force.board, &force.metrics, problem.clone());
+                templates::refuse(&force.state, &force.metrics, problem.clone());
                 if *self.able.borrow() {
                     Left::Nothing
                 } else {
@@ -221,7 +214,7 @@ impl EtcdTemplates {
             Some(Ok(templates)) => {
                 force.bring(templates).await;
                 // The document in force is not the one that the operator wrote last.
-                force.board.post_templates(Some(problem.to_owned()));
+                force.state.set_templates(Some(problem.to_owned()));
                 self.able.send_replace(true);
                 warn!("the last valid templates are in force");
             }

@@ -92,7 +92,7 @@ async fn more_holders_than_allowed_are_refused_and_say_so() {
     assert!(refused.retry_in_ms() >= 1_000, "{refused:?}");
     let flag = "--leases-per-resource-max";
     assert!(refused.message().contains(flag), "{refused:?}");
-    let figures = server.board().limit_figures();
+    let figures = server.state().limit_figures();
     let expected = LimitFigure {
         limit: ServerLimit::LeasesPerResource,
         used: Some(1),

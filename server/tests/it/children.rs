@@ -28,7 +28,7 @@ fn lose_mastership(server: &Server) {
         master_address: "there:6970".to_owned(),
         epoch: Some(9),
     };
-    let node = server.board().node();
+    let node = server.state().node();
     node.change(|node, now| node.handle_mastership(there, now));
 }
 
@@ -150,7 +150,7 @@ async fn a_child_that_vanishes_is_noticed() {
         logs.count("the stream of a child server ended") == 1
     })
     .await;
-    let status = server.board().status(None, 0);
+    let status = server.state().status(None, 0);
     assert_eq!(status.resources[0].children_count, 1, "its lease lasts");
 }
 
@@ -213,7 +213,7 @@ async fn nobody_is_its_own_child() {
         assert!(text.contains("root cannot be a child of root"), "{text}");
         assert!(text.contains("--node and --parent"), "{text}");
     }
-    assert_eq!(server.board().status(None, 0).resources.len(), 0);
+    assert_eq!(server.state().status(None, 0).resources.len(), 0);
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn a_request_about_too_many_resources_is_refused_as_a_whole() {
         says_why(&status, CloseReason::Malformed);
         assert!(status.message().contains("split it"), "{status}");
     }
-    assert_eq!(server.board().status(None, 0).resources.len(), 0);
+    assert_eq!(server.state().status(None, 0).resources.len(), 0);
 }
 
 #[tokio::test]
@@ -262,7 +262,10 @@ async fn a_follower_sends_children_to_the_master() {
     let answer = late.ask(ask("eu", 2, Vec::new())).await;
     let mastership = answer.mastership.expect("not the master");
     assert_eq!(mastership.master_address(), "there:6970");
-    assert!(late.end().await.is_none(), "in order");
+    says_why(
+        &late.end().await.expect("it is told why"),
+        CloseReason::NotMaster,
+    );
 }
 
 #[tokio::test]
@@ -339,10 +342,10 @@ async fn a_message_that_cannot_be_read_is_the_childs_mistake() {
 
 #[tokio::test]
 async fn streams_of_child_servers_are_as_many_as_there_may_be_whether_they_ask_or_not() {
-    let server = start().await;
     // The server sees all children at one address.
-    let limits = server.board().limits();
-    limits.of(ServerLimit::ChildServersPerAddress).set_max(1);
+    let mut config = config();
+    config.bounds.insert(ServerLimit::ChildServersPerAddress, 1);
+    let server = started(config).await;
     let mut first = Child::open(&server).await;
     // The child asks for nothing.
     first.ask(ask("eu", 1, Vec::new())).await;

@@ -9,7 +9,7 @@ use doorward_engine::templates::Templates;
 use doorward_etcd::NodeAddress;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::status::ParentLink;
-use doorward_server::upstream::{self, ParentSource};
+use doorward_server::transports::parent::{self, ParentSource};
 use doorward_tests::etcd::Etcd;
 
 use crate::running::{
@@ -163,7 +163,7 @@ fn set_master(server: &Server, epoch: Option<u64>) {
     let mastership = epoch.map_or(Mastership::Unknown, |epoch| Mastership::Master {
         epoch: Some(epoch),
     });
-    let node = server.board().node();
+    let node = server.state().node();
     node.change(|node, now| node.handle_mastership(mastership, now));
 }
 
@@ -173,7 +173,7 @@ async fn child(address: &str) -> Server {
         node_name: "eu1".to_owned(),
         http_listen: None,
         templates: Templates::default(),
-        parent: Some(upstream::UpstreamConfig {
+        parent: Some(parent::ParentTransportConfig {
             servers: ParentSource {
                 given: Vec::new(),
                 node: Some(node),

@@ -46,7 +46,7 @@ async fn with<const N: usize>(bounds: [(ServerLimit, u64); N]) -> Server {
 }
 
 fn refused(server: &Server, limit: ServerLimit) -> u64 {
-    let figures = server.board().limits().figures();
+    let figures = server.state().limits().figures();
     let of_limit = figures.iter().find(|figure| figure.limit == limit);
     of_limit.expect("every limit has a figure").refused
 }

@@ -14,19 +14,20 @@ use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
+use doorward_replica::{ChildMessage, FromParent, ParentConfig, ReplicaConfig};
 use doorward_server::app::Server;
 use doorward_server::clock::{self, Clock};
-use doorward_server::node_handle::NodeHandle;
-use doorward_server::status::sessions::Machine;
-use doorward_server::status::{Board, ParentLink, ParentNews};
-use doorward_session::child_streams::{ChildStreams, StreamState};
-use doorward_session::parent_session::STATES;
+use doorward_server::replica_handle::ReplicaHandle;
+use doorward_server::status::{ParentLink, ParentNews, ServerState};
+
+use doorward_session::address::Address;
+use doorward_session::close_reason::ConnectionEnd;
 
 use crate::running::{self, templates_with};
 
 /// The server `eu`, whose parent is `root`.
 pub(crate) struct Family {
-    pub(crate) eu: Arc<Board>,
+    pub(crate) eu: Arc<ServerState>,
     root: Node,
 }
 
@@ -88,21 +89,27 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
 impl Family {
     /// Creates a family whose root has 100 of every resource under `fair/`.
     pub(crate) fn new() -> Self {
-        let config = |name: &str, has_parent| Config {
+        let config = |name: &str| Config {
             name: name.to_owned(),
-            has_parent,
             refresh_floor: Duration::ZERO,
             ..Config::default()
         };
-        let mut root = Node::new(config("root", false), templates_with(100.0));
+        let mut root = Node::new(config("root"), templates_with(100.0));
         root.handle_mastership(Mastership::Master { epoch: Some(1) }, Time::ZERO);
-        let eu = Arc::new(NodeHandle::new(
-            config("eu", true),
+        let eu = Arc::new(ReplicaHandle::new(
+            ReplicaConfig {
+                parent: Some(ParentConfig {
+                    addresses: [Address::parse("root-0:6970").unwrap()].into(),
+                    round: Duration::ZERO,
+                    slow_round: Duration::ZERO,
+                }),
+                ..config("eu").into()
+            },
             Templates::default(),
             Clock::start(),
         ));
         eu.change(|node, now| node.handle_mastership(Mastership::Master { epoch: Some(2) }, now));
-        let eu = Board::new(
+        let eu = ServerState::new(
             "eu".to_owned(),
             "eu:6970".to_owned(),
             "nowhere".to_owned(),
@@ -112,21 +119,44 @@ impl Family {
             eu: Arc::new(eu),
             root,
         };
+        family.hear([
+            FromParent::Connected,
+            FromParent::Discovered(Mastership::Master { epoch: Some(1) }),
+            FromParent::Opened,
+        ]);
         family.post(ParentLink::Stream, None);
         family
     }
 
+    /// Passes events of the connection to the parent in.
+    fn hear<const N: usize>(&self, events: [FromParent; N]) {
+        let node = self.eu.node();
+        let work = || {
+            while node
+                .hold(|it, now| it.advance(now, Duration::ZERO))
+                .is_pending()
+            {}
+        };
+        for event in events {
+            work();
+            node.input(|replica, _| {
+                let on = replica.parent_session().unwrap().connection();
+                replica.handle_parent(on, event);
+            });
+        }
+        work();
+    }
+
     /// Sets the state of the link to the parent.
     pub(crate) fn post(&self, link: ParentLink, problem: Option<&str>) {
-        let state = match link {
-            ParentLink::Idle => "standby",
-            ParentLink::Down => "waiting",
-            ParentLink::Poll => "polling",
-            ParentLink::Stream => "streaming",
-        };
-        let machine = Machine::new(state, &STATES, |name| name);
-        self.eu.sessions().post_parent(machine);
-        self.eu.post_parent(ParentNews {
+        if link == ParentLink::Down {
+            // It tries once more at once.
+            self.hear([
+                FromParent::Closed(ConnectionEnd::Failed),
+                FromParent::Closed(ConnectionEnd::Unreachable),
+            ]);
+        }
+        self.eu.set_parent(ParentNews {
             addresses: vec!["root-0:6970".to_owned(), "root-1:6970".to_owned()],
             address: "root-0:6970".to_owned(),
             link,
@@ -135,11 +165,19 @@ impl Family {
         });
     }
 
-    /// Sets the number of child servers with an open stream.
+    /// Opens the streams of that many child servers.
     pub(crate) fn child_streams(&self, open: usize) {
-        let mut snapshot = ChildStreams::new(Duration::ZERO).snapshot();
-        snapshot.streams = vec![(StreamState::Opening, 0), (StreamState::Open, open)];
-        self.eu.sessions().post_child_streams(snapshot);
+        for child in 0..open {
+            let request = GetServerCapacity {
+                asks: Vec::new(),
+                ..request(&format!("child-{child}"), "fair/x", WORD)
+            };
+            self.eu.node().input(|replica, now| {
+                let number = replica.handle_stream_opened(now);
+                let hello = ChildMessage::Request(request);
+                replica.handle_stream_message(number, hello, now);
+            });
+        }
     }
 
     /// Lets `eu` ask its parent for everything that is due.
@@ -203,7 +241,7 @@ impl Family {
 pub(crate) async fn root_with_a_child() -> Server {
     let server = running::start().await;
     let asks = request("eu", "fair/x", WORD);
-    let node = server.board().node();
+    let node = server.state().node();
     let answer = node.change(|node, now| node.handle_get_server_capacity(&asks, Via::Poll, now));
     assert!(answer.is_ok());
     server

@@ -14,7 +14,7 @@ use crate::running::{admin, asked, capacity, get, page, start};
 /// server has twice refused a message for its size.
 async fn bounded() -> Server {
     let server = start().await;
-    let limits = server.board().limits();
+    let limits = server.state().limits();
     limits.of(ServerLimit::StreamsPerConnection).set_max(3_000);
     limits.set_used(ServerLimit::StreamsPerConnection, 1_000);
     limits.of(ServerLimit::Priorities).set_max(64);
@@ -124,7 +124,7 @@ async fn the_front_page_has_limits_to_look_at_and_their_own_page_has_all() {
 #[tokio::test]
 async fn a_front_page_has_nothing_of_limits_that_are_well() {
     let server = start().await;
-    let limits = server.board().limits();
+    let limits = server.state().limits();
     limits.of(ServerLimit::StreamsPerConnection).set_max(10);
     limits.set_used(ServerLimit::StreamsPerConnection, 7);
     let (_, _, front) = page(&server, "/").await;

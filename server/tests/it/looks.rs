@@ -8,8 +8,8 @@ use doorward_engine::id::ResourceId;
 use doorward_proto::admin::v1::GetStatusRequest;
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
-use doorward_server::node_handle::NodeHandle;
-use doorward_server::status::Board;
+use doorward_server::replica_handle::ReplicaHandle;
+use doorward_server::status::ServerState;
 use doorward_server::status::listing::{
     LEASES_PER_LOOK, RESOURCES_ADDED_PER_LOOK, RESOURCES_PER_LOOK,
 };
@@ -18,7 +18,7 @@ use crate::running::{PATIENCE, admin, asked, capacity, get, page, start};
 use crate::status_pages::{ask, numbered, root};
 
 /// Counts how many times `act` takes the node's lock.
-fn holds<T>(node: &NodeHandle, act: impl FnOnce() -> T) -> u64 {
+fn holds<T>(node: &ReplicaHandle, act: impl FnOnce() -> T) -> u64 {
     let held = || node.lock_times().held.seen().count;
     let before = held();
     act();
@@ -28,18 +28,18 @@ fn holds<T>(node: &NodeHandle, act: impl FnOnce() -> T) -> u64 {
 #[test]
 fn metrics_and_a_short_status_take_few_looks_whatever_the_server_holds() {
     for resources in [1_500, 6_000] {
-        let board = Arc::new(root(String::new()));
+        let state = Arc::new(root(String::new()));
         for part in 0..resources / 500 {
             let ids = numbered(resources).skip(part * 500).take(500);
-            ask(&board, "a", ids);
+            ask(&state, "a", ids);
         }
-        let metrics = Metrics::new(&board);
-        let status = holds(board.node(), || {
-            let status = board.status_without_resources();
+        let metrics = Metrics::new(&state);
+        let status = holds(state.node(), || {
+            let status = state.status_without_resources();
             assert_eq!(status.resources_count, Some(resources as u64));
             assert_eq!(status.leases_count, Some(resources as u64));
         });
-        let scrape = holds(board.node(), || metrics.render(Format::Plain).unwrap());
+        let scrape = holds(state.node(), || metrics.render(Format::Plain).unwrap());
         let added = resources.div_ceil(RESOURCES_ADDED_PER_LOOK) as u64;
         assert!((added..added + 10).contains(&status), "{status}");
         let listed = doorward_server::metrics::RESOURCES_MAX.div_ceil(RESOURCES_PER_LOOK) as u64;
@@ -50,19 +50,19 @@ fn metrics_and_a_short_status_take_few_looks_whatever_the_server_holds() {
 
 #[test]
 fn a_page_of_resources_or_leases_is_read_a_little_at_a_time() {
-    let board = root(String::new());
-    ask(&board, "a", numbered(1_000));
-    let resources = holds(board.node(), || {
-        assert_eq!(board.status(None, 0).resources.len(), 1_000);
+    let state = root(String::new());
+    ask(&state, "a", numbered(1_000));
+    let resources = holds(state.node(), || {
+        assert_eq!(state.status(None, 0).resources.len(), 1_000);
     });
     let parts = 1_000_u64.div_ceil(RESOURCES_PER_LOOK as u64);
     assert!(resources >= parts, "{resources}");
     for client in 0..1_000 {
-        ask(&board, &format!("c{client}"), numbered(1));
+        ask(&state, &format!("c{client}"), numbered(1));
     }
     let id = ResourceId::new(&numbered(1).next().unwrap()).unwrap();
-    let leases = holds(board.node(), || {
-        let status = board.status(Some(&id), usize::MAX);
+    let leases = holds(state.node(), || {
+        let status = state.status(Some(&id), usize::MAX);
         assert_eq!(status.resources[0].leases.len(), 1_001);
     });
     let parts = 1_001_u64.div_ceil(LEASES_PER_LOOK as u64);
@@ -85,7 +85,7 @@ async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_othe
     ] {
         let (holds, is_held) = mpsc::channel();
         let (release, released) = mpsc::channel();
-        let node = Arc::clone(server.board().node());
+        let node = Arc::clone(server.state().node());
         let holder = thread::spawn(move || {
             node.read(|_, _| {
                 holds.send(()).unwrap();
@@ -102,7 +102,7 @@ async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_othe
             }
         };
         let asks = async {
-            while server.board().node().waiting() == 0 && !holder.is_finished() {
+            while server.state().node().waiting() == 0 && !holder.is_finished() {
                 tokio::task::yield_now().await;
             }
             assert_eq!(page(&server, "/healthz").await.0, 200);
@@ -117,34 +117,34 @@ async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_othe
 
 #[test]
 fn how_long_the_lock_is_held_and_waited_for_is_counted() {
-    let board = Arc::new(root(String::new()));
-    let times = |board: &Board| {
-        let times = board.node().lock_times();
+    let state = Arc::new(root(String::new()));
+    let times = |state: &ServerState| {
+        let times = state.node().lock_times();
         (times.held.seen(), times.waited.seen())
     };
-    let before = times(&board);
+    let before = times(&state);
     for client in 0..10 {
-        ask(&board, &format!("c{client}"), numbered(1));
+        ask(&state, &format!("c{client}"), numbered(1));
     }
-    let after = times(&board);
+    let after = times(&state);
     assert_eq!(after.0.count - before.0.count, 10);
     assert_eq!(after.1.count - before.1.count, 10);
     assert_eq!(after.1.sum, 0.0, "nobody else was there");
 
     // Another thread comes while the lock is held.
-    let node = Arc::clone(board.node());
-    let waits = board.node().read(|_, _| {
+    let node = Arc::clone(state.node());
+    let waits = state.node().read(|_, _| {
         let other = thread::spawn(move || node.read(|_, _| ()));
-        while board.node().waiting() == 0 {
+        while state.node().waiting() == 0 {
             thread::yield_now();
         }
         other
     });
     waits.join().unwrap();
-    let last = times(&board);
+    let last = times(&state);
     assert!(last.1.sum > 0.0, "{last:?}");
     assert_eq!(last.1.count, after.1.count + 2);
-    let text = Metrics::new(&board).render(Format::Plain).unwrap();
+    let text = Metrics::new(&state).render(Format::Plain).unwrap();
     for name in ["held", "wait"] {
         let buckets = format!("doorward_node_lock_{name}_seconds_bucket{{node=\"root\",le=");
         assert_eq!(text.matches(&buckets).count(), 20, "{name}: {text}");

@@ -1,13 +1,66 @@
 //! A server that is not the master sends callers to the server that is.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use doorward_engine::node::mastership::Mastership;
+use doorward_engine::time::Time;
 use doorward_proto::doorman::{DiscoveryRequest, ReleaseCapacityRequest};
 use doorward_server::app::Server;
+use doorward_session::candidate::CandidateConfig;
+use doorward_session::candidate::store::{EtcdEntry, EtcdKey, Master, Registration, Value, View};
+use doorward_session::time::tolerance::Tolerance;
 
 use crate::running::{asked, capacity, get, page, start};
 
+/// Returns the configuration of a candidate at `here:6970`.
+pub(crate) fn candidate_config() -> CandidateConfig {
+    CandidateConfig {
+        address: "here:6970".into(),
+        server: "x".into(),
+        pages: None,
+        rest: Default::default(),
+        ttl: Duration::from_secs(10),
+        clock_tolerance: Tolerance::LEAST,
+        endpoints: 1,
+        templates: None,
+    }
+}
+
+/// Returns the keys of a node whose master `there:6970`, of epoch 9, has pages on port 6981 of any address.
+fn view_of_master(now: Time) -> View {
+    let entry = |value| EtcdEntry {
+        value,
+        created: 9,
+        modified: 9,
+        lease: None,
+        seen_at: now,
+    };
+    let master = Value::Master(Master {
+        address: "there:6970".into(),
+        server: "y".into(),
+        epoch_offset: 0,
+    });
+    let registration = Value::Server(Registration {
+        address: "there:6970".into(),
+        server: "y".into(),
+        highest_epoch: None,
+        pages: Some("0.0.0.0:6981".into()),
+        place: Default::default(),
+        rest: Default::default(),
+    });
+    View {
+        entries: [
+            (EtcdKey::Master, entry(master)),
+            (EtcdKey::Server("there:6970".into()), entry(registration)),
+        ]
+        .into(),
+        revision: 9,
+    }
+}
+
 fn lose(server: &Server, mastership: Mastership) {
-    let node = server.board().node();
+    let node = server.state().node();
     node.change(|node, now| node.handle_mastership(mastership, now));
 }
 
@@ -71,9 +124,10 @@ async fn the_pages_of_a_candidate_say_what_it_is_and_link_to_the_master() {
             "no link is made up: {text}"
         );
     }
-    server
-        .board()
-        .post_master_pages(Some("0.0.0.0:6981".to_owned()));
+    server.state().node().input(|replica, now| {
+        replica.handle_election(candidate_config(), now);
+        replica.handle_etcd_view(Arc::new(view_of_master(now)), now);
+    });
     for (path, link) in [
         ("/", "href=\"http://there:6981/\""),
         (
@@ -84,7 +138,7 @@ async fn the_pages_of_a_candidate_say_what_it_is_and_link_to_the_master() {
         let (_, _, text) = page(&server, path).await;
         assert!(text.contains(link), "{text}");
     }
-    let status = server.board().status(None, 0);
+    let status = server.state().status(None, 0);
     assert_eq!(status.master_pages_address.as_deref(), Some("0.0.0.0:6981"));
     assert_eq!(status.unready, None);
 }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use doorward_server::election::etcd::EtcdHealth;
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
-use doorward_server::status::sessions::Machine;
+use doorward_server::transports::election::EtcdHealth;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::family::{Family, WORD};
+use crate::mastership::candidate_config;
 use crate::running::{asked, capacity, get, start};
 
 /// A family of metrics.
@@ -151,13 +151,16 @@ fn in_a_tree() -> Metrics {
     family.child_asks("leaf-a", "fair/x", WORD);
     family.client_asks("c", "fair/x", 5.0);
     family.child_streams(1);
-    family.eu.post_etcd(EtcdHealth {
+    family.eu.set_etcd(EtcdHealth {
         term: std::time::Duration::from_secs(9),
         since: std::time::Duration::ZERO,
         problem: None,
     });
-    let election = Machine::new("master", &["master", "watching"], |name| name);
-    family.eu.sessions().post_election(election);
+    let election = candidate_config();
+    family
+        .eu
+        .node()
+        .input(|replica, now| replica.handle_election(election, now));
     let metrics = Metrics::new(&Arc::clone(&family.eu));
     metrics.observe_call(
         Some(0),

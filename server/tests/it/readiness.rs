@@ -10,9 +10,9 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::Templates;
 use doorward_server::app::Server;
 use doorward_server::clock::Clock;
-use doorward_server::node_handle::NodeHandle;
-use doorward_server::status::Board;
+use doorward_server::replica_handle::ReplicaHandle;
 use doorward_server::status::ParentLink;
+use doorward_server::status::ServerState;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -83,43 +83,43 @@ fn shown() -> Instant {
 
 #[test]
 fn an_election_counts_by_the_clock_of_the_node() {
-    let node = NodeHandle::new(
+    let node = ReplicaHandle::new(
         node::Config::default(),
         Templates::default(),
         Clock::start_by(shown),
     );
-    let board = Board::new(
+    let state = ServerState::new(
         "root".to_owned(),
         "here:1".to_owned(),
         "nowhere".to_owned(),
         Arc::new(node),
     );
-    let board = board.riding_out(Duration::from_secs(20));
+    let state = state.riding_out(Duration::from_secs(20));
     let becomes = |mastership| {
-        let node = board.node();
+        let node = state.node();
         node.change(|node, now| node.handle_mastership(mastership, now));
-        board.judge_readiness()
+        state.judge_readiness()
     };
     let wait = |seconds: u64| {
         SHOWN.fetch_add(seconds * 1_000, Ordering::Relaxed);
     };
-    assert!(!board.readiness().is_ready(), "no master was ever known");
+    assert!(!state.readiness().is_ready(), "no master was ever known");
     let master = Mastership::Master { epoch: Some(3) };
     assert!(becomes(master).0.is_ready());
     wait(100);
     let (readiness, ends_at) = becomes(Mastership::Unknown);
     assert!(readiness.is_ready());
-    let lost = board.node().clock().now();
+    let lost = state.node().clock().now();
     assert_eq!(ends_at, Some(lost + Duration::from_secs(20)));
     wait(19);
-    assert!(board.readiness().is_ready());
+    assert!(state.readiness().is_ready());
     wait(1);
-    assert!(!board.readiness().is_ready());
+    assert!(!state.readiness().is_ready());
     let follower = Mastership::Elsewhere {
         master_address: "there:1".to_owned(),
         epoch: Some(4),
     };
     assert!(becomes(follower).0.is_ready());
-    board.post_stopping();
-    assert!(!board.readiness().is_ready());
+    state.set_stopping();
+    assert!(!state.readiness().is_ready());
 }

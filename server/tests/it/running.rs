@@ -174,7 +174,7 @@ pub(crate) fn check_lines(text: &str, lines: &[&str]) {
 pub(crate) async fn metrics(server: &Server) -> String {
     let (code, _, text) = page(server, "/metrics").await;
     assert_eq!(code, 200);
-    without_node(&text, server.board().node_name())
+    without_node(&text, server.state().node_name())
 }
 
 /// Returns the metrics without the label that every one of them has.

@@ -10,8 +10,8 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::admin::v1::GetStatusRequest;
 use doorward_server::clock::Clock;
-use doorward_server::node_handle::NodeHandle;
-use doorward_server::status::{Board, LEASES_MAX, Query, RESOURCES_MAX, Status};
+use doorward_server::replica_handle::ReplicaHandle;
+use doorward_server::status::{LEASES_MAX, Query, RESOURCES_MAX, ServerState, Status};
 use prost::Message;
 use serde_json::Value;
 use tonic::Code;
@@ -22,21 +22,21 @@ use crate::running::{self, admin, asked, capacity, get, json, page, start};
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Returns the master of a root, with one template that has this description.
-pub(crate) fn root(description: String) -> Board {
+pub(crate) fn root(description: String) -> ServerState {
     let template = TemplateSpec {
         description: Some(description),
         ..running::template("*", AlgorithmKind::FairShare, 1e6)
     };
     let templates = Templates::parse(&[template]).expect("in order");
-    let node = NodeHandle::new(Config::default(), templates, Clock::start());
+    let node = ReplicaHandle::new(Config::default(), templates, Clock::start());
     let master = Mastership::Master { epoch: Some(1) };
     node.change(|node, now| node.handle_mastership(master, now));
     let (name, place) = ("root".to_owned(), "root:6970".to_owned());
-    Board::new(name, place, "a test".to_owned(), Arc::new(node))
+    ServerState::new(name, place, "a test".to_owned(), Arc::new(node))
 }
 
 /// Asks for 1 of each resource, as a client.
-pub(crate) fn ask(board: &Board, client: &str, resources: impl IntoIterator<Item = String>) {
+pub(crate) fn ask(state: &ServerState, client: &str, resources: impl IntoIterator<Item = String>) {
     let (priority, wants, has) = (0, Amount::new(1.0).unwrap(), None);
     let asks = resources.into_iter().map(|id| Ask {
         resource: ResourceId::new(&id).unwrap(),
@@ -51,7 +51,7 @@ pub(crate) fn ask(board: &Board, client: &str, resources: impl IntoIterator<Item
         sequence: None,
         asks: asks.collect(),
     };
-    let node = board.node();
+    let node = state.node();
     node.change(|node, now| node.handle_get_capacity(&request, now));
 }
 
@@ -60,12 +60,12 @@ pub(crate) fn numbered(count: usize) -> impl Iterator<Item = String> {
 }
 
 /// Returns every page of the status, for a request that `change` has changed.
-fn pages(board: &Board, change: impl FnOnce(&mut GetStatusRequest)) -> Vec<Status> {
+fn pages(state: &ServerState, change: impl FnOnce(&mut GetStatusRequest)) -> Vec<Status> {
     let mut request = GetStatusRequest::default();
     change(&mut request);
     let mut pages = Vec::new();
     loop {
-        let status = board.answer(&Query::of(&request).unwrap());
+        let status = state.answer(&Query::of(&request).unwrap());
         assert!(status.encoded_len() < ANSWER_BYTES_MAX, "it is too large");
         let next = status.next_token.clone();
         pages.push(status);
@@ -90,8 +90,8 @@ fn ids(pages: &[Status]) -> Vec<String> {
 
 #[test]
 fn every_resource_stands_on_one_page_in_the_order_of_ids() {
-    let board = root(String::new());
-    ask(&board, "a", numbered(2_500));
+    let state = root(String::new());
+    ask(&state, "a", numbered(2_500));
     for (limit, sizes) in [
         (1_000, vec![1_000, 1_000, 500]),
         (1_250, vec![1_250, 1_250]),
@@ -99,7 +99,7 @@ fn every_resource_stands_on_one_page_in_the_order_of_ids() {
         (0, vec![2_500]),
         (u32::MAX, vec![2_500]),
     ] {
-        let pages = pages(&board, |request| request.limit = limit);
+        let pages = pages(&state, |request| request.limit = limit);
         let listed: Vec<usize> = pages.iter().map(|page| page.resources.len()).collect();
         assert_eq!(listed, sizes, "pages of {limit}");
         assert_eq!(ids(&pages), numbered(2_500).collect::<Vec<_>>());
@@ -113,44 +113,44 @@ fn every_resource_stands_on_one_page_in_the_order_of_ids() {
 
 #[test]
 fn who_asks_for_no_pages_gets_as_many_as_are_ever_listed_at_once() {
-    let board = root(String::new());
-    ask(&board, "a", numbered(RESOURCES_MAX + 10));
-    let pages = pages(&board, |_| {});
+    let state = root(String::new());
+    ask(&state, "a", numbered(RESOURCES_MAX + 10));
+    let pages = pages(&state, |_| {});
     let listed: Vec<usize> = pages.iter().map(|page| page.resources.len()).collect();
     assert_eq!(listed, [RESOURCES_MAX, 10]);
 }
 
 #[test]
 fn a_page_of_long_texts_ends_before_it_is_too_large() {
-    let board = root("x".repeat(4_000));
-    ask(&board, "a", numbered(3_000));
-    let pages = pages(&board, |_| {});
+    let state = root("x".repeat(4_000));
+    ask(&state, "a", numbered(3_000));
+    let pages = pages(&state, |_| {});
     assert!(pages.len() > 1);
     assert_eq!(ids(&pages), numbered(3_000).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_page_ends_before_the_resource_whose_leases_would_be_too_many() {
-    let board = root(String::new());
+    let state = root(String::new());
     for client in 0..4_000 {
-        ask(&board, &format!("c{client}"), numbered(3));
+        ask(&state, &format!("c{client}"), numbered(3));
     }
-    let pages = pages(&board, |request| request.leases_max = 5_000);
+    let pages = pages(&state, |request| request.leases_max = 5_000);
     assert_eq!(leases(&pages), [vec![4_000, 4_000], vec![4_000]]);
     const { assert!(8_000 < LEASES_MAX && 12_000 > LEASES_MAX) };
 }
 
 #[test]
 fn leases_with_long_names_do_not_make_a_page_too_large() {
-    let board = root(String::new());
+    let state = root(String::new());
     for client in 0..9_900 {
-        ask(&board, &format!("{client:0250}"), numbered(1));
+        ask(&state, &format!("{client:0250}"), numbered(1));
     }
-    ask(&board, "a", numbered(3));
+    ask(&state, "a", numbered(3));
     for client in 0..3_000 {
-        ask(&board, &format!("{client:0250}"), ["r000001".to_owned()]);
+        ask(&state, &format!("{client:0250}"), ["r000001".to_owned()]);
     }
-    let pages = pages(&board, |request| request.leases_max = u32::MAX);
+    let pages = pages(&state, |request| request.leases_max = u32::MAX);
     assert_eq!(ids(&pages), numbered(3).collect::<Vec<_>>());
     let listed = leases(&pages);
     assert_eq!(listed.len(), 2, "{listed:?}");
@@ -162,9 +162,9 @@ fn leases_with_long_names_do_not_make_a_page_too_large() {
 
 #[test]
 fn pages_go_on_after_a_resource_that_is_gone() {
-    let board = root(String::new());
-    ask(&board, "a", ["a", "b", "d"].map(str::to_owned));
-    let pages = pages(&board, |request| request.token = "c".to_owned());
+    let state = root(String::new());
+    ask(&state, "a", ["a", "b", "d"].map(str::to_owned));
+    let pages = pages(&state, |request| request.token = "c".to_owned());
     assert_eq!(ids(&pages), ["d"]);
 }
 

@@ -20,7 +20,7 @@ async fn refused_templates_change_nothing_and_everyone_is_told() {
     server.refuse_templates("t.yaml:3:5: template 1: capacity: is <missing>".to_owned());
     let response = get(&mut client, "a", vec![asked("fair/x", 500.0)]).await;
     assert_eq!(only(&response).gets.capacity, 100.0);
-    let status = server.board().status(None, 0);
+    let status = server.state().status(None, 0);
     assert_eq!(status.templates_count, 2);
     assert!(
         status
@@ -36,5 +36,5 @@ async fn refused_templates_change_nothing_and_everyone_is_told() {
     assert_eq!(page(&server, "/readyz").await.0, 200, "it serves as before");
 
     server.apply_templates(templates_with(100.0)).await;
-    assert_eq!(server.board().status(None, 0).templates_problem, None);
+    assert_eq!(server.state().status(None, 0).templates_problem, None);
 }

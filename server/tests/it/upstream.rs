@@ -11,7 +11,7 @@ use doorward_server::app::{Server, ServerConfig, Shutdown};
 use doorward_server::clock;
 use doorward_server::rpc::convert;
 use doorward_server::status::{ParentLink, ParentNews};
-use doorward_server::upstream;
+use doorward_server::transports::parent;
 use tonic::transport::Channel;
 
 use crate::fake_parent::{FakeParent, Streams, Way, lease, response};
@@ -37,7 +37,7 @@ pub(crate) fn child_config(addresses: &[&str], templates: Templates) -> ServerCo
     ServerConfig {
         node_name: "eu".to_owned(),
         templates,
-        parent: Some(upstream::UpstreamConfig {
+        parent: Some(parent::ParentTransportConfig {
             servers: given.into(),
             round: ROUND,
             slow_round: SLOW_ROUND,
@@ -47,7 +47,7 @@ pub(crate) fn child_config(addresses: &[&str], templates: Templates) -> ServerCo
 }
 
 pub(crate) fn news(server: &Server) -> ParentNews {
-    server.board().parent_news().expect("it has a parent")
+    server.state().parent_news().expect("it has a parent")
 }
 
 pub(crate) async fn until_link(server: &Server, link: ParentLink) {
@@ -141,7 +141,7 @@ async fn what_the_last_client_releases_is_given_back() {
         }
     }
     eventually("it is forgotten", async || {
-        server.board().status(None, 0).resources.is_empty()
+        server.state().status(None, 0).resources.is_empty()
     })
     .await;
     assert_eq!(parent.count_asks().get("messages"), None);
@@ -298,7 +298,7 @@ async fn how_long_it_learns_the_log_tells_once_the_parent_has_told() {
     for client_id in ["a", "b"] {
         get(&mut client, client_id, vec![asked("r", 1.0)]).await;
     }
-    let status = server.board().status(None, 0);
+    let status = server.state().status(None, 0);
     let told = status.resources[0].learning.as_deref().expect("it learns");
     assert!(told.contains("the templates of the root say"), "{told}");
     check_count(&logs, "learning mode began", 1);
@@ -315,7 +315,7 @@ async fn very_many_resources_are_asked_for_on_one_stream() {
         let ids = (part * 1_000..(part + 1) * 1_000).map(|number| format!("r{number}"));
         ids.map(|id| asked(&id, 1.0)).collect::<Vec<_>>()
     };
-    let node = server.board().node();
+    let node = server.state().node();
     node.change(|node, now| {
         for part in 0..10 {
             let asks = request("a", many(part));

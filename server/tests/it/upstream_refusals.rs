@@ -126,12 +126,12 @@ async fn nonsense_is_passed_over_and_said_once() {
     };
     eventually("all have arrived", async || {
         parent.push(Ok(mark.clone())).await;
-        server.board().status(None, 0).ancestors == ["mark"]
+        server.state().status(None, 0).ancestors == ["mark"]
     })
     .await;
     check_count(&logs, "makes no sense", 1);
     check_count(&logs, "never asked", 0);
-    let status = server.board().status(None, 0);
+    let status = server.state().status(None, 0);
     assert_eq!(status.resources.len(), 1);
     assert_eq!(status.resources[0].capacity, 40.0);
     let now = gets(&mut client, "a", asked_with("r", 40.0, 40.0)).await;

@@ -7,6 +7,7 @@
 
 pub mod due;
 pub mod spread;
+pub mod term;
 pub mod tolerance;
 
 use std::fmt;

@@ -1,26 +1,19 @@
-//! Servers that elect the master of their node: the production [`Candidate`] against a model of
-//! etcd.
-//!
-//! The world drives it as the server does: something happens to a candidate, the world performs the
-//! candidate's actions, and the node gets the candidate's standing. Nothing else decides who is
-//! master.
+//! Servers that elect the master of their node: the production candidate against a model of etcd.
+//! Nothing else decides who is master.
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use doorward_engine::node::mastership::{Mastership, Term};
+use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
+use doorward_replica::{Replica, templates_in_force};
 use doorward_session::address::Address;
-use doorward_session::candidate::standing::Standing;
+use doorward_session::candidate::CandidateConfig;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::LeaseId;
-use doorward_session::candidate::{
-    ActiveTemplates, Candidate, CandidateAction, CandidateConfig, NextTemplates,
-};
 use doorward_session::time::tolerance::Tolerance;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -41,40 +34,16 @@ const TTL_AT_ONCE: Duration = Duration::from_secs(2);
 /// Part of a TTL after which a master without a confirmed renewal stops, at the latest.
 const TERM: f64 = 0.9;
 
-/// Server's part in an election.
-#[derive(Debug)]
+/// Server's part in an election, as the world sees it.
+#[derive(Debug, Default)]
 pub(crate) struct Candidacy {
-    pub(crate) candidate: Candidate,
     pub(crate) follow: KeyWatch,
-    /// Standing that its node received last.
-    applied: Standing,
-    /// Templates that are not in force yet. The candidate has received the first of them.
-    pub(super) waiting: VecDeque<Templates>,
     /// Last lease that etcd granted it, even if it does not know.
     pub(super) lease: Option<LeaseId>,
     /// End of the time in which it may be master, by its own clock: from the sending time of
     /// renewals that arrived. The checkers use it, so it does not depend on what the candidate
     /// knows.
     pub(super) may_lead_until: Time,
-}
-
-impl Candidacy {
-    /// Creates a candidacy that knows nothing.
-    pub(super) fn new(config: CandidateConfig, local: Time) -> Self {
-        Self {
-            candidate: Candidate::new(config, local),
-            follow: KeyWatch::default(),
-            applied: Standing::Unknown,
-            waiting: VecDeque::new(),
-            lease: None,
-            may_lead_until: Time::ZERO,
-        }
-    }
-}
-
-/// Returns a digest of the templates' lease lengths.
-fn digest(templates: &Templates) -> SmolStr {
-    format_smolstr!("{:016x}", templates.lengths_digest())
 }
 
 impl World<'_> {
@@ -86,7 +55,7 @@ impl World<'_> {
             false => shortest,
         };
         let place = &mut self.places[id.place];
-        let (local, is_able) = (place.clock.shows(now), place.unable_until <= now);
+        let is_able = place.unable_until <= now;
         let has_parent = place.parent.is_some();
         let Some(server) = place.servers.iter_mut().find(|it| it.id == id) else {
             return;
@@ -101,16 +70,13 @@ impl World<'_> {
             ttl,
             clock_tolerance: Tolerance::LEAST,
             endpoints: ENDPOINTS,
-            templates: (!has_parent).then(|| ActiveTemplates {
-                digest: digest(templates),
-                longest: templates.longest_lease(),
-                has_history: true,
-            }),
+            templates: (!has_parent).then(|| templates_in_force(templates, true)),
         };
-        server.candidacy = Some(Box::new(Candidacy::new(config, local)));
+        server.candidacy = Some(Box::default());
         self.start_watch(id);
-        self.change_candidate(id, |candidate, now| {
-            candidate.handle_able(is_able, now);
+        self.input(id, |replica, now| {
+            replica.handle_election(config, now);
+            replica.handle_able(is_able, now);
         });
     }
 
@@ -127,115 +93,21 @@ impl World<'_> {
         candidates.map(|server| server.id).collect()
     }
 
-    /// Returns a server's candidacy and what its clock shows.
-    fn candidacy_of(&mut self, id: ServerId) -> Option<(&mut Candidacy, Time)> {
-        let (server, local) = self.server_at(id)?;
-        Some((server.candidacy.as_mut()?, local))
-    }
-
-    /// Changes a candidate at the time of its own clock, and performs its actions.
-    pub(super) fn change_candidate(
-        &mut self,
-        id: ServerId,
-        change: impl FnOnce(&mut Candidate, Time),
-    ) {
-        let Some((candidacy, local)) = self.candidacy_of(id) else {
-            return;
-        };
-        change(&mut candidacy.candidate, local);
-        self.drain_candidate(id, local);
-        self.apply_standing(id, local);
-        self.replace_if_over(id, local);
-        self.plan(id.place);
-    }
-
-    fn drain_candidate(&mut self, id: ServerId, local: Time) {
-        while let Some((candidacy, _)) = self.candidacy_of(id)
-            && let Some(action) = candidacy.candidate.poll_action()
-        {
-            match action {
-                CandidateAction::Ask(asking) => self.ask_etcd(id, asking),
-                CandidateAction::ApplyTemplates => self.apply_templates(id, local),
-                // Reports are for people.
-                CandidateAction::Report(_) => {}
-            }
-        }
-    }
-
-    /// Gives the node its candidate's standing.
-    fn apply_standing(&mut self, id: ServerId, local: Time) {
-        let Some(server) = self.server_of(id) else {
-            return;
-        };
-        let Some(candidacy) = &mut server.candidacy else {
-            return;
-        };
-        let standing = candidacy.candidate.standing(local);
-        if candidacy.applied == standing {
-            return;
-        }
-        candidacy.applied = standing.clone();
-        let before = server.node.masterships();
-        let mut longer_leases = Duration::ZERO;
-        match standing {
-            Standing::Master(won) => {
-                longer_leases = won.longer_leases;
-                let term = Term {
-                    epoch: won.epoch,
-                    vacant_since: won.vacant_since,
-                    longer_leases,
-                    valid_until: won.valid_until,
-                };
-                server.node.handle_term(term, local);
-            }
-            Standing::Elsewhere { address, epoch, .. } => {
-                let master_address = address.to_string();
-                let epoch = Some(epoch);
-                let elsewhere = Mastership::Elsewhere {
-                    master_address,
-                    epoch,
-                };
-                server.node.handle_mastership(elsewhere, local);
-            }
-            // A candidate never stands alone.
-            Standing::Unknown | Standing::Alone => {
-                server.node.handle_mastership(Mastership::Unknown, local);
-            }
-        }
-        let is_another = server.node.masterships() != before;
-        // If the term ended in between, the node learns it now.
-        self.after(id);
-        if is_another {
-            self.end_term(id);
-            self.begin_term_if_master(id, longer_leases);
-        }
-    }
-
     /// Makes a server hand over: it resigns and ends, and another process starts in its place.
     pub(super) fn resign(&mut self, id: ServerId) {
-        self.change_candidate(id, |candidate, now| {
-            candidate.handle_resign(now);
-        });
+        self.input(id, Replica::handle_resign);
     }
 
-    fn replace_if_over(&mut self, id: ServerId, local: Time) {
-        let is_over = |it: &Candidacy| it.candidate.state(local) == CandidateState::Over;
-        let over = self.server_of(id);
-        let over = over.filter(|it| it.candidacy.as_deref().is_some_and(is_over));
-        if let Some(slot) = over.map(|server| server.slot) {
+    /// Starts another process in the place of a server that has left its election.
+    pub(super) fn replace_if_over(&mut self, id: ServerId) {
+        let Some((server, local)) = self.server_at(id) else {
+            return;
+        };
+        let candidate = server.replica.candidate();
+        if candidate.is_some_and(|it| it.state(local) == CandidateState::Over) {
+            let slot = server.slot;
             self.end_server(id);
             self.start_server(id.place, slot);
-        }
-    }
-
-    /// Wakes a candidate if something is due.
-    pub(super) fn wake_candidate(&mut self, id: ServerId) {
-        let is_due = self.candidacy_of(id).is_some_and(|(it, local)| {
-            let due = it.candidate.poll_timeout();
-            due.is_some_and(|due| due <= local)
-        });
-        if is_due {
-            self.change_candidate(id, |candidate, now| candidate.handle_timeout(now));
         }
     }
 
@@ -248,7 +120,8 @@ impl World<'_> {
         sent: Time,
     ) {
         let sent = self.places[id.place].clock.shows(sent);
-        if let Some((candidacy, _)) = self.candidacy_of(id) {
+        let server = self.server_of(id);
+        if let Some(candidacy) = server.and_then(|it| it.candidacy.as_mut()) {
             candidacy.lease = granted.or(candidacy.lease);
             let until = sent + ttl.mul_f64(TERM);
             candidacy.may_lead_until = candidacy.may_lead_until.max(until);
@@ -257,69 +130,33 @@ impl World<'_> {
 
     /// Returns the TTL of a server's leases in etcd.
     pub(super) fn ttl_of(&mut self, id: ServerId) -> Duration {
-        let candidacy = self.candidacy_of(id);
-        candidacy.map_or(Duration::ZERO, |(it, _)| it.candidate.config().ttl)
+        let candidate = self.server_of(id).and_then(|it| it.replica.candidate());
+        candidate.map_or(Duration::ZERO, |it| it.config().ttl)
     }
 
     /// Gives new templates to a server of the root.
     pub(super) fn offer_templates(&mut self, id: ServerId, templates: Templates) {
-        let Some((server, local)) = self.server_at(id) else {
-            return;
-        };
-        match &mut server.candidacy {
-            Some(candidacy) => {
-                candidacy.waiting.push_back(templates);
-                self.hand_in_templates(id);
-            }
-            None => {
-                server.templates = templates.clone();
-                server.node.handle_templates(templates, local);
-                self.after(id);
-            }
+        if let Some(server) = self.server_of(id) {
+            server.templates_waiting.push_back(templates.clone());
         }
-    }
-
-    /// Passes the first waiting templates to the candidate, unless it has some in progress.
-    fn hand_in_templates(&mut self, id: ServerId) {
-        let Some(server) = self.server_of(id) else {
-            return;
-        };
-        let free = server.candidacy.as_ref();
-        let free = free.filter(|it| !it.candidate.has_templates_waiting());
-        let Some(next) = free.and_then(|it| it.waiting.front()) else {
-            return;
-        };
-        let templates = &server.templates;
-        let next = NextTemplates {
-            digest: digest(next),
-            longest: next.longest_lease(),
-            outlasts: templates.outlasts(next),
-            learning_outlasts: templates.learning_outlasts(next),
-        };
-        self.change_candidate(id, |candidate, now| {
-            candidate.handle_templates(next, now);
+        self.input(id, |replica, now| {
+            let active = replica.node().active_templates();
+            replica.handle_templates(PreparedTemplates::new(active, templates), now);
         });
     }
 
-    /// Puts the templates in force that the candidate has agreed to.
-    fn apply_templates(&mut self, id: ServerId, local: Time) {
-        let Some(server) = self.server_of(id) else {
-            return;
-        };
-        let Some(candidacy) = &mut server.candidacy else {
-            return;
-        };
-        let Some(templates) = candidacy.waiting.pop_front() else {
-            return;
-        };
-        let former = std::mem::replace(&mut server.templates, templates.clone());
-        let is_master = server.node.mastership(local).is_master();
-        server.node.handle_templates(templates, local);
-        candidacy.candidate.handle_applied(local);
-        if is_master {
-            self.note_granted_by(&former, local);
+    /// Notes that a server has put its templates up to this number in force.
+    pub(super) fn note_templates_applied(&mut self, id: ServerId, number: u64) {
+        while let Some((server, local)) = self.server_at(id)
+            && server.templates_applied < number
+            && let Some(templates) = server.templates_waiting.pop_front()
+        {
+            server.templates_applied += 1;
+            let former = std::mem::replace(&mut server.templates, templates);
+            let is_elected = server.candidacy.is_some();
+            if is_elected && server.node().mastership(local).is_master() {
+                self.note_granted_by(&former, local);
+            }
         }
-        self.after(id);
-        self.hand_in_templates(id);
     }
 }

@@ -394,7 +394,7 @@ impl World<'_> {
                     self.reopen(client, which);
                 }
             }
-            Some(FaultEnd::TwinServer(id)) => self.end_twin_server(id),
+            Some(FaultEnd::TwinServer(id)) => self.end_server(id),
             Some(FaultEnd::TwinClients(clients)) => self.end_twin_clients(&clients),
             Some(FaultEnd::Silent(above, streams)) => self.note_gone(above, &streams),
             Some(FaultEnd::Elections(change)) if self.elections.changes == change => {

@@ -1,18 +1,12 @@
-//! Connection from a server to its parent, driven by the production session: its actions become
-//! messages, and the replies go back to it. Connections keep the order of messages; a partition
-//! stalls them. The engine decides what to ask and what an answer changes.
+//! Connection from a server to its parent: the replica's commands become messages, and the replies
+//! go back to it. Connections keep the order of messages; a partition stalls them.
 
 use std::time::Duration;
 
-use doorward_engine::messages::{GetServerCapacity, GetServerCapacityReply, Via};
-use doorward_engine::node::Node;
-use doorward_engine::node::mastership::Mastership;
-use doorward_engine::resource::parent::ParentPace;
+use doorward_replica::{FromParent, ToParent};
+use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
-use doorward_session::parent_session::{
-    self as session, AnsweredResource, ConnectionNumber, Disposition, ParentAction, ParentReport,
-    Reply, Transport,
-};
+use doorward_session::parent_session::ConnectionNumber;
 
 use crate::scenario::ParentProtocol;
 use crate::world::World;
@@ -30,154 +24,43 @@ impl World<'_> {
             || above.is_some_and(|above| above.cut_below_until > self.now)
     }
 
-    /// Gives a server's session the time and the state of its node, and performs its actions.
-    pub(super) fn drive_parent_link(&mut self, id: ServerId) {
-        if self.places[id.place].parent.is_none() {
-            return;
-        }
-        let chance = self.chance.uniform();
-        let Some((server, local)) = self.server_at(id) else {
-            return;
-        };
-        let (node, session) = (&server.node, &mut server.parent_link.session);
-        let is_master = node.mastership(local).is_master();
-        session.handle_mastership(is_master, chance, local);
-        session.handle_timeout(chance, local);
-        if node.poll_upstream_timeout().is_some_and(|at| at <= local) {
-            session.handle_due();
-        }
-        self.drain_link(id);
-    }
-
-    /// Closes the connection to the parent of a server that is no longer master or ends.
-    pub(super) fn drop_parent_link(&mut self, id: ServerId) {
-        if let Some((server, local)) = self.server_at(id) {
-            server.parent_link.is_down = false;
-            let session = &mut server.parent_link.session;
-            session.handle_mastership(false, 0.0, local);
-            self.drain_link(id);
-        }
-    }
-
-    /// Performs the actions of the session.
-    fn drain_link(&mut self, id: ServerId) {
-        while let Some(action) = self
-            .server_of(id)
-            .and_then(|server| server.parent_link.session.poll_action())
-        {
-            match action {
-                ParentAction::Connect { .. } => {
-                    // Messages on the last connection do not block the new one.
-                    if let Some(server) = self.server_of(id) {
-                        server.parent_link.is_stalled = false;
-                    }
-                    self.connect(id);
+    /// Executes a command of a server to its connection to the parent.
+    pub(super) fn command_link(&mut self, id: ServerId, command: ToParent) {
+        match command {
+            ToParent::Connect { connection, to, .. } => self.connect(id, connection, &to),
+            ToParent::Discover => self.send_up(id, Up::Discover),
+            ToParent::Open => self.send_up(id, Up::Open),
+            ToParent::Send(request) => self.send_up(id, Up::Ask(request)),
+            ToParent::Call(request) => self.send_up(id, Up::Call(request)),
+            ToParent::Close => {
+                let server = self.server_of(id);
+                if let Some(above) = server.and_then(|it| it.parent_link.to.take()) {
+                    self.leave(id, above);
                 }
-                ParentAction::Discover => self.send_up(id, Up::Discover),
-                ParentAction::Open => self.send_up(id, Up::Open),
-                ParentAction::SetPace(way) => self.set_pace(id, way),
-                ParentAction::Send { is_hello } => {
-                    if let Some(request) = self.next_request(id, is_hello) {
-                        self.send_up(id, Up::Ask(request));
-                    }
-                }
-                ParentAction::Call => match self.next_request(id, false) {
-                    Some(request) => self.send_up(id, Up::Call(request)),
-                    None => {
-                        if let Some(server) = self.server_of(id)
-                            && server.node.poll_upstream_timeout().is_none()
-                        {
-                            server.parent_link.session.handle_nothing_due();
-                        }
-                    }
-                },
-                ParentAction::Close => self.close_link(id),
-                ParentAction::Report(report) => self.note_report(id, &report),
             }
+            // Reports are for people.
+            ToParent::Report(_) => {}
         }
     }
 
-    /// Connects to the server at the next address.
-    fn connect(&mut self, id: ServerId) {
+    /// Connects to the server at an address.
+    fn connect(&mut self, id: ServerId, connection: ConnectionNumber, to: &Address) {
         let parent = self.places[id.place].parent;
-        let server = self.server_of(id);
-        let address = server.and_then(|it| it.parent_link.session.address().cloned());
-        let runs = address.zip(parent);
-        let runs = runs.and_then(|(address, parent)| self.places[parent].at_address(&address));
+        let runs = parent.and_then(|parent| self.places[parent].at_address(to));
         let to = runs.map_or(0, |server| server.id.term);
         if let Some(server) = self.server_of(id) {
-            server.parent_link.to = Some(to);
+            let link = &mut server.parent_link;
+            link.connection = connection;
+            link.to = Some(to);
+            // Messages on the last connection do not block the new one.
+            link.is_stalled = false;
         }
         self.send_up(id, Up::Connect);
     }
 
-    fn close_link(&mut self, id: ServerId) {
-        let Some((server, local)) = self.server_at(id) else {
-            return;
-        };
-        server.node.handle_upstream_lost(local);
-        if let Some(above) = server.parent_link.to.take() {
-            self.leave(id, above);
-        }
-    }
-
-    fn set_pace(&mut self, id: ServerId, way: Transport) {
-        let settings = self.scenario.servers;
-        let slow = slow_round(settings.refresh_floor);
-        let round = match way {
-            Transport::Stream => settings.push_round,
-            Transport::Calls => slow,
-        };
-        if let Some((server, local)) = self.server_at(id) {
-            let slow = slow.max(round);
-            server
-                .node
-                .handle_upstream_pace(ParentPace { round, slow }, local);
-        }
-    }
-
-    /// Returns the request that is due at a server's node, or the first one of a stream.
-    fn next_request(&mut self, id: ServerId, is_hello: bool) -> Option<GetServerCapacity> {
-        let now = self.now;
-        let clock = self.places[id.place].clock;
-        let (micros, local) = (self.wall_micros(&clock), clock.shows(now));
-        let server = self.server_of(id)?;
-        let due = server.node.poll_upstream_request(micros, local);
-        let greeting = |node: &Node| {
-            let greeting = is_hello.then(|| node.upstream_greeting(local));
-            greeting.flatten()
-        };
-        let request = due.or_else(|| greeting(&server.node))?;
-        let session = &mut server.parent_link.session;
-        let resources = request.asks.iter();
-        let resources = resources.map(|ask| AnsweredResource::number_of(ask.resource.as_str()));
-        session.handle_sent(request.sequence.unwrap_or_default(), resources, local);
-        // More may be due at once.
-        let next = server.node.poll_upstream_timeout();
-        if next.is_some_and(|at| at <= local) {
-            session.handle_due();
-        }
-        Some(request)
-    }
-
-    /// Records whether the parent answers, as servers do. Waiting calls depend on it.
-    fn note_report(&mut self, id: ServerId, report: &ParentReport) {
-        let Some((server, local)) = self.server_at(id) else {
-            return;
-        };
-        let link = &mut server.parent_link;
-        match report {
-            ParentReport::Down { .. } | ParentReport::Replaced { .. } => link.is_down = true,
-            ParentReport::Answers { .. } => link.is_down = link.session.is_second(local),
-            ParentReport::Polls { .. }
-            | ParentReport::Redirected { .. }
-            | ParentReport::EpochForgotten { .. } => {}
-        }
-    }
-
     fn send_up(&mut self, child: ServerId, what: Up) {
         let parent = self.places[child.place].parent;
-        let link = self.server_of(child).map(|server| &server.parent_link);
+        let link = self.server_of(child).map(|server| server.parent_link);
         let Some((link, place)) = link.zip(parent) else {
             return;
         };
@@ -185,7 +68,7 @@ impl World<'_> {
         let is_call = matches!(what, Up::Call(_));
         let message = UpMessage {
             child,
-            connection: link.session.connection(),
+            connection: link.connection,
             to: ServerId { place, term },
             what,
         };
@@ -246,7 +129,7 @@ impl World<'_> {
         connection: Option<ConnectionNumber>,
     ) {
         if let Some(server) = self.server_of(child)
-            && connection.is_none_or(|number| number == server.parent_link.session.connection())
+            && connection.is_none_or(|number| number == server.parent_link.connection)
         {
             server.parent_link.is_stalled = true;
         }
@@ -282,12 +165,8 @@ impl World<'_> {
                 Down::Closed(ConnectionEnd::Unimplemented)
             }
             Up::Open => return self.open_stream(child, connection, to),
-            Up::Ask(request) => {
-                return self.serve_child(child, connection, to, Via::Stream, request);
-            }
-            Up::Call(request) => {
-                return self.serve_child(child, connection, to, Via::Poll, request);
-            }
+            Up::Ask(request) => return self.hear_stream(child, connection, to, request),
+            Up::Call(request) => return self.serve_child_call(child, connection, to, &request),
         };
         self.send_down(child, connection, answer);
     }
@@ -299,82 +178,28 @@ impl World<'_> {
         if self.is_cut(id.place) && !matches!(message.what, Down::Closed(_)) {
             return self.stall_connection(id, Some(connection));
         }
-        let chance = self.chance.uniform();
-        let Some((server, at)) = self.server_at(id) else {
+        let Some(server) = self.server_of(id) else {
             return;
         };
         if server.is_frozen(now) {
             return server.inbox.push(Message::Down(message));
         }
-        let leases_last = |node: &Node| {
-            let end = node.upstream_leases_end(at);
-            end.map_or(Duration::ZERO, |end| end.since(at))
+        let event = match message.what {
+            Down::Connected => FromParent::Connected,
+            Down::Opened => FromParent::Opened,
+            Down::Closed(end) => FromParent::Closed(end),
+            Down::Discovered(master) => FromParent::Discovered(master),
+            Down::NotMaster { call, mastership } => FromParent::NotMaster {
+                call,
+                master: mastership,
+            },
+            Down::Reply { call, reply } => FromParent::Reply {
+                call,
+                reply,
+                invalid: Vec::new(),
+            },
         };
-        let session = &mut server.parent_link.session;
-        match message.what {
-            Down::Connected => session.handle_connected(connection, at),
-            Down::Opened => session.handle_opened(connection, at),
-            Down::Closed(closed) => session.handle_closed(connection, closed, chance, at),
-            Down::Discovered(mastership) => {
-                let master = master_info(&mastership);
-                let last = leases_last(&server.node);
-                session.handle_discovered(connection, master, last, chance, at);
-            }
-            Down::NotMaster { call, mastership } => {
-                let reply = Reply {
-                    call,
-                    not_master: Some(master_info(&mastership)),
-                    answered: &[],
-                };
-                let last = leases_last(&server.node);
-                let _drop = session.handle_reply(connection, &reply, last, chance, at);
-            }
-            Down::Reply { call, reply } => {
-                let meta = Reply {
-                    call,
-                    not_master: None,
-                    answered: &answered(&reply),
-                };
-                let verdict = session.handle_reply(connection, &meta, Duration::ZERO, chance, at);
-                if verdict == Disposition::Keep {
-                    server.node.handle_upstream_reply(&reply, at);
-                    let granted: f64 = reply.leases.iter().map(|it| it.capacity.get()).sum();
-                    self.note(4, id.place.into(), granted);
-                    self.serve_waiting(id, true);
-                }
-            }
-        }
-        self.drive_parent_link(id);
-        self.after(id);
+        server.replica.handle_parent(connection, event);
+        self.drive(id);
     }
-}
-
-/// Converts what a server says about the master of its node.
-fn master_info(mastership: &Mastership) -> session::MasterInfo<'_> {
-    session::MasterInfo {
-        is_master: mastership.is_master(),
-        master: match mastership {
-            Mastership::Elsewhere { master_address, .. } => Some(master_address),
-            Mastership::Master { .. } | Mastership::Unknown => None,
-        },
-        epoch: mastership.epoch(),
-    }
-}
-
-/// Lists the resources that a reply answers.
-fn answered(reply: &GetServerCapacityReply) -> Vec<AnsweredResource> {
-    let leases = reply.leases.iter().map(|it| (&it.resource, it.sequence));
-    let refused = reply.refused.iter().map(|it| (&it.resource, None));
-    let all = leases
-        .chain(refused)
-        .map(|(resource, to)| AnsweredResource {
-            resource: AnsweredResource::number_of(resource.as_str()),
-            to,
-        });
-    all.collect()
-}
-
-/// Returns the slow refresh round, as the server computes it.
-fn slow_round(floor: Duration) -> Duration {
-    (floor + floor / 16).max(Duration::from_millis(100))
 }

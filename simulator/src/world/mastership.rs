@@ -6,6 +6,7 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
+use doorward_session::candidate::standing::Standing;
 
 use crate::checker::{MasterClaim, may_decide};
 use crate::world::World;
@@ -13,16 +14,17 @@ use crate::world::message::ServerId;
 use crate::world::place::ServerProcess;
 
 impl World<'_> {
-    /// Starts the term of a server that has become master: it connects to its parent and learns.
-    /// Leases of up to `longer_leases` may remain from earlier templates.
-    pub(super) fn begin_term_if_master(&mut self, id: ServerId, longer_leases: Duration) {
+    /// Notes the begin of the term of a server that has become master: it learns.
+    pub(super) fn begin_term_if_master(&mut self, id: ServerId) {
         let now = self.now;
         let is_master =
-            |(it, local): &(&mut ServerProcess, Time)| it.node.mastership(*local).is_master();
+            |(it, local): &(&mut ServerProcess, Time)| it.node().mastership(*local).is_master();
         let Some((server, _)) = self.server_at(id).filter(is_master) else {
             return;
         };
         server.leads = true;
+        let term = server.replica.standing().and_then(Standing::term);
+        let longer_leases = term.map_or(Duration::ZERO, |won| won.longer_leases);
         if !server.is_twin {
             self.places[id.place].up_since = now;
         }
@@ -32,11 +34,9 @@ impl World<'_> {
                 watched.note_learning(longer_leases, now);
             }
         }
-        self.drive_parent_link(id);
-        self.plan(id.place);
     }
 
-    /// Ends a server's term: it drops its parent, and its children have to find the next master.
+    /// Ends a server's term: its children have to find the next master.
     pub(super) fn end_term(&mut self, id: ServerId) {
         let server = self.server_of(id);
         let Some(server) = server.filter(|server| server.leads) else {
@@ -44,7 +44,6 @@ impl World<'_> {
         };
         server.leads = false;
         self.note_templates_waiting(id);
-        self.drop_parent_link(id);
         self.break_children(id.place, id.term);
     }
 
@@ -53,8 +52,7 @@ impl World<'_> {
         let Some((server, local)) = self.server_at(id).filter(|_| id.place == 0) else {
             return;
         };
-        let candidacy = server.candidacy.as_ref();
-        if candidacy.is_some_and(|it| !it.waiting.is_empty()) {
+        if !server.templates_waiting.is_empty() {
             let former = server.templates.clone();
             self.note_granted_by(&former, local);
         }
@@ -84,7 +82,7 @@ impl World<'_> {
             term: server.id.term,
             is_twin: server.is_twin,
             may_lead_until: server.candidacy.as_ref().map(|it| it.may_lead_until),
-            is_master: server.node.mastership(local).is_master(),
+            is_master: server.node().mastership(local).is_master(),
         });
         if may_decide(by.term, claims, local) {
             return;

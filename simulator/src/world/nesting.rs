@@ -94,7 +94,7 @@ impl World<'_> {
             let Some(master) = place.master(now).filter(|it| !it.is_frozen(now)) else {
                 continue;
             };
-            let knows = match master.node.resource_snapshot(&watched.resource, local) {
+            let knows = match master.node().resource_snapshot(&watched.resource, local) {
                 // A server that learns, or has no lease from its own parent yet, does not know all
                 // leases below it.
                 Some(snapshot) => {
@@ -112,7 +112,7 @@ impl World<'_> {
                 continue;
             }
             let known: HashMap<String, f64> = master
-                .node
+                .node()
                 .child_snapshots(&watched.resource, local)
                 .into_iter()
                 .map(|child| (child.holder.name.to_string(), child.reserved))

@@ -9,9 +9,10 @@ use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
+use doorward_replica::{CallNumber, ParentConfig, Replica, ReplicaConfig};
 use doorward_session::address::Address;
-use doorward_session::child_streams::ChildStreams;
-use doorward_session::parent_session::{ConnectionNumber, ParentSession};
+use doorward_session::child_streams::StreamLimits;
+use doorward_session::parent_session::ConnectionNumber;
 
 use crate::checker::{Asked, Extreme};
 use crate::local_clock::LocalClock;
@@ -20,7 +21,6 @@ use crate::scenario::Servers;
 use crate::world::candidates::Candidacy;
 use crate::world::etcd::{EtcdConnection, EtcdNews};
 use crate::world::message::{Message, ServerId};
-use crate::world::undecided_calls::{self, UndecidedCall};
 
 /// Place of a node in the tree.
 #[derive(Debug)]
@@ -81,9 +81,11 @@ pub(crate) struct ServerProcess {
     pub(crate) is_twin: bool,
     /// True while it is master, and until the world has handled the end of its term.
     pub(crate) leads: bool,
+    /// Masterships of its node that the world has handled.
+    pub(super) masterships: u64,
     /// Its part in the election; `None` without an election.
     pub(crate) candidacy: Option<Box<Candidacy>>,
-    pub(crate) node: Node,
+    pub(crate) replica: Replica,
     pub(crate) parent_link: ParentLink,
     /// End of the time in which it is frozen.
     pub(crate) frozen_until: Option<Time>,
@@ -95,70 +97,31 @@ pub(crate) struct ServerProcess {
     pub(crate) is_to_resign: bool,
     /// Operator's templates in force here; at the root only.
     pub(crate) templates: Templates,
+    /// Templates that are not in force here yet.
+    pub(super) templates_waiting: VecDeque<Templates>,
+    /// Number of templates that came into force.
+    pub(super) templates_applied: u64,
     /// Templates that were written while it was frozen.
     pub(crate) unread: Option<Templates>,
-    /// Streams of its child servers.
-    pub(crate) below: Below,
-    /// Clients' calls that wait for the parent, the oldest first.
-    pub(crate) waiting: VecDeque<UndecidedCall>,
-}
-
-/// Streams of a server's children.
-#[derive(Debug)]
-pub(crate) struct Below {
-    pub(crate) streams: ChildStreams,
-    /// Child and connection of each stream.
-    pub(super) lines: BTreeMap<u64, (ServerId, ConnectionNumber)>,
-    /// Masterships and ancestors of the node that the machine knows.
-    pub(super) masterships: u64,
-    pub(super) ancestors: Vec<String>,
-}
-
-impl Below {
-    fn new(round: Duration) -> Self {
-        Self {
-            streams: ChildStreams::new(round),
-            lines: BTreeMap::new(),
-            masterships: 0,
-            ancestors: Vec::new(),
-        }
-    }
-
-    pub(super) fn number(&self, child: ServerId, connection: ConnectionNumber) -> Option<u64> {
-        let mut lines = self.lines.iter();
-        let found = lines.find(|(_, line)| **line == (child, connection));
-        found.map(|(number, _)| *number)
-    }
+    /// Child and connection of each stream of a child server.
+    pub(super) streams: BTreeMap<u64, (ServerId, ConnectionNumber)>,
+    /// Client and sequence of each call that waits for the parent.
+    pub(crate) waiting: BTreeMap<CallNumber, (u32, u64)>,
 }
 
 /// Connection to the parent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ParentLink {
-    pub(crate) session: ParentSession,
+    /// Number of the present connection, or the last one.
+    pub(crate) connection: ConnectionNumber,
     /// Server of the parent that it is connected to, by its term.
     pub(crate) to: Option<u64>,
-    /// True if the parent was unreachable or refused this server, and has not answered since.
-    pub(crate) is_down: bool,
     /// True if a partition lost a message on this connection. Later messages would have to wait for
     /// it, so none passes until the next connection.
     pub(crate) is_stalled: bool,
     /// Arrival of the last message in each direction; connections keep their order.
     pub(crate) last_up: Time,
     pub(crate) last_down: Time,
-}
-
-impl ParentLink {
-    /// Creates a connection to a parent at these addresses.
-    pub(crate) fn new(parents: Arc<[Address]>) -> Self {
-        Self {
-            session: ParentSession::new(parents),
-            to: None,
-            is_down: false,
-            is_stalled: false,
-            last_up: Time::ZERO,
-            last_down: Time::ZERO,
-        }
-    }
 }
 
 impl ServerProcess {
@@ -169,14 +132,24 @@ impl ServerProcess {
         settings: Servers,
         templates: Templates,
     ) -> Self {
-        let config = Config {
+        let node = Config {
             name: place.name.to_string(),
-            has_parent: place.parent.is_some(),
             // The seed is random, so each server has its own incarnation.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
             refresh_floor: settings.refresh_floor,
             ..Config::default()
+        };
+        let slow_round = slow_round(settings.refresh_floor);
+        let config = ReplicaConfig {
+            node,
+            parent: place.parent.map(|_| ParentConfig {
+                addresses: Arc::clone(&place.parents),
+                round: settings.push_round,
+                slow_round,
+            }),
+            push_round: settings.push_round,
+            stream_limits: StreamLimits::default(),
         };
         Self {
             id: ServerId {
@@ -187,22 +160,24 @@ impl ServerProcess {
             is_twin: false,
             leads: false,
             candidacy: None,
-            node: Node::new(config, templates.clone()),
+            replica: Replica::new(config, templates.clone()),
             templates,
-            parent_link: ParentLink::new(Arc::clone(&place.parents)),
+            parent_link: ParentLink::default(),
+            templates_waiting: VecDeque::new(),
+            templates_applied: 0,
+            masterships: 0,
             frozen_until: None,
             inbox: Vec::new(),
             etcd_inbox: Vec::new(),
             is_to_resign: false,
             unread: None,
-            below: Below::new(settings.push_round),
-            waiting: VecDeque::new(),
+            streams: BTreeMap::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
-    /// Returns whether its parent is known to be out of reach.
-    pub(crate) fn is_parent_down(&self) -> bool {
-        self.parent_link.is_down
+    pub(crate) const fn node(&self) -> &Node {
+        self.replica.node()
     }
 
     pub(crate) fn is_frozen(&self, now: Time) -> bool {
@@ -214,18 +189,7 @@ impl ServerProcess {
         if let Some(until) = self.frozen_until {
             return Some(until);
         }
-        let timeout = self.node.poll_timeout();
-        let session = &self.parent_link.session;
-        let ask = self.node.poll_upstream_timeout();
-        let ask = ask.filter(|_| session.may_ask());
-        let late = session.poll_timeout();
-        let below = self.below.streams.poll_timeout();
-        let waiting = undecided_calls::due(&self.waiting);
-        let candidacy = self.candidacy.as_ref();
-        let election = candidacy.and_then(|it| it.candidate.poll_timeout());
-        let local = [timeout, ask, late, below, waiting, election];
-        let local = local.into_iter().flatten().min();
-        local.map(|at| clock.when(at))
+        self.replica.poll_timeout().map(|at| clock.when(at))
     }
 }
 
@@ -255,8 +219,8 @@ impl Place {
     pub(crate) fn master(&self, now: Time) -> Option<&ServerProcess> {
         let local = self.clock.shows(now);
         let masters = self.servers.iter();
-        let masters = masters.filter(|it| !it.is_twin && it.node.mastership(local).is_master());
-        masters.max_by_key(|server| server.node.mastership(local).epoch())
+        let masters = masters.filter(|it| !it.is_twin && it.node().mastership(local).is_master());
+        masters.max_by_key(|server| server.node().mastership(local).epoch())
     }
 
     /// Returns the server that runs at one of the node's addresses.
@@ -271,4 +235,9 @@ impl Place {
         let slot = self.addresses.iter().position(|known| known == address)?;
         u32::try_from(slot).ok()
     }
+}
+
+/// Returns the slow refresh round, as the server computes it.
+fn slow_round(floor: Duration) -> Duration {
+    (floor + floor / 16).max(Duration::from_millis(100))
 }

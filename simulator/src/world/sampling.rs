@@ -66,7 +66,7 @@ impl World<'_> {
             };
             let local = place.clock.shows(self.now);
             let is_up = !master.is_frozen(self.now);
-            match master.node.resource_snapshot(&watched.resource, local) {
+            match master.node().resource_snapshot(&watched.resource, local) {
                 Some(snapshot) => NodeSample {
                     has: snapshot.capacity,
                     wants: snapshot.wants,

@@ -1,11 +1,15 @@
-//! Server processes around the production [`Node`](doorward_engine::node::Node).
+//! Server processes around the production [`Replica`](doorward_replica::Replica).
 
+use std::task::Poll;
 use std::time::Duration;
 
-use doorward_engine::messages::{GetCapacityReply, NodeEvent};
-use doorward_engine::node::mastership::{Mastership, Outcome};
+use doorward_engine::messages::{GetCapacity, GetCapacityReply};
+use doorward_engine::node::Node;
+use doorward_engine::node::asking::Answers;
+use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
+use doorward_replica::{ClientAnswer, Output, Replica, ToEtcd};
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
 
@@ -16,9 +20,6 @@ use crate::world::message::{
     ServerId,
 };
 use crate::world::place::ServerProcess;
-
-/// Calls of a node, at most, while a server holds its lock for what is due.
-const CALLS_PER_HOLD: usize = 256;
 
 impl World<'_> {
     pub(super) fn server_of(&mut self, id: ServerId) -> Option<&mut ServerProcess> {
@@ -54,16 +55,14 @@ impl World<'_> {
         let local = place.clock.shows(now);
         let is_alone = place.slots.len() == 1;
         if is_alone {
-            let alone = Mastership::Master { epoch: None };
-            server.node.handle_mastership(alone, local);
+            server.replica.handle_alone(local);
         }
         place.servers.push(server);
         if is_alone {
-            self.begin_term_if_master(id, Duration::ZERO);
+            self.drive(id);
         } else {
             self.join_election(id);
         }
-        self.plan(number);
     }
 
     /// Ends a server without notice. All its knowledge is lost.
@@ -76,8 +75,8 @@ impl World<'_> {
             self.leave(id, above);
         }
         // Clients whose calls waited here see the connection break.
-        for waiting in gone.waiting {
-            self.refuse_connection(waiting.client, waiting.sequence());
+        for (client, sequence) in gone.waiting.into_values() {
+            self.refuse_connection(client, sequence);
         }
         for message in gone.inbox {
             self.bounce(message);
@@ -91,7 +90,7 @@ impl World<'_> {
             let servers = self.places[child].servers.iter();
             let connected = servers.filter(|it| it.parent_link.to == Some(term));
             let broken: Vec<_> = connected
-                .map(|it| (it.id, it.parent_link.session.connection()))
+                .map(|it| (it.id, it.parent_link.connection))
                 .collect();
             for (id, connection) in broken {
                 self.break_connection(id, connection);
@@ -156,20 +155,48 @@ impl World<'_> {
             ClientRequest::Discover(request) => {
                 return self.say_master(client, sequence, to, request);
             }
-            ClientRequest::Ask(request) => match server.node.handle_get_capacity(&request, local) {
-                Outcome::Served(reply) => {
-                    self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
-                    self.start_call(to, client, request, reply);
-                }
-                not_master @ Outcome::NotMaster(_) => self.answer(client, to, sequence, not_master),
-            },
+            ClientRequest::Ask(request) => self.serve_ask(to, client, &request),
             ClientRequest::Release(request) => {
                 // A release is never redirected.
-                let _heard = server.node.handle_release_capacity(&request, local);
+                let release = |node: &mut Node, now| node.handle_release_capacity(&request, now);
+                let _heard = server.replica.change(release, local);
                 self.reply(client, sequence, RequestResult::Released);
             }
         }
-        self.after(to);
+        self.drive(to);
+    }
+
+    /// Passes a client's request to a server.
+    fn serve_ask(&mut self, to: ServerId, client: u32, request: &GetCapacity) {
+        let now = self.now;
+        let Some((server, local)) = self.server_at(to) else {
+            return;
+        };
+        let sequence = request.sequence.unwrap_or_default();
+        let mut answers = Answers::to_client(request);
+        let answer = loop {
+            let next = server
+                .replica
+                .answer_client_next(request, &mut answers, local);
+            if let Poll::Ready(answer) = next {
+                break answer;
+            }
+        };
+        match answer {
+            ClientAnswer::Final(outcome) => {
+                if let Outcome::Served(reply) = &outcome {
+                    self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
+                }
+                self.answer(client, to, sequence, outcome);
+            }
+            ClientAnswer::Waits(number) => {
+                server.waiting.insert(number, (client, sequence));
+                self.note_decision(to, request.asks.iter().map(|ask| &ask.resource));
+                // The client waits no longer than this, whatever happens to the server.
+                self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+                self.note_kept(client, sequence);
+            }
+        }
     }
 
     /// Answers a client's request for leases.
@@ -187,24 +214,58 @@ impl World<'_> {
         self.reply(client, sequence, RequestResult::Said(outcome));
     }
 
-    /// Completes a change of a node: handles its events, and lets its streams push in their round.
-    pub(super) fn after(&mut self, id: ServerId) {
-        let (mut is_over, asserts) = (false, self.asserts);
-        if let Some((server, local)) = self.server_at(id) {
-            if asserts {
-                server.node.assert_consistent();
-            }
-            while let Some(event) = server.node.poll_event() {
-                is_over |= matches!(event, NodeEvent::TermEnded { .. });
-            }
-            while server.node.poll_garbage().is_some() {}
-            server.tend_streams(local);
+    /// Lets a server do what is due after an input or at a time, and executes its outputs.
+    pub(super) fn drive(&mut self, id: ServerId) {
+        let (now, asserts) = (self.now, self.asserts);
+        let clock = self.places[id.place].clock;
+        let wall = Duration::from_micros(self.wall_micros(&clock));
+        let Some((server, local)) = self.server_at(id) else {
+            return;
+        };
+        // A frozen server does nothing.
+        if server.is_frozen(now) {
+            return;
         }
-        self.drain_streams(id);
-        if is_over {
+        while server.replica.advance(local, wall).is_pending() {}
+        if asserts {
+            server.node().assert_consistent();
+        }
+        // Events are for people.
+        while server.replica.poll_event().is_some() {}
+        while server.replica.poll_garbage().is_some() {}
+        while let Some(output) = self.server_of(id).and_then(|it| it.replica.poll_output()) {
+            match output {
+                Output::Parent(command) => self.command_link(id, command),
+                Output::Child(stream, message) => self.send_to_child(id, stream, message),
+                Output::Etcd(ToEtcd::Ask(request)) => self.ask_etcd(id, request),
+                // Reports are for people.
+                Output::Etcd(ToEtcd::Report(_)) | Output::ParentAnswered => {}
+                Output::TemplatesApplied(number) => self.note_templates_applied(id, number),
+                Output::Call(number, outcome) => {
+                    let call = self.server_of(id).and_then(|it| it.waiting.remove(&number));
+                    if let Some((client, sequence)) = call {
+                        self.answer(client, id, sequence, outcome);
+                    }
+                }
+            }
+        }
+        if let Some((server, _)) = self.server_at(id)
+            && server.masterships != server.replica.masterships()
+        {
+            server.masterships = server.replica.masterships();
             self.end_term(id);
+            self.begin_term_if_master(id);
         }
+        self.replace_if_over(id);
         self.plan(id.place);
+    }
+
+    /// Passes an input to a server, and drives it.
+    pub(super) fn input(&mut self, id: ServerId, input: impl FnOnce(&mut Replica, Time)) {
+        if let Some((server, local)) = self.server_at(id) {
+            input(&mut server.replica, local);
+            self.drive(id);
+        }
     }
 
     /// Schedules the next wake-up of a node.
@@ -239,26 +300,13 @@ impl World<'_> {
 
     fn run_server(&mut self, id: ServerId) {
         let now = self.now;
-        let Some((server, local)) = self.server_at(id).filter(|it| !it.0.is_frozen(now)) else {
+        let Some((server, _)) = self.server_at(id).filter(|it| !it.0.is_frozen(now)) else {
             return;
         };
         if server.frozen_until.is_some() {
             return self.unfreeze(id);
         }
-        self.wake_candidate(id);
-        let Some(server) = self.server_of(id) else {
-            return;
-        };
-        for _ in 0..CALLS_PER_HOLD {
-            let due = server.node.poll_timeout();
-            if due.is_none_or(|due| due > local) {
-                break;
-            }
-            server.node.handle_timeout(local);
-        }
-        self.drive_parent_link(id);
-        self.serve_waiting(id, false);
-        self.after(id);
+        self.drive(id);
     }
 
     /// Draws the delay of a message.

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use doorward_clock::Instant;
 use doorward_engine::templates::Templates;
 use doorward_etcd::directory::Servers;
 use doorward_etcd::documents::{DocumentEdit, Recorded, StoredDocument, VersionKind};
 use doorward_etcd::follow::{KeyEntry, RangeView};
 use doorward_etcd::layout::{DocumentKeys, NodeKeys};
-use doorward_server::clock;
-use doorward_server::election::etcd::values;
+use doorward_replica::templates_in_force;
+use doorward_server::clock::Clock;
+use doorward_server::transports::election::values;
 use doorward_session::candidate::older_leases::{OlderLeases, PredecessorLeases};
 use doorward_session::candidate::standing::standing_of_other;
 use doorward_session::candidate::store::{EtcdKey, Value, View as Seen};
@@ -55,9 +55,10 @@ fn read(bytes: &[u8]) {
         return;
     };
     let keys = NodeKeys::new("/doorward/nodes", "eu");
-    let start = Instant::now();
-    let (mut view, mut past, mut now) = (RangeView::default(), TermHistory::default(), start);
-    let in_force = values::in_force(&Templates::default(), false);
+    let clock = Clock::start();
+    let (mut view, mut past) = (RangeView::default(), TermHistory::default());
+    let mut now = clock.instant(Time::ZERO);
+    let in_force = templates_in_force(&Templates::default(), false);
     let mut lengths = OlderLeases::new(&in_force, Tolerance::LEAST);
     for write in etcd.writes.into_iter().take(16) {
         version(&write);
@@ -71,8 +72,8 @@ fn read(bytes: &[u8]) {
         let key = format!("{}{}", keys.prefix(), write.key);
         view.entries.insert(key, entry);
         addresses(&Servers::of_view(&keys, &view));
-        let seen = values::view(&keys, &view);
-        look(&seen, &mut past, &mut lengths, clock::machine_time(now));
+        let seen = values::view(&keys, &view, clock);
+        look(&seen, &mut past, &mut lengths, clock.time(now));
         now = now + Duration::from_secs(1);
     }
 }

@@ -9,9 +9,9 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::doorman as wire;
 use doorward_server::clock::Clock;
-use doorward_server::node_handle::NodeHandle;
+use doorward_server::replica_handle::ReplicaHandle;
 use doorward_server::rpc::convert;
-use doorward_server::status::{Board, Query};
+use doorward_server::status::{Query, ServerState};
 use prost::Message;
 
 use crate::conversation::{Conversation, Event, STEPS_MAX};
@@ -28,12 +28,12 @@ fn play(bytes: &[u8]) {
     let Ok(conversation) = Conversation::decode(bytes) else {
         return;
     };
-    let node = NodeHandle::new(Config::default(), built_in().unwrap(), Clock::start());
+    let node = ReplicaHandle::new(Config::default(), built_in().unwrap(), Clock::start());
     let node = Arc::new(node);
     let master = Mastership::Master { epoch: None };
     node.change(|node, now| node.handle_mastership(master, now));
     let (name, place) = ("root".to_owned(), "127.0.0.1:1".to_owned());
-    let board = Board::new(name, place, "built-in".to_owned(), Arc::clone(&node));
+    let state = ServerState::new(name, place, "built-in".to_owned(), Arc::clone(&node));
     for step in conversation.steps.into_iter().take(STEPS_MAX) {
         match step.event {
             Some(Event::GetCapacity(bytes)) => {
@@ -57,17 +57,17 @@ fn play(bytes: &[u8]) {
                     });
                 }
             }
-            Some(Event::Answer(bytes)) => ask(&board, &bytes),
+            Some(Event::Answer(bytes)) => ask(&state, &bytes),
             _ => {}
         }
     }
 }
 
-fn ask(board: &Board, bytes: &[u8]) {
+fn ask(state: &ServerState, bytes: &[u8]) {
     let Ok(request) = admin::GetStatusRequest::decode(bytes) else {
         return;
     };
     if let Ok(query) = Query::of(&request) {
-        sent(&board.answer(&query));
+        sent(&state.answer(&query));
     }
 }

@@ -26,6 +26,9 @@ const SESSION_DEPENDENCIES: [&str; 3] = ["doorward-time", "smol_str", "thiserror
 /// can use it.
 const DOOR_DEPENDENCIES: [&str; 3] = ["doorward-clock", "doorward-limits", "doorward-time"];
 
+/// Allowed dependencies of the replica: the two that it composes.
+const REPLICA_DEPENDENCIES: [&str; 3] = ["doorward-engine", "doorward-session", "smol_str"];
+
 /// Files that may read the clock of tokio's timers, whose speed programs that set the time may change: for timeouts of
 /// calls and backoffs; and fake clients, whose time tests stop. Decisions about leases and masterships use
 /// `doorward_clock::Instant`.
@@ -103,16 +106,15 @@ fn dependencies(manifest: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_engine_and_sessions_depend_on_nothing_that_touches_the_world() {
-    assert_eq!(
-        dependencies("server/engine/Cargo.toml"),
-        ENGINE_DEPENDENCIES
-    );
-    assert_eq!(
-        dependencies("server/session/Cargo.toml"),
-        SESSION_DEPENDENCIES
-    );
-    assert_eq!(dependencies("server/time/Cargo.toml"), ["thiserror"]);
+fn engine_sessions_and_replica_depend_on_nothing_that_touches_the_world() {
+    for (manifest, expected) in [
+        ("server/engine/Cargo.toml", &ENGINE_DEPENDENCIES[..]),
+        ("server/session/Cargo.toml", &SESSION_DEPENDENCIES),
+        ("server/replica/Cargo.toml", &REPLICA_DEPENDENCIES),
+        ("server/time/Cargo.toml", &["thiserror"]),
+    ] {
+        assert_eq!(dependencies(manifest), expected, "{manifest}");
+    }
 }
 
 #[test]

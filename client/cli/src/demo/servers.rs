@@ -17,7 +17,8 @@ use crate::demo::crowd::EARLY_GAP;
 use crate::demo::demo_figures::ServerReading;
 use crate::demo::outline::Outline;
 use doorward_server::app::{Server, ServerConfig};
-use doorward_server::{clock, upstream};
+use doorward_server::clock;
+use doorward_server::transports::parent;
 
 /// Where servers are by default, gRPC and status page: the command line looks there.
 const USUAL_PORTS: (u16, u16) = (6970, 6971);
@@ -71,7 +72,7 @@ impl DemoServers {
     /// Reads all servers.
     pub(super) fn read(&self) -> Vec<ServerReading> {
         let reading = |(index, server): (usize, &Server)| {
-            let node = server.board().node();
+            let node = server.state().node();
             let snapshot = node.read(|node, now| node.resource_snapshot(&self.resource, now));
             match snapshot {
                 Some(snapshot) => ServerReading {
@@ -139,7 +140,7 @@ async fn start_root(name: &str, capacity: f64) -> anyhow::Result<Server> {
 fn below(name: &str, parent: SocketAddr) -> ServerConfig {
     ServerConfig {
         templates_source: "the parent".to_owned(),
-        parent: Some(upstream::UpstreamConfig {
+        parent: Some(parent::ParentTransportConfig {
             servers: vec![parent.to_string()].into(),
             round: ROUND,
             slow_round: EARLY_GAP,
@@ -180,7 +181,7 @@ mod tests {
         assert_eq!(has, [7.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         for (place, server) in outline.servers.iter().zip(&tree.servers) {
             let parent = place.parent.and_then(|parent| tree.grpc_address(parent));
-            let asked = server.board().parent_news().map(|news| news.addresses);
+            let asked = server.state().parent_news().map(|news| news.addresses);
             assert_eq!(asked, parent.map(|parent| vec![parent.to_string()]));
         }
         tree.stop(&outline).await;

@@ -87,7 +87,8 @@ impl Callers {
         let Some(caller) = caller else {
             return Some(CallerSlot::NOBODY);
         };
-        let is_it = |slot| self.is_at(CallerSlot(slot), caller);
+        let account = |slot| self.get(CallerSlot(slot));
+        let is_it = |slot| account(slot).is_some_and(|it| it.caller == Some(caller));
         let found = self.by_caller.find(self.hash(caller), is_it);
         found.map(CallerSlot)
     }
@@ -160,11 +161,6 @@ impl Callers {
             self.by_caller.remove(self.hash(caller), slot.0);
             self.free.push(slot);
         }
-    }
-
-    fn is_at(&self, slot: CallerSlot, caller: Caller) -> bool {
-        self.get(slot)
-            .is_some_and(|account| account.caller == Some(caller))
     }
 
     /// Keyed: addresses come from outside, and must not be made to collide.

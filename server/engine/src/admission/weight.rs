@@ -91,36 +91,19 @@ impl Weight {
 
     /// In bytes, without the resource itself.
     pub(crate) fn bytes(self) -> usize {
-        let tables = if self.has_tables() { TABLES_BYTES } else { 0 };
-        let tree = if self.has_tree() { TREE_BYTES } else { 0 };
+        // Of many priorities, each has tables of its own, which weigh more.
+        let has_tables = self.bands == 0 && self.holders() > SCANNED_MAX;
+        let in_tables = if has_tables { self.holders() } else { 0 };
+        let tables = if has_tables { TABLES_BYTES } else { 0 };
+        let tree = if in_tables > ONE_LEAF { TREE_BYTES } else { 0 };
         tables
             + tree
-            + self.early() * EARLY_BYTES
+            + in_tables.min(EARLY_MAX) * EARLY_BYTES
             + self.leases as usize * LEASE_BYTES
             + self.curves as usize * CURVE_BYTES
             + self.points as usize * POINT_BYTES
             + self.bands as usize * BAND_BYTES
             + self.name_bytes as usize
-    }
-
-    /// Whether it has tables that are counted by themselves.
-    fn has_tables(self) -> bool {
-        // Of many priorities, each has tables of its own, which weigh more.
-        self.bands == 0 && self.holders() > SCANNED_MAX
-    }
-
-    /// Whether its claims are more than a leaf.
-    fn has_tree(self) -> bool {
-        self.has_tables() && self.holders() > ONE_LEAF
-    }
-
-    /// Leases that are among the first ones in its tables.
-    fn early(self) -> usize {
-        if self.has_tables() {
-            self.holders().min(EARLY_MAX)
-        } else {
-            0
-        }
     }
 }
 

@@ -14,8 +14,6 @@
 //! The sum of curves is the sum of their pieces: each corner becomes one claim (see
 //! [`DemandCurve::claims`]) in the parent's index, and the curve of that index is the sum of all.
 
-use std::collections::BinaryHeap;
-
 use thiserror::Error;
 
 use crate::amount::{Amount, AmountError};
@@ -38,6 +36,18 @@ pub struct Point {
     pub level: f64,
     /// Demand of all claims together at that level.
     pub demand: f64,
+}
+
+impl Point {
+    const ORIGIN: Self = Self {
+        level: 0.0,
+        demand: 0.0,
+    };
+
+    /// Returns the slope of the line from another corner to this one.
+    fn slope_from(self, before: Self) -> f64 {
+        (self.demand - before.demand) / (self.level - before.level)
+    }
 }
 
 /// A concave, non-decreasing curve through the origin that is flat beyond its last point.
@@ -104,11 +114,10 @@ struct Chord {
 impl Chord {
     /// Returns nothing if no corner of the curve is above the chord.
     fn between(from: Point, to: Point, index: &ClaimIndex) -> Option<Self> {
-        let width = to.level - from.level;
-        if width <= 0.0 {
+        if to.level <= from.level {
             return None;
         }
-        let slope = (to.demand - from.demand) / width;
+        let slope = to.slope_from(from);
         let (level, demand) = index.vertex(slope)?;
         if level <= from.level || level >= to.level || demand <= 0.0 {
             return None;
@@ -123,28 +132,6 @@ impl Chord {
     }
 }
 
-impl PartialEq for Chord {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Chord {}
-
-impl PartialOrd for Chord {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-/// Orders by gap. Of equal gaps, the chord at the lower level is the greater.
-impl Ord for Chord {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let by_gap = self.gap.total_cmp(&other.gap);
-        by_gap.then(other.from.level.total_cmp(&self.from.level))
-    }
-}
-
 impl DemandCurve {
     /// Returns the curve of all claims in an index, in at most `points_max` points. O(K log n).
     pub fn of(index: &ClaimIndex, points_max: usize) -> Self {
@@ -152,27 +139,28 @@ impl DemandCurve {
         let Some(highest) = index.highest_ratio().filter(|_| wants > 0.0) else {
             return Self::default();
         };
-        let origin = Point {
-            level: 0.0,
-            demand: 0.0,
-        };
         let last = Point {
             level: highest,
             demand: wants,
         };
         let mut points = Vec::with_capacity(points_max);
         points.push(last);
-        let mut chords = BinaryHeap::with_capacity(2 * points_max);
-        chords.extend(Chord::between(origin, last, index));
+        // Of equal gaps, the one at the lower level counts as larger.
+        let by_gap = |(_, a): &(usize, &Chord), (_, b): &(usize, &Chord)| {
+            let order = a.gap.total_cmp(&b.gap);
+            order.then(b.from.level.total_cmp(&a.from.level))
+        };
+        let mut chords = Vec::from_iter(Chord::between(Point::ORIGIN, last, index));
         while points.len() < points_max {
-            let Some(worst) = chords.pop() else { break };
-            points.push(worst.farthest);
-            for (from, to) in [(worst.from, worst.farthest), (worst.farthest, worst.to)] {
-                // Pushed one by one: `extend` of a heap is optimised for many.
-                if let Some(chord) = Chord::between(from, to, index) {
-                    chords.push(chord);
-                }
-            }
+            let Some((worst, _)) = chords.iter().enumerate().max_by(by_gap) else {
+                break;
+            };
+            let Chord {
+                from, to, farthest, ..
+            } = chords.swap_remove(worst);
+            points.push(farthest);
+            chords.extend(Chord::between(from, farthest, index));
+            chords.extend(Chord::between(farthest, to, index));
         }
         points.sort_by(|a, b| a.level.total_cmp(&b.level));
         // The largest amount bounds each number, which under-estimates. The total bounds each
@@ -221,13 +209,7 @@ impl DemandCurve {
             return Err(DemandCurveError::TooManyPoints(levels.len()));
         }
         let mut points: Vec<Point> = Vec::with_capacity(levels.len());
-        let (mut before, mut slope_before) = (
-            Point {
-                level: 0.0,
-                demand: 0.0,
-            },
-            f64::INFINITY,
-        );
+        let (mut before, mut slope_before) = (Point::ORIGIN, f64::INFINITY);
         for (number, (level, demand)) in levels.iter().zip(demands).enumerate() {
             let problem = |problem| DemandCurveError::Number {
                 point: number,
@@ -241,7 +223,7 @@ impl DemandCurve {
                 level: *level,
                 demand: *demand,
             };
-            let slope = (point.demand - before.demand) / (point.level - before.level);
+            let slope = point.slope_from(before);
             // The slope of a short chord is only as precise as the demands at its ends.
             let noise = FROM_OUTSIDE * point.demand / (point.level - before.level);
             let rises = point.level > before.level && point.demand >= before.demand;
@@ -276,9 +258,8 @@ impl DemandCurve {
         for point in points {
             while let Some(last) = kept.last() {
                 let before = kept.len().checked_sub(2).and_then(|at| kept.get(at));
-                let (level, demand) = before.map_or((0.0, 0.0), |p| (p.level, p.demand));
-                let slope_in = (last.demand - demand) / (last.level - level);
-                let slope_out = (point.demand - last.demand) / (point.level - last.level);
+                let slope_in = last.slope_from(before.copied().unwrap_or(Point::ORIGIN));
+                let slope_out = point.slope_from(*last);
                 // A bend may be smaller than the smallest part of a client.
                 if slope_in - slope_out > slope_in * BEND {
                     break;
@@ -301,13 +282,10 @@ impl DemandCurve {
     pub fn demand_at(&self, level: f64) -> f64 {
         let position = self.points.partition_point(|point| point.level <= level);
         let before = position.checked_sub(1).and_then(|at| self.points.get(at));
-        let (from_level, from_demand) = before.map_or((0.0, 0.0), |p| (p.level, p.demand));
+        let from = before.copied().unwrap_or(Point::ORIGIN);
         match self.points.get(position) {
-            Some(to) => {
-                let slope = (to.demand - from_demand) / (to.level - from_level);
-                from_demand + slope * (level - from_level).max(0.0)
-            }
-            None => from_demand,
+            Some(to) => from.demand + to.slope_from(from) * (level - from.level).max(0.0),
+            None => from.demand,
         }
     }
 
@@ -324,13 +302,10 @@ impl DemandCurve {
     /// subclients. One more claim wants nothing, for the clients that the first slope does not
     /// account for.
     pub fn claims(&self, clients: f64) -> impl Iterator<Item = Claim> {
-        let mut before = Point {
-            level: 0.0,
-            demand: 0.0,
-        };
+        let mut before = Point::ORIGIN;
         let mut slopes = Vec::with_capacity(self.points.len() + 1);
         for point in &self.points {
-            slopes.push((point.demand - before.demand) / (point.level - before.level));
+            slopes.push(point.slope_from(before));
             before = *point;
         }
         slopes.push(0.0);

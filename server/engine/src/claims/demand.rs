@@ -146,6 +146,17 @@ impl Demand {
             .chain(server.iter().map(|band| band.priority))
     }
 
+    /// Whether it has claims in that band.
+    pub(crate) fn has_band(&self, band: i64) -> bool {
+        match self {
+            Self::Client { priority, .. } => *priority == band,
+            Self::Server(demand) => {
+                let bands = &demand.bands;
+                bands.binary_search_by_key(&band, |it| it.priority).is_ok()
+            }
+        }
+    }
+
     /// Calls `each` with each claim it stands for and the claim's priority. Equal demands give the same claims
     /// in the same order.
     pub(crate) fn for_each_claim(&self, mut each: impl FnMut(i64, Claim)) {

@@ -196,14 +196,9 @@ impl ClaimIndex {
         }
     }
 
-    /// Whether the capacity is enough for all claims.
-    fn is_satisfied_by(&self, capacity: f64) -> bool {
-        is_enough(capacity, self.total_wants())
-    }
-
     /// Returns the level w* at which all claims together get `capacity`, or all they want. O(log n).
     pub(crate) fn level_for(&self, capacity: f64) -> Level {
-        if self.is_satisfied_by(capacity) {
+        if is_enough(capacity, self.total_wants()) {
             return Level::AboveAll;
         }
         let level = match &self.claims {
@@ -236,7 +231,7 @@ impl ClaimIndex {
     }
 }
 
-/// Order of claims: wants per subclient, then wants. Equal keys are equal claims.
+/// Order of claims: wants per subclient, then wants. Equal keys are equal claims. The default is not above any other.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub(super) struct Key {
     pub(super) ratio: f64,
@@ -245,13 +240,6 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// A key that is not above any other.
-    pub(super) const LOWEST: Self = Self {
-        ratio: 0.0,
-        wants: 0.0,
-        subclients: 0.0,
-    };
-
     pub(super) fn of(claim: Claim) -> Self {
         Self {
             ratio: claim.ratio(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::amount::Amount;
-use crate::claims::{Bands, Level};
+use crate::claims::{Bands, ClaimIndex, Level};
 use crate::division::{Rule, Supply};
 
 /// FAIR_SHARE: max-min fairness weighted by subclients, exactly.
@@ -96,8 +96,8 @@ impl BandShare {
     }
 }
 
-/// PRIORITY_BANDS: higher priorities first, with guaranteed minimums. Returns the shares of the given bands. An unknown
-/// band gets nothing. O(bands, and log n for each given one).
+/// PRIORITY_BANDS: higher priorities first, with guaranteed minimums. Returns the shares of the bands that are
+/// asked for. O(bands, and log n for each of these).
 ///
 /// Each band p first gets its guarantee, min(Qₚ, gₚ). The rest goes to the bands from the highest priority number down,
 /// until each has its Qₚ. Inside a band, FAIR_SHARE divides. The part of a guarantee that its band does not need goes
@@ -109,49 +109,21 @@ pub fn priority_bands(
     bands: &Bands,
     min_shares: &BTreeMap<i64, f64>,
     supply: &Supply,
-    mut asked: impl Iterator<Item = i64>,
+    is_asked: impl Fn(i64) -> bool,
 ) -> Rule {
     if bands.are_satisfied_by(supply.capacity) {
         return Rule::EnoughForAll;
     }
-    let share = |band: i64, capacity: f64| {
-        let level = bands
-            .get(band)
-            .map_or(Level::At(0.0), |index| index.level_for(capacity));
-        BandShare { capacity, level }
-    };
-    let Some(first) = asked.next() else {
-        return Rule::Bands(BTreeMap::new());
-    };
-    match asked.next() {
-        // A client asks with one band: this path allocates nothing.
-        None => {
-            let capacity = band_capacity(bands, min_shares, supply, first);
-            Rule::Band(first, share(first, capacity))
-        }
-        Some(second) => {
-            let all = [first, second].into_iter().chain(asked);
-            let capacities: BTreeMap<i64, f64> =
-                band_capacities(bands, min_shares, supply).collect();
-            let capacity = |band| capacities.get(&band).copied().unwrap_or_default();
-            Rule::Bands(
-                all.map(|band| (band, share(band, capacity(band))))
-                    .collect(),
-            )
-        }
+    let all = band_capacities(bands, min_shares, supply);
+    let asked = all.filter(|(band, ..)| is_asked(*band));
+    let mut shares = asked.map(|(band, index, capacity)| {
+        let level = index.level_for(capacity);
+        (band, BandShare { capacity, level })
+    });
+    match (shares.next(), shares.next()) {
+        (Some((band, share)), None) => Rule::Band(band, share),
+        (first, second) => Rule::Bands(first.into_iter().chain(second).chain(shares).collect()),
     }
-}
-
-/// Returns the capacity of the band of that priority. O(bands).
-pub(crate) fn band_capacity(
-    bands: &Bands,
-    min_shares: &BTreeMap<i64, f64>,
-    supply: &Supply,
-    priority: i64,
-) -> f64 {
-    let mut all = band_capacities(bands, min_shares, supply);
-    let own = all.find(|(band, _)| *band == priority);
-    own.map_or(0.0, |(_, capacity)| capacity)
 }
 
 /// Returns the capacity of each band, from the highest priority down. O(bands) for all of them.
@@ -159,7 +131,7 @@ fn band_capacities<'a>(
     bands: &'a Bands,
     min_shares: &'a BTreeMap<i64, f64>,
     supply: &'a Supply,
-) -> impl Iterator<Item = (i64, f64)> + 'a {
+) -> impl Iterator<Item = (i64, &'a ClaimIndex, f64)> {
     let capacity = supply.capacity.get();
     let guaranteed = move |band: i64, wants: f64| {
         let of_template = || min_shares.get(&band).map_or(0.0, |share| share * capacity);
@@ -181,6 +153,6 @@ fn band_capacities<'a>(
         // A satisfied band gets exactly its wants, without a rounding.
         let gets = if satisfied { wants } else { minimum + left };
         left = if satisfied { left - beyond } else { 0.0 };
-        (band, gets)
+        (band, index, gets)
     })
 }

@@ -71,35 +71,7 @@ impl Supply {
     pub const fn of_root(capacity: Amount) -> Self {
         Self {
             capacity,
-            expires_at: None,
-            terms: None,
-            learning_until: None,
-        }
-    }
-
-    /// Returns the supply of a parent's answer that came now.
-    pub(crate) fn of_parent(
-        capacity: Amount,
-        expires_at: Time,
-        mut terms: ParentTerms,
-        now: Time,
-    ) -> Self {
-        // All guarantees together must not exceed the capacity.
-        let guaranteed: f64 = terms.bands.iter().map(|(_, amount)| amount.get()).sum();
-        if guaranteed > capacity.get() {
-            for (_, amount) in &mut terms.bands {
-                *amount = Amount::from_computed(amount.get() * (capacity.get() / guaranteed));
-            }
-        }
-        terms.share = terms.share.max(capacity);
-        Self {
-            capacity,
-            expires_at: Some(expires_at),
-            learning_until: terms
-                .learning_for
-                .filter(|_| terms.learning)
-                .map(|remaining| now + remaining),
-            terms: Some(Arc::new(terms)),
+            ..Self::NONE
         }
     }
 
@@ -121,7 +93,23 @@ impl Supply {
             terms.bands.clone_from(&before.bands);
             terms.per_client = before.per_client;
         }
-        Self::of_parent(capacity, expires_at, terms, now)
+        // All guarantees together must not exceed the capacity.
+        let guaranteed: f64 = terms.bands.iter().map(|(_, amount)| amount.get()).sum();
+        if guaranteed > capacity.get() {
+            for (_, amount) in &mut terms.bands {
+                *amount = Amount::from_computed(amount.get() * (capacity.get() / guaranteed));
+            }
+        }
+        terms.share = terms.share.max(capacity);
+        Self {
+            capacity,
+            expires_at: Some(expires_at),
+            learning_until: terms
+                .learning_for
+                .filter(|_| terms.learning)
+                .map(|remaining| now + remaining),
+            terms: Some(Arc::new(terms)),
+        }
     }
 
     /// Whether the capacity will grow once other servers have shrunk.
@@ -129,6 +117,11 @@ impl Supply {
         self.terms
             .as_ref()
             .is_some_and(|terms| terms.share.get() > self.capacity.get() * (1.0 + SHORTFALL))
+    }
+
+    /// Whether the parent is in learning mode.
+    pub(crate) fn parent_learns(&self) -> bool {
+        self.terms.as_ref().is_some_and(|terms| terms.learning)
     }
 
     /// Whether more than the capacity may be in use, because leases from before it shrank have not ended.

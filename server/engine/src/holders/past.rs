@@ -54,7 +54,8 @@ struct PreviousProcess {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessHistory {
     formers: Vec<PreviousProcess>,
-    masterships: Masterships,
+    /// The masterships of the child's node.
+    pub(crate) masterships: Masterships,
     /// The former process should ask again by then. None: no former process is waited for.
     expected_by: Option<Time>,
 }
@@ -223,24 +224,9 @@ impl ProcessHistory {
         self.expected_by.is_none()
     }
 
-    /// Whether an answer that is made now is the first that says so.
-    pub(crate) fn is_first_answer_since(&self, now: Time) -> bool {
-        self.expected_by.is_some_and(|by| by <= now)
-    }
-
-    /// Notes that an answer told the present process that no former process lives.
-    pub(crate) fn note_answered_since(&mut self) {
-        self.expected_by = None;
-    }
-
-    /// The masterships of the child's node.
-    pub(crate) fn masterships(&self) -> &Masterships {
-        &self.masterships
-    }
-
-    /// The same, to be changed.
-    pub(crate) fn masterships_mut(&mut self) -> &mut Masterships {
-        &mut self.masterships
+    /// Notes an answer to the present process, which says whether a former process may live.
+    pub(crate) fn note_answer(&mut self, now: Time) {
+        self.expected_by = self.expected_by(now);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::messages::{
     ServerLease, Via,
 };
 use crate::node::mastership::{Mastership, Outcome};
-use crate::node::upstream::Spans;
+use crate::node::upstream::{longer_report, shorter_lease, shorter_server_lease};
 use crate::node::{Entry, Node, to_end};
 use crate::resource::Resource;
 use crate::resource::ask::{AnswerKind, HolderAsk, InUse};
@@ -147,7 +147,7 @@ impl Node {
         if let Err(mastership) = self.check_serves(now) {
             return Poll::Ready(Ok(Outcome::NotMaster(mastership)));
         }
-        self.note_child_asks();
+        self.children.known = true;
         let is_ready = self.answer_next(
             answers,
             &request.asks,
@@ -195,16 +195,12 @@ impl Node {
     }
 
     fn release(&mut self, request: &ReleaseCapacity, id: &ResourceId, now: Time) -> Released {
-        self.bring_up_to_date(id, now);
         let caller = self.admission.find_caller(request.caller);
-        let mut result = Released::NotThere;
-        if let Some(slot) = self.resources.find(id)
-            && let Some(Entry { resource, .. }) = self.resources.at_mut(slot)
-        {
-            let holder = HolderId::client(request.client.clone(), request.incarnation);
-            result = resource.handle_release(&holder, request.sequence, caller, now);
-            self.settle_at(slot);
-        }
+        let holder = HolderId::client(request.client.clone(), request.incarnation);
+        let result = self.change_resource(id, now, |resource| {
+            resource.handle_release(&holder, request.sequence, caller, now)
+        });
+        let result = result.unwrap_or(Released::NotThere);
         match result {
             Released::Freed => self.counters.released += 1,
             Released::OutOfOrder => self.counters.out_of_order += 1,
@@ -264,7 +260,7 @@ impl Node {
             },
             wants_more: false,
             in_use: InUse {
-                has: ask.has.map(|has| tolerance.has(has)),
+                has: ask.has.map(|has| longer_report(tolerance, has)),
                 outstanding: None,
             },
             believed: InUse::default(),
@@ -282,7 +278,7 @@ impl Node {
         let id = &ask.resource;
         let kind = HolderKind::Client;
         let answer = self.ask_resource(id, kind, request.caller, decide, now)?;
-        Ok(tolerance.lease(ClientLease {
+        let lease = ClientLease {
             resource: id.clone(),
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(now),
@@ -292,7 +288,8 @@ impl Node {
             limited_by: answer.limited_by,
             learning_for: answer.learning_for,
             decided: answer.decided,
-        }))
+        };
+        Ok(shorter_lease(tolerance, lease))
     }
 
     /// A child server asks for something, on behalf of its holders.
@@ -312,8 +309,8 @@ impl Node {
             demand: Demand::Server(ask.demand.clone()),
             wants_more: false,
             in_use: InUse {
-                has: ask.has.map(|has| tolerance.has(has)),
-                outstanding: ask.outstanding.map(|has| tolerance.has(has)),
+                has: ask.has.map(|has| longer_report(tolerance, has)),
+                outstanding: ask.outstanding.map(|has| longer_report(tolerance, has)),
             },
             believed: InUse::default(),
             reported: &ask.reported,
@@ -331,7 +328,7 @@ impl Node {
         };
         let id = &ask.resource;
         let lease = self.ask_resource(id, HolderKind::Server, request.caller, decide, now)?;
-        Ok(tolerance.server_lease(lease))
+        Ok(shorter_server_lease(tolerance, lease))
     }
 
     /// A holder asks for a resource, which is added if needed. `decide` returns how the answer came about,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::messages::{Cycle, GetServerCapacityReply, LeaseSnapshot, NodeEvent, ServerLease};
-use crate::node::upstream::Spans;
+use crate::node::upstream::shorter_server_lease;
 use crate::node::{Node, to_end};
 use crate::resource::Resource;
 use crate::time::Time;
@@ -23,7 +23,7 @@ pub struct Children {
     /// The last child that was looked at, of the first resource of the round.
     after: Option<HolderName>,
     /// Whether any has asked for anything, of this master.
-    known: bool,
+    pub(super) known: bool,
     /// Child servers that were refused as ancestors: each is logged once.
     refused: BTreeSet<HolderName>,
 }
@@ -40,7 +40,7 @@ const LEASES_PER_POLL: usize = 2_000;
 
 impl Children {
     pub(super) fn note_unsettled(&mut self, id: &ResourceId, resource: &Resource) {
-        if !self.subscribed.is_empty() && resource.children().next().is_some() {
+        if !self.subscribed.is_empty() && resource.children_after(None).next().is_some() {
             self.unsettled.insert(id.clone());
         }
     }
@@ -75,10 +75,6 @@ impl Node {
             self.push_event(NodeEvent::CycleRefused(cycle.clone()));
         }
         Err(cycle)
-    }
-
-    pub(super) fn note_child_asks(&mut self) {
-        self.children.known = true;
     }
 
     /// Whether a process that asks as a child server was refused lately, since another live process of
@@ -173,7 +169,8 @@ impl Node {
         if !is_unsettled {
             self.children.unsettled.remove(id);
         }
-        Some((child, self.config.clock_tolerance.server_lease(lease?)))
+        let lease = shorter_server_lease(self.config.clock_tolerance, lease?);
+        Some((child, lease))
     }
 
     /// The child servers that hold something of a resource. O(leases).

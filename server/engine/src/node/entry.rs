@@ -13,8 +13,9 @@ use crate::node::Node;
 use crate::node::resources::ResourceSlot;
 use crate::node::sweep::Generation;
 use crate::resource::parent::ParentPace;
-use crate::resource::{Resource, Timer};
-use crate::time::{Due, Time};
+use crate::resource::{Effects, Resource, Timer};
+use crate::time::Time;
+use crate::time::due::Due;
 
 /// A resource, and its place. In this order, what every request reads stands together.
 #[derive(Debug)]
@@ -68,6 +69,7 @@ impl Entry {
         let id = resource.id();
         resource.assert_consistent();
         assert_eq!(self.weighed, resource.weight(), "what {id} weighs");
+        assert!(resource.effects().is_none(), "{id} has changed");
         assert!(
             !resource.is_empty(),
             "{id} has no holders and is still there"
@@ -107,20 +109,24 @@ impl Node {
         let Some(entry) = self.resources.at_mut(slot) else {
             return;
         };
-        self.counters.expired += entry.resource.take_expired();
+        let Effects {
+            expired,
+            charges,
+            is_unsettled,
+            conflict,
+            waste,
+        } = entry.resource.take_effects();
+        self.counters.expired += u64::from(expired);
         let weight = entry.resource.weight();
-        let charges = entry.resource.take_charges();
         let before = std::mem::replace(&mut entry.weighed, weight);
         if weight != before || !charges.is_empty() {
             self.admission
                 .note_changes(charges, before, weight, entry.template);
         }
-        if entry.resource.take_unsettled() {
+        if is_unsettled {
             let resource = &entry.resource;
             self.children.note_unsettled(resource.id(), resource);
         }
-        let waste = entry.resource.take_waste();
-        let conflict = entry.resource.take_conflict();
         let is_gone = entry.resource.is_empty();
         let (mut next, mut ask) = (None, Due::NEVER);
         if !is_gone {
@@ -156,13 +162,27 @@ impl Node {
             && let Some(entry) = self.resources.at(slot)
         {
             let (resource, id) = (&entry.resource, entry.resource.id());
-            assert!(!resource.has_untaken(), "{id} has changed");
+            assert!(resource.effects().is_none(), "{id} has changed");
             assert_eq!(entry.weighed, resource.weight(), "what {id} weighs");
             entry.assert_scheduled(self.upstream.pace());
         }
     }
 
-    /// The same, of the resource of that id, if there is one.
+    /// Brings the resource of that id up to date, and changes it. None: there is no such resource.
+    pub(super) fn change_resource<T>(
+        &mut self,
+        id: &ResourceId,
+        now: Time,
+        change: impl FnOnce(&mut Resource) -> T,
+    ) -> Option<T> {
+        self.bring_up_to_date(id, now);
+        let slot = self.resources.find(id)?;
+        let result = change(&mut self.resources.at_mut(slot)?.resource);
+        self.settle_at(slot);
+        Some(result)
+    }
+
+    /// The same as [`Node::settle_at`], of the resource of that id, if there is one.
     pub(super) fn settle(&mut self, id: &ResourceId) {
         if let Some(slot) = self.resources.find(id) {
             self.settle_at(slot);
@@ -238,11 +258,6 @@ impl Conflicts {
     /// Returns the time since that process was last refused. None: no refusal is known.
     pub(super) fn refused_ago(&self, process: &HolderId, now: Time) -> Option<Duration> {
         Some(now.since(*self.0.get(process)?))
-    }
-
-    /// Returns what was known.
-    pub(super) fn forget(&mut self) -> Self {
-        std::mem::take(self)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::node::Node;
 use crate::node::pages::Totals;
 use crate::resource::over_after;
 use crate::time::Time;
+pub use doorward_time::term::Term;
 
 /// Which server of the node is the master, as far as this one knows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -52,24 +53,6 @@ impl Mastership {
             Self::Unknown => None,
         }
     }
-}
-
-/// A mastership that was won in an election.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Term {
-    /// Grows with every change of mastership.
-    pub epoch: u64,
-    /// No earlier master of the node has decided anything since then. Its leases
-    /// are over one lease length later, so a fresh master has to learn for that much less. If that is not
-    /// known: now. None: so long ago that no lease is left, and there is nothing to learn.
-    pub vacant_since: Option<Time>,
-    /// The longest lease that may have been out when the node became vacant, if it was granted by
-    /// templates other than those in force: a root learns for that long, too. Zero: leases were no
-    /// longer than they are now. Below the root the parent's record says how long leases last, and this
-    /// changes nothing.
-    pub longer_leases: Duration,
-    /// End of the term.
-    pub valid_until: Time,
 }
 
 /// Result of a request, which only the master serves. Not being the master is no error.
@@ -117,7 +100,7 @@ impl Node {
     }
 
     /// Number of changes of the mastership.
-    pub fn masterships(&self) -> u64 {
+    pub const fn masterships(&self) -> u64 {
         self.masterships
     }
 
@@ -192,7 +175,7 @@ impl Node {
         let timeouts = std::mem::take(&mut self.timeouts);
         let accounts = self.admission.forget(self.config.seed);
         let (due, unsettled) = (self.upstream.forget(), self.children.forget());
-        let conflicts = self.conflicts.forget();
+        let conflicts = std::mem::take(&mut self.conflicts);
         self.discard(Box::new((resources, timeouts)));
         self.discard(Box::new((accounts, due, unsettled, conflicts)));
         self.sweep.forget();

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::admission::Load;
 use crate::id::{HolderId, ResourceId};
+pub use crate::messages::Totals;
 use crate::messages::{Conflict, Counters, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use crate::node::Node;
-use crate::resource::Resource;
 use crate::time::Time;
 
 impl Node {
@@ -68,51 +68,10 @@ impl Node {
 
     /// Returns the rest of a resource's learning mode. None: it is not learning, or has no holders.
     pub fn learning_left(&self, resource: &ResourceId, now: Time) -> Option<Duration> {
-        self.resources.get(resource)?.resource.learning_left(now)
-    }
-}
-
-/// Sums over all resources.
-///
-/// A node may have a million resources. A reader adds them up a page at a time ([`Node::add_to_totals`]), and requests
-/// are served in between. So the sums are not of one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Totals {
-    /// Resources with leases out.
-    pub resources: usize,
-    /// Leases out.
-    pub leases: usize,
-    /// Leases of child servers among them.
-    pub children: usize,
-    /// Clients served, those below child servers included.
-    pub clients: f64,
-    /// Holders that get less than their share until others have shrunk.
-    pub waiting: usize,
-    /// Holders of the resource that has most of them.
-    pub leases_per_resource: usize,
-    /// Resources that the parent refuses.
-    pub refused_by_parent: usize,
-    /// Some resource learns for as long as leases of its algorithm last.
-    pub(super) learns_usually: bool,
-    /// Some resource learns.
-    pub(super) learns: bool,
-    /// A server above learns.
-    pub(super) learns_above: bool,
-}
-
-impl Totals {
-    fn add(&mut self, resource: &Resource, now: Time) {
-        let leases = resource.holders();
-        self.resources += 1;
-        self.leases += leases;
-        self.children += resource.children().count();
-        self.clients += resource.clients();
-        self.waiting += resource.waiting();
-        self.leases_per_resource = self.leases_per_resource.max(leases);
-        self.refused_by_parent += usize::from(resource.is_refused(now));
-        self.learns_usually |= resource.learns_usually(now);
-        self.learns |= resource.learning_left(now).is_some();
-        self.learns_above |= resource.learns_above(now);
+        self.resources
+            .get(resource)?
+            .resource
+            .learning_remaining(now)
     }
 }
 
@@ -138,7 +97,7 @@ impl Node {
     ) -> Option<ResourceId> {
         let (mut last, before) = (None, totals.resources);
         for (id, entry) in self.resources.after(after).take(max) {
-            totals.add(&entry.resource, now);
+            entry.resource.add_to(totals, now);
             last = Some(id);
         }
         last.filter(|_| totals.resources - before == max).cloned()

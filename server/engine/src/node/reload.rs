@@ -121,9 +121,13 @@ impl PreparedTemplates {
         self.learning_outlasts
     }
 
-    /// The templates, after all, if others came first.
-    pub fn into_templates(self) -> Templates {
-        self.next.templates().clone()
+    /// The same templates, to follow those in force: prepared again if others came first. O(n log n) then.
+    #[must_use]
+    pub fn prepared_for(self, active: &ActiveTemplates) -> Self {
+        if Arc::ptr_eq(&self.former.0, &active.0) {
+            return self;
+        }
+        Self::new(active, self.next.templates().clone())
     }
 }
 

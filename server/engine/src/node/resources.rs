@@ -117,13 +117,8 @@ impl Resources {
     }
 
     /// All of them, in the order of their ids.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&ResourceId, &Entry)> {
-        self.after(None)
-    }
-
-    /// The same, without their ids.
     pub(super) fn values(&self) -> impl Iterator<Item = &Entry> {
-        self.iter().map(|(_, entry)| entry)
+        self.after(None).map(|(_, entry)| entry)
     }
 
     /// Where they are, in the order of their ids.
@@ -233,7 +228,7 @@ impl Node {
             }
             template => Resource::of_parent(id.clone(), template, start, seed),
         };
-        let learning_left = resource.learning_left(now);
+        let learning_left = resource.learning_remaining(now);
         let slot = self
             .resources
             .insert(Entry::new(resource, of, caller, self.sweep.generation()));

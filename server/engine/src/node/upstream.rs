@@ -1,10 +1,8 @@
 //! A node and its parent: which resources to ask for and when, the answers, and the clock tolerance of durations in
 //! messages.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::task::Poll;
-use std::time::Duration;
 
 use crate::division::ParentTerms;
 use crate::id::{HolderName, MastershipId, ResourceId};
@@ -13,10 +11,11 @@ use crate::messages::{
     ServerAsk, ServerLease,
 };
 use crate::node::{Entry, Node, to_end};
-use crate::resource::pace;
-use crate::resource::parent::{Applied, ParentPace};
-use crate::time::{Due, Time};
-use doorward_time::tolerance::Tolerance;
+use crate::resource::parent::ParentPace;
+use crate::resource::{Resource, pace};
+use crate::time::Time;
+use crate::time::due::Due;
+use crate::time::tolerance::Tolerance;
 
 /// Time by which the clock of another server of the node may be ahead of ours, from which it numbers its
 /// requests: a day, in microseconds.
@@ -30,7 +29,7 @@ const RESOURCES_PER_REQUEST_MAX: usize = 500;
 const POINTS_PER_REQUEST_MAX: usize = 64 * 1024;
 
 /// A node's view of its parent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct NodeUpstream {
     pace: ParentPace,
     /// When to ask for which resource.
@@ -62,23 +61,6 @@ pub struct UpstreamAnswered {
     in_cycle: bool,
     leases: usize,
     refused: usize,
-}
-
-impl Default for NodeUpstream {
-    fn default() -> Self {
-        let second = Duration::from_secs(1);
-        Self {
-            pace: ParentPace {
-                round: second,
-                slow: second,
-            },
-            due: BTreeSet::new(),
-            sequence: 0,
-            wall_micros: 0,
-            ancestors: Vec::new(),
-            in_cycle: false,
-        }
-    }
 }
 
 impl NodeUpstream {
@@ -176,19 +158,18 @@ impl Node {
                 ..begun.request.clone()
             }));
         };
-        self.bring_up_to_date(&id, now);
-        let slot = self.resources.find(&id);
-        if let Some(slot) = slot
-            && let Some(Entry { resource, .. }) = self.resources.at_mut(slot)
-        {
+        let tolerance = self.config.clock_tolerance;
+        self.change_resource(&id, now, |resource| {
             begun.request.height = begun.request.height.max(resource.height());
             if let Some(ask) = resource.ask_upstream(begun.sequence, now) {
                 begun.points += ask.demand.points();
-                let ask = self.config.clock_tolerance.server_ask(ask);
-                begun.request.asks.push(ask);
+                begun.request.asks.push(ServerAsk {
+                    has: ask.has.map(|has| longer_report(tolerance, has)),
+                    outstanding: ask.outstanding.map(|has| longer_report(tolerance, has)),
+                    ..ask
+                });
             }
-            self.settle_at(slot);
-        }
+        });
         Poll::Pending
     }
 
@@ -269,17 +250,17 @@ impl Node {
         let Some(Entry { resource, .. }) = self.resources.get_mut(&lease.resource) else {
             return;
         };
-        let received = self.config.clock_tolerance.received_server_lease(lease);
-        let learned_before = resource.learning_left(now).is_some();
-        let result = resource.handle_upstream_lease(&received, now);
-        if let Some(left) = resource.learning_left(now).filter(|_| !learned_before) {
+        let received = shorter_server_lease(self.config.clock_tolerance, lease.clone());
+        let learned_before = resource.learning_remaining(now).is_some();
+        let result = resource.handle_upstream_lease(received, now);
+        if let Some(left) = resource.learning_remaining(now).filter(|_| !learned_before) {
             self.push_event(NodeEvent::LearningBegan {
                 resource: lease.resource.clone(),
                 left,
             });
         }
         match result {
-            Ok(Applied::Behind(sequence))
+            Ok(Some(sequence))
                 if sequence > self.upstream.wall_micros.saturating_add(AHEAD_MICROS) =>
             {
                 let problem = format!(
@@ -288,10 +269,10 @@ impl Node {
                 );
                 self.handle_invalid_upstream_answer(&lease.resource, problem, now);
             }
-            Ok(Applied::Behind(sequence)) => {
+            Ok(Some(sequence)) => {
                 self.upstream.sequence = self.upstream.sequence.max(sequence);
             }
-            Ok(Applied::Accepted | Applied::Stale) => {}
+            Ok(None) => {}
             Err(problem) => self.handle_invalid_upstream_answer(&lease.resource, problem, now),
         }
         self.settle(&lease.resource);
@@ -299,17 +280,11 @@ impl Node {
 
     /// The parent's answer for a resource is invalid; `problem` is for the log.
     pub fn handle_invalid_upstream_answer(&mut self, id: &ResourceId, problem: String, now: Time) {
-        self.bring_up_to_date(id, now);
-        let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
-            return;
-        };
-        if resource.handle_invalid_upstream_answer(now) {
-            self.push_event(NodeEvent::InvalidParentAnswer {
-                resource: id.clone(),
-                problem,
-            });
+        let handle = |resource: &mut Resource| resource.handle_invalid_upstream_answer(now);
+        if self.change_resource(id, now, handle) == Some(true) {
+            let resource = id.clone();
+            self.push_event(NodeEvent::InvalidParentAnswer { resource, problem });
         }
-        self.settle(id);
     }
 
     /// The connection to the parent broke, or another server answers now: messages in flight may be lost, and
@@ -362,85 +337,52 @@ impl Node {
     }
 
     fn handle_upstream_refusal(&mut self, id: &ResourceId, reason: RefusalReason, now: Time) {
-        self.bring_up_to_date(id, now);
-        let Some(Entry { resource, .. }) = self.resources.get_mut(id) else {
-            return;
-        };
-        if resource.handle_upstream_refusal(reason, now) {
-            self.push_event(NodeEvent::RefusedByParent {
-                resource: id.clone(),
-                reason,
-            });
+        let handle = |resource: &mut Resource| resource.handle_upstream_refusal(reason, now);
+        if self.change_resource(id, now, handle) == Some(true) {
+            let resource = id.clone();
+            self.push_event(NodeEvent::RefusedByParent { resource, reason });
         }
-        self.settle(id);
     }
 }
 
-/// Converts durations in messages between this node and others to its clock's tolerance.
-///
-/// In both directions, promises become shorter and reports longer.
-pub(super) trait Spans: Sized {
-    /// A holder's report of `has` or `outstanding`.
-    fn has(self, has: Has) -> Has;
-    /// A server's request to its parent.
-    fn server_ask(self, ask: ServerAsk) -> ServerAsk;
-    /// The answer to a client.
-    fn lease(self, lease: ClientLease) -> ClientLease;
-    /// The answer to a child server, or of a parent.
-    fn server_lease(self, lease: ServerLease) -> ServerLease;
-    /// As [`Self::server_lease`], without a copy if nothing changes.
-    fn received_server_lease(self, lease: &ServerLease) -> Cow<'_, ServerLease>;
+// Durations in messages between this node and others, by the tolerance of this node's clock. In both directions,
+// promises become shorter and reports longer.
+
+/// Returns a report of `has` or `outstanding` that lasts longer.
+pub(super) fn longer_report(tolerance: Tolerance, has: Has) -> Has {
+    Has {
+        expires_in: has.expires_in.map(|lasts| tolerance.report(lasts)),
+        ..has
+    }
 }
 
-impl Spans for Tolerance {
-    fn has(self, has: Has) -> Has {
-        Has {
-            expires_in: has.expires_in.map(|lasts| self.report(lasts)),
-            ..has
-        }
+/// Returns the lease of a client, which ends sooner.
+pub(super) fn shorter_lease(tolerance: Tolerance, lease: ClientLease) -> ClientLease {
+    if tolerance == Tolerance::LEAST {
+        return lease;
     }
-
-    fn server_ask(self, ask: ServerAsk) -> ServerAsk {
-        ServerAsk {
-            has: ask.has.map(|has| self.has(has)),
-            outstanding: ask.outstanding.map(|has| self.has(has)),
-            ..ask
-        }
+    let expires_in = tolerance.promise(lease.expires_in);
+    ClientLease {
+        expires_in,
+        refresh_in: pace::within_lease(lease.refresh_in, expires_in),
+        ..lease
     }
+}
 
-    fn lease(self, lease: ClientLease) -> ClientLease {
-        if self == Self::LEAST {
-            return lease;
-        }
-        let expires_in = self.promise(lease.expires_in);
-        ClientLease {
-            expires_in,
-            refresh_in: pace::within_lease(lease.refresh_in, expires_in),
-            ..lease
-        }
+/// Returns the lease of a child server, or of this one, which ends sooner. Reports in it last longer.
+pub(super) fn shorter_server_lease(tolerance: Tolerance, lease: ServerLease) -> ServerLease {
+    if tolerance == Tolerance::LEAST {
+        return lease;
     }
-
-    fn server_lease(self, lease: ServerLease) -> ServerLease {
-        if self == Self::LEAST {
-            return lease;
-        }
-        let expires_in = self.promise(lease.expires_in);
-        ServerLease {
-            expires_in,
-            refresh_in: pace::within_lease(lease.refresh_in, expires_in),
-            terms: ParentTerms {
-                reserved_for: lease.terms.reserved_for.map(|lasts| self.report(lasts)),
-                inherited_for: lease.terms.inherited_for.map(|lasts| self.report(lasts)),
-                ..lease.terms
-            },
-            ..lease
-        }
-    }
-
-    fn received_server_lease(self, lease: &ServerLease) -> Cow<'_, ServerLease> {
-        if self == Self::LEAST {
-            return Cow::Borrowed(lease);
-        }
-        Cow::Owned(self.server_lease(lease.clone()))
+    let expires_in = tolerance.promise(lease.expires_in);
+    ServerLease {
+        expires_in,
+        refresh_in: pace::within_lease(lease.refresh_in, expires_in),
+        terms: ParentTerms {
+            reserved_for: lease.terms.reserved_for.map(|it| tolerance.report(it)),
+            inherited_for: lease.terms.inherited_for.map(|it| tolerance.report(it)),
+            ..lease.terms
+        },
+        ..lease
     }
 }

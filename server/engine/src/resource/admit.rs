@@ -131,11 +131,6 @@ impl Resource {
         self.holders.admit_priorities(by, more, named, gate)
     }
 
-    /// Changes of the bytes of callers since that was last asked.
-    pub(crate) fn take_charges(&mut self) -> Vec<Charge> {
-        self.holders.take_charges()
-    }
-
     /// Bytes of each holder, by the caller that brought it. For assertions.
     pub(crate) fn brought(&self) -> impl Iterator<Item = (CallerSlot, usize)> {
         let holders = self.holders.table().iter();
@@ -163,8 +158,6 @@ pub(super) struct Arrivals {
     /// Priorities that the template did not name when they came, with their origin. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     priorities: Option<Box<BTreeMap<i64, Brings>>>,
-    /// Takes the changes of bytes since the last call.
-    charges: Vec<Charge>,
     /// Points of all demand curves.
     points: u32,
     /// Names of holders that are not kept in place.
@@ -172,7 +165,7 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Checks that `more` new priorities may be brought. `named` are those of the template.
+    /// Checks that `more` new priorities may be brought. `named` are those of the template, `bands` those with holders.
     ///
     /// # Errors
     ///
@@ -186,15 +179,16 @@ impl Arrivals {
         gate: &mut AdmissionGate<'_>,
     ) -> Result<(), Full> {
         let brought = self.priorities.get_or_insert_default();
+        // Priorities without holders count no more.
+        brought.retain(|band, _| bands.get(*band).is_some());
         let (kind, caller) = by;
         let max = gate.limits.priorities_max;
         let (has, max) = match kind {
             HolderKind::Client => {
                 let named = named.keys().filter(|band| bands.get(**band).is_some());
                 let by_children = brought
-                    .iter()
-                    .filter(|(_, (kind, _))| *kind != HolderKind::Client)
-                    .filter(|(band, _)| bands.get(**band).is_some());
+                    .values()
+                    .filter(|(kind, _)| *kind != HolderKind::Client);
                 let others = named.count() + by_children.count();
                 (bands.len().saturating_sub(others), max)
             }
@@ -207,13 +201,6 @@ impl Arrivals {
         gate.admit_priorities(has, more, max)
     }
 
-    /// Forgets the callers of priorities that have no holders any more. `bands` are all priorities with holders.
-    pub(super) fn forget_priorities(&mut self, bands: &Bands) {
-        if let Some(brought) = &mut self.priorities {
-            brought.retain(|band, _| bands.get(*band).is_some());
-        }
-    }
-
     /// Notes that `by` brought these priorities.
     pub(super) fn note_priorities(&mut self, new: &BTreeSet<i64>, by: Brings) {
         if !new.is_empty() {
@@ -223,46 +210,31 @@ impl Arrivals {
     }
 
     /// Notes a new holder.
-    pub(super) fn note_came(&mut self, holding: &Holding) {
+    pub(super) fn note_came(&mut self, holding: &Holding, charges: &mut Vec<Charge>) {
         self.name_bytes += name_bytes(holding);
         self.points += points(&holding.demand);
-        self.charge(holding, 0, bytes_of(holding));
+        charge(charges, holding, 0, bytes_of(holding));
     }
 
     /// Notes that a holder is gone.
-    pub(super) fn note_gone(&mut self, gone: &Holding) {
+    pub(super) fn note_gone(&mut self, gone: &Holding, charges: &mut Vec<Charge>) {
         self.name_bytes -= name_bytes(gone);
         self.points -= points(&gone.demand);
-        self.charge(gone, bytes_of(gone), 0);
+        charge(charges, gone, bytes_of(gone), 0);
     }
 
     /// Notes that a holder's demand changes.
-    pub(super) fn note_demand(&mut self, holding: &Holding, after: &Demand) {
+    pub(super) fn note_demand(
+        &mut self,
+        holding: &Holding,
+        after: &Demand,
+        charges: &mut Vec<Charge>,
+    ) {
         if holding.kind == HolderKind::Server {
             self.points = self.points + points(after) - points(&holding.demand);
             let bytes = holder_bytes(holding.name.as_str(), after);
-            self.charge(holding, bytes_of(holding), bytes);
+            charge(charges, holding, bytes_of(holding), bytes);
         }
-    }
-
-    fn charge(&mut self, holding: &Holding, before: usize, after: usize) {
-        if before != after && holding.caller != CallerSlot::NOBODY {
-            self.charges.push(Charge {
-                caller: holding.caller,
-                before,
-                after,
-            });
-        }
-    }
-
-    /// Whether there are charges.
-    pub(super) fn has_charges(&self) -> bool {
-        !self.charges.is_empty()
-    }
-
-    /// Takes the changes of bytes since the last call.
-    pub(super) fn take_charges(&mut self) -> Vec<Charge> {
-        std::mem::take(&mut self.charges)
     }
 
     /// Points of all demand curves.
@@ -288,7 +260,17 @@ impl Arrivals {
                 (points + more, names + name)
             });
         assert_eq!((self.points, self.name_bytes), sums, "points and names");
-        assert!(self.charges.is_empty(), "uncounted charges");
+    }
+}
+
+fn charge(charges: &mut Vec<Charge>, holding: &Holding, before: usize, after: usize) {
+    let caller = holding.caller;
+    if before != after && caller != CallerSlot::NOBODY {
+        charges.push(Charge {
+            caller,
+            before,
+            after,
+        });
     }
 }
 

@@ -224,7 +224,7 @@ impl Resource {
     fn client_max(&self, ask: &HolderAsk<'_>, now: Time) -> Option<Amount> {
         let is_client = ask.holder().kind == HolderKind::Client;
         let most = self.policy.holder_bounds().wants_max;
-        most.filter(|_| is_client && self.learns(now))
+        most.filter(|_| is_client && self.learning.is_on_at(now))
     }
 }
 
@@ -243,7 +243,7 @@ fn with_books(known: &Holding, ask: &HolderAsk<'_>, now: Time) -> Option<Has> {
     if ask.acknowledges() {
         return None;
     }
-    let masterships = known.past.as_ref()?.masterships();
+    let masterships = &known.past.as_ref()?.masterships;
     let inherited = masterships.inherited(now)?;
     // The amount that the child keeps for holders that have not reported is part of its report.
     let mut reported = ExactSum::from(ask.unreported);

@@ -98,14 +98,7 @@ impl Resource {
     /// Notes that the present answer names no former process that may live: from then on the child confirms that
     /// process's grants as its own.
     fn note_former_gone(&mut self, slot: Slot, now: Time) {
-        let past = self.holders.get(slot).and_then(|it| it.past.as_ref());
-        if past.is_some_and(|past| past.is_first_answer_since(now)) {
-            self.holders.note(slot, |holding| {
-                if let Some(past) = &mut holding.past {
-                    past.note_answered_since();
-                }
-            });
-        }
+        self.holders.note_past(slot, |past| past.note_answer(now));
     }
 
     /// Returns the lease to push to a child server. The child counts its lease from the time at which it sent its
@@ -126,16 +119,12 @@ impl Resource {
     fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
         // Leases that this server does not know have ended when learning mode ends.
         let learns_for = self.learning_remaining(now).unwrap_or_default();
-        let holding = self
-            .holders
-            .children()
-            .get(name)
-            .and_then(|slot| self.holders.get(*slot));
+        let holding = self.holders.child(name);
         // A child that reports its mastership: only leases of earlier ones.
-        let masterships = holding.and_then(|it| Some(it.past.as_ref()?.masterships()));
+        let masterships = holding.and_then(|it| Some(&it.past.as_ref()?.masterships));
         let until = match masterships.filter(|it| it.current().is_some()) {
             Some(known) => known.inherited(now).and_then(|it| it.in_use_until()),
-            None => holding.and_then(Holding::in_use_until),
+            None => holding.and_then(|it| it.leases().in_use_until()),
         };
         let lasts = until.map_or(Duration::ZERO, |until| until.since(now));
         lasts.max(learns_for)
@@ -156,7 +145,7 @@ impl Resource {
             return None;
         };
         let rule = self.rule_for(&holding.demand);
-        let masterships = holding.past.as_ref().map(|past| past.masterships());
+        let masterships = holding.past.as_ref().map(|past| &past.masterships);
         let masterships = masterships.filter(|it| it.current().is_some());
         let inherited = masterships.map(|it| {
             let before = it.inherited(now);
@@ -166,8 +155,7 @@ impl Resource {
             .and_then(|it| it.accounted())
             .unwrap_or_default();
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
-        let parent_learns = self.supply.terms.as_ref().is_some_and(|it| it.learning);
-        let is_known = self.learning_remaining(now).is_none() && !parent_learns;
+        let is_known = self.learning_remaining(now).is_none() && !self.supply.parent_learns();
         let bands = if self.policy.algorithm().kind.has_bands() && is_known {
             let split: Vec<_> = rule.split(demand).collect();
             let total: f64 = split.iter().map(|(_, amount)| amount).sum();
@@ -193,7 +181,7 @@ impl Resource {
                 learning: !is_known,
                 learning_for: self.learning_for(now).filter(|_| !is_known),
                 reserved: Some(holding.own()),
-                reserved_for: Some(holding.reserved_until().since(asked_at)),
+                reserved_for: Some(holding.leases().last_expiry().since(asked_at)),
                 inherited_for,
                 inherited,
                 accounted,
@@ -212,15 +200,7 @@ impl Resource {
         })
     }
 
-    /// The child servers that hold something.
-    pub(crate) fn children(&self) -> impl Iterator<Item = (&HolderName, Slot)> {
-        self.holders
-            .children()
-            .iter()
-            .map(|(name, slot)| (name, *slot))
-    }
-
-    /// The same after that one, in the order of their names. Absent: all of them.
+    /// The child servers that hold something, after that one in the order of their names. Absent: all of them.
     pub(crate) fn children_after(
         &self,
         name: Option<&HolderName>,

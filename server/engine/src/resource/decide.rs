@@ -43,12 +43,12 @@ impl Resource {
         if !self.has_source() {
             return Err(RefusalReason::UnknownResource);
         }
-        if let Some(reason) = self.parent.as_ref().and_then(|up| up.lease().refused(now)) {
+        if let Some(reason) = self.refused(now) {
             return Err(reason);
         }
-        let looked_at = self.expire(EXPIRIES_PER_REQUEST, now);
+        let looked_at = self.holders.expire(EXPIRIES_PER_REQUEST, now);
         self.count_demand(&mut ask, gate.limits);
-        let slot = self.holders.find_asker(&ask);
+        let slot = self.holders.table().find_asker(ask.asker);
         self.admit_request(slot, &ask, gate, now)?;
         if let Some(slot) = slot {
             if let Some(answer) = self.repeat(slot, &ask, now) {
@@ -108,7 +108,7 @@ impl Resource {
         if ask.holder().kind == HolderKind::Client {
             if precedence == Precedence::Unnumbered {
                 // It comes from another program without an incarnation, which must not use this holder's lease.
-                return Err(RefusalReason::NotReady);
+                return Err(RefusalReason::Unnumbered);
             }
             self.hear_process(slot, ask.holder(), now);
             return Ok(None);
@@ -151,11 +151,16 @@ impl Resource {
         let was_overcommitted = cfg!(debug_assertions) && self.is_overcommitted();
         let version = self.holders.version();
         let slot = match slot {
-            Some(slot) => self.decide_for_known(slot, ask, now),
+            Some(slot) => {
+                self.decide_for_known(slot, ask, now);
+                slot
+            }
             None => self.decide_for_new(ask, now),
         };
+        // Then reports count, whatever we have ourselves.
+        let learns_from_reports = self.parent.is_some() && self.learning_remaining(now).is_some();
         debug_assert!(
-            was_overcommitted || !self.is_overcommitted() || self.learns_from_reports(now),
+            was_overcommitted || !self.is_overcommitted() || learns_from_reports,
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );
@@ -175,11 +180,6 @@ impl Resource {
             decided: !ask.is_held,
             ..answer
         }
-    }
-
-    /// Whether what holders say they have counts, whatever we have ourselves.
-    fn learns_from_reports(&self, now: Time) -> bool {
-        self.parent.is_some() && self.learning_remaining(now).is_some()
     }
 
     /// The holder's newest lease as an answer.
@@ -222,24 +222,13 @@ impl Resource {
         }
     }
 
-    /// A holder asks for something else.
-    pub(super) fn change_demand(&mut self, slot: Slot, ask: &HolderAsk<'_>) {
-        if self
-            .holders
-            .get(slot)
-            .is_some_and(|it| it.demand != ask.demand)
-        {
-            self.holders.change_demand(slot, &ask.demand);
-        }
-    }
-
-    fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Slot {
+    fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
         let Some(holding) = self.holders.get(slot) else {
-            return slot;
+            return;
         };
         // This uses the claim at the time of the lowering, so it comes before the change of demand.
         let kept_if_lowered = self.lowering.kept(holding);
-        self.change_demand(slot, ask);
+        self.holders.change_demand(slot, &ask.demand);
         // A report of at least its present leases lowers none of them.
         if ask.acknowledges()
             && ask.in_use() < self.holders.get(slot).map_or(Amount::ZERO, Holding::own)
@@ -248,7 +237,7 @@ impl Resource {
                 .change_leases(slot, |leases| leases.acknowledge(ask.in_use()));
         }
         let Some(holding) = self.holders.get(slot) else {
-            return slot;
+            return;
         };
         let grant = self.grant_known(holding, ask, kept_if_lowered, now);
         let held = holding.own();
@@ -262,7 +251,6 @@ impl Resource {
         }
         self.give(slot, &grant, now);
         self.note_granted(ask.holder(), &grant);
-        slot
     }
 
     fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {
@@ -356,7 +344,7 @@ impl Resource {
             return None;
         }
         self.assert_decides_the_same(holding, ask, now);
-        let waited = Before::of(holding).invited_after();
+        let waited = Before::of(holding).invited_after;
         let expires_at = self.expiry_from(now);
         self.holders.renew(slot, expires_at);
         self.holders

@@ -2,7 +2,7 @@
 
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::continuity::reported::part_of;
+use crate::continuity::part_of;
 use crate::division::{self, Bound, Reason, Share, Supply, Why};
 use crate::holders::Holding;
 use crate::resource::Resource;

@@ -7,17 +7,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{Weight, counted};
-use crate::admission::{AdmissionGate, Charge, Full};
+use crate::admission::{AdmissionGate, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
+use crate::continuity::Reported;
 use crate::continuity::learned::Learned;
-use crate::continuity::reported::Reported;
 use crate::division::{Bound, Reason, Why};
 use crate::holders::{
-    Expired, Holding, KnownWhy, Lease, LeaseTable, Leases, Slot, Standing, Version,
+    Expired, Holding, KnownWhy, Lease, LeaseTable, Leases, ProcessHistory, Slot, Standing, Version,
 };
 use crate::id::{HolderId, HolderKind, HolderName};
-use crate::resource::Garbage;
+use crate::resource::Effects;
 use crate::resource::admit::{Arrivals, Brings};
 use crate::resource::ask::HolderAsk;
 use crate::templates::Shrink;
@@ -56,9 +56,8 @@ pub(super) struct Holders {
     /// reported.
     learned: Option<Box<Learned>>,
     demand_version: u64,
-    is_unsettled: bool,
-    /// Values that may be large, and are dropped elsewhere.
-    waste: Garbage,
+    /// Effects of changes since they were last taken.
+    pub(super) effects: Effects,
 }
 
 impl Holders {
@@ -72,8 +71,7 @@ impl Holders {
             reported: None,
             learned: None,
             demand_version: 0,
-            is_unsettled: false,
-            waste: Garbage::new(),
+            effects: Effects::default(),
         }
     }
 
@@ -90,21 +88,6 @@ impl Holders {
     /// Returns the holder in `slot`.
     pub(super) fn get(&self, slot: Slot) -> Option<&Holding> {
         self.table.get(slot)
-    }
-
-    /// That holder.
-    pub(super) fn find(&self, holder: &HolderId) -> Option<Slot> {
-        self.table.find(holder)
-    }
-
-    /// The newest process of a holder's name.
-    pub(super) fn newest_of_name(&self, holder: &HolderId) -> Option<Slot> {
-        self.table.newest_of_name(holder)
-    }
-
-    /// The holder that asks.
-    pub(super) fn find_asker(&self, ask: &HolderAsk<'_>) -> Option<Slot> {
-        self.table.find_asker(ask.asker)
     }
 
     /// Whether there are no holders.
@@ -194,7 +177,6 @@ impl Holders {
         named: &BTreeMap<i64, f64>,
         gate: &mut AdmissionGate<'_>,
     ) -> Result<(), Full> {
-        self.arrivals.forget_priorities(&self.claims);
         self.arrivals
             .admit_priorities(by, more, &self.claims, named, gate)
     }
@@ -223,7 +205,7 @@ impl Holders {
         holding.caller = ask.caller;
         holding.waits = decision.waits;
         decision.write_to(&mut holding);
-        self.arrivals.note_came(&holding);
+        self.arrivals.note_came(&holding, &mut self.effects.charges);
         let slot = self.table.insert(holding);
         if ask.holder().kind == HolderKind::Server {
             let children = self.children.get_or_insert_default();
@@ -260,14 +242,15 @@ impl Holders {
         });
     }
 
-    /// A holder asks for something else from now on.
+    /// A holder asks for this from now on.
     pub(super) fn change_demand(&mut self, slot: Slot, demand: &Demand) {
-        let Some(holding) = self.table.get(slot) else {
+        let holding = self.table.get(slot);
+        let Some(holding) = holding.filter(|it| it.demand != *demand) else {
             return;
         };
         let before = &holding.demand;
-        self.arrivals.note_demand(holding, demand);
-        let waste = &mut self.waste;
+        let Effects { charges, waste, .. } = &mut self.effects;
+        self.arrivals.note_demand(holding, demand, charges);
         self.claims
             .replace_all(before, demand, |tree| waste.push(Box::new(tree)));
         self.table.change_demand(slot, demand.clone());
@@ -324,9 +307,9 @@ impl Holders {
     }
 
     /// Removes holders whose leases have ended. It checks up to `most` holders, and stops after a child server,
-    /// which may have a thousand claims. Returns the number of removed holders, and that of checked ones.
-    pub(super) fn expire(&mut self, most: usize, now: Time) -> (usize, usize) {
-        let (mut gone, mut looked_at, mut child_is_gone) = (0, 0, false);
+    /// which may have a thousand claims. Returns the number of checked ones.
+    pub(super) fn expire(&mut self, most: usize, now: Time) -> usize {
+        let (mut looked_at, mut child_is_gone) = (0, false);
         while looked_at < most && !child_is_gone {
             match self.table.expire_one(now) {
                 Expired::NothingDue => break,
@@ -334,14 +317,14 @@ impl Holders {
                 Expired::Silent(slot) => self.drop_wants(slot),
                 Expired::Holder(holding) => {
                     self.note_gone(&holding);
-                    gone += 1;
+                    self.effects.expired += 1;
                     child_is_gone = matches!(holding.demand, Demand::Server(_));
                 }
                 Expired::Part => self.note_unsettled(),
             }
             looked_at += 1;
         }
-        (gone, looked_at)
+        looked_at
     }
 
     /// Ends every lease by then, at the latest: a few at once, and the others as leases are that have ended
@@ -374,6 +357,13 @@ impl Holders {
         self.table.note(slot, note);
     }
 
+    /// Changes the history of a child server's name, if it has one.
+    pub(super) fn note_past(&mut self, slot: Slot, note: impl FnOnce(&mut ProcessHistory)) {
+        self.note(slot, |holding| {
+            holding.past.as_deref_mut().map(note);
+        });
+    }
+
     /// Drops the reports of a holder that has ended, or of a process that lost its name.
     pub(super) fn forget_report(&mut self, holder: &HolderId) {
         if let Some(reported) = self.reported.as_mut().filter(|it| !it.is_empty()) {
@@ -384,7 +374,7 @@ impl Holders {
     /// Learning is over: reports of holders do not count any more.
     pub(super) fn forget_reports(&mut self) {
         if let Some(learned) = self.learned.take() {
-            self.waste.push(learned);
+            self.effects.waste.push(learned);
         }
         self.forget_reported();
     }
@@ -392,18 +382,8 @@ impl Holders {
     /// Reports of what holders have do not count any more.
     pub(super) fn forget_reported(&mut self) {
         if let Some(reported) = self.reported.take() {
-            self.waste.push(reported);
+            self.effects.waste.push(reported);
         }
-    }
-
-    /// Values that may be large, and are to be dropped elsewhere.
-    pub(super) fn take_waste(&mut self) -> Garbage {
-        std::mem::take(&mut self.waste)
-    }
-
-    /// Whether it has had so many holders, or has so many claims, that dropping it takes long.
-    pub(super) fn has_had_many(&self) -> bool {
-        self.table.has_had_many()
     }
 
     /// Asserts that all that is kept agrees. O(n), for tests.
@@ -432,10 +412,10 @@ impl Holders {
 
     /// A holder was taken out of the table.
     fn note_gone(&mut self, gone: &Holding) {
-        let waste = &mut self.waste;
+        let Effects { charges, waste, .. } = &mut self.effects;
         self.claims
             .remove_all(&gone.demand, |tree| waste.push(Box::new(tree)));
-        self.arrivals.note_gone(gone);
+        self.arrivals.note_gone(gone, charges);
         if self.reported.is_some() || self.learned.is_some() {
             let holder = gone.holder();
             self.forget_report(&holder);
@@ -455,7 +435,12 @@ impl Holders {
     pub(super) fn note_demand_changed(&mut self) {
         self.demand_version += 1;
         self.note_changed();
-        self.is_unsettled = true;
+        self.note_unsettled();
+    }
+
+    /// Something changed that may change what child servers should have.
+    pub(super) fn note_unsettled(&mut self) {
+        self.effects.is_unsettled = true;
     }
 }
 
@@ -473,28 +458,5 @@ pub(super) fn grant_by_kind(leases: &mut Leases, kind: HolderKind, lease: Lease)
     match kind {
         HolderKind::Client => leases.grant(lease),
         HolderKind::Server => leases.grant_to_server(lease),
-    }
-}
-
-impl Holders {
-    /// Something changed that may change what child servers should have.
-    pub(in crate::resource) fn note_unsettled(&mut self) {
-        self.is_unsettled = true;
-    }
-
-    /// Whether that is so since this was last asked.
-    pub(in crate::resource) fn take_unsettled(&mut self) -> bool {
-        std::mem::take(&mut self.is_unsettled)
-    }
-
-    /// Whether any `take_…` of this file would return something. For assertions.
-    pub(in crate::resource) fn has_untaken(&self) -> bool {
-        let has_waste = !self.waste.is_empty();
-        self.is_unsettled || has_waste || self.arrivals.has_charges()
-    }
-
-    /// Changes of the bytes of callers since that was last asked.
-    pub(in crate::resource) fn take_charges(&mut self) -> Vec<Charge> {
-        self.arrivals.take_charges()
     }
 }

@@ -83,7 +83,7 @@ impl LearningMode {
         *self = Self::Over;
     }
 
-    /// Whether this server may not know all leases.
+    /// Whether this server may not know all leases: it is in learning mode, or does not know yet for how long.
     pub(super) fn is_on(self) -> bool {
         self != Self::Over
     }

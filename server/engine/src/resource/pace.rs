@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::holders::{Holding, Slot};
+use crate::id::split_mix;
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
 use crate::time::Time;
@@ -143,13 +144,16 @@ impl Resource {
         let streams = holding.report.as_ref().is_some_and(|report| report.streams);
         // In learning mode, reports may add up to more than the capacity. A holder with less than its part waits for
         // those with more.
+        let soon = |pace: &mut Pace, floor| {
+            let refresh_in = pace.soon(interval, floor, waited, now);
+            Planned::soon(refresh_in, interval)
+        };
         let planned = match self.learning_remaining(now) {
             Some(_)
                 if self.confirmed_level(now).is_some()
                     && (holding.waits || awaited && table.waiting() > 0) =>
             {
-                let refresh_in = self.pace.soon(interval, floor, waited, now);
-                Planned::soon(refresh_in, interval)
+                soon(&mut self.pace, floor)
             }
             _ if streams => Planned::at_leisure(interval),
             Some(remaining) if wanting && !(more_comes && self.may_grant_growth(now)) => {
@@ -163,14 +167,9 @@ impl Resource {
                     Planned::at_leisure(ends)
                 }
             }
-            _ if holding.waits || wanting && more_comes || awaited => {
-                let refresh_in = self.pace.soon(interval, floor, waited, now);
-                Planned::soon(refresh_in, interval)
-            }
+            _ if holding.waits || wanting && more_comes || awaited => soon(&mut self.pace, floor),
             _ if newest.capacity.is_zero() && self.limited_by(holding, now).is_provisional() => {
-                let floor = floor.max(PROVISIONAL_FLOOR);
-                let refresh_in = self.pace.soon(interval, floor, waited, now);
-                Planned::soon(refresh_in, interval)
+                soon(&mut self.pace, floor.max(PROVISIONAL_FLOOR))
             }
             _ => Planned::at_leisure(interval),
         };
@@ -222,7 +221,7 @@ pub(super) struct Before {
     has: Amount,
     share: Amount,
     /// Refresh interval of an early invitation.
-    invited_after: Option<Duration>,
+    pub(super) invited_after: Option<Duration>,
 }
 
 impl Before {
@@ -234,11 +233,6 @@ impl Before {
             share: holding.share,
             invited_after: Some(waited).filter(|_| holding.invited),
         }
-    }
-
-    /// Returns the refresh interval of an early invitation.
-    pub(super) fn invited_after(&self) -> Option<Duration> {
-        self.invited_after
     }
 
     /// Returns the refresh interval of an early invitation that was in vain.
@@ -278,23 +272,16 @@ const INTERVAL_PART: u32 = 32;
 /// Spreads refreshes over time, the same way each time for the same seed.
 #[derive(Clone, Debug)]
 struct Spread {
-    state: u64,
+    seed: u64,
+    /// Number of parts so far.
+    drawn: u64,
 }
 
 impl Spread {
-    /// Returns a sequence that differs for different seeds.
-    const fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
     /// Returns a part of `range`, uniformly.
     fn within(&mut self, range: Duration) -> Duration {
-        // SplitMix64 (Steele, Lea, Flood, 2014).
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.state;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
+        self.drawn += 1;
+        let bits = split_mix(self.seed, self.drawn);
         let nanos = (u128::from(bits) * range.as_nanos()) >> 64;
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
@@ -312,7 +299,7 @@ impl Pace {
     /// Starts without invitations.
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
-            spread: Spread::new(seed),
+            spread: Spread { seed, drawn: 0 },
             busy_until: Time::ZERO,
         }
     }
@@ -408,7 +395,7 @@ mod tests {
     #[test]
     fn the_same_seed_spreads_the_same_way() {
         let draw = |seed| {
-            let mut spread = Spread::new(seed);
+            let mut spread = Spread { seed, drawn: 0 };
             [0; 5].map(|_| spread.within(SECOND))
         };
         assert_eq!(draw(1), draw(1));

@@ -19,7 +19,7 @@ use crate::messages::{Has, RefusalReason, ServerAsk, ServerLease, UpstreamSnapsh
 use crate::resource::parent_lease::{AnswerTo, Changes, LeaseRequest, Needs, ParentLease};
 use crate::resource::policy::Policy;
 use crate::resource::{Resource, pace};
-use crate::time::{self, Time};
+use crate::time::{Time, tolerance};
 
 /// Relative change of the total demand that does not wait for the slow round.
 const MATTERS: f64 = 1e-3;
@@ -28,8 +28,8 @@ const MATTERS: f64 = 1e-3;
 #[derive(Debug)]
 pub(super) struct Parent {
     /// State of the own lease.
-    lease: ParentLease,
-    reports: ReportCount,
+    pub(super) lease: ParentLease,
+    pub(super) reports: ReportCount,
     /// Whether an invalid answer was reported, and no valid one came since.
     is_invalid_reported: bool,
     /// End of the last lease of a predecessor, as far as the parent knows.
@@ -37,7 +37,7 @@ pub(super) struct Parent {
     /// Mastership of the parent that granted the newest lease.
     granted_by: Option<MastershipId>,
     /// Number of clients served here that the parent has counted.
-    clients_reported: f64,
+    pub(super) clients_reported: f64,
 }
 
 /// Counts reports of holders that exceed what this server knew.
@@ -93,31 +93,6 @@ impl Parent {
         }
     }
 
-    /// Returns the state of the own lease.
-    pub(super) fn lease(&self) -> &ParentLease {
-        &self.lease
-    }
-
-    /// Drops a refusal that is over, when there are no holders.
-    pub(super) fn forget_refusal(&mut self, now: Time) {
-        self.lease.forget_refusal(now);
-    }
-
-    /// Number of clients served here that the parent has counted.
-    pub(super) fn clients_reported(&self) -> f64 {
-        self.clients_reported
-    }
-
-    /// Returns the counted reports.
-    pub(super) fn reports(&self) -> &ReportCount {
-        &self.reports
-    }
-
-    /// Returns the counted reports, to count one more.
-    pub(super) fn reports_mut(&mut self) -> &mut ReportCount {
-        &mut self.reports
-    }
-
     /// Returns the state of the own lease for status pages.
     pub(super) fn snapshot(&self, policy: &Policy, supply: &Supply, now: Time) -> UpstreamSnapshot {
         UpstreamSnapshot {
@@ -163,7 +138,7 @@ impl Resource {
         let upstream = self.parent.as_ref()?;
         let needs = if !self.holders.is_empty() {
             Needs::Holders
-        } else if self.is_learning() {
+        } else if self.learning.is_on() {
             Needs::Unreported
         } else if self.has_leftover() {
             Needs::Leftover
@@ -187,7 +162,7 @@ impl Resource {
         let wants = self.holders.table().wants().rounded_down();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
             || self.holding() < request.holding
-            || request.learning != self.is_learning()
+            || request.learning != self.learning.is_on()
             || !upstream.reports.are_all_sent();
         if matters {
             Changes::Matters
@@ -196,6 +171,11 @@ impl Resource {
         } else {
             Changes::None
         }
+    }
+
+    /// Returns the reason for refusing holders, if the parent refuses the resource.
+    pub(super) fn refused(&self, now: Time) -> Option<RefusalReason> {
+        self.parent.as_ref()?.lease.refused(now)
     }
 
     /// Whether the parent does not know the present demand, or has not answered it. Never at the root.
@@ -209,7 +189,7 @@ impl Resource {
 
     /// The request to the parent, with that sequence, for what holders ask for together.
     pub(crate) fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
-        let learning = self.is_learning();
+        let learning = self.learning.is_on();
         let gives_back = self.holders.is_empty() && !learning;
         if gives_back {
             // The rest is no longer granted, whatever the answer is.
@@ -308,41 +288,31 @@ impl Resource {
 // The first answer decides the algorithm, and how long to learn. Every answer may change the capacity and the
 // algorithm. While a parent learns, its child servers learn too.
 
-/// The effect of an answer of the parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
-    /// It is in force.
-    Accepted,
-    /// It is to an older request, and nothing was changed.
-    Stale,
-    /// The parent has seen a request of this node with a higher sequence.
-    Behind(u64),
-}
-
 impl Resource {
-    /// Handles the parent's answer.
+    /// Handles the parent's answer. An answer to an older request changes nothing. Returns the sequence that the parent
+    /// has seen from this node, if that is higher than the present one.
     ///
     /// # Errors
     ///
     /// The problem, if the answer is invalid. Then nothing changes.
     pub(crate) fn handle_upstream_lease(
         &mut self,
-        lease: &ServerLease,
+        lease: ServerLease,
         now: Time,
-    ) -> Result<Applied, String> {
+    ) -> Result<Option<u64>, String> {
         let Some(upstream) = &mut self.parent else {
-            return Ok(Applied::Stale);
+            return Ok(None);
         };
         let request = match upstream.lease.answer_to(lease.sequence) {
             AnswerTo::Newest(request) => request,
-            AnswerTo::Older => return Ok(Applied::Stale),
+            AnswerTo::Older => return Ok(None),
             AnswerTo::Newer(sequence) => {
                 upstream.lease.become_behind(now);
-                return Ok(Applied::Behind(sequence));
+                return Ok(Some(sequence));
             }
         };
         // The parent counts from its answer, which was later, and by its own clock.
-        let expires_at = request.sent_at + time::at_least(lease.expires_in);
+        let expires_at = request.sent_at + tolerance::at_least(lease.expires_in);
         if expires_at <= now {
             return Err(format!(
                 "the lease is over already: it lasts {:?}, and {:?} ago it was asked for",
@@ -350,7 +320,7 @@ impl Resource {
                 now.since(request.sent_at)
             ));
         }
-        let is_same_granter = upstream.note_granted(lease, &request, expires_at, now);
+        let is_same_granter = upstream.note_granted(&lease, &request, expires_at, now);
         let is_first = !self.policy.is_answered();
         let was_overcommitted = self.overcommitted().is_some();
         let algorithm = self
@@ -362,22 +332,22 @@ impl Resource {
         if is_first {
             self.decide_learning(&lease.terms, now);
         }
-        self.learn_of_parent(lease, now);
+        self.learn_of_parent(&lease, now);
         if is_first {
             let longest = self.longest_of_predecessors(now);
             self.holders.end_all_by(now + longest, now);
         }
-        if self.is_learning() {
+        if self.learning.is_on() {
             let learned = self.holders.learned_mut();
             learned.note_parent_books(&lease.terms, lease.granted_by, now);
         }
-        let terms = lease.terms.clone();
+        let terms = lease.terms;
         let supply =
             self.supply
                 .followed_by(lease.capacity, expires_at, terms, is_same_granter, now);
         self.change_supply(supply, was_overcommitted);
         self.count_answered_reports(now);
-        Ok(Applied::Accepted)
+        Ok(None)
     }
 
     /// Decides how long to learn, by the parent's first answer. Before it, the lease length was unknown.
@@ -390,7 +360,7 @@ impl Resource {
         let inherited_for = terms
             .inherited_for
             .filter(|_| self.policy.algorithm().learns());
-        let inherited_until = inherited_for.map(|lasts| now + time::at_most(lasts));
+        let inherited_until = inherited_for.map(|lasts| now + tolerance::at_most(lasts));
         upstream.inherited_until = inherited_until;
         // Leases of the predecessor may be longer than the present lease length.
         let out_until = now + terms.reserved_for.unwrap_or_default();
@@ -411,7 +381,7 @@ impl Resource {
             let learns = lease
                 .terms
                 .learning_for
-                .map_or(Duration::ZERO, time::at_most);
+                .map_or(Duration::ZERO, tolerance::at_most);
             self.learning.outlast(now + next.max(learns));
         } else if let Some(inherited_until) = inherited_until {
             self.learning.end_with(inherited_until);

@@ -46,6 +46,13 @@ pub struct ParentPace {
     pub slow: Duration,
 }
 
+impl Default for ParentPace {
+    fn default() -> Self {
+        let (round, slow) = (Duration::from_secs(1), Duration::from_secs(1));
+        Self { round, slow }
+    }
+}
+
 /// The state of a resource's own lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ParentLease {

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::division::{Bound, Share, Why};
+use crate::division::{Bound, Reason, Why};
 use crate::holders::{Holding, Lease, Leases, Slot};
 use crate::messages::Has;
 use crate::resource::Resource;
@@ -16,7 +16,7 @@ use crate::resource::ask::HolderAsk;
 use crate::resource::holders::Decision;
 use crate::resource::learning::LearningMode;
 use crate::templates::DURATION_MAX;
-use crate::time::{self, Time};
+use crate::time::{Time, tolerance};
 
 /// A lease that ends sooner has ended before its holder gets it.
 const LEASE_MIN: Duration = Duration::from_millis(10);
@@ -74,7 +74,7 @@ impl Resource {
             return true;
         }
         let room = self.room_beside_others(held);
-        let unreported = news || !upstream.reports().are_all_answered();
+        let unreported = news || !upstream.reports.are_all_answered();
         let lasts_on = |has: Has| has.expires_in.is_none_or(|lasts| lasts > WORD_MIN);
         let has_time = ask.in_use.each().any(lasts_on);
         let far_off = room.get() < ask.in_use().get() * NEARLY;
@@ -93,7 +93,7 @@ impl Resource {
         let held = held.unwrap_or(Amount::ZERO);
         let slot = match slot {
             Some(slot) => {
-                self.change_demand(slot, ask);
+                self.holders.change_demand(slot, &ask.demand);
                 let words: Vec<_> = self.reported_leases(ask, now).collect();
                 self.holders.change_leases(slot, |leases| {
                     if ask.acknowledges() {
@@ -116,11 +116,10 @@ impl Resource {
                 }
                 leases.grant(nothing);
                 self.holders.claim(&ask.demand);
-                let Share { amount, reason } = Share::WAITING_FOR_PARENT;
-                let bound = Bound::Share;
+                let (reason, bound) = (Reason::WaitsForParent, Bound::Share);
                 let decision = Decision {
                     lease: nothing,
-                    share: amount,
+                    share: Amount::ZERO,
                     why: Why { reason, bound },
                     waits: false,
                     lowering: self.lowering.number(),
@@ -128,11 +127,8 @@ impl Resource {
                 self.insert(ask, leases, &decision, now)
             }
         };
-        if self
-            .holders
-            .get(slot)
-            .is_some_and(|holding| holding.own() > held)
-        {
+        let holding = self.holders.get(slot);
+        if holding.is_some_and(|holding| holding.own() > held) {
             self.await_parent_answer(slot, ask, held, now);
         }
         // It comes back sooner; if another process of its name comes first, it has asked by then.
@@ -147,7 +143,7 @@ impl Resource {
 
     /// A holder's reports, as leases; none if there is nothing to learn.
     fn reported_leases(&self, ask: &HolderAsk<'_>, now: Time) -> impl Iterator<Item = Lease> {
-        let words = ask.believed.each().filter(|_| self.is_learning());
+        let words = ask.believed.each().filter(|_| self.learning.is_on());
         words.map(move |has| Lease {
             capacity: has.capacity,
             expires_at: now + self.report_lasts(has.expires_in, now),
@@ -164,7 +160,7 @@ impl Resource {
     pub(super) fn report_lasts(&self, expires_in: Option<Duration>, now: Time) -> Duration {
         // A lease that has ended, but whose work continues, for an unknown time.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
-        let expires_in = expires_in.map(time::at_most);
+        let expires_in = expires_in.map(tolerance::at_most);
         let length = self.longest_by_others();
         let lasts = expires_in.unwrap_or(length);
         match self.learning {

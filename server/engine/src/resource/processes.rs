@@ -24,7 +24,7 @@ use crate::time::Time;
 
 impl Resource {
     /// Decides which process has the name of a child server's request. Two live processes under it are noted for
-    /// [`Resource::take_conflict`].
+    /// the node ([`Effects::conflict`](super::Effects::conflict)).
     ///
     /// # Errors
     ///
@@ -60,11 +60,8 @@ impl Resource {
                 // It goes on: both still live.
                 self.note_refused(ask.holder(), ask.incarnation, now);
                 let (process, sequence) = (ask.incarnation, ask.sequence);
-                self.holders.note(slot, |holding| {
-                    if let Some(past) = &mut holding.past {
-                        past.note_request(process, sequence);
-                    }
-                });
+                self.holders
+                    .note_past(slot, |past| past.note_request(process, sequence));
                 Err(self.another_process(slot, now))
             }
         }
@@ -75,7 +72,12 @@ impl Resource {
             process,
             ..holder.clone()
         };
-        self.conflict = Some(Box::new(Conflict { holder, at: now }));
+        self.note_conflict(holder, now);
+    }
+
+    fn note_conflict(&mut self, holder: HolderId, now: Time) {
+        let conflict = Conflict { holder, at: now };
+        self.holders.effects.conflict = Some(Box::new(conflict));
     }
 
     /// Returns the refusal for a process whose name another one has, with the retry delay.
@@ -110,16 +112,14 @@ impl Resource {
             expected_by = expected_by.max(by);
         }
         self.rename(slot, ask.incarnation, false);
-        self.holders.note(slot, |holding| {
-            if let Some(past) = &mut holding.past {
-                if still_waits.is_none() {
-                    past.forget_had();
-                }
-                if let Some(had) = had {
-                    past.note_had(had);
-                }
-                past.note_started(expected_by);
+        self.holders.note_past(slot, |past| {
+            if still_waits.is_none() {
+                past.forget_had();
             }
+            if let Some(had) = had {
+                past.note_had(had);
+            }
+            past.note_started(expected_by);
         });
     }
 
@@ -162,11 +162,8 @@ impl Resource {
         };
         let later = holding.incarnation;
         self.restore_child(slot, ask.incarnation, later, now);
-        self.holders.note(slot, |holding| {
-            if let Some(past) = &mut holding.past {
-                past.refuse_later(ask.incarnation);
-            }
-        });
+        self.holders
+            .note_past(slot, |past| past.refuse_later(ask.incarnation));
         self.rename(slot, ask.incarnation, true);
     }
 
@@ -251,9 +248,9 @@ impl Resource {
         caller: Option<CallerSlot>,
         now: Time,
     ) -> Released {
-        self.expire(EXPIRIES_PER_REQUEST, now);
-        let own = self.holders.find(holder);
-        let of_name = || self.holders.newest_of_name(holder);
+        self.holders.expire(EXPIRIES_PER_REQUEST, now);
+        let own = self.holders.table().find(holder);
+        let of_name = || self.holders.table().newest_of_name(holder);
         // A process that holds nothing any more may repeat its release: that must not end the lease of another one.
         let slot = own.or_else(|| holder.process.is_none().then(of_name).flatten());
         let Some((slot, holding)) = slot.and_then(|slot| Some((slot, self.holders.get(slot)?)))
@@ -302,7 +299,7 @@ fn is_its_own(holding: &Holding, caller: Option<CallerSlot>) -> bool {
 impl Resource {
     /// Notes that a new holder comes: it replaces the newest process of its name. Returns its standing.
     pub(super) fn replace_process(&mut self, holder: &HolderId) -> Standing {
-        let before = self.holders.newest_of_name(holder);
+        let before = self.holders.table().newest_of_name(holder);
         let Some((slot, before)) = before.and_then(|slot| Some((slot, self.holders.get(slot)?)))
         else {
             return Standing::Newest;
@@ -313,7 +310,7 @@ impl Resource {
     }
 
     /// Notes that a client's process asks again. If it was replaced by a process that is still there,
-    /// [`Resource::take_conflict`] reports both. Otherwise it is the newest again.
+    /// both are reported. Otherwise it is the newest again.
     pub(super) fn hear_process(&mut self, slot: Slot, holder: &HolderId, now: Time) {
         match self.holders.get(slot).map(|it| it.standing) {
             Some(Standing::Restarted) => {
@@ -321,14 +318,11 @@ impl Resource {
                 self.holders.note(slot, |holding| holding.standing = newest);
             }
             Some(Standing::Replaced) => {
-                let newest = self.holders.newest_of_name(holder);
+                let newest = self.holders.table().newest_of_name(holder);
                 let newest = newest.and_then(|newest| self.holders.get(newest));
                 match newest.map(|newest| newest.overdue_at() > now) {
                     Some(true) => {
-                        self.conflict = Some(Box::new(Conflict {
-                            holder: HolderId::client(holder.name.clone(), None),
-                            at: now,
-                        }));
+                        self.note_conflict(HolderId::client(holder.name.clone(), None), now);
                     }
                     Some(false) => {}
                     None => self.holders.make_newest(slot),

@@ -1,6 +1,6 @@
 //! Learning mode: what a new master believes of reports, and what it knows of earlier masterships. When reports exceed
 //! the capacity, it decides which part of each is confirmed, and for how long.
-//! [`reported`](crate::continuity::reported) has all reports together.
+//! [`continuity`](crate::continuity) has all reports together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::claims::{Claim, Subclients};
 use crate::continuity::learned::{Origin, ReportedLease};
-use crate::continuity::reported::{Unanswered, claim_of, part_of};
+use crate::continuity::{Unanswered, claim_of, part_of};
 use crate::division::ParentTerms;
 use crate::exact_sum::ExactSum;
 use crate::holders::{Lease, Slot};
@@ -19,7 +19,7 @@ use crate::resource::ask::HolderAsk;
 use crate::resource::grant::Grant;
 use crate::resource::pace::short_lease;
 use crate::templates::HolderBounds;
-use crate::time::{self, Time};
+use crate::time::{Time, tolerance};
 
 impl Resource {
     /// The capacity for reports: below the root, with what is to come.
@@ -32,7 +32,7 @@ impl Resource {
     /// In learning mode, the most that is confirmed for each client, if the reports exceed the capacity.
     pub(super) fn confirmed_level(&self, now: Time) -> Option<f64> {
         let reported = self.holders.reported()?;
-        if !self.learns(now) || !self.has_lease(now) {
+        if !self.learning.is_on_at(now) || !self.has_lease(now) {
             return None;
         }
         reported.level_for(self.for_reported())
@@ -43,7 +43,7 @@ impl Resource {
     /// the larger ones before cuts: all present reports may be true, once the holders that were cut have shrunk.
     fn believed_level(&self, now: Time) -> Option<f64> {
         let reported = self.holders.reported()?;
-        if !self.learns(now) || !self.has_lease(now) {
+        if !self.learning.is_on_at(now) || !self.has_lease(now) {
             return None;
         }
         let terms = self.supply.terms.as_ref()?;
@@ -65,11 +65,6 @@ impl Resource {
             .map_or(Amount::MAX, |it| it.left_beside_others(holder, there_is))
     }
 
-    /// Whether this is learning mode, also if it is not known yet for how long.
-    pub(super) fn learns(&self, now: Time) -> bool {
-        self.learning.is_on_at(now)
-    }
-
     /// Returns a holder's report as a claim: the present report, or the larger one before a cut if the holder still
     /// wants that.
     fn claimed(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Claim {
@@ -88,7 +83,7 @@ impl Resource {
 
     /// A holder's report counts from now on, in learning mode.
     pub(super) fn count_report(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
-        if self.learns(now) {
+        if self.learning.is_on_at(now) {
             let claim = self.claimed(slot, ask);
             let holder = self.holders.key_of(ask.holder());
             let reported = self.holders.reported_mut();
@@ -104,10 +99,10 @@ impl Resource {
         held: Amount,
         now: Time,
     ) {
-        let Some(number) = self.parent.as_mut().map(|it| it.reports_mut().count()) else {
+        let Some(number) = self.parent.as_mut().map(|it| it.reports.count()) else {
             return;
         };
-        if !self.learns(now) {
+        if !self.learning.is_on_at(now) {
             return;
         }
         let unanswered = Unanswered {
@@ -134,7 +129,7 @@ impl Resource {
         let answered = self
             .holders
             .reported_mut()
-            .answered(upstream.reports().answered());
+            .answered(upstream.reports.answered());
         let Some(level) = self.believed_level(now) else {
             return;
         };
@@ -142,7 +137,11 @@ impl Resource {
         for (
             holder,
             Unanswered {
-                slot, claim, held, ..
+                slot,
+                claim,
+                said,
+                held,
+                ..
             },
         ) in answered
         {
@@ -151,7 +150,7 @@ impl Resource {
                 continue;
             }
             let kind = self.holders.get(slot).map(|holding| holding.kind);
-            let is_likely = kind.is_some_and(|kind| self.is_likely(kind, claim.wants));
+            let is_likely = kind.is_some_and(|kind| self.is_likely(kind, said));
             self.holders.change_leases(slot, |leases| {
                 leases.acknowledge(part);
                 if held.is_zero() && !is_likely {
@@ -292,7 +291,7 @@ impl Resource {
     /// Whether a child server asks by another mastership of its node than before.
     pub(super) fn is_new_mastership(&self, slot: Slot, ask: &HolderAsk<'_>) -> bool {
         let past = self.holders.get(slot).and_then(|it| it.past.as_ref());
-        let known = past.and_then(|it| it.masterships().current());
+        let known = past.and_then(|it| it.masterships.current());
         ask.mastership().is_some() && known != ask.mastership()
     }
 
@@ -302,19 +301,18 @@ impl Resource {
         let Some(mastership) = ask.mastership().filter(|_| is_another) else {
             return;
         };
-        let learns = self.is_learning();
+        let learns = self.learning.is_on();
         let granted = self.holders.copy_leases(slot).filter(|_| !is_new);
         self.holders.note(slot, |holding| {
             let past = holding.past.get_or_insert_default();
-            past.masterships_mut()
-                .note(mastership, granted.as_ref(), learns);
+            past.masterships.note(mastership, granted.as_ref(), learns);
         });
     }
 
     /// Remembers which mastership granted what a holder reports, in learning mode below the root.
     pub(super) fn note_learned(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) {
         let in_use = ask.believed;
-        if self.parent.is_none() || !self.is_learning() || in_use.most().is_zero() {
+        if self.parent.is_none() || !self.learning.is_on() || in_use.most().is_zero() {
             return;
         }
         let granted_by = in_use.has.and_then(|has| has.granted_by);
@@ -332,7 +330,7 @@ impl Resource {
         let holder = self.holders.key_of(ask.holder());
         // A report without a duration may be out of date at once.
         let lasts_of = |has: Has| {
-            let lasts = has.expires_in.map_or(Duration::ZERO, time::at_least);
+            let lasts = has.expires_in.map_or(Duration::ZERO, tolerance::at_least);
             lasts.saturating_sub(TRAVEL_MAX)
         };
         let lasts = in_use.each().map(lasts_of).max().unwrap_or_default();
@@ -372,7 +370,7 @@ impl Resource {
         let expiry = self.expiry_from(now);
         let terms = self.supply.terms.as_ref();
         let may_live = terms.is_some_and(|terms| terms.predecessor_for.is_some());
-        if !may_live || !self.is_learning() {
+        if !may_live || !self.learning.is_on() {
             return expiry;
         }
         let learned = self.holders.learned();
@@ -384,7 +382,7 @@ impl Resource {
     pub(super) fn unreported(&self) -> ExactSum {
         let learned = self.holders.learned();
         learned
-            .filter(|_| self.is_learning())
+            .filter(|_| self.learning.is_on())
             .map_or(ExactSum::ZERO, |it| it.unreported())
     }
 

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use doorward_time::spread;
+use crate::time::spread;
 
 use crate::messages::{Refusal, RefusalReason};
 
@@ -58,6 +58,7 @@ const fn range_of(reason: RefusalReason) -> Option<(Duration, Duration)> {
         RefusalReason::NotReady => Some(NOT_READY),
         RefusalReason::RefusedByParent => Some(REFUSED_BY_PARENT),
         RefusalReason::UnknownResource
+        | RefusalReason::Unnumbered
         | RefusalReason::AnotherProcess(_)
         | RefusalReason::Full(_) => None,
     }

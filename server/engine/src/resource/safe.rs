@@ -56,12 +56,12 @@ impl Resource {
         match (of_parent, of_template) {
             (Some(safe), _) if self.safe_is_static() => safe,
             (None, Some(safe)) => safe,
-            _ if learning_for.is_some() || terms.is_some_and(|terms| terms.learning) => {
+            _ if learning_for.is_some() || self.supply.parent_learns() => {
                 SafeCapacity::Limited(Amount::ZERO)
             }
             (Some(SafeCapacity::Unlimited), _) => SafeCapacity::Unlimited,
             (Some(SafeCapacity::Limited(each)), _) => {
-                let heard = self.parent.as_ref().map_or(0.0, |it| it.clients_reported());
+                let heard = self.parent.as_ref().map_or(0.0, |it| it.clients_reported);
                 let heard = heard.max(Subclients::ONE.get());
                 let part = heard / self.holders.clients().max(heard);
                 SafeCapacity::Limited(Amount::from_computed(each.get() * part))

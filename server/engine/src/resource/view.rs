@@ -1,15 +1,14 @@
 //! Status of a resource: sums, leases, and reasons.
 
-use std::ops;
 use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::division::{Bound, Reason, Rule, Why};
 use crate::holders::{DecidedBy, Holding};
-use crate::id::{HolderKind, HolderName};
+use crate::id::HolderKind;
 use crate::messages::{
-    ChildSnapshot, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot,
+    ChildSnapshot, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot, Totals,
 };
 use crate::resource::{Resource, over_after};
 use crate::rounding::SHORTFALL;
@@ -43,48 +42,24 @@ impl Resource {
         }
     }
 
-    /// Number of holders.
-    pub(crate) fn holders(&self) -> usize {
-        self.holders.table().len()
-    }
-
-    /// Number of holders that get less than their share because of leases of others.
-    pub(crate) fn waiting(&self) -> usize {
-        self.holders.table().waiting()
-    }
-
-    /// Number of clients served, with those below child servers.
-    pub(crate) fn clients(&self) -> f64 {
-        self.holders.clients()
-    }
-
-    /// Whether the parent refuses the resource.
-    pub(crate) fn is_refused(&self, now: Time) -> bool {
-        let upstream = self.parent.as_ref();
-        upstream.is_some_and(|upstream| upstream.lease().refused(now).is_some())
-    }
-
-    /// Whether it learns by the algorithm in force, without longer leases and without other servers.
-    pub(crate) fn learns_usually(&self, now: Time) -> bool {
-        self.learning_remaining(now).is_some() && self.usual_end() > now
-    }
-
-    /// Whether a server above learns.
-    pub(crate) fn learns_above(&self, now: Time) -> bool {
-        self.supply.learning_until.is_some_and(|until| until > now)
-    }
-
-    /// Returns the end of learning mode if no leases are longer than those of the algorithm in
-    /// force.
-    fn usual_end(&self) -> Time {
+    /// Adds this resource to the sums over all of a node.
+    pub(crate) fn add_to(&self, totals: &mut Totals, now: Time) {
+        let table = self.holders.table();
+        totals.resources += 1;
+        totals.leases += table.len();
+        totals.children += self.holders.children().len();
+        totals.clients += self.holders.clients();
+        totals.waiting += table.waiting();
+        totals.leases_per_resource = totals.leases_per_resource.max(table.len());
+        totals.refused_by_parent += usize::from(self.refused(now).is_some());
+        let learns = self.learning_remaining(now).is_some();
+        // The end of learning mode if no leases are longer than those of the algorithm in force.
         let usual = self.policy.algorithm().learns_for(Duration::ZERO);
         let usual = self.start.clock_tolerance.report(usual);
-        over_after(self.start.vacant_since, usual)
-    }
-
-    /// Returns the remaining time of learning mode.
-    pub(crate) fn learning_left(&self, now: Time) -> Option<Duration> {
-        self.learning_remaining(now)
+        let usual_end = over_after(self.start.vacant_since, usual);
+        totals.learns |= learns;
+        totals.learns_usually |= learns && usual_end > now;
+        totals.learns_above |= self.supply.learning_until.is_some_and(|until| until > now);
     }
 
     /// Returns leases from that place on, in up to `max` places, and the place for the next call.
@@ -105,16 +80,12 @@ impl Resource {
             LeasesFrom::Place(place) => *place,
             LeasesFrom::Start | LeasesFrom::After(_) => {
                 let after = match from {
-                    LeasesFrom::After(name) => ops::Bound::Excluded(name),
-                    LeasesFrom::Start | LeasesFrom::Place(_) => ops::Bound::Unbounded,
+                    LeasesFrom::After(name) => Some(name),
+                    LeasesFrom::Start | LeasesFrom::Place(_) => None,
                 };
-                let children = self.holders.children();
                 let mut last = None;
-                for (name, slot) in children
-                    .range::<HolderName, _>((after, ops::Bound::Unbounded))
-                    .take(max)
-                {
-                    seen.extend(self.holders.get(*slot).map(view));
+                for (name, slot) in self.children_after(after).take(max) {
+                    seen.extend(self.holders.get(slot).map(view));
                     last = Some(name);
                 }
                 if seen.len() >= max
@@ -137,8 +108,7 @@ impl Resource {
     /// Returns a holder's share now, and the reason for its grant. The share follows the present
     /// demand of all holders, not their demand when the holder was decided.
     fn share_now(&self, holding: &Holding, rule: &Rule, now: Time) -> (Amount, Why) {
-        let refused = self.parent.as_ref().and_then(|up| up.lease().refused(now));
-        if !self.has_source() || refused == Some(RefusalReason::UnknownResource) {
+        if !self.has_source() || self.refused(now) == Some(RefusalReason::UnknownResource) {
             let (reason, bound) = (Reason::TemplateGone, Bound::Share);
             return (Amount::ZERO, Why { reason, bound });
         }
@@ -188,12 +158,7 @@ impl Resource {
         if self.learning_remaining(now).is_some() {
             return LimitedBy::Learning;
         }
-        if self
-            .supply
-            .terms
-            .as_ref()
-            .is_some_and(|terms| terms.learning)
-        {
+        if self.supply.parent_learns() {
             return LimitedBy::ParentLearning;
         }
         match holding.why.bound {
@@ -227,7 +192,7 @@ fn snapshot_of(holding: &Holding, share: Amount, why: Why) -> LeaseSnapshot {
         granted: holding.newest().capacity.get(),
         reserved: holding.reserved().get(),
         expires_at: holding.newest().expires_at,
-        reserved_until: holding.reserved_until(),
+        reserved_until: holding.leases().last_expiry(),
         refresh_interval: holding.refresh_at.since(holding.decided_at),
         why,
         child: holding.report.as_ref().map(|report| ChildSnapshot {

@@ -1,15 +1,16 @@
 //! The check of a template: a valid template, or all its problems.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::amount::Amount;
+use crate::claims::Subclients;
 use crate::id::ID_BYTES_MAX;
 use crate::rounding::WHOLE;
 use crate::templates::glob::Glob;
 use crate::templates::{
-    Algorithm, AlgorithmKind, DURATION_MAX, DURATION_MIN, Field, SafeCapacity, Shrink, Template,
-    TemplateProblem, TemplateSpec,
+    Algorithm, AlgorithmKind, DURATION_MAX, DURATION_MIN, Field, HolderBounds, SafeCapacity,
+    Shrink, Template, TemplateProblem, TemplateSpec,
 };
 
 /// Checks one template.
@@ -87,9 +88,7 @@ impl Check<'_> {
                 lease_length: lease_length?,
                 refresh_interval: refresh_interval?,
                 learning_mode_duration: learning?,
-                shrink: parameters.shrink,
-                decay_factor: parameters.decay_factor,
-                min_shares: parameters.min_shares,
+                ..parameters
             },
         })
     }
@@ -122,6 +121,40 @@ impl Check<'_> {
         }
     }
 
+    fn holder_bounds(&mut self, spec: &TemplateSpec) -> HolderBounds {
+        HolderBounds {
+            wants_max: spec.wants_max.and_then(|given| self.wants_max(given)),
+            subclients_max: spec
+                .subclients_max
+                .and_then(|given| self.subclients_max(given)),
+        }
+    }
+
+    fn wants_max(&mut self, given: f64) -> Option<Amount> {
+        match Amount::new(given) {
+            Ok(amount) if !amount.is_zero() => return Some(amount),
+            Ok(_) => self.problem(
+                Field::WantsMax,
+                "is 0, so nobody could have anything; give what one client can have at most, or remove it",
+            ),
+            Err(error) => self.problem(Field::WantsMax, error.to_string()),
+        }
+        None
+    }
+
+    fn subclients_max(&mut self, given: f64) -> Option<Subclients> {
+        let whole = Some(given).filter(|given| *given >= 1.0 && given.fract() == 0.0);
+        let most = whole.and_then(|given| Subclients::new(given).ok());
+        if most.is_none() {
+            let message = format!(
+                "is {given}; give a whole number of clients from 1 to {}",
+                Subclients::MAX.get()
+            );
+            self.problem(Field::SubclientsMax, message);
+        }
+        most
+    }
+
     fn duration(
         &mut self,
         field: Field,
@@ -149,8 +182,9 @@ impl Check<'_> {
         Some(duration)
     }
 
-    fn parameters(&mut self, spec: &TemplateSpec) -> Parameters {
-        let mut parameters = Parameters::default();
+    /// Returns the default algorithm with the named parameters of a template.
+    fn parameters(&mut self, spec: &TemplateSpec) -> Algorithm {
+        let mut parameters = Algorithm::default();
         let mut earlier = BTreeSet::new();
         for (index, (name, value)) in spec.parameters.iter().enumerate() {
             let field = Field::Parameter(index);
@@ -159,7 +193,7 @@ impl Check<'_> {
                 continue;
             }
             let value = value.as_deref().unwrap_or_default();
-            if let Err(message) = parameters.set(name, value, spec.kind) {
+            if let Err(message) = parameters.set_parameter(name, value, spec.kind) {
                 self.problem(field, message);
             }
         }
@@ -179,25 +213,13 @@ impl Check<'_> {
 /// Prefix of a guarantee's name. The priority follows.
 const MIN_SHARE: &str = "min_share.";
 
-/// The named parameters of an algorithm.
-struct Parameters {
-    shrink: Shrink,
-    decay_factor: f64,
-    min_shares: BTreeMap<i64, f64>,
-}
-
-impl Default for Parameters {
-    fn default() -> Self {
-        Self {
-            shrink: Shrink::default(),
-            decay_factor: 0.5,
-            min_shares: BTreeMap::new(),
-        }
-    }
-}
-
-impl Parameters {
-    fn set(&mut self, name: &str, value: &str, kind: Option<AlgorithmKind>) -> Result<(), String> {
+impl Algorithm {
+    fn set_parameter(
+        &mut self,
+        name: &str,
+        value: &str,
+        kind: Option<AlgorithmKind>,
+    ) -> Result<(), String> {
         match name {
             "shrink" => {
                 self.shrink = match value {

@@ -153,7 +153,9 @@ impl Templates {
     /// Returns the longest learning mode of a new master if leases of its predecessors may last for `longer_leases`, or
     /// nothing if there are no templates.
     pub(crate) fn learns_for(&self, longer_leases: Duration) -> Option<Duration> {
-        self.0.lengths.learns_for(longer_leases)
+        let lengths = &self.0.lengths;
+        let longer = Some(longer_leases).filter(|_| lengths.learns_longer);
+        Some(lengths.learns_for?.max(longer.unwrap_or_default()))
     }
 }
 
@@ -256,13 +258,6 @@ impl Lengths {
             learns_longer,
             digest: hasher.finish(),
         }
-    }
-
-    /// Returns the longest learning mode of any template if leases of predecessors may last for `longer_leases`, or
-    /// nothing if there are no templates.
-    pub(super) fn learns_for(&self, longer_leases: Duration) -> Option<Duration> {
-        let longer = Some(longer_leases).filter(|_| self.learns_longer);
-        Some(self.learns_for?.max(longer.unwrap_or_default()))
     }
 }
 

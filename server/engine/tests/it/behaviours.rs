@@ -96,6 +96,19 @@ fn answer(
 }
 
 #[test]
+fn a_request_without_a_number_does_not_wait_for_the_parent() {
+    let mut node = node(Some(100.0));
+    let mut request = asking::request_for("a", resource(), 0, 10.0, 0.0);
+    let mut is_ready = |sequence| {
+        request.sequence = sequence;
+        let reply = asking::served(node.handle_get_capacity(&request, Time::from_secs(1)));
+        (reply.refused.is_empty(), reply.is_ready())
+    };
+    assert_eq!(is_ready(Some(1)), (true, true));
+    assert_eq!(is_ready(None), (false, true));
+}
+
+#[test]
 fn a_repeated_ask_is_decided_again_after_any_change() {
     let mut node = node(Some(100.0));
     let mut has = None;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::standing::{Standing, WonTerm};
+use doorward_time::term::Term;
+
+use super::standing::Standing;
 use super::state::CandidateState;
 use super::store::{LeaseId, Registration, Txn};
 use super::transactions::CreatedKey;
@@ -152,7 +154,7 @@ impl HeldMastership {
     pub(super) fn standing(&self, now: Time) -> Standing {
         match self.valid_until {
             Some(valid_until) if self.begins <= now && now < valid_until => {
-                Standing::Master(WonTerm {
+                Standing::Master(Term {
                     epoch: self.created.epoch(),
                     vacant_since: self.vacant_since,
                     longer_leases: self.longer_leases,

@@ -1,11 +1,9 @@
 //! The master as a candidate knows it: the form between etcd's view and the engine's term.
 
-use std::time::Duration;
-
+use doorward_time::term::Term;
 use smol_str::SmolStr;
 
 use super::store::View;
-use crate::time::Time;
 
 /// Master of the node, as far as a server knows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -13,7 +11,7 @@ pub enum Standing {
     /// This server, forever and without an epoch: its node has no election. A candidate never returns this.
     Alone,
     /// This server, for a time.
-    Master(WonTerm),
+    Master(Term),
     /// Another server.
     Elsewhere {
         /// Its address.
@@ -28,19 +26,6 @@ pub enum Standing {
     Unknown,
 }
 
-/// A mastership that this server won, in the engine's form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WonTerm {
-    /// Number that grows with every change of mastership.
-    pub epoch: u64,
-    /// Time since which no earlier master has decided anything. None: so long ago that no lease is left.
-    pub vacant_since: Option<Time>,
-    /// Longest lease that may have been valid then, by templates other than those in force.
-    pub longer_leases: Duration,
-    /// End of the confirmed time.
-    pub valid_until: Time,
-}
-
 impl Standing {
     /// Whether this server is the master.
     pub const fn is_master(&self) -> bool {
@@ -48,7 +33,7 @@ impl Standing {
     }
 
     /// Returns the mastership of this server, if it won one.
-    pub const fn term(&self) -> Option<&WonTerm> {
+    pub const fn term(&self) -> Option<&Term> {
         match self {
             Self::Master(term) => Some(term),
             Self::Alone | Self::Elsewhere { .. } | Self::Unknown => None,
@@ -78,6 +63,7 @@ pub fn standing_of_other(view: &View, own_address: &str, highest_epoch: u64) -> 
 mod tests {
     use super::super::store::{EtcdEntry, EtcdKey, Master, Registration, Value};
     use super::*;
+    use crate::time::Time;
 
     fn entry(value: Value) -> EtcdEntry {
         EtcdEntry {

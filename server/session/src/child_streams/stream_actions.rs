@@ -67,6 +67,8 @@ pub enum StreamAction {
         number: u64,
         /// The reason.
         closing: CloseReason,
+        /// Child that the stream belongs to, or would have belonged to. Absent: its first message did not come.
+        child: Option<SmolStr>,
     },
 }
 

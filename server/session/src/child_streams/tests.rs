@@ -30,7 +30,9 @@ fn hello(child: &str) -> Hello {
 fn actions(streams: &mut ChildStreams) -> String {
     let action = std::iter::from_fn(|| streams.poll_action());
     let words = action.map(|action| match action {
-        StreamAction::Close { number, closing } => format!("close {number} {closing:?}"),
+        StreamAction::Close {
+            number, closing, ..
+        } => format!("close {number} {closing:?}"),
         StreamAction::Subscribe(child) => format!("subscribe {child}"),
         StreamAction::Unsubscribe(child) => format!("unsubscribe {child}"),
         StreamAction::Push => "push".to_owned(),

@@ -19,8 +19,8 @@ use super::*;
 use crate::clock::Clock;
 use crate::flags::LimitFlags;
 use crate::metrics::Metrics;
-use crate::node_handle::NodeHandle;
-use crate::status::Board;
+use crate::replica_handle::ReplicaHandle;
+use crate::status::ServerState;
 
 #[test]
 fn a_path_names_the_service_whole() {
@@ -39,7 +39,7 @@ fn a_path_names_the_service_whole() {
 /// A server with 100 of `db`, and a connection to it.
 struct Fixture {
     services: Services,
-    node: Arc<NodeHandle>,
+    node: Arc<ReplicaHandle>,
     door: Arc<Door>,
 }
 
@@ -62,16 +62,20 @@ impl Fixture {
             ..TemplateSpec::default()
         }])
         .unwrap();
-        let node = NodeHandle::new(Default::default(), templates, Clock::start());
+        let node = ReplicaHandle::new(
+            doorward_engine::node::Config::default(),
+            templates,
+            Clock::start(),
+        );
         let node = Arc::new(node);
         let text = String::new;
-        let board = Arc::new(Board::new(text(), text(), text(), Arc::clone(&node)));
-        let metrics = Arc::new(Metrics::new(&board));
-        let limits = board.limits();
+        let state = Arc::new(ServerState::new(text(), text(), text(), Arc::clone(&node)));
+        let metrics = Arc::new(Metrics::new(&state));
+        let limits = state.limits();
         limits.set_bounds(&LimitFlags::default().of_door(20_000));
         let looking = Arc::new(Semaphore::new(1));
         let door = Door::new(limits.of_grpc(), Paths::default(), looking);
-        let service = CapacityService { board, metrics };
+        let service = CapacityService { state, metrics };
         Self {
             services: Services::new(service, Routes::default()),
             node,

@@ -91,14 +91,13 @@ impl World<'_> {
 
     /// Gives a candidate an answer or a timeout.
     pub(super) fn handle_etcd_answer(&mut self, to: ServerId, id: OpId, mut answer: OpAnswer) {
-        let chance = self.etcd.uniform();
-        self.change_candidate(to, |candidate, now| {
+        self.input(to, |replica, now| {
             if let OpAnswer::Transacted(answer) = &mut answer
                 && let Some(found) = &mut answer.found
             {
                 found.seen_at = now;
             }
-            candidate.handle_answer(id, answer, chance, now);
+            replica.handle_etcd_answer(id, answer, now);
         });
     }
 }

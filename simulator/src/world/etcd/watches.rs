@@ -160,16 +160,14 @@ impl World<'_> {
                 self.change_contact(id, asked, false);
             }
         }
-        self.change_candidate(id, |candidate, now| {
-            candidate.handle_view(view, now);
-        });
+        self.input(id, |replica, now| replica.handle_etcd_view(view, now));
     }
 
     /// Tells a server's candidate about its contact with etcd.
     fn change_contact(&mut self, id: ServerId, heard_at: Time, is_away: bool) {
         let heard_at = self.places[id.place].clock.shows(heard_at);
-        self.change_candidate(id, |candidate, now| {
-            candidate.handle_contact(heard_at, is_away, now);
+        self.input(id, |replica, now| {
+            replica.handle_etcd_contact(heard_at, is_away, now);
         });
     }
 }

@@ -29,12 +29,12 @@ impl World<'_> {
             return Mastership::Unknown;
         };
         let local = place.clock.shows(self.now);
-        let known = server.node.mastership(local);
+        let known = server.node().mastership(local);
         if known.is_master() || place.redirect_loop_until <= self.now || place.slots.len() == 1 {
             return known.clone();
         }
         let others = place.servers.iter();
-        let others = others.filter(|it| !it.node.mastership(local).is_master());
+        let others = others.filter(|it| !it.node().mastership(local).is_master());
         // The next slot after its own, or the first; its own if it is alone.
         let slots = place.slots.len();
         let after = |slot: u32| (slot + slots - server.slot - 1) % slots;
@@ -81,7 +81,7 @@ impl World<'_> {
         let local = place.clock.shows(now);
         let named = place.master(now).and_then(|server| {
             let address = place.addresses.get(server.slot as usize)?;
-            Some((address.clone(), server.node.mastership(local).epoch()?))
+            Some((address.clone(), server.node().mastership(local).epoch()?))
         });
         self.publish_addresses(number, Arc::clone(&place.addresses), named);
     }
@@ -110,14 +110,13 @@ impl World<'_> {
             let awake = place.servers.iter().filter(|it| !it.is_frozen(now));
             let awake: Vec<ServerId> = awake.map(|server| server.id).collect();
             for id in awake {
-                let chance = self.chance.uniform();
-                let Some((server, at)) = self.server_at(id) else {
-                    continue;
-                };
-                let session = &mut server.parent_link.session;
-                session.handle_addresses(Arc::clone(&published), named.clone(), chance, at);
-                self.drive_parent_link(id);
-                self.after(id);
+                if let Some((server, at)) = self.server_at(id) {
+                    let known = Arc::clone(&published);
+                    server
+                        .replica
+                        .handle_parent_addresses(known, named.clone(), at);
+                    self.drive(id);
+                }
             }
         }
     }

@@ -106,9 +106,7 @@ impl World<'_> {
         let now = self.now;
         let able = self.places[number].unable_until <= now;
         for id in self.candidates_of(number) {
-            self.change_candidate(id, |candidate, now| {
-                candidate.handle_able(able, now);
-            });
+            self.input(id, |replica, now| replica.handle_able(able, now));
         }
     }
 }

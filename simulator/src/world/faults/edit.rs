@@ -40,7 +40,7 @@ impl World<'_> {
             } else {
                 awake.push(server.id);
             }
-            let ends = server.node.valid_until().filter(|_| server.leads);
+            let ends = server.node().valid_until().filter(|_| server.leads);
             if let (Some(ends), true) = (ends, is_cut || server.is_frozen(now)) {
                 // It grants by the former templates for as long as it believes to be master.
                 late = Some((server.templates.clone(), local.max(ends)));

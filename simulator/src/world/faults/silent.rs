@@ -136,8 +136,7 @@ impl World<'_> {
         };
         server.frozen_until = None;
         // It reads the present addresses of its parent.
-        let session = &mut server.parent_link.session;
-        session.handle_addresses(parents, None, 0.0, at);
+        server.replica.handle_parent_addresses(parents, None, at);
         let is_master = server.leads;
         let etcd_inbox = std::mem::take(&mut server.etcd_inbox);
         let inbox = std::mem::take(&mut server.inbox);
@@ -155,7 +154,7 @@ impl World<'_> {
         for news in etcd_inbox {
             self.handle_etcd_news(id, news);
         }
-        self.wake_candidate(id);
+        self.drive(id);
         for message in messages.unwrap_or_default() {
             self.arrive(message);
         }
@@ -165,7 +164,7 @@ impl World<'_> {
         if is_to_resign {
             self.resign(id);
         }
-        self.after(id);
+        self.drive(id);
     }
 
     /// Gives a server of the root the templates written while it was frozen.
@@ -174,7 +173,7 @@ impl World<'_> {
             return;
         };
         let former = server.templates.clone();
-        let is_master = server.node.mastership(local).is_master();
+        let is_master = server.node().mastership(local).is_master();
         if is_master && server.candidacy.is_none() {
             self.note_granted_by(&former, local);
         }

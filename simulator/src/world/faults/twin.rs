@@ -1,7 +1,6 @@
 //! Second processes under the name of a running one: of a node without an election, or of a client.
 //! They stand for a process started by mistake, or for a replacement that did not wait.
 
-use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::Templates;
 
 use crate::recording::MarkKind;
@@ -44,8 +43,8 @@ impl<'a> World<'a> {
         server.is_twin = true;
         server.leads = true;
         server.id.term = term;
-        let alone = Mastership::Master { epoch: None };
-        server.node.handle_mastership(alone, local);
+        server.replica.handle_alone(local);
+        server.masterships = server.replica.masterships();
         let id = server.id;
         place.servers.push(server);
         for client in self.clients.iter_mut() {
@@ -53,8 +52,7 @@ impl<'a> World<'a> {
                 client.connected = Some(id.term);
             }
         }
-        self.drive_parent_link(id);
-        self.plan(number);
+        self.drive(id);
         self.end_with(until, FaultEnd::TwinServer(id));
     }
 
@@ -109,26 +107,13 @@ impl<'a> World<'a> {
         }
     }
 
-    pub(super) fn end_twin_server(&mut self, id: ServerId) {
-        if self.server_of(id).is_none() {
-            return;
-        }
-        self.drop_parent_link(id);
-        let Some(gone) = self.places[id.place].remove(id.term) else {
-            return;
-        };
-        for waiting in gone.waiting {
-            self.refuse_connection(waiting.client, waiting.sequence());
-        }
-    }
-
     /// Ends all second processes.
     pub(super) fn end_twins(&mut self) {
         let servers = self.places.iter().flat_map(|place| &place.servers);
         let twins = servers.filter(|server| server.is_twin);
         let servers: Vec<ServerId> = twins.map(|server| server.id).collect();
         for id in servers {
-            self.end_twin_server(id);
+            self.end_server(id);
         }
         let twins = self.clients.enumerate().filter(|(_, it)| it.is_twin);
         let twins: Vec<u32> = twins.map(|(number, _)| number).collect();

@@ -9,7 +9,7 @@ use std::fs;
 
 use super::{named_files, root, source};
 
-/// Crate whose modules do need each other: `node_handle` and `status`, and `rpc` with those that report on it.
+/// Crate whose modules do need each other: `replica_handle` and `status`, and those that serve and report them.
 const UNHELD: &str = "server";
 
 /// Path of a module.

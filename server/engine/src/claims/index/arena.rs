@@ -64,30 +64,18 @@ impl<T: Default> Arena<T> {
         self.free.push(number);
     }
 
-    /// Returns two different nodes at once.
-    pub(super) fn pair_mut(&mut self, left: u32, right: u32) -> (&mut T, &mut T) {
-        debug_assert_ne!(left, right);
-        let [left, right] = [left as usize, right as usize];
-        let (chunk_l, chunk_r) = (left / Self::CHUNK, right / Self::CHUNK);
-        let (at_l, at_r) = (left % Self::CHUNK, right % Self::CHUNK);
-        #[expect(clippy::indexing_slicing, reason = "both numbers came from `insert`")]
-        if chunk_l == chunk_r {
-            let (low, high) = self.chunks[chunk_l].split_at_mut(at_l.max(at_r));
-            let (low, high) = (&mut low[at_l.min(at_r)], &mut high[0]);
-            if at_l < at_r {
-                (low, high)
-            } else {
-                (high, low)
-            }
-        } else {
-            let (low, high) = self.chunks.split_at_mut(chunk_l.max(chunk_r));
-            let (low, high) = (&mut low[chunk_l.min(chunk_r)], &mut high[0]);
-            if chunk_l < chunk_r {
-                (&mut low[at_l], &mut high[at_r])
-            } else {
-                (&mut high[at_l], &mut low[at_r])
-            }
-        }
+    /// Changes two different nodes together.
+    pub(super) fn change_both<R>(
+        &mut self,
+        one: u32,
+        other: u32,
+        change: impl FnOnce(&mut T, &mut T) -> R,
+    ) -> R {
+        debug_assert_ne!(one, other);
+        let mut taken = std::mem::take(&mut self[other]);
+        let result = change(&mut self[one], &mut taken);
+        self[other] = taken;
+        result
     }
 
     /// Number of nodes and free places. O(chunks).

@@ -88,11 +88,8 @@ impl Tree {
         if let Some(right) = self.insert_below(self.root, self.height, key) {
             let mut root = Inner::default();
             let left_sums = self.sums_of(self.root, self.height);
-            root.insert(0, self.root, Key::LOWEST, left_sums);
-            let (key, sums) = (
-                self.first_key(right, self.height),
-                self.sums_of(right, self.height),
-            );
+            root.insert(0, self.root, Key::default(), left_sums);
+            let (key, sums) = self.key_and_sums(right, self.height);
             root.insert(1, right, key, sums);
             self.root = self.inners.insert(root);
             self.height += 1;
@@ -205,18 +202,15 @@ impl Tree {
 
     /// The piece of the demand curve around a level. O(log n).
     pub(super) fn line_at(&self, level: f64) -> Line {
-        let mut piece = self.known.piece.get();
-        if level < piece.from || level >= piece.to {
-            piece = self.find_piece_at(level);
-            self.known.piece.set(piece);
+        let piece = self.known.piece.get();
+        if (piece.from..piece.to).contains(&level) {
+            return piece.line;
         }
-        piece.line
-    }
-
-    fn find_piece_at(&self, level: f64) -> Piece {
         let (leaf, before, after) =
             self.descend(|inner, before, after| inner.find_level(level, before, after));
-        leaf.piece_at(level, before, after)
+        let piece = leaf.piece_at(level, before, after);
+        self.known.piece.set(piece);
+        piece.line
     }
 
     /// Returns the level at which all claims together get `capacity`, or nothing if it is above every claim. O(log n).
@@ -226,15 +220,11 @@ impl Tree {
         {
             return level;
         }
-        let level = self.find_level_for(capacity);
-        self.known.level.set(Some((capacity, level)));
-        level
-    }
-
-    fn find_level_for(&self, capacity: f64) -> Option<f64> {
         let (leaf, before, after) =
             self.descend(|inner, before, after| inner.find_demand(capacity, before, after));
-        leaf.level_for(capacity, before, after)
+        let level = leaf.level_for(capacity, before, after);
+        self.known.level.set(Some((capacity, level)));
+        level
     }
 
     /// Finds the corner of D after which D rises by no more than `slope` per level. O(log n).
@@ -293,11 +283,14 @@ impl Tree {
         }
     }
 
-    fn first_key(&self, node: u32, height: u32) -> Key {
+    /// Returns the first key of a node, and its sums.
+    fn key_and_sums(&self, node: u32, height: u32) -> (Key, Sums) {
         if height == 0 {
-            self.leaves[node].key(0)
+            let leaf = &self.leaves[node];
+            (leaf.key(0), leaf.sums())
         } else {
-            self.inners[node].key(0)
+            let inner = &self.inners[node];
+            (inner.key(0), inner.sums())
         }
     }
 
@@ -314,10 +307,7 @@ impl Tree {
         self.inners[node].set_sums(position, sums);
         let mut split = None;
         if let Some(new) = new {
-            let (key, sums) = (
-                self.first_key(new, height - 1),
-                self.sums_of(new, height - 1),
-            );
+            let (key, sums) = self.key_and_sums(new, height - 1);
             let inner = &mut self.inners[node];
             if inner.len() < INNER_MAX {
                 inner.insert(position + 1, new, key, sums);
@@ -367,12 +357,13 @@ impl Tree {
         // A lower bound of all keys on the right, above all keys on the left.
         let boundary = self.inners[node].key(left_position + 1);
         let emptied = if height == 1 {
-            let (left, right) = self.leaves.pair_mut(left, right);
-            left.share_with(right)
+            self.leaves
+                .change_both(left, right, |left, right| left.share_with(right))
         } else {
-            let (left, right) = self.inners.pair_mut(left, right);
-            right.set_key(0, boundary);
-            left.share_with(right)
+            self.inners.change_both(left, right, |left, right| {
+                right.set_key(0, boundary);
+                left.share_with(right)
+            })
         };
         let left_sums = self.sums_of(left, height - 1);
         self.inners[node].set_sums(left_position, left_sums);
@@ -384,10 +375,7 @@ impl Tree {
                 self.inners.remove(right);
             }
         } else {
-            let (key, sums) = (
-                self.first_key(right, height - 1),
-                self.sums_of(right, height - 1),
-            );
+            let (key, sums) = self.key_and_sums(right, height - 1);
             self.inners[node].set_key(left_position + 1, key);
             self.inners[node].set_sums(left_position + 1, sums);
         }

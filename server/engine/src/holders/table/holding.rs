@@ -187,7 +187,7 @@ impl Holding {
             HolderKind::Client => OVERDUE_MIN,
             // Or clients of a node that is started again would be without leases before it has anything to confirm.
             HolderKind::Server => {
-                let lasts = self.in_use_until().unwrap_or(self.decided_at);
+                let lasts = self.leases.in_use_until().unwrap_or(self.decided_at);
                 let length = lasts.since(self.decided_at);
                 OVERDUE_MIN_OF_SERVER.min(length / 4).max(OVERDUE_MIN)
             }
@@ -208,16 +208,6 @@ impl Holding {
     /// Its leases.
     pub(crate) fn leases(&self) -> &Leases {
         &self.leases
-    }
-
-    /// End of the last lease that grants anything. None: no lease does.
-    pub(crate) fn in_use_until(&self) -> Option<Time> {
-        self.leases.in_use_until()
-    }
-
-    /// End of the last lease, if it does not ask again.
-    pub(crate) fn reserved_until(&self) -> Time {
-        self.leases.last_expiry()
     }
 }
 

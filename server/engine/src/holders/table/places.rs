@@ -10,7 +10,8 @@ use siphasher::sip::SipHasher13;
 use crate::holders::{Holding, Standing};
 use crate::id::{HolderId, HolderKind, Incarnation};
 use crate::split_table::SplitTable;
-use crate::time::{Due, Time};
+use crate::time::Time;
+use crate::time::due::Due;
 
 /// Places without an index.
 pub(super) const SCANNED_MAX: usize = 4;

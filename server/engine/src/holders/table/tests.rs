@@ -210,7 +210,7 @@ fn few_holders_and_many_are_found_scheduled_and_taken_out_alike() {
             if step == 0 {
                 table.remove(slot).unwrap();
             } else {
-                let end = table.get(slot).unwrap().reserved_until();
+                let end = table.get(slot).unwrap().leases().last_expiry();
                 let is_over =
                     |expired| matches!(expired, Expired::Holder(it) if it.name.as_str() == name);
                 assert!(is_over(table.expire_one(end)), "{name}");

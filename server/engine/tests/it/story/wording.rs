@@ -218,6 +218,7 @@ pub fn refusal(reason: RefusalReason) -> String {
         RefusalReason::AnotherProcess(wait) => {
             format!("another process lives, ask again in {}", roughly(wait))
         }
+        RefusalReason::Unnumbered => "the request has no number".to_owned(),
         RefusalReason::RefusedByParent => "the parent refuses it".to_owned(),
         RefusalReason::Full(full) => full.to_string(),
     }

@@ -123,7 +123,7 @@ fn back_at(fault: &str) -> f64 {
         let at = f64::from(hundredth) / 100.0;
         play_until(&mut world, at);
         let answers = world.places[1].servers.first();
-        let answers = answers.and_then(|it| it.parent_link.session.answers());
+        let answers = answers.and_then(|it| it.replica.parent_session()?.answers());
         if answers.is_some() {
             return at;
         }

@@ -1,0 +1,146 @@
+//! The election of the node's master: what the candidate says ([`doorward_session::candidate`]), applied to the node.
+//!
+//! In a root with an election, the master tells in etcd how long leases last before templates with other lease lengths
+//! come into force ([`doorward_session::candidate::older_leases`]). So new templates wait until the candidate lets them
+//! through. In other servers they come into force at once.
+
+use std::collections::VecDeque;
+
+use doorward_engine::node::Node;
+use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::reload::{ActiveTemplates, PreparedTemplates};
+use doorward_engine::templates::Templates;
+use doorward_engine::time::Time;
+use doorward_session::candidate::standing::Standing;
+use doorward_session::candidate::{
+    self, Candidate, CandidateAction, CandidateConfig, NextTemplates,
+};
+
+use crate::output::{Output, ToEtcd};
+
+/// Part of a server in the election of its node.
+#[derive(Debug)]
+pub(crate) struct Election {
+    pub(crate) candidate: Candidate,
+    /// Standing that the node has.
+    applied: Standing,
+    /// Templates that are not in force yet. The candidate has the first of them.
+    waiting: VecDeque<PreparedTemplates>,
+}
+
+/// Returns the properties of templates in force that an election uses. `has_history`: whether earlier versions can be
+/// read.
+pub fn templates_in_force(templates: &Templates, has_history: bool) -> candidate::ActiveTemplates {
+    candidate::ActiveTemplates {
+        digest: digest(templates).into(),
+        longest: templates.longest_lease(),
+        has_history,
+    }
+}
+
+/// Returns the properties of the next templates that an election uses.
+fn next(prepared: &PreparedTemplates) -> NextTemplates {
+    let next = prepared.templates();
+    NextTemplates {
+        digest: digest(next).into(),
+        longest: next.longest_lease(),
+        outlasts: prepared.outlasts(),
+        learning_outlasts: prepared.learning_outlasts(),
+    }
+}
+
+/// Returns a digest of the lease lengths that templates give.
+fn digest(templates: &Templates) -> String {
+    format!("{:016x}", templates.lengths_digest())
+}
+
+impl Election {
+    /// Takes part from now on.
+    pub(crate) fn new(config: CandidateConfig, now: Time) -> Self {
+        Self {
+            candidate: Candidate::new(config, now),
+            applied: Standing::Unknown,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// Returns the standing that the node has.
+    pub(crate) const fn standing(&self) -> &Standing {
+        &self.applied
+    }
+
+    /// Takes new templates, which come into force after all earlier ones.
+    pub(crate) fn handle_templates(&mut self, prepared: PreparedTemplates, node: &Node, now: Time) {
+        self.waiting.push_back(prepared);
+        if self.waiting.len() == 1 {
+            self.hand_in_templates(node.active_templates(), now);
+        }
+    }
+
+    /// Passes the first waiting templates to the candidate.
+    fn hand_in_templates(&mut self, active: &ActiveTemplates, now: Time) {
+        let Some(first) = self.waiting.pop_front() else {
+            return;
+        };
+        let prepared = first.prepared_for(active);
+        self.candidate.handle_templates(next(&prepared), now);
+        self.waiting.push_front(prepared);
+    }
+
+    /// Performs the actions of the candidate, and gives the node its standing. Returns the number of templates that
+    /// came into force.
+    pub(crate) fn drain(
+        &mut self,
+        node: &mut Node,
+        outputs: &mut VecDeque<Output>,
+        now: Time,
+    ) -> u64 {
+        let mut applied = 0;
+        while let Some(action) = self.candidate.poll_action() {
+            let command = match action {
+                CandidateAction::Ask(request) => ToEtcd::Ask(request),
+                CandidateAction::Report(report) => ToEtcd::Report(report),
+                CandidateAction::ApplyTemplates => {
+                    if let Some(prepared) = self.waiting.pop_front() {
+                        apply(prepared, node, now);
+                        applied += 1;
+                    }
+                    self.candidate.handle_applied(now);
+                    self.hand_in_templates(node.active_templates(), now);
+                    continue;
+                }
+            };
+            outputs.push_back(Output::Etcd(command));
+        }
+        let standing = self.candidate.standing(now);
+        if self.applied != standing {
+            give_standing(&standing, node, now);
+            self.applied = standing;
+        }
+        applied
+    }
+}
+
+/// Brings templates into force.
+pub(crate) fn apply(prepared: PreparedTemplates, node: &mut Node, now: Time) {
+    // If other templates came into force since, it is prepared again.
+    let prepared = prepared.prepared_for(node.active_templates());
+    let is_next = node.handle_prepared_templates(prepared, now).is_ok();
+    debug_assert!(is_next, "they were prepared for those in force");
+}
+
+/// Gives a node the standing of its server.
+fn give_standing(standing: &Standing, node: &mut Node, now: Time) {
+    match standing {
+        Standing::Master(term) => node.handle_term(*term, now),
+        Standing::Elsewhere { address, epoch, .. } => {
+            let elsewhere = Mastership::Elsewhere {
+                master_address: address.to_string(),
+                epoch: Some(*epoch),
+            };
+            node.handle_mastership(elsewhere, now);
+        }
+        // A candidate never stands alone.
+        Standing::Unknown | Standing::Alone => node.handle_mastership(Mastership::Unknown, now),
+    }
+}

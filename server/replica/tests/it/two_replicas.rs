@@ -1,0 +1,278 @@
+//! A driver with nothing but a queue of messages: a root and a leaf below it. It has no rule of its own, and every call
+//! of a client and every change at the root takes its way.
+
+use std::collections::VecDeque;
+use std::task::Poll;
+use std::time::Duration;
+
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::messages::{Ask, GetCapacity, GetCapacityReply, GetServerCapacity, Via};
+use doorward_engine::node;
+use doorward_engine::node::asking::Answers;
+use doorward_engine::node::mastership::Outcome;
+use doorward_engine::node::reload::PreparedTemplates;
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+use doorward_replica::{
+    ChildMessage, ClientAnswer, FromParent, Output, ParentConfig, Replica, ReplicaConfig, ToChild,
+    ToParent,
+};
+use doorward_session::address::Address;
+use doorward_session::close_reason::ConnectionEnd;
+use doorward_session::parent_session::{ConnectionNumber, Transport};
+
+/// A message on its way.
+enum Message {
+    ToRoot(ConnectionNumber, ToParent),
+    ToLeaf(ConnectionNumber, FromParent),
+}
+
+struct Driver {
+    root: Replica,
+    leaf: Replica,
+    now: Time,
+    mail: VecDeque<Message>,
+    connection: ConnectionNumber,
+    /// The stream of the leaf at the root.
+    stream: Option<u64>,
+    /// Whether the root supports streams.
+    has_streams: bool,
+    /// Answers to calls that waited.
+    answered: Vec<Outcome<GetCapacityReply>>,
+}
+
+fn templates(capacity: f64) -> Templates {
+    Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("r".to_owned()),
+        capacity: Some(capacity),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(60)),
+        refresh_interval: Some(Duration::from_secs(5)),
+        learning_mode_duration: Some(Duration::ZERO),
+        ..TemplateSpec::default()
+    }])
+    .unwrap()
+}
+
+impl Driver {
+    fn new(has_streams: bool) -> Self {
+        let config = |name: &str| node::Config {
+            name: name.to_owned(),
+            ..node::Config::default()
+        };
+        let second = Duration::from_secs(1);
+        let parent = ParentConfig {
+            addresses: [Address::parse("root:1").unwrap()].into(),
+            round: Duration::from_millis(50),
+            slow_round: second,
+        };
+        let leaf = ReplicaConfig {
+            parent: Some(parent),
+            ..config("leaf").into()
+        };
+        let mut driver = Self {
+            root: Replica::new(config("root").into(), templates(100.0)),
+            leaf: Replica::new(leaf, Templates::default()),
+            now: Time::ZERO + second,
+            mail: VecDeque::new(),
+            connection: ConnectionNumber::default(),
+            stream: None,
+            has_streams,
+            answered: Vec::new(),
+        };
+        driver.root.handle_alone(driver.now);
+        driver.leaf.handle_alone(driver.now);
+        driver
+    }
+
+    /// Plays for some time.
+    fn play(&mut self, length: Duration) {
+        let end = self.now + length;
+        loop {
+            self.drain();
+            if let Some(message) = self.mail.pop_front() {
+                self.deliver(message);
+                continue;
+            }
+            let timeouts = [self.root.poll_timeout(), self.leaf.poll_timeout()];
+            match timeouts.into_iter().flatten().min() {
+                Some(at) if at <= end => self.now = self.now.max(at),
+                _ => break,
+            }
+        }
+        self.now = end;
+    }
+
+    /// The contract: advance until ready, then take all outputs.
+    fn drain(&mut self) {
+        for replica in [&mut self.root, &mut self.leaf] {
+            while replica
+                .advance(self.now, Duration::from_secs(9))
+                .is_pending()
+            {}
+        }
+        while let Some(output) = self.root.poll_output() {
+            let event = match output {
+                Output::Child(_, ToChild::Answer { reply, .. } | ToChild::Push { reply, .. }) => {
+                    FromParent::Reply {
+                        call: None,
+                        reply,
+                        invalid: Vec::new(),
+                    }
+                }
+                Output::Child(_, ToChild::End(end)) => {
+                    self.stream = None;
+                    FromParent::Closed(ConnectionEnd::ByParent(end.reason()))
+                }
+                _ => continue,
+            };
+            self.mail.push_back(Message::ToLeaf(self.connection, event));
+        }
+        while let Some(output) = self.leaf.poll_output() {
+            match output {
+                Output::Parent(ToParent::Connect { connection, .. }) => {
+                    self.connection = connection;
+                    let event = FromParent::Connected;
+                    self.mail.push_back(Message::ToLeaf(connection, event));
+                }
+                Output::Parent(task) => self.mail.push_back(Message::ToRoot(self.connection, task)),
+                Output::Call(_, outcome) => self.answered.push(outcome),
+                _ => {}
+            }
+        }
+    }
+
+    fn deliver(&mut self, message: Message) {
+        let (on, task) = match message {
+            Message::ToLeaf(on, event) => return self.leaf.handle_parent(on, event),
+            Message::ToRoot(on, task) => (on, task),
+        };
+        let event = match task {
+            ToParent::Discover => {
+                FromParent::Discovered(self.root.node().mastership(self.now).clone())
+            }
+            ToParent::Open if self.has_streams => {
+                self.stream = Some(self.root.handle_stream_opened(self.now));
+                FromParent::Opened
+            }
+            ToParent::Open => FromParent::Closed(ConnectionEnd::Unimplemented),
+            ToParent::Send(request) => {
+                if let Some(stream) = self.stream {
+                    let message = ChildMessage::Request(request);
+                    self.root.handle_stream_message(stream, message, self.now);
+                }
+                return;
+            }
+            ToParent::Call(request) => self.call(&request),
+            ToParent::Close => return self.root.handle_stream_gone(self.stream.unwrap_or(0)),
+            ToParent::Connect { .. } | ToParent::Report(_) => return,
+        };
+        self.mail.push_back(Message::ToLeaf(on, event));
+    }
+
+    fn call(&mut self, request: &GetServerCapacity) -> FromParent {
+        let ask =
+            |node: &mut node::Node, now| node.handle_get_server_capacity(request, Via::Poll, now);
+        let Ok(Outcome::Served(reply)) = self.root.change(ask, self.now) else {
+            panic!("the root is the master");
+        };
+        FromParent::Reply {
+            call: request.sequence,
+            reply,
+            invalid: Vec::new(),
+        }
+    }
+
+    /// Asks the leaf for a client. Returns what it gets, or `None` if the call waits.
+    fn ask(&mut self, client: &str, wants: f64) -> Option<f64> {
+        let request = GetCapacity {
+            caller: None,
+            incarnation: None,
+            client: HolderName::new(client).unwrap(),
+            sequence: None,
+            asks: vec![Ask {
+                resource: ResourceId::new("r").unwrap(),
+                priority: 0,
+                wants: Amount::new(wants).unwrap(),
+                has: None,
+            }],
+        };
+        let mut answers = Answers::to_client(&request);
+        loop {
+            let next = self
+                .leaf
+                .answer_client_next(&request, &mut answers, self.now);
+            match next {
+                Poll::Pending => {}
+                Poll::Ready(ClientAnswer::Final(outcome)) => return Some(gets(&outcome)),
+                Poll::Ready(ClientAnswer::Waits(_)) => return None,
+            }
+        }
+    }
+}
+
+fn gets(outcome: &Outcome<GetCapacityReply>) -> f64 {
+    match outcome {
+        Outcome::Served(reply) => reply.leases.iter().map(|it| it.capacity.get()).sum(),
+        Outcome::NotMaster(_) => f64::NAN,
+    }
+}
+
+/// Time in which all messages arrive.
+const SOON: Duration = Duration::from_secs(3);
+
+#[test]
+fn the_first_call_of_a_client_waits_for_the_parent_and_is_answered() {
+    for has_streams in [true, false] {
+        let mut driver = Driver::new(has_streams);
+        assert_eq!(driver.ask("a", 30.0), None, "the leaf has nothing yet");
+        driver.play(SOON);
+        let answered: Vec<f64> = driver.answered.iter().map(gets).collect();
+        assert_eq!(answered, [30.0], "with streams: {has_streams}");
+        let status = driver.leaf.parent_status().unwrap();
+        assert!(status.has_answered && !status.is_down);
+        let transport = match has_streams {
+            true => Transport::Stream,
+            false => Transport::Calls,
+        };
+        let session = driver.leaf.parent_session().unwrap();
+        assert_eq!(session.answers(), Some(transport));
+    }
+}
+
+#[test]
+fn a_change_at_the_root_is_pushed_to_the_leaf() {
+    let mut driver = Driver::new(true);
+    driver.ask("a", 80.0);
+    driver.play(SOON);
+    assert_eq!(driver.ask("a", 80.0), Some(80.0));
+    let active = driver.root.node().active_templates();
+    let prepared = PreparedTemplates::new(active, templates(50.0));
+    assert_eq!(driver.root.handle_templates(prepared, driver.now), 1);
+    driver.play(Duration::from_secs(20));
+    assert_eq!(driver.ask("a", 80.0), Some(50.0));
+}
+
+#[test]
+fn a_call_ends_without_capacity_if_the_parent_answers_nothing() {
+    let mut driver = Driver::new(true);
+    assert_eq!(driver.ask("a", 30.0), None);
+    driver.drain();
+    driver.mail.clear();
+    driver.play(SOON);
+    let answered: Vec<f64> = driver.answered.iter().map(gets).collect();
+    assert_eq!(answered, [0.0], "refused as not ready");
+}
+
+#[test]
+fn a_stream_ends_when_the_root_stops() {
+    let mut driver = Driver::new(true);
+    driver.ask("a", 30.0);
+    driver.play(SOON);
+    assert!(driver.stream.is_some());
+    driver.root.handle_stopping();
+    driver.play(Duration::from_millis(10));
+    assert_eq!(driver.stream, None);
+    assert_eq!(driver.root.children_count(), 0);
+}

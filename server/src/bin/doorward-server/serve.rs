@@ -1,0 +1,132 @@
+//! One run of a server: starts it from flags, follows its templates, and stops it by a signal.
+
+use std::env;
+use std::io;
+use std::sync::Arc;
+
+use anyhow::Context;
+use doorward_etcd::Etcd;
+use doorward_etcd::flags::ENDPOINTS;
+use doorward_server::app::Server;
+use doorward_server::flags::starts;
+use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
+use doorward_server::templates;
+use doorward_server::templates::file::TemplateFile;
+use doorward_server::transports::election::{Election, ElectionConfig};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::info;
+
+use crate::misused::Misused;
+use crate::settings::{config, rules_place};
+use crate::template_source::{Follows, Opened, open_templates};
+
+/// Runs a server until a signal stops it.
+pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
+    // From here on, no signal kills the process half-way.
+    let mut signals = Signals::new().context("cannot listen for signals")?;
+    let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
+    let of_command_line = env::var_os(ENDPOINTS);
+    starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::from)?;
+    let etcd = flags.etcd.config().map_err(Misused::from)?;
+    if etcd.is_some() {
+        let (advertise, endpoints) = (flags.advertise.as_deref(), &flags.etcd.endpoints);
+        starts::check_address(advertise, flags.listen, endpoints).map_err(Misused::from)?;
+    }
+    let Opened {
+        templates,
+        source,
+        follows,
+    } = open_templates(&flags, etcd.as_ref()).await?;
+    let elsewhere = etcd.clone().map(|config| Etcd {
+        config: Arc::new(config),
+        prefix: flags.election.prefix.clone(),
+    });
+    let parent = flags::parent_source(&flags.parent, elsewhere.as_ref()).map_err(Misused::from)?;
+    if parent.is_none() && flags.node != DEFAULT_NODE {
+        info!(
+            node = flags.node,
+            "a root of its own: without --parent it leases from nobody, and shares out what its own \
+             templates say"
+        );
+    }
+    let mut config = config(&flags, parent, templates, source);
+    config.rules = rules_place(flags.rules.clone(), etcd.as_ref())?;
+    if let Some(etcd) = etcd {
+        config.election = Election::Etcd(Box::new(ElectionConfig {
+            etcd,
+            prefix: flags.election.prefix.clone(),
+            ttl: flags.election_ttl,
+        }));
+    }
+    if let Some(Follows::Etcd(templates)) = &follows {
+        config.able = Some(templates.able());
+        config.templates_history = Some(templates.keys().clone());
+    }
+    let mut server = Server::start(config).await?;
+    match follows {
+        Some(Follows::File(file)) => follow_file(&mut server, file, hang_up),
+        other => {
+            if let Some(Follows::Etcd(templates)) = other {
+                let (state, metrics) = (server.state().clone(), server.metrics().clone());
+                server.spawn(templates.run(state, metrics));
+            }
+            server.spawn(async move {
+                while hang_up.recv().await.is_some() {
+                    info!("SIGHUP: there is no template file to read again");
+                }
+            });
+        }
+    }
+    tokio::select! {
+        () = signals.stop() => {}
+        error = server.failed() => return Err(error.into()),
+    }
+    info!("stopping: no new calls, those in flight are finished");
+    tokio::select! {
+        _ = server.shutdown() => info!("stopped"),
+        () = signals.stop() => info!("stopped at once, by a second signal"),
+    }
+    Ok(())
+}
+
+/// Applies every new valid version of the file.
+fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal) {
+    let (state, metrics) = (server.state().clone(), server.metrics().clone());
+    server.spawn(async move {
+        loop {
+            let read = tokio::select! {
+                read = file.changed() => read,
+                _ = hang_up.recv() => {
+                    info!("SIGHUP: reading the templates again");
+                    file.read_again().await
+                }
+            };
+            match read {
+                Ok(templates) => templates::apply(&state, &metrics, templates).await,
+                Err(error) => templates::refuse(&state, &metrics, error.to_string()),
+            }
+        }
+    });
+}
+
+/// The signals that stop a server.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

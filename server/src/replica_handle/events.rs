@@ -1,0 +1,56 @@
+//! Events of the replica, in the log.
+
+use doorward_engine::messages::NodeEvent;
+use tracing::{debug, error, info, warn};
+
+use crate::status::learning;
+use crate::status::model::refusal;
+
+/// Logs an event in one line. Events that any new client can cause are logged for debugging only.
+pub(super) fn log(event: &NodeEvent) {
+    match event {
+        NodeEvent::TermEnded { epoch } => error!(
+            epoch,
+            "mastership could not be confirmed in time, and is over: nothing is granted until it is \
+             won again; is etcd reachable?"
+        ),
+        NodeEvent::ResourceAdded { resource, template } => {
+            debug!(%resource, template, "resource added");
+        }
+        NodeEvent::RefusedByParent { resource, reason } => {
+            let reason = refusal(*reason);
+            warn!(%resource, reason, "the parent refuses it; its leases run down");
+        }
+        NodeEvent::InvalidParentAnswer { resource, problem } => {
+            warn!(%resource, problem, "the parent's answer makes no sense and is passed over");
+        }
+        NodeEvent::Cycle { ancestors } => error!(
+            path = ancestors.join(" → "),
+            "this server's capacity would come from itself, by way of its parent; what the parent \
+             says is passed over; check --node and --parent of the servers on this way"
+        ),
+        NodeEvent::CycleRefused(cycle) => error!(%cycle, "a child server is refused"),
+        NodeEvent::CycleEnded => info!("this server is its own ancestor no more"),
+        NodeEvent::ResourceDropped { resource } => debug!(%resource, "resource dropped"),
+        NodeEvent::LearningBegan { resource, left } => learning::log_beginning(resource, *left),
+        NodeEvent::LearningEnded { resource } => info!(%resource, "learning mode ended"),
+        NodeEvent::CapacityBelowReserved {
+            resource,
+            capacity,
+            reserved,
+        } => warn!(
+            %resource,
+            capacity,
+            reserved,
+            "capacity is below what is out; nothing new is granted until it fits"
+        ),
+        NodeEvent::TwoProcesses { resource, holder } => error!(
+            %resource,
+            %holder,
+            "two live processes ask under one name; give each a name of its own, or stop one"
+        ),
+        NodeEvent::TemplateGone { resource } => {
+            warn!(%resource, "its template is gone; its leases run down");
+        }
+    }
+}

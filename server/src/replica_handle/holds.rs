@@ -1,0 +1,62 @@
+//! Bounds each hold of the node's lock. A message may name a thousand resources, and a thousand leases may end at once.
+//! The node handles them one by one, and releases the lock after each [`HOLD`].
+
+use std::task::Poll;
+use std::time::Duration;
+
+use doorward_engine::time::Time;
+use doorward_replica::Replica;
+
+use crate::clock;
+use crate::replica_handle::{ReplicaHandle, Shared};
+
+/// Time after which the node handles no further resource before other threads have had the lock. The engine takes at
+/// most as long again for one resource.
+const HOLD: Duration = Duration::from_millis(1);
+
+impl ReplicaHandle {
+    /// Calls `next` until it is ready, or the time of one hold is over.
+    pub fn hold<T>(&self, mut next: impl FnMut(&mut Replica, Time) -> Poll<T>) -> Poll<T> {
+        self.hold_shared(|shared, now| next(&mut shared.replica, now))
+    }
+
+    /// Calls `next` until it is ready, and lets other calls run in between, also those of this thread. If a caller
+    /// gives up in between, the finished steps stay done.
+    pub async fn finish<T>(&self, mut next: impl FnMut(&mut Replica, Time) -> Poll<T>) -> T {
+        self.finish_shared(|shared, now| next(&mut shared.replica, now))
+            .await
+    }
+
+    /// Does all work of the replica that is due.
+    pub async fn work(&self) {
+        self.finish(|replica, now| replica.advance(now, clock::wall()))
+            .await;
+    }
+
+    pub(super) fn hold_shared<T>(
+        &self,
+        mut next: impl FnMut(&mut Shared, Time) -> Poll<T>,
+    ) -> Poll<T> {
+        self.change_shared(|shared, now| {
+            loop {
+                let answer = next(shared, now);
+                if answer.is_ready() || self.clock.now().since(now) >= HOLD {
+                    return answer;
+                }
+            }
+        })
+    }
+
+    pub(super) async fn finish_shared<T>(
+        &self,
+        mut next: impl FnMut(&mut Shared, Time) -> Poll<T>,
+    ) -> T {
+        loop {
+            if let Poll::Ready(answer) = self.hold_shared(&mut next) {
+                return answer;
+            }
+            tokio::task::yield_now().await;
+            self.lock.let_others_go_first();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The ways from the replica to its transports.
+//!
+//! The replica's tasks are sorted into these channels while its lock is held, so that each transport gets its tasks in
+//! the order in which the replica made them. A channel has no limit of its own. The replica answers one message of a
+//! stream at a time, and the task of a stream takes its messages at once.
+
+use std::collections::HashMap;
+
+use doorward_engine::messages::GetCapacityReply;
+use doorward_engine::node::mastership::Outcome;
+use doorward_replica::{CallNumber, Output, Replica, ToChild, ToEtcd, ToParent};
+use tokio::sync::{mpsc, oneshot};
+
+/// Senders to the transports.
+#[derive(Debug, Default)]
+pub(super) struct Transports {
+    /// The connection to the parent.
+    pub(super) parent: Option<mpsc::UnboundedSender<ToParent>>,
+    /// The connection to etcd.
+    pub(super) etcd: Option<mpsc::UnboundedSender<ToEtcd>>,
+    /// The streams of child servers.
+    pub(super) streams: HashMap<u64, mpsc::UnboundedSender<ToChild>>,
+    /// Clients' calls that wait for the parent.
+    pub(super) calls: HashMap<CallNumber, oneshot::Sender<Outcome<GetCapacityReply>>>,
+    /// Changes of templates that are not in force yet, by their number.
+    pub(super) templates: Vec<(u64, oneshot::Sender<()>)>,
+}
+
+impl Transports {
+    /// Passes on all tasks of the replica. A transport that has ended gets no more. Returns whether the parent has
+    /// answered for the first time.
+    pub(super) fn pass_on(&mut self, replica: &mut Replica) -> bool {
+        let mut has_answered = false;
+        while let Some(output) = replica.poll_output() {
+            match output {
+                Output::Parent(task) => {
+                    if let Some(parent) = &self.parent {
+                        let _ended = parent.send(task);
+                    }
+                }
+                Output::Etcd(task) => {
+                    if let Some(etcd) = &self.etcd {
+                        let _ended = etcd.send(task);
+                    }
+                }
+                Output::Child(number, task) => {
+                    let is_last = matches!(task, ToChild::End(_));
+                    if let Some(stream) = self.streams.get(&number) {
+                        let _ended = stream.send(task);
+                    }
+                    if is_last {
+                        self.streams.remove(&number);
+                    }
+                }
+                Output::Call(number, outcome) => {
+                    if let Some(call) = self.calls.remove(&number) {
+                        let _left = call.send(outcome);
+                    }
+                }
+                Output::TemplatesApplied(number) => {
+                    for (_, applied) in self.templates.extract_if(.., |it| it.0 <= number) {
+                        let _left = applied.send(());
+                    }
+                }
+                Output::ParentAnswered => has_answered = true,
+            }
+        }
+        has_answered
+    }
+}

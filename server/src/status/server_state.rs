@@ -1,0 +1,265 @@
+//! The state of the process for pages, metrics and the status. Each part sets its state here, so readers ask no part.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use doorward_engine::node::pages::Totals;
+use doorward_engine::time::Time;
+
+use crate::clock;
+use crate::limits::{LimitFigure, ServerLimits};
+use crate::replica_handle::ReplicaHandle;
+use crate::status::readiness::{Facts, Readiness, ReadyState};
+use crate::status::sessions::Sessions;
+use crate::transports::election::EtcdHealth;
+use crate::transports::election::Standing;
+
+/// State of the process for all readers.
+#[derive(Debug)]
+pub struct ServerState {
+    node_name: String,
+    /// Address of this server for others.
+    address: String,
+    node: Arc<ReplicaHandle>,
+    limits: Arc<ServerLimits>,
+    templates: Mutex<TemplatesNews>,
+    /// Parent. Absent at the root.
+    parent: Mutex<Option<ParentNews>>,
+    /// Health of etcd. Absent: there is no election.
+    etcd: Mutex<Option<EtcdHealth>>,
+    stopping: Mutex<bool>,
+    ready: Mutex<ReadyState>,
+    /// Sums over all resources, and the time when they were added up.
+    pub(super) totals: Mutex<(Time, Totals)>,
+}
+
+/// State of the templates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplatesNews {
+    /// Source of the templates in force.
+    pub source: String,
+    /// Time when they came into force, since the Unix epoch.
+    pub since: Duration,
+    /// Problem of the newest version, if it was refused. Absent: it is in force.
+    pub problem: Option<String>,
+}
+
+/// State of the parent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParentNews {
+    /// Addresses of its servers, as configured.
+    pub addresses: Vec<String>,
+    /// Address that is asked now.
+    pub address: String,
+    /// Kind of link to it.
+    pub link: ParentLink,
+    /// Time of the last change of the link, since the Unix epoch.
+    pub since: Duration,
+    /// Problem with reaching the parent, if there is one.
+    pub problem: Option<String>,
+}
+
+/// Kind of link to the parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParentLink {
+    /// No link is needed: only the master of the node asks.
+    Idle,
+    /// There is no link, or none yet.
+    Down,
+    /// Calls: the parent is a Doorman server, or its stream is broken.
+    Poll,
+    /// A stream, on which both sides tell changes.
+    Stream,
+}
+
+impl ParentLink {
+    /// Returns `idle`, `down`, `poll` or `stream`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Down => "down",
+            Self::Poll => "poll",
+            Self::Stream => "stream",
+        }
+    }
+}
+
+impl ServerState {
+    /// Returns the state of a server with that node.
+    pub fn new(
+        node_name: String,
+        address: String,
+        templates_source: String,
+        node: Arc<ReplicaHandle>,
+    ) -> Self {
+        Self {
+            node_name,
+            address,
+            limits: Arc::clone(node.limits()),
+            node,
+            templates: Mutex::new(TemplatesNews {
+                source: templates_source,
+                since: clock::wall(),
+                problem: None,
+            }),
+            parent: Mutex::new(None),
+            etcd: Mutex::new(None),
+            stopping: Mutex::new(false),
+            ready: Mutex::new(ReadyState::new(Duration::ZERO)),
+            totals: Mutex::default(),
+        }
+    }
+
+    /// Returns the state of a server that stays ready through elections no longer than this.
+    #[must_use]
+    pub fn riding_out(self, elections: Duration) -> Self {
+        Self {
+            ready: Mutex::new(ReadyState::new(elections)),
+            ..self
+        }
+    }
+
+    /// Returns the node's name.
+    pub fn node_name(&self) -> &str {
+        &self.node_name
+    }
+
+    /// Returns the address of this server for others.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns the node.
+    pub fn node(&self) -> &Arc<ReplicaHandle> {
+        &self.node
+    }
+
+    /// Returns the limits of the server with their refusals.
+    pub fn limits(&self) -> &Arc<ServerLimits> {
+        &self.limits
+    }
+
+    /// Returns the figures of the limits, with their present use.
+    pub fn limit_figures(&self) -> Vec<LimitFigure> {
+        self.node.set_load(self.totals().leases_per_resource);
+        self.limits.figures()
+    }
+
+    /// Returns the state of the templates.
+    pub fn templates_news(&self) -> TemplatesNews {
+        let news = self
+            .templates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        news.clone()
+    }
+
+    /// Notes that the newest templates came into force (`None`), or why they were refused.
+    pub fn set_templates(&self, problem: Option<String>) {
+        let mut news = self
+            .templates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if problem.is_none() {
+            news.since = clock::wall();
+        }
+        news.problem = problem;
+    }
+
+    /// Returns the state of the parent. None: this is the root.
+    pub fn parent_news(&self) -> Option<ParentNews> {
+        let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
+        news.clone()
+    }
+
+    /// Returns the number of times that the epoch of the parent's master was forgotten for a lower one.
+    pub fn parent_masterships_forgotten(&self) -> u64 {
+        let status = self.node.read_replica(|replica, _| replica.parent_status());
+        status.map_or(0, |status| status.epochs_forgotten)
+    }
+
+    /// Posts the state of the parent. An unchanged link keeps its time.
+    pub fn set_parent(&self, mut news: ParentNews) {
+        let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
+            news.since = before.since;
+        }
+        *parent = Some(news);
+    }
+
+    /// Returns the states of the sessions.
+    pub fn sessions(&self) -> Sessions {
+        self.node.read_replica(Sessions::of)
+    }
+
+    /// Returns the health of etcd. None: there is no election.
+    pub fn etcd_health(&self) -> Option<EtcdHealth> {
+        let contact = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+        contact.clone()
+    }
+
+    /// Posts the health of etcd.
+    pub fn set_etcd(&self, contact: EtcdHealth) {
+        *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
+    }
+
+    /// Returns the address of the master's pages, if another server is the master and tells it.
+    pub(super) fn master_pages(&self) -> Option<String> {
+        self.node
+            .read_replica(|replica, _| match replica.standing() {
+                Some(Standing::Elsewhere { pages, .. }) => pages.as_ref().map(ToString::to_string),
+                _ => None,
+            })
+    }
+
+    /// Notes that the server is shutting down.
+    pub fn set_stopping(&self) {
+        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// Returns whether the server is shutting down.
+    pub fn is_stopping(&self) -> bool {
+        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether the node is its own ancestor: its parent refuses it for that, or names it as an ancestor.
+    pub fn is_in_cycle(&self) -> bool {
+        self.node.read_replica(|replica, _| replica.is_in_cycle())
+    }
+
+    /// Returns whether requests can be served.
+    pub fn readiness(&self) -> Readiness {
+        self.judge_readiness().0
+    }
+
+    /// Returns the readiness, and the time when it may end by itself.
+    pub fn judge_readiness(&self) -> (Readiness, Option<Time>) {
+        if self.is_stopping() {
+            let why = "the server is shutting down".to_owned();
+            return (Readiness::Unready(why), None);
+        }
+        let (mastership, templates, parent, is_in_cycle, now) =
+            self.node.read_replica(|replica, now| {
+                let node = replica.node();
+                (
+                    node.mastership(now).clone(),
+                    node.templates().len(),
+                    replica.parent_status(),
+                    replica.is_in_cycle(),
+                    now,
+                )
+            });
+        let facts = Facts {
+            is_in_cycle,
+            mastership,
+            parent_answered: parent.map(|status| status.has_answered),
+            parent_problem: self.parent_news().and_then(|news| news.problem),
+            etcd_problem: self.etcd_health().and_then(|contact| contact.problem),
+            templates_problem: self.templates_news().problem.filter(|_| templates == 0),
+        };
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let readiness = ready.judge(&facts, now);
+        let ends_at = ready.ends_at().filter(|end| *end > now);
+        (readiness, ends_at)
+    }
+}

@@ -1,0 +1,163 @@
+//! Carries events to the replica's candidate, and its requests to etcd.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use doorward_etcd::follow::{Follow, Followed, RangeView};
+use doorward_etcd::layout::NodeKeys;
+use doorward_replica::ToEtcd;
+use doorward_session::candidate::report::ElectionReport;
+use doorward_session::candidate::state::CandidateState;
+use doorward_session::candidate::store::EtcdRequest;
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{debug, info, warn};
+
+use super::asker::{Asker, EtcdAnswer};
+use super::etcd_health::EtcdHealthReporter;
+use super::values;
+use crate::replica_handle::ReplicaHandle;
+use crate::transports::election::TreePlace;
+
+/// The connection of the replica to etcd.
+pub(super) struct EtcdTransport {
+    pub(super) node: Arc<ReplicaHandle>,
+    pub(super) tasks: mpsc::UnboundedReceiver<ToEtcd>,
+    pub(super) keys: NodeKeys,
+    pub(super) follow: Follow,
+    pub(super) able: watch::Receiver<bool>,
+    pub(super) place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
+    pub(super) health: EtcdHealthReporter,
+    /// The last state of the keys that the replica got.
+    pub(super) view: Option<Arc<RangeView>>,
+    /// The next request to etcd.
+    pub(super) request: Option<EtcdRequest>,
+    /// Problem of the last request that failed.
+    pub(super) problem: String,
+}
+
+impl EtcdTransport {
+    /// Runs until it is stopped and has given back its lease and keys.
+    pub(super) async fn run(mut self, mut asker: Asker, mut stopped: oneshot::Receiver<()>) {
+        let mut nodes = self.follow.receiver();
+        let mut is_stopped = false;
+        while !self.is_over() {
+            let request = self.request.take();
+            let asked = request.as_ref().map(|request| request.id);
+            let templates = self.node.read(|node, _| node.active_templates().clone());
+            let mut answering = pin!(asker.answer(request, &templates));
+            // Until etcd answers, or another request replaces this one.
+            while self.request.is_none() && !self.is_over() {
+                // The loss of the candidate's own key counts before any other event.
+                self.look(&nodes.borrow_and_update().clone());
+                tokio::select! {
+                    biased;
+                    _ = &mut stopped, if !is_stopped => {
+                        is_stopped = true;
+                        self.node.input(|replica, now| replica.handle_resign(now));
+                    }
+                    Ok(()) = nodes.changed() => {}
+                    Some(task) = self.tasks.recv() => self.execute(task),
+                    answer = &mut answering => {
+                        self.look(&nodes.borrow_and_update().clone());
+                        let EtcdAnswer { answer, problem } = answer;
+                        if let Some(problem) = problem {
+                            self.problem = problem;
+                        }
+                        if let Some(id) = asked {
+                            self.node
+                                .input(|replica, now| replica.handle_etcd_answer(id, answer, now));
+                        }
+                        break;
+                    }
+                    Ok(()) = self.able.changed() => {}
+                }
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.node.read_replica(|replica, now| {
+            let candidate = replica.candidate();
+            candidate.is_none_or(|it| it.state(now) == CandidateState::Over)
+        })
+    }
+
+    /// Passes all state to the replica that can be read without waiting.
+    fn look(&mut self, followed: &Followed) {
+        let clock = self.node.clock();
+        let news = followed.view.as_ref().filter(|view| {
+            let known = self.view.as_ref();
+            !known.is_some_and(|known| Arc::ptr_eq(known, view))
+        });
+        let view = news.map(|view| Arc::new(values::view(&self.keys, view, clock)));
+        if let Some(news) = news {
+            self.view = Some(Arc::clone(news));
+        }
+        let heard_at = clock.time(followed.heard_at);
+        let is_away = followed.problem.is_some();
+        let able = *self.able.borrow_and_update();
+        let place = values::place((self.place)());
+        self.node.input(|replica, now| {
+            if let Some(view) = view {
+                replica.handle_etcd_view(view, now);
+            }
+            replica.handle_etcd_contact(heard_at, is_away, now);
+            replica.handle_able(able, now);
+            replica.handle_place(place, now);
+        });
+    }
+
+    fn execute(&mut self, task: ToEtcd) {
+        match task {
+            ToEtcd::Ask(request) => self.request = Some(request),
+            ToEtcd::Report(report) => self.log(report),
+        }
+    }
+
+    /// Logs a report of the candidate.
+    fn log(&mut self, report: ElectionReport) {
+        match report {
+            ElectionReport::Answers => self.health.note(None),
+            ElectionReport::Away => self.health.note(Some(self.problem.clone())),
+            ElectionReport::Elected { epoch, wait } if wait.is_zero() => debug!(epoch, "elected"),
+            ElectionReport::Elected { epoch, wait } => info!(
+                epoch,
+                ?wait,
+                "elected; the master before may still believe in its mastership, and is given time"
+            ),
+            ElectionReport::Lost { epoch, why } => {
+                warn!(epoch, why = why.as_str(), "mastership lost")
+            }
+            ElectionReport::TooLow { epoch, highest } => warn!(
+                epoch,
+                highest, "etcd has gone back: another server has seen a higher epoch"
+            ),
+            ElectionReport::NotHighest => {
+                debug!(
+                    "the key of the master is of an epoch that is not the highest; giving it back"
+                );
+            }
+            ElectionReport::KeyWithoutLease => {
+                warn!("the key of the master was written by hand and is nobody's; deleting it");
+            }
+            ElectionReport::Mended => {
+                warn!("the key of the master was written by hand; writing it again");
+            }
+            ElectionReport::Resigned { epoch, was_ours } => {
+                info!(epoch, was_ours, "mastership resigned")
+            }
+            ElectionReport::NotResigned => {
+                warn!(
+                    problem = self.problem,
+                    "the mastership could not be resigned"
+                );
+            }
+            ElectionReport::NotRevoked => {
+                debug!(problem = self.problem, "the lease runs out by itself")
+            }
+            ElectionReport::ResignationLate => {
+                warn!("etcd does not answer: the mastership ends when its lease does");
+            }
+        }
+    }
+}
