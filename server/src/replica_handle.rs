@@ -141,7 +141,7 @@ impl ReplicaHandle {
     }
 
     /// Gives the replica an input. The timer's task does the work that follows; a caller that waits for it calls
-    /// [`ReplicaHandle::work`].
+    /// [`ReplicaHandle::work_until`].
     pub fn input<T>(&self, input: impl FnOnce(&mut Replica, Time) -> T) -> T {
         self.change_shared(|shared, now| input(&mut shared.replica, now))
     }

@@ -106,6 +106,12 @@ impl Children {
         }
     }
 
+    /// Whether a message on a stream is not answered yet.
+    pub(crate) fn is_answering(&self, stream: u64) -> bool {
+        let mut work = self.work.iter();
+        work.any(|it| matches!(it, Work::Answer(asked) if asked.number == stream))
+    }
+
     /// Notes that something of the node has changed.
     pub(crate) fn handle_change(&mut self, node: &Node, now: Time) {
         // Within a round nothing is to be noted, and a push looks for more itself.

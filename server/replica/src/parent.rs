@@ -146,6 +146,11 @@ impl Parent {
         self.answers
     }
 
+    /// Whether an event is not handled yet.
+    pub(crate) fn has_work(&self) -> bool {
+        self.work.is_some() || !self.events.is_empty()
+    }
+
     /// Handles an event of a connection, after all earlier ones.
     pub(crate) fn handle(&mut self, on: ConnectionNumber, event: FromParent) {
         self.events.push_back((on, event));

@@ -150,6 +150,16 @@ impl Replica {
         self.election.as_ref().map(Election::standing)
     }
 
+    /// Whether an event of the connection to the parent is not handled yet.
+    pub fn has_parent_work(&self) -> bool {
+        self.parent.as_ref().is_some_and(Parent::has_work)
+    }
+
+    /// Whether a message on a stream is not answered yet.
+    pub fn is_answering(&self, stream: u64) -> bool {
+        self.children.is_answering(stream)
+    }
+
     /// Returns the number of child servers with an open stream.
     pub fn children_count(&self) -> usize {
         let streams = self.streams().streams.into_iter();

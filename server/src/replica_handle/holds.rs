@@ -27,10 +27,14 @@ impl ReplicaHandle {
             .await
     }
 
-    /// Does all work of the replica that is due.
-    pub async fn work(&self) {
-        self.finish(|replica, now| replica.advance(now, clock::wall()))
-            .await;
+    /// Does work of the replica until the work that the caller waits for is done, or nothing is due. The timer's task does
+    /// the rest.
+    pub async fn work_until(&self, is_done: impl Fn(&Replica) -> bool) {
+        self.finish(|replica, now| match is_done(replica) {
+            true => Poll::Ready(()),
+            false => replica.advance(now, clock::wall()),
+        })
+        .await;
     }
 
     pub(super) fn hold_shared<T>(

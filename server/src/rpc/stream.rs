@@ -138,7 +138,8 @@ impl ChildStream {
         let message = ChildMessage::Request(request);
         let node = self.state.node();
         node.input(|replica, now| replica.handle_stream_message(self.number, message, now));
-        node.work().await;
+        node.work_until(|replica| !replica.is_answering(self.number))
+            .await;
     }
 
     /// Sends what the replica has for the child. Returns whether the stream goes on.

@@ -139,8 +139,10 @@ impl ParentTransport {
                 }
                 Ok(()) = self.masterships.changed() => {}
             }
-            // Nothing more is read from the parent before this is done.
-            self.node.work().await;
+            // Nothing more is read from the parent before all that it sent is handled.
+            self.node
+                .work_until(|replica| !replica.has_parent_work())
+                .await;
         }
     }
 

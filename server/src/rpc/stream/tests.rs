@@ -175,7 +175,7 @@ async fn what_a_child_heard_last_is_what_was_decided_last() {
         asks(&mut second, [80.0, 30.0]),
         asks(&mut first, [90.0, 60.0])
     );
-    parent.state.node().work().await;
+    parent.state.node().work_until(|_| false).await;
     assert!(first.hear().await > 2, "it was pushed to");
     assert_eq!(first.has, parent.books("first"));
 }
@@ -202,7 +202,7 @@ async fn what_is_pushed_waits_for_an_answer_that_has_begun() {
         decide(&parent.state, parsed).await.unwrap();
         asks.await;
     }
-    parent.state.node().work().await;
+    parent.state.node().work_until(|_| false).await;
     first.hear().await;
     assert_eq!(first.has, parent.books("first"));
 }
