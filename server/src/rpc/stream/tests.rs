@@ -108,6 +108,9 @@ impl Child {
         let request = asks_of(&self.name, wants);
         let parsed = parse(&self.stream.metrics, &request, None).await.unwrap();
         self.stream.handle(parsed.0, parsed.1).await;
+        // In a server, the timer's task does that.
+        let node = Arc::clone(self.stream.state.node());
+        node.work_until(|_| false).await;
         self.deliver();
     }
 
