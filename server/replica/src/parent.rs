@@ -146,9 +146,9 @@ impl Parent {
         self.answers
     }
 
-    /// Whether an event is not handled yet.
+    /// Whether an event is not handled yet, or an action not performed.
     pub(crate) fn has_work(&self) -> bool {
-        self.work.is_some() || !self.events.is_empty()
+        self.work.is_some() || !self.events.is_empty() || self.session.has_actions()
     }
 
     /// Handles an event of a connection, after all earlier ones.

@@ -150,7 +150,8 @@ impl Replica {
         self.election.as_ref().map(Election::standing)
     }
 
-    /// Whether an event of the connection to the parent is not handled yet.
+    /// Whether an event of the connection to the parent is not handled yet, or has tasks that are not among the outputs
+    /// yet.
     pub fn has_parent_work(&self) -> bool {
         self.parent.as_ref().is_some_and(Parent::has_work)
     }

@@ -187,6 +187,11 @@ impl ParentSession {
 
     // Actions and timeouts.
 
+    /// Whether [`ParentSession::poll_action`] has an action.
+    pub fn has_actions(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
     /// Returns the next action. The driver takes all of them after each call of `handle_*`.
     pub fn poll_action(&mut self) -> Option<ParentAction> {
         self.actions.pop_front()
