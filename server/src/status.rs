@@ -3,8 +3,8 @@
 //! There is one model of it, [`Status`], which is the admin service's answer. `/status` and the command line print it
 //! as JSON; pages and tables show it.
 //!
-//! A reader works on a thread of its own ([`ServerState::look`]), in small steps ([`listing`]), so no client waits for it. A
-//! status lists resources by pages; the token of a page is the last id of the page before.
+//! A reader works on a thread of its own ([`ServerState::look`]), in small steps ([`listing`]), so no client waits for
+//! it. A status lists resources by pages; the token of a page is the last id of the page before.
 
 pub mod learning;
 pub mod listing;

@@ -1,7 +1,7 @@
 //! The streams of child servers: what the session says about them ([`doorward_session::child_streams`]), applied to the
 //! node, and the answers and pushes of the node.
 //!
-//! Requests and pushes are worked on one after the other, in the order in which they came. So a child gets all decisions
+//! Requests and pushes are handled one after the other, in the order in which they came. So a child gets all decisions
 //! about it in the order in which they were made.
 
 use std::collections::VecDeque;

@@ -8,12 +8,12 @@
 //!                                        sessions      └─▶ the next timeout
 //! ```
 //!
-//! The node ([`doorward_engine`]) decides who gets what. The sessions ([`doorward_session`]) decide which server to ask,
-//! which stream counts, and who is the master. They do not know each other. [`Replica`] passes what one of them says to
-//! the others, and is the only place that does so. The server and the simulator drive it, and keep only the transports:
-//! sockets and etcd in the server, a virtual network and a virtual etcd in the simulator.
+//! The node ([`doorward_engine`]) decides who gets what. The sessions ([`doorward_session`]) decide which server to
+//! ask, which stream counts, and who is the master. They do not know each other. [`Replica`] passes what one of them
+//! says to the others, and is the only place that does so. The server and the simulator drive it, and keep only the
+//! transports: sockets and etcd in the server, a virtual network and a virtual etcd in the simulator.
 //!
-//! [`Replica`] states the contract of a driver.
+//! The file `replica.rs` states the contract of a driver.
 
 mod calls;
 mod chance;

@@ -29,7 +29,8 @@ pub enum Output {
     Etcd(ToEtcd),
     /// The parent has answered for the first time, other than by a refusal of this server.
     ParentAnswered,
-    /// Every resource has the templates of this number: [`Replica::handle_templates`](crate::Replica::handle_templates).
+    /// Every resource has the templates of this number, which
+    /// [`Replica::handle_templates`](crate::Replica::handle_templates) returned.
     TemplatesApplied(u64),
 }
 

@@ -27,8 +27,8 @@ impl ReplicaHandle {
             .await
     }
 
-    /// Does work of the replica until the work that the caller waits for is done, or nothing is due. The timer's task does
-    /// the rest.
+    /// Does work of the replica until the part that the caller waits for is done, or nothing is due. The timer's task
+    /// does the rest.
     pub async fn work_until(&self, is_done: impl Fn(&Replica) -> bool) {
         self.finish(|replica, now| match is_done(replica) {
             true => Poll::Ready(()),

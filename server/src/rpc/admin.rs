@@ -1,7 +1,8 @@
 //! The admin service, for operators and tools.
 //!
-//! An answer may have some megabytes. The thread for looks makes and encodes it ([`ServerState::look`]); the worker that
-//! serves calls only sends its bytes. The generated service would encode it on that worker, so this module replaces it.
+//! An answer may have some megabytes. The thread for looks makes and encodes it ([`ServerState::look`]); the worker
+//! that serves calls only sends its bytes. The generated service would encode it on that worker, so this module replaces
+//! it.
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -13,9 +13,9 @@ pub struct Term {
     /// so a new master learns for that much less. If the time is not known: now. None: so long ago that no lease is
     /// left, and there is nothing to learn.
     pub vacant_since: Option<Time>,
-    /// Longest lease that may have been valid then, by templates other than those in force: a root learns for that long,
-    /// too. Zero: leases were no longer than they are now. Below the root the parent tells how long leases last, and
-    /// this changes nothing.
+    /// Longest lease that may have been valid then, by templates other than those in force: a root learns for that
+    /// long, too. Zero: leases were no longer than they are now. Below the root the parent tells how long leases last,
+    /// and this changes nothing.
     pub longer_leases: Duration,
     /// End of the confirmed time.
     pub valid_until: Time,

@@ -19,7 +19,8 @@ pub struct EtcdHealth {
     pub term: Duration,
 }
 
-/// Reports the health of etcd: in the state of the server, and to the log once when etcd is away and once when it is back.
+/// Reports the health of etcd: in the state of the server, and to the log once when etcd is away and once when it is
+/// back.
 #[derive(Debug)]
 pub(super) struct EtcdHealthReporter {
     state: Arc<ServerState>,
