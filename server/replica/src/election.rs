@@ -69,6 +69,11 @@ impl Election {
         &self.applied
     }
 
+    /// Whether new templates wait for the candidate: it is one of the root, where templates say how long leases last.
+    pub(crate) fn holds_templates(&self) -> bool {
+        self.candidate.config().templates.is_some()
+    }
+
     /// Takes new templates, which come into force after all earlier ones.
     pub(crate) fn handle_templates(&mut self, prepared: PreparedTemplates, node: &Node, now: Time) {
         self.waiting.push_back(prepared);

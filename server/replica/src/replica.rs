@@ -323,8 +323,10 @@ impl Replica {
     pub fn handle_templates(&mut self, prepared: PreparedTemplates, now: Time) -> u64 {
         self.templates_given += 1;
         match &mut self.election {
-            Some(election) => election.handle_templates(prepared, &self.node, now),
-            None => {
+            Some(election) if election.holds_templates() => {
+                election.handle_templates(prepared, &self.node, now);
+            }
+            _ => {
                 election::apply(prepared, &mut self.node, now);
                 self.templates_applied += 1;
             }
