@@ -314,7 +314,7 @@ impl ReplicaHandle {
     pub async fn run_timer(self: Arc<Self>) {
         loop {
             let next = self.finish_shared(|shared, now| {
-                let work = shared.replica.advance(now, clock::wall());
+                let work = self.advance(shared, now);
                 work.map(|()| {
                     shared.wakes_at = shared.replica.poll_timeout();
                     shared.wakes_at
@@ -342,20 +342,26 @@ impl ReplicaHandle {
         poisoned: PoisonError<MutexGuard<'a, Shared>>,
     ) -> MutexGuard<'a, Shared> {
         let mut shared = poisoned.into_inner();
+        self.start_anew(&mut shared);
+        self.lock.clear_poison();
+        shared
+    }
+
+    fn start_anew(&self, shared: &mut Shared) {
         error!("the engine panicked: its leases are forgotten and learned from their holders");
         let now = self.clock.now();
         let replica = &mut shared.replica;
         let former = replica.restart(clock::incarnation(), now);
         disposal::dispose(Box::new(former));
-        // The clients of calls that waited ask again.
         let mastership = (
             replica.masterships(),
             replica.node().mastership(now).clone(),
         );
+        // The clients of calls that waited ask again.
         shared.transports.calls.clear();
-        self.lock.clear_poison();
         self.announce_mastership(mastership);
-        shared
+        shared.wakes_at = Some(Time::ZERO);
+        self.timeout_moved.notify_one();
     }
 }
 

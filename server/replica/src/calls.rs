@@ -59,6 +59,14 @@ impl Calls {
         Ok(self.last)
     }
 
+    /// Forgets all calls. Their numbers do not come again.
+    pub(crate) fn forget_all(&mut self) {
+        *self = Self {
+            last: self.last,
+            ..Self::default()
+        };
+    }
+
     /// Forgets a call whose client has left.
     pub(crate) fn forget(&mut self, number: CallNumber) {
         self.waiting.remove(&number);

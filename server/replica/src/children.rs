@@ -106,6 +106,12 @@ impl Children {
         }
     }
 
+    /// Forgets the work for a former node. Its streams end.
+    pub(crate) fn forget_work(&mut self) {
+        self.work.clear();
+        self.began = None;
+    }
+
     /// Whether a message on a stream is not answered yet.
     pub(crate) fn is_answering(&self, stream: u64) -> bool {
         let mut work = self.work.iter();

@@ -353,7 +353,9 @@ impl Replica {
         self.masterships_before = self.masterships() + 1;
         let restarted = self.node.restarted(incarnation);
         let former = std::mem::replace(&mut self.node, restarted);
-        self.calls = Calls::default();
+        self.calls.forget_all();
+        // The work that panicked must not be tried again.
+        self.children.forget_work();
         match (&mastership, valid_until) {
             (Mastership::Master { epoch: Some(epoch) }, Some(valid_until)) => {
                 let term = Term {

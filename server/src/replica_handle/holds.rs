@@ -1,6 +1,7 @@
 //! Bounds each hold of the node's lock. A message may name a thousand resources, and a thousand leases may end at once.
 //! The node handles them one by one, and releases the lock after each [`HOLD`].
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -30,11 +31,21 @@ impl ReplicaHandle {
     /// Does work of the replica until the part that the caller waits for is done, or nothing is due. The timer's task
     /// does the rest.
     pub async fn work_until(&self, is_done: impl Fn(&Replica) -> bool) {
-        self.finish(|replica, now| match is_done(replica) {
+        self.finish_shared(|shared, now| match is_done(&shared.replica) {
             true => Poll::Ready(()),
-            false => replica.advance(now, clock::wall()),
+            false => self.advance(shared, now),
         })
         .await;
+    }
+
+    /// Does the next step of the replica's work. A panic starts the node anew, and does not end the task that happens to
+    /// do the step.
+    pub(super) fn advance(&self, shared: &mut Shared, now: Time) -> Poll<()> {
+        let step = AssertUnwindSafe(|| shared.replica.advance(now, clock::wall()));
+        catch_unwind(step).unwrap_or_else(|_| {
+            self.start_anew(shared);
+            Poll::Pending
+        })
     }
 
     pub(super) fn hold_shared<T>(

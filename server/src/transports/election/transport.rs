@@ -73,6 +73,10 @@ impl EtcdTransport {
                 }
             }
         }
+        // The last reports.
+        while let Ok(task) = self.tasks.try_recv() {
+            self.execute(task);
+        }
     }
 
     fn is_over(&self) -> bool {
