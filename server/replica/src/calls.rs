@@ -55,6 +55,10 @@ impl Calls {
             request: request.clone(),
             reply,
         };
+        // The parent may have answered between the decisions about several resources.
+        if request.asks.len() > 1 {
+            self.unheard.push_back(self.last);
+        }
         self.waiting.insert(self.last, call);
         Ok(self.last)
     }

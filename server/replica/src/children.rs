@@ -4,7 +4,7 @@
 //! Requests and pushes are handled one after the other, in the order in which they came. So a child gets all decisions
 //! about it in the order in which they were made.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -40,6 +40,10 @@ pub(crate) struct Children {
     limits: StreamLimits,
     pub(crate) streams: ChildStreams,
     work: VecDeque<Work>,
+    /// Streams with a request among the work.
+    answering: BTreeSet<u64>,
+    /// Whether a push is among the work.
+    is_pushing: bool,
     /// Wall clock when the first work began.
     began: Option<Duration>,
 }
@@ -66,6 +70,8 @@ impl Children {
             limits,
             streams,
             work: VecDeque::new(),
+            answering: BTreeSet::new(),
+            is_pushing: false,
             began: None,
         }
     }
@@ -98,6 +104,7 @@ impl Children {
         // A closed stream gets no answer.
         if self.streams.state(number).is_some() && self.streams.handle_message(number, child) {
             let answers = Answers::to_child(&request);
+            self.answering.insert(number);
             self.work.push_back(Work::Answer(Box::new(StreamRequest {
                 number,
                 request,
@@ -109,20 +116,20 @@ impl Children {
     /// Forgets the work for a former node. Its streams end.
     pub(crate) fn forget_work(&mut self) {
         self.work.clear();
+        self.answering.clear();
+        self.is_pushing = false;
         self.began = None;
     }
 
     /// Whether a message on a stream is not answered yet.
     pub(crate) fn is_answering(&self, stream: u64) -> bool {
-        let mut work = self.work.iter();
-        work.any(|it| matches!(it, Work::Answer(asked) if asked.number == stream))
+        self.answering.contains(&stream)
     }
 
     /// Notes that something of the node has changed.
     pub(crate) fn handle_change(&mut self, node: &Node, now: Time) {
         // Within a round nothing is to be noted, and a push looks for more itself.
-        let is_pushing = || self.work.iter().any(|it| matches!(it, Work::Push(_)));
-        if node.has_pushes() && !self.streams.is_gathering() && !is_pushing() {
+        if node.has_pushes() && !self.streams.is_gathering() && !self.is_pushing {
             self.streams.handle_change(now);
         }
     }
@@ -158,12 +165,14 @@ impl Children {
                 if let Poll::Ready(decided) = decided {
                     let (number, child) = (*number, request.server.clone());
                     self.finish_first();
+                    self.answering.remove(&number);
                     self.answer(number, &child, decided, wall, outputs);
                 }
             }
             Some(Work::Push(pushes)) => {
                 if let Poll::Ready(replies) = node.push_next(pushes, now) {
                     self.finish_first();
+                    self.is_pushing = false;
                     self.push(replies, wall, outputs);
                     // More may follow.
                     self.handle_change(node, now);
@@ -226,7 +235,10 @@ impl Children {
         match action {
             StreamAction::Subscribe(child) => subscribe(node, &child, true),
             StreamAction::Unsubscribe(child) => subscribe(node, &child, false),
-            StreamAction::Push => self.work.push_back(Work::Push(Pushes::default())),
+            StreamAction::Push => {
+                self.is_pushing = true;
+                self.work.push_back(Work::Push(Pushes::default()));
+            }
             StreamAction::Close {
                 number,
                 closing,

@@ -14,19 +14,19 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 use doorward_engine::messages::{GetServerCapacity, GetServerCapacityReply, NodeEvent};
 use doorward_engine::node::Node;
-use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::upstream::{UpstreamAnswered, UpstreamRequest};
 use doorward_engine::resource::parent::ParentPace;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::parent_session::{
-    AnsweredResource, ConnectionNumber, Disposition, MasterInfo, ParentAction, ParentReport,
-    ParentSession, Reply, Transport,
+    AnsweredResource, ConnectionNumber, Disposition, ParentAction, ParentReport, ParentSession,
+    Reply, Transport,
 };
 
 use crate::config::ParentConfig;
 use crate::output::{Output, ToParent};
 pub use from_parent::FromParent;
+use from_parent::{answered, master_info};
 
 /// Number of resources whose leases are read in one step.
 const RESOURCES_PER_STEP: usize = 128;
@@ -73,6 +73,7 @@ enum Work {
     Request {
         begun: UpstreamRequest,
         transport: Transport,
+        is_hello: bool,
     },
     /// A reply is applied.
     Reply {
@@ -236,10 +237,19 @@ impl Parent {
             Work::Request {
                 mut begun,
                 transport,
+                is_hello,
             } => match node.upstream_request_next(&mut begun, now) {
-                Poll::Pending => Some(Work::Request { begun, transport }),
-                Poll::Ready(request) => {
+                Poll::Pending => Some(Work::Request {
+                    begun,
+                    transport,
+                    is_hello,
+                }),
+                Poll::Ready(Some(request)) => {
                     self.send(request, transport, step);
+                    None
+                }
+                Poll::Ready(None) => {
+                    self.handle_nothing_due(transport, is_hello, step);
                     None
                 }
             },
@@ -332,18 +342,9 @@ impl Parent {
             ParentAction::Open => ToParent::Open,
             ParentAction::SetPace(transport) => return self.set_pace(transport, step),
             ParentAction::Send { is_hello } => {
-                if !self.begin_request(Transport::Stream, step) && is_hello {
-                    let greeting = step.node.upstream_greeting(step.now);
-                    self.send(greeting, Transport::Stream, step);
-                }
-                return;
+                return self.begin_request(Transport::Stream, is_hello, step);
             }
-            ParentAction::Call => {
-                if !self.begin_request(Transport::Calls, step) {
-                    self.note_nothing_due(step);
-                }
-                return;
-            }
+            ParentAction::Call => return self.begin_request(Transport::Calls, false, step),
             ParentAction::Close => {
                 step.node.handle_upstream_lost(step.now);
                 ToParent::Close
@@ -356,23 +357,22 @@ impl Parent {
         step.outputs.push_back(Output::Parent(command));
     }
 
-    /// Begins the request that is due. Returns whether there is one.
-    fn begin_request(&mut self, transport: Transport, step: &mut Step<'_>) -> bool {
+    /// Begins the request that is due, if there is one. `is_hello`: a stream needs a message in any case.
+    fn begin_request(&mut self, transport: Transport, is_hello: bool, step: &mut Step<'_>) {
         let micros = u64::try_from(step.wall.as_micros()).unwrap_or(u64::MAX);
-        let begun = step.node.begin_upstream_request(micros, step.now);
-        self.work = begun.map(|begun| Work::Request { begun, transport });
-        self.work.is_some()
+        match step.node.begin_upstream_request(micros, step.now) {
+            None => self.handle_nothing_due(transport, is_hello, step),
+            Some(begun) => {
+                self.work = Some(Work::Request {
+                    begun,
+                    transport,
+                    is_hello,
+                });
+            }
+        }
     }
 
-    fn send(
-        &mut self,
-        request: Option<GetServerCapacity>,
-        transport: Transport,
-        step: &mut Step<'_>,
-    ) {
-        let Some(request) = request else {
-            return;
-        };
+    fn send(&mut self, request: GetServerCapacity, transport: Transport, step: &mut Step<'_>) {
         let asks = request.asks.iter();
         let resources = asks.map(|ask| AnsweredResource::number_of(ask.resource.as_str()));
         let sequence = request.sequence.unwrap_or_default();
@@ -383,8 +383,15 @@ impl Parent {
         }));
     }
 
-    /// Notes that a parent that is polled need not be called.
-    fn note_nothing_due(&mut self, step: &mut Step<'_>) {
+    /// Greets the parent on a new stream, or notes that a parent that is polled need not be called.
+    fn handle_nothing_due(&mut self, transport: Transport, is_hello: bool, step: &mut Step<'_>) {
+        if transport == Transport::Stream {
+            let greeting = is_hello.then(|| step.node.upstream_greeting(step.now));
+            if let Some(greeting) = greeting.flatten() {
+                self.send(greeting, transport, step);
+            }
+            return;
+        }
         if step.node.poll_upstream_timeout().is_none() {
             self.session.handle_nothing_due();
         }
@@ -465,33 +472,4 @@ impl Parent {
         self.knows_addresses = true;
         self.session.handle_mastership(self.is_master, chance, now);
     }
-}
-
-/// Converts what a server says about the master of its node.
-fn master_info(mastership: &Mastership) -> MasterInfo<'_> {
-    MasterInfo {
-        is_master: mastership.is_master(),
-        master: match mastership {
-            Mastership::Elsewhere { master_address, .. } => Some(master_address),
-            Mastership::Master { .. } | Mastership::Unknown => None,
-        },
-        epoch: mastership.epoch(),
-    }
-}
-
-/// Returns the resources that a reply answers.
-fn answered(
-    reply: &GetServerCapacityReply,
-    invalid: &[(ResourceId, String)],
-) -> Vec<AnsweredResource> {
-    let leases = reply.leases.iter().map(|it| (&it.resource, it.sequence));
-    // Refusals and invalid answers do not name their request, but a parent sends them only on request.
-    let refused = reply.refused.iter().map(|it| (&it.resource, None));
-    let invalid = invalid.iter().map(|(resource, _)| (resource, None));
-    let all = leases.chain(refused).chain(invalid);
-    all.map(|(resource, to)| AnsweredResource {
-        resource: AnsweredResource::number_of(resource.as_str()),
-        to,
-    })
-    .collect()
 }

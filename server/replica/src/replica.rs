@@ -194,6 +194,7 @@ impl Replica {
         decided.map(|outcome| match outcome {
             Outcome::Served(reply) if !reply.is_ready() => {
                 let is_parent_down = self.is_parent_down();
+                self.is_busy = true;
                 match self.calls.keep(request, reply, is_parent_down, now) {
                     Ok(number) => ClientAnswer::Waits(number),
                     Err(reply) => ClientAnswer::Final(Outcome::Served(reply)),

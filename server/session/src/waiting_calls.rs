@@ -2,7 +2,7 @@
 //! yet. The call of the first client waits a moment, so that the client need not return.
 //!
 //! A call is answered at once if the node can decide all of it, or if the parent is known to be unreachable. Otherwise
-//! it waits, at most [`PARENT_WAIT`] after the node was asked first. Whenever the parent answers, the driver asks the
+//! it waits, at most [`PARENT_WAIT`] after the node's first decision. Whenever the parent answers, the driver asks the
 //! node again for the undecided resources. When the time is over, the call is answered: resources that are still
 //! undecided are refused as *not ready*.
 //!

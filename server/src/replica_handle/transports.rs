@@ -2,7 +2,8 @@
 //!
 //! The replica's tasks are sorted into these channels while its lock is held, so that each transport gets its tasks in
 //! the order in which the replica made them. A channel has no limit of its own. The replica answers one message of a
-//! stream at a time, and the task of a stream takes its messages at once.
+//! stream at a time, and pushes once a round. The task of a stream takes all of that as soon as its request is parsed and
+//! decided, and leaves a child that does not read.
 
 use std::collections::HashMap;
 

@@ -53,6 +53,8 @@ struct ChildStream {
     of: Option<(HolderName, Option<u64>)>,
     /// Whether a message was answered.
     is_open: bool,
+    /// Whether a message found no room in the outbox.
+    is_full: bool,
     /// Refusals for the answer that is due. Absent: no answer is due.
     refused: Option<Vec<wire::Refusal>>,
 }
@@ -68,6 +70,7 @@ impl ChildStream {
             outbox,
             of: None,
             is_open: false,
+            is_full: false,
             refused: None,
         }
     }
@@ -145,6 +148,8 @@ impl ChildStream {
     /// Sends what the replica has for the child. Returns whether the stream goes on.
     fn send(&mut self, task: ToChild) -> bool {
         let (reply, wall, refused) = match task {
+            // The replica ends the stream of a child that does not read.
+            ToChild::Answer { .. } | ToChild::Push { .. } if self.is_full => return true,
             ToChild::Answer { reply, wall } => {
                 self.note_open();
                 (reply, wall, self.refused.take().unwrap_or_default())
@@ -158,6 +163,7 @@ impl ChildStream {
         let message = convert::server_capacity::get_server_capacity_response(reply, refused, wall);
         let sent = self.outbox.try_send(message);
         if sent == Err(NotSent::Full) {
+            self.is_full = true;
             if let Some((child, _)) = &self.of {
                 warn!(%child, "the child takes nothing from its stream, which is closed");
             }

@@ -1,4 +1,5 @@
-//! The state of the process for pages, metrics and the status. Each part sets its state here, so readers ask no part.
+//! The state of the process for pages, metrics and the status. Parts with texts for people set them here;
+//! the rest is read from the replica.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -178,7 +179,7 @@ impl ServerState {
         status.map_or(0, |status| status.epochs_forgotten)
     }
 
-    /// Posts the state of the parent. An unchanged link keeps its time.
+    /// Sets the state of the parent. An unchanged link keeps its time.
     pub fn set_parent(&self, mut news: ParentNews) {
         let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
@@ -198,7 +199,7 @@ impl ServerState {
         contact.clone()
     }
 
-    /// Posts the health of etcd.
+    /// Sets the health of etcd.
     pub fn set_etcd(&self, contact: EtcdHealth) {
         *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
     }

@@ -4,6 +4,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::messages::GetServerCapacityReply;
 use doorward_engine::node::mastership::Mastership;
 use doorward_session::close_reason::ConnectionEnd;
+use doorward_session::parent_session::{AnsweredResource, MasterInfo};
 
 /// An event of the connection to the parent.
 #[derive(Clone, Debug)]
@@ -36,4 +37,33 @@ pub enum FromParent {
     Cycle(Vec<String>),
     /// The connection ended, or could not be made.
     Closed(ConnectionEnd),
+}
+
+/// Converts what a server says about the master of its node.
+pub(super) fn master_info(mastership: &Mastership) -> MasterInfo<'_> {
+    MasterInfo {
+        is_master: mastership.is_master(),
+        master: match mastership {
+            Mastership::Elsewhere { master_address, .. } => Some(master_address),
+            Mastership::Master { .. } | Mastership::Unknown => None,
+        },
+        epoch: mastership.epoch(),
+    }
+}
+
+/// Returns the resources that a reply answers.
+pub(super) fn answered(
+    reply: &GetServerCapacityReply,
+    invalid: &[(ResourceId, String)],
+) -> Vec<AnsweredResource> {
+    let leases = reply.leases.iter().map(|it| (&it.resource, it.sequence));
+    // Refusals and invalid answers do not name their request, but a parent sends them only on request.
+    let refused = reply.refused.iter().map(|it| (&it.resource, None));
+    let invalid = invalid.iter().map(|(resource, _)| (resource, None));
+    let all = leases.chain(refused).chain(invalid);
+    all.map(|(resource, to)| AnsweredResource {
+        resource: AnsweredResource::number_of(resource.as_str()),
+        to,
+    })
+    .collect()
 }

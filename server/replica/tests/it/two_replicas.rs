@@ -6,7 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::messages::{Ask, GetCapacity, GetCapacityReply, GetServerCapacity, Via};
 use doorward_engine::node;
 use doorward_engine::node::asking::Answers;
@@ -112,6 +112,10 @@ impl Driver {
                 .is_pending()
             {}
         }
+        self.take_outputs();
+    }
+
+    fn take_outputs(&mut self) {
         while let Some(output) = self.root.poll_output() {
             let event = match output {
                 Output::Child(_, ToChild::Answer { reply, .. } | ToChild::Push { reply, .. }) => {
@@ -275,4 +279,30 @@ fn a_stream_ends_when_the_root_stops() {
     driver.play(Duration::from_millis(10));
     assert_eq!(driver.stream, None);
     assert_eq!(driver.root.children_count(), 0);
+}
+
+#[test]
+fn a_node_that_is_started_anew_forgets_its_work_and_its_child_comes_back() {
+    let mut driver = Driver::new(true);
+    driver.ask("a", 30.0);
+    driver.play(SOON);
+    let before = driver.connection;
+    // A request that is not worked on yet.
+    driver.ask("b", 30.0);
+    while !driver.root.is_answering(driver.stream.unwrap()) {
+        for replica in [&mut driver.leaf, &mut driver.root] {
+            let _more = replica.advance(driver.now, Duration::ZERO);
+        }
+        driver.take_outputs();
+        match driver.mail.pop_front() {
+            Some(message) => driver.deliver(message),
+            None => driver.now = driver.leaf.poll_timeout().unwrap(),
+        }
+    }
+    driver.root.restart(Incarnation::FIRST, driver.now);
+    assert!(!driver.root.is_answering(driver.stream.unwrap()));
+    driver.play(SOON);
+    assert!(driver.connection > before);
+    assert_eq!(driver.root.children_count(), 1);
+    assert!(driver.root.node().mastership(driver.now).is_master());
 }
