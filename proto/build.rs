@@ -6,11 +6,13 @@ use std::{env, error::Error, fs, path::PathBuf};
 use prost::Message;
 
 /// Every file of the protocol, relative to this crate.
-const FILES: [&str; 4] = [
+const FILES: [&str; 6] = [
     "doorman/doorman.proto",
     "doorward/v1/capacity_stream.proto",
     "doorward/admin/v1/admin.proto",
     "doorward/admin/v1/rules.proto",
+    "envoy/service/ratelimit/v3/rls.proto",
+    "envoy/service/rate_limit_quota/v3/rlqs.proto",
 ];
 
 /// Messages with a JSON form, if the feature `json` is on.
@@ -36,6 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .type_attribute(ADMIN, JSON)
         .field_attribute(UNIT, UNIT_BY_NAME)
         .btree_map(ADMIN)
+        .btree_map(".envoy")
         .compile_fds(descriptors)?;
     Ok(())
 }

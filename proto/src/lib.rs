@@ -20,6 +20,19 @@ pub mod doorward {
     }
 }
 
+/// Envoy's protocols for limits, as far as Doorward speaks them.
+#[allow(missing_docs, clippy::all, reason = "generated code")]
+pub mod envoy {
+    /// RLS: a call for each request.
+    pub mod ratelimit {
+        tonic::include_proto!("envoy.service.ratelimit.v3");
+    }
+    /// RLQS: reports and assignments on a stream.
+    pub mod rate_limit_quota {
+        tonic::include_proto!("envoy.service.rate_limit_quota.v3");
+    }
+}
+
 #[cfg(feature = "json")]
 mod json;
 mod limits;

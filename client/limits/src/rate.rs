@@ -118,6 +118,18 @@ impl Rate {
         Some(Units::from_parts(units.saturating_mul(Units::ONE.parts())))
     }
 
+    /// Returns the amount of one second, as far as floating-point numbers go. A month counts as 30 days here, and a year
+    /// as 365.
+    pub fn as_per_second(self) -> f64 {
+        const DAY: f64 = 86_400.0;
+        let seconds = match self.period {
+            Period::Nanos(nanos) => Duration::from_nanos(nanos.get()).as_secs_f64(),
+            Period::Month => 30.0 * DAY,
+            Period::Year => 365.0 * DAY,
+        };
+        self.amount.as_f64() / seconds
+    }
+
     /// Returns the period.
     pub const fn period(self) -> Period {
         self.period

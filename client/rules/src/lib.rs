@@ -62,7 +62,7 @@ pub use address::{Address, Network, Trusted};
 pub use answer::GrpcRefusal;
 pub use decision::{Advice, Decision, Status, Why};
 pub use document::Rules;
-pub use limiter::{Descriptor, Limiter};
+pub use limiter::{Descriptor, Limiter, Settled};
 pub use path::Template;
 pub use problem::Problem;
 pub use rule::{Action, Algorithm, Limit, OnFailure, Rule, Scope};

@@ -8,7 +8,10 @@
 //! keys have no room in their maps, two requests may still meet in the shared limit; then one of them may be refused
 //! needlessly, and none passes needlessly.
 
+mod descriptors;
 mod undo;
+
+pub use descriptors::Settled;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -195,15 +198,8 @@ impl Limiter {
         hits: Option<u64>,
         now: Moment,
     ) -> Decision {
-        self.with_rules(|in_force| {
-            let domain = in_force.rules.domain(domain);
-            let asked = descriptors.iter().map(|descriptor| Asked {
-                entries: descriptor.entries,
-                number: domain.and_then(|domain| domain.root.find(descriptor.entries)),
-                hits: descriptor.hits.or(hits),
-            });
-            let asked: SmallVec<[_; INLINE]> = asked.collect();
-            self.decide_by(in_force, domain, &asked, Terms::LOCAL, now)
+        self.with_asked(domain, descriptors, hits, |in_force, domain, asked| {
+            self.decide_by(in_force, domain, asked, Terms::LOCAL, now)
         })
     }
 

@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use crate::decision::Decision;
 use crate::document::{Domain, INLINE};
 use crate::limiter::{Asked, InForce, Limiter};
-use crate::rule::{Rule, Scope};
-use crate::shared::{self, Leases, Terms};
+use crate::rule::Rule;
+use crate::shared::{Leases, Terms};
 use crate::tree::Entry;
 use crate::value::Value;
 use crate::who::{Part, Request};
@@ -68,14 +68,7 @@ impl Service {
     /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
     /// wait that long for the lease before it decides.
     pub fn shared(&self, request: &Request<'_>) -> Vec<(String, Duration)> {
-        self.with_asked(request, |in_force, _domain, asked| {
-            let shared = asked.iter().filter_map(|it| {
-                let rule = in_force.rules.rules().get(it.number?)?;
-                let is_shared = rule.scope == Scope::Shared && rule.counted().is_some();
-                is_shared.then(|| (shared::text(it.entries), rule.max_wait))
-            });
-            shared.collect()
-        })
+        self.with_asked(request, |in_force, _domain, asked| in_force.shared(asked))
     }
 
     /// Returns the name of the metric of a rule that limits the request.

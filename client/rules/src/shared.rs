@@ -14,8 +14,11 @@ pub trait Leases {
     /// Takes `cost` of the lease of a descriptor, without waiting. `None`: there is no lease.
     fn take(&self, descriptor: &str, cost: u64) -> Option<Result<(), Decision>>;
 
-    /// Gives back what a request took that another rule refuses.
+    /// Gives back `cost` that a request took and did not use.
     fn give_back(&self, descriptor: &str, cost: u64);
+
+    /// Takes `cost` of the lease of a descriptor, available or not.
+    fn charge(&self, descriptor: &str, cost: u64);
 }
 
 /// Means of a decision: leases, and time.

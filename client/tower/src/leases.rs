@@ -22,4 +22,8 @@ impl Leases for OfClient {
     fn give_back(&self, key: &str, cost: u64) {
         self.0.settle(key, cost as f64, 0.0);
     }
+
+    fn charge(&self, key: &str, cost: u64) {
+        self.0.settle(key, 0.0, cost as f64);
+    }
 }

@@ -1,0 +1,161 @@
+//! Requests of a service with descriptors of its own, and with leases.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_limits::{Algorithm as _, Moment, Units};
+use smallvec::SmallVec;
+
+use crate::decision::Decision;
+use crate::document::{Domain, INLINE};
+use crate::limiter::{Asked, Descriptor, InForce, Limiter};
+use crate::rule::{Rule, Scope};
+use crate::shared::{self, Leases, Terms};
+use crate::tree::Entry;
+
+impl Limiter {
+    /// Does the same as [`Limiter::decide`], with the leases of shared rules.
+    pub fn decide_with(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: Option<u64>,
+        leases: &dyn Leases,
+        now: Moment,
+    ) -> Decision {
+        let terms = Terms {
+            leases: Some(leases),
+            may_wait: true,
+        };
+        self.with_asked(domain, descriptors, hits, |in_force, domain, asked| {
+            self.decide_by(in_force, domain, asked, terms, now)
+        })
+    }
+
+    /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
+    /// wait that long for the lease before it decides.
+    pub fn shared(&self, domain: &str, descriptors: &[Descriptor<'_>]) -> Vec<(String, Duration)> {
+        self.with_asked(
+            domain,
+            descriptors,
+            None,
+            |in_force, domain, asked| match domain.is_some_and(|domain| domain.has_shared) {
+                true => in_force.shared(asked),
+                false => Vec::new(),
+            },
+        )
+    }
+
+    /// Counts what requests took in fact, whether or not it is available, or gives back what they did not use. The
+    /// units are those of [`Limiter::decide_with`]. Limits may be in debt afterwards, which later requests pay.
+    pub fn settle(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: Option<u64>,
+        settled: Settled,
+        leases: &dyn Leases,
+        now: Moment,
+    ) {
+        self.with_asked(domain, descriptors, hits, |in_force, _domain, asked| {
+            for it in asked {
+                let Some((limit, counter)) = in_force.counted(it.number) else {
+                    continue;
+                };
+                let rule = it
+                    .number
+                    .and_then(|number| in_force.rules.rules().get(number));
+                let Some(rule) = rule else {
+                    continue;
+                };
+                let cost = it.hits.unwrap_or(rule.cost);
+                if rule.scope == Scope::Shared {
+                    let text = shared::text(it.entries);
+                    match settled {
+                        Settled::Charge => leases.charge(&text, cost),
+                        Settled::Refund => leases.give_back(&text, cost),
+                    }
+                }
+                let counter = counter.get_or_init(|| self.counter(limit));
+                counter.update(
+                    self.key(it.entries),
+                    now,
+                    |limit, state, now| match settled {
+                        Settled::Charge => limit.charge(state, Units::whole(cost), now),
+                        Settled::Refund => limit.refund(state, Units::whole(cost), now),
+                    },
+                );
+            }
+        });
+    }
+
+    /// Returns the rule for a set of keys with their values, in whatever order a document nests these keys, and the text
+    /// of the descriptor. None: no rule has exactly these keys.
+    pub fn find_unordered(
+        &self,
+        domain: &str,
+        values: &BTreeMap<String, String>,
+    ) -> Option<(String, Arc<Rule>)> {
+        self.with_rules(|in_force| {
+            let domain = in_force.rules.domain(domain)?;
+            let mut paths = domain.key_paths.iter();
+            paths.find_map(|keys| {
+                let entries = keys.iter().map(|key| {
+                    let value = Some(values.get(key)?.as_bytes());
+                    Some(Entry { key, value })
+                });
+                let entries: Vec<Entry<'_>> = entries.collect::<Option<_>>()?;
+                let number = domain.root.find(&entries)?;
+                let rule = in_force.rules.rules().get(number)?;
+                (entries.len() == values.len()).then(|| (shared::text(&entries), rule.clone()))
+            })
+        })
+    }
+
+    /// Returns whether a domain rejects requests without a rule.
+    pub fn rejects_unmatched(&self, domain: &str) -> bool {
+        self.with_rules(|in_force| in_force.rules.rejects_unmatched(domain))
+    }
+
+    /// Calls a function with the rules that are found for descriptors.
+    pub(crate) fn with_asked<R>(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: Option<u64>,
+        read: impl FnOnce(&InForce, Option<&Domain>, &[Asked<'_>]) -> R,
+    ) -> R {
+        self.with_rules(|in_force| {
+            let domain = in_force.rules.domain(domain);
+            let asked = descriptors.iter().map(|descriptor| Asked {
+                entries: descriptor.entries,
+                number: domain.and_then(|domain| domain.root.find(descriptor.entries)),
+                hits: descriptor.hits.or(hits),
+            });
+            let asked: SmallVec<[_; INLINE]> = asked.collect();
+            read(in_force, domain, &asked)
+        })
+    }
+}
+
+/// Direction of [`Limiter::settle`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// Requests took more.
+    Charge,
+    /// Requests took less.
+    Refund,
+}
+
+impl InForce {
+    /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule.
+    pub(crate) fn shared(&self, asked: &[Asked<'_>]) -> Vec<(String, Duration)> {
+        let shared = asked.iter().filter_map(|it| {
+            let rule = self.rules.rules().get(it.number?)?;
+            let is_shared = rule.scope == Scope::Shared && rule.counted().is_some();
+            is_shared.then(|| (shared::text(it.entries), rule.max_wait))
+        });
+        shared.collect()
+    }
+}

@@ -1,0 +1,270 @@
+//! The leases of one caller, and its requests' way through them.
+//!
+//! A resource opens at its first use, and is released when it is idle. Its wants follow the requests of the last second,
+//! refused ones included.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use doorward_client::capacity::{Allowance, Source};
+use doorward_client::limiter::demand::{AdaptiveWants, DemandMeter};
+use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
+use doorward_client::state::Step;
+use doorward_client::time::Time;
+use doorward_engine::id::HolderName;
+use doorward_limits::{Decision, Reason, Units};
+use tokio::sync::{Notify, watch};
+
+use crate::clock::{self, Clock};
+use crate::holder::Holder;
+use crate::node::Node;
+
+/// Largest number of open resources of a caller.
+pub const RESOURCES_MAX: usize = 10_000;
+
+/// Amount of a lease that may be used at once. All callers of a resource together may exceed its capacity by their
+/// bursts: by the amount of a tenth of a second, and a request for each.
+const BURST: Burst = Burst {
+    span: Duration::from_millis(100),
+    least: 1.0,
+};
+
+/// Measurement of a caller's demand.
+const WANTS: AdaptiveWants = AdaptiveWants {
+    window: Duration::from_secs(1),
+    headroom: 1.1,
+    least: 1.0,
+    most: 1e15,
+};
+
+/// Time between two measurements.
+const MEASURED_EVERY: Duration = Duration::from_millis(250);
+
+/// Time after which an unused resource is released; at the latest, twice that time.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// A caller of the doors, which holds leases of the node.
+#[derive(Debug)]
+pub struct Caller {
+    clock: Clock,
+    holder: Mutex<Holder>,
+    uses: RwLock<HashMap<Box<str>, Arc<Use>>>,
+    wake: Notify,
+}
+
+/// A caller's use of a resource.
+#[derive(Debug)]
+struct Use {
+    limiter: LeasedRate,
+    demand: Mutex<DemandMeter>,
+    allowance: watch::Sender<Allowance>,
+    /// Whether a request used it since the last look for idle resources.
+    is_used: AtomicBool,
+    opened_at: Time,
+}
+
+impl Caller {
+    /// Creates a caller without leases.
+    pub fn new(name: HolderName, clock: Clock) -> Self {
+        let holder = Holder::new(name, clock::incarnation(), clock::sequence());
+        Self {
+            clock,
+            holder: Mutex::new(holder),
+            uses: RwLock::default(),
+            wake: Notify::new(),
+        }
+    }
+
+    /// Takes `cost` of a resource. None: there is no lease.
+    pub fn take(&self, resource: &str, cost: u64) -> Option<Result<(), Decision>> {
+        let used = self.use_of(resource)?;
+        let now = self.clock.now();
+        let cost = Units::whole(cost).as_f64();
+        used.demand().asked(cost, now);
+        if !used.has_lease(now) {
+            return None;
+        }
+        Some(
+            used.limiter
+                .try_acquire(cost, now)
+                .map_err(|not_now| match not_now {
+                    NotNow::RetryAfter { retry_after } => Decision::After(retry_after),
+                    NotNow::Blocked => Decision::Never(Reason::RateIsZero),
+                }),
+        )
+    }
+
+    /// Corrects the amount that a request took: `used` instead of `taken`.
+    pub fn settle(&self, resource: &str, taken: u64, used: u64) {
+        let now = self.clock.now();
+        if let Some(it) = self.use_of(resource).filter(|it| it.has_lease(now)) {
+            let (taken, used) = (Units::whole(taken), Units::whole(used));
+            it.limiter.settle(taken, used, Units::ZERO, now);
+        }
+    }
+
+    /// Waits for the first lease of a resource, until `max_wait` has passed since its first use.
+    pub async fn ready(&self, resource: &str, max_wait: Duration) {
+        let Some(used) = self.use_of(resource) else {
+            return;
+        };
+        let until = used.opened_at + max_wait;
+        let now = self.clock.now();
+        if used.has_lease(now) || until <= now {
+            return;
+        }
+        let mut allowance = used.allowance.subscribe();
+        tokio::select! {
+            _ = allowance.wait_for(|it| it.source == Source::Lease) => {}
+            () = self.clock.sleep_until(until) => {}
+        }
+    }
+
+    /// Returns the use of a resource, and opens it. None: there is no room.
+    fn use_of(&self, resource: &str) -> Option<Arc<Use>> {
+        let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(used) = uses.get(resource) {
+            used.is_used.store(true, Ordering::Relaxed);
+            return Some(Arc::clone(used));
+        }
+        drop(uses);
+        self.open(resource)
+    }
+
+    #[cold]
+    fn open(&self, resource: &str) -> Option<Arc<Use>> {
+        let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(used) = uses.get(resource) {
+            return Some(Arc::clone(used));
+        }
+        if uses.len() >= RESOURCES_MAX {
+            return None;
+        }
+        let now = self.clock.now();
+        let used = Arc::new(Use {
+            limiter: LeasedRate::new(BURST, now),
+            demand: Mutex::new(DemandMeter::new(WANTS, now)),
+            allowance: watch::Sender::new(Allowance::NONE),
+            is_used: AtomicBool::new(true),
+            opened_at: now,
+        });
+        uses.insert(resource.into(), Arc::clone(&used));
+        self.holder().open(resource, WANTS.least, now);
+        self.wake.notify_one();
+        Some(used)
+    }
+
+    fn holder(&self) -> MutexGuard<'_, Holder> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn used(&self, resource: &str) -> Option<Arc<Use>> {
+        let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+        uses.get(resource).cloned()
+    }
+
+    /// Keeps the leases fresh, until no resource is open any more.
+    pub async fn run(&self, node: &dyn Node) {
+        let mut looks_at = self.clock.now() + IDLE;
+        let mut measures_at = self.clock.now();
+        loop {
+            let now = self.clock.now();
+            if now >= looks_at {
+                looks_at = now + IDLE;
+                if self.close_idle(node).await {
+                    return;
+                }
+            }
+            if now >= measures_at {
+                measures_at = now + MEASURED_EVERY;
+                self.measure(now);
+            }
+            self.publish(now);
+            let step = self.holder().next_step(now);
+            match step {
+                Step::Send => {
+                    let request = self.holder().request(|_| 0.0, now);
+                    let outcome = node.get_capacity(request).await;
+                    let (chance, now) = (clock::chance(), self.clock.now());
+                    self.holder().handle_outcome(outcome, chance, now);
+                }
+                Step::Wait(until) => {
+                    let at = until.unwrap_or(Time::MAX).min(measures_at).min(looks_at);
+                    tokio::select! {
+                        () = self.clock.sleep_until(at) => {}
+                        () = self.wake.notified() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks for what requests wanted lately.
+    fn measure(&self, now: Time) {
+        let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+        let mut uses: Vec<_> = uses
+            .iter()
+            .map(|(id, it)| (id.clone(), it.clone()))
+            .collect();
+        uses.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let mut holder = self.holder();
+        for (id, used) in uses {
+            let wants = used.demand().rate(now);
+            if DemandMeter::is_worth_asking(wants, holder.wants(&id)) {
+                holder.ask(&id, wants);
+            }
+        }
+    }
+
+    /// Passes changed allowances to the limiters.
+    fn publish(&self, now: Time) {
+        let changes = self.holder().changes(now);
+        for (id, allowance) in changes {
+            let Some(used) = self.used(&id) else {
+                continue;
+            };
+            let had_lease = used.has_lease(now);
+            used.limiter.handle_allowance(allowance, now);
+            if !had_lease && allowance.source == Source::Lease {
+                // A lease begins empty, and the first request need not wait for its first amount.
+                used.limiter
+                    .settle(Units::ONE, Units::ZERO, Units::ZERO, now);
+            }
+            used.allowance.send_replace(allowance);
+        }
+    }
+
+    /// Releases the resources that no request used since the last such call. Returns whether none is left.
+    async fn close_idle(&self, node: &dyn Node) -> bool {
+        let mut releases = Vec::new();
+        let is_empty = {
+            let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
+            let mut holder = self.holder();
+            let now = self.clock.now();
+            uses.retain(|id, used| {
+                let is_used = used.is_used.swap(false, Ordering::Relaxed);
+                if !is_used {
+                    releases.extend(holder.close(id, now));
+                }
+                is_used
+            });
+            uses.is_empty()
+        };
+        for release in releases {
+            node.release(release).await;
+        }
+        is_empty
+    }
+}
+
+impl Use {
+    fn demand(&self) -> MutexGuard<'_, DemandMeter> {
+        self.demand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_lease(&self, now: Time) -> bool {
+        self.allowance.borrow().seen_at(now).source == Source::Lease
+    }
+}

@@ -1,0 +1,216 @@
+//! Decisions of all doors: by the rules in force, with the leases of the caller.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use doorward_engine::id::HolderName;
+use doorward_limits::Decision as Taken;
+use doorward_rules::limiter::Settled;
+use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rules};
+
+use crate::caller::Caller;
+use crate::clock::{self, Clock};
+use crate::ids;
+use crate::node::Node;
+
+/// Largest number of keys of one rule. Beyond it, new keys share one limit.
+pub const KEYS_MAX: usize = 100_000;
+
+/// Largest number of callers with leases of their own. Beyond it, new callers have the leases of one more together.
+pub const CALLERS_MAX: usize = 10_000;
+
+/// Longest name of a caller, in bytes. A longer one is cut.
+pub const NAME_BYTES_MAX: usize = 100;
+
+/// Name of the callers that find no room.
+const OTHERS: &str = "others";
+
+/// Rules in force, with their counters, and the leases of all callers.
+#[derive(Debug)]
+pub struct Edge {
+    node: Arc<dyn Node>,
+    clock: Clock,
+    limiter: Limiter,
+    callers: Mutex<HashMap<Box<str>, Arc<Caller>>>,
+}
+
+/// A request at a door.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// Domain of the rules.
+    pub domain: &'a str,
+    /// Its descriptors.
+    pub descriptors: &'a [Descriptor<'a>],
+    /// Units of the descriptors that have none of their own. None: those of the rule.
+    pub hits: Option<u64>,
+    /// Name of the caller: shared limits are divided fairly among callers.
+    pub caller: &'a str,
+}
+
+impl Edge {
+    /// Decides by rules, with leases of a node.
+    pub fn new(node: Arc<dyn Node>, rules: Rules) -> Arc<Self> {
+        Arc::new(Self {
+            node,
+            clock: Clock::start(),
+            limiter: Limiter::new(rules, KEYS_MAX, clock::seed()),
+            callers: Mutex::default(),
+        })
+    }
+
+    /// Puts other rules in force. Counters of rules that stay keep their ratio.
+    pub fn set_rules(&self, rules: Rules) {
+        self.limiter.replace(rules, clock::wall());
+    }
+
+    /// Returns the rules in force.
+    pub fn rules(&self) -> Rules {
+        self.limiter.rules()
+    }
+
+    pub(crate) const fn node(&self) -> &Arc<dyn Node> {
+        &self.node
+    }
+
+    pub(crate) const fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    pub(crate) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Returns the number of callers that have leases.
+    pub fn callers_count(&self) -> usize {
+        self.callers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .len()
+    }
+
+    /// Decides a request, and counts it if it passes. Waits for the first lease of a shared rule, and for the turn of a
+    /// request whose rule makes it wait, each for `max_wait` of the rule at most.
+    pub async fn decide(self: &Arc<Self>, asked: &Asked<'_>) -> Decision {
+        let shared = self.limiter.shared(asked.domain, asked.descriptors);
+        let leases = self.leases(asked);
+        for (descriptor, max_wait) in shared {
+            leases.ready(&descriptor, max_wait).await;
+        }
+        let now = clock::wall();
+        let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
+        let decision = self
+            .limiter
+            .decide_with(domain, descriptors, hits, &leases, now);
+        if let Advice::ProceedAfter(delay) = decision.advice {
+            self.clock.sleep_until(self.clock.now() + delay).await;
+        }
+        decision
+    }
+
+    /// Counts what was used in fact, or gives back what was not.
+    pub fn settle(self: &Arc<Self>, asked: &Asked<'_>, settled: Settled) {
+        let leases = self.leases(asked);
+        let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
+        let now = clock::wall();
+        self.limiter
+            .settle(domain, descriptors, hits, settled, &leases, now);
+    }
+
+    fn leases<'a>(self: &'a Arc<Self>, asked: &Asked<'a>) -> CallerLeases<'a> {
+        CallerLeases {
+            edge: self,
+            domain: asked.domain,
+            name: asked.caller,
+        }
+    }
+
+    /// Returns a caller. A task keeps its leases until they are idle.
+    fn caller(self: &Arc<Self>, name: &str) -> Option<Arc<Caller>> {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(caller) = callers.get(name) {
+            return Some(Arc::clone(caller));
+        }
+        let has_room = callers.len() < CALLERS_MAX || name == OTHERS;
+        let name = if has_room { name } else { OTHERS };
+        if let Some(caller) = callers.get(name) {
+            return Some(Arc::clone(caller));
+        }
+        let caller = Arc::new(Caller::new(holder_name(name)?, self.clock));
+        callers.insert(name.into(), Arc::clone(&caller));
+        tokio::spawn(keep(Arc::downgrade(self), name.into(), Arc::clone(&caller)));
+        Some(caller)
+    }
+}
+
+/// Keeps the leases of a caller, and forgets the caller when it has none.
+async fn keep(edge: Weak<Edge>, name: Box<str>, caller: Arc<Caller>) {
+    let Some(node) = edge.upgrade().map(|edge| Arc::clone(&edge.node)) else {
+        return;
+    };
+    loop {
+        caller.run(&*node).await;
+        let Some(edge) = edge.upgrade() else {
+            return;
+        };
+        let mut callers = edge.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        // A request that has the caller may open a resource.
+        if Arc::strong_count(&caller) <= 2 {
+            callers.remove(&name);
+            return;
+        }
+    }
+}
+
+/// Returns the name of a holder for a caller.
+pub(crate) fn holder_name(name: &str) -> Option<HolderName> {
+    let name = name.get(..name.floor_char_boundary(NAME_BYTES_MAX))?;
+    let mut id = String::from("caller:");
+    ids::encode(name, &mut id);
+    HolderName::new(&id).ok()
+}
+
+/// The leases of a caller for the rules of a domain.
+struct CallerLeases<'a> {
+    edge: &'a Arc<Edge>,
+    domain: &'a str,
+    name: &'a str,
+}
+
+impl CallerLeases<'_> {
+    async fn ready(&self, descriptor: &str, max_wait: Duration) {
+        if let Some(caller) = self.edge.caller(self.name) {
+            let resource = ids::resource(self.domain, descriptor);
+            caller.ready(&resource, max_wait).await;
+        }
+    }
+}
+
+impl Leases for CallerLeases<'_> {
+    fn take(&self, descriptor: &str, cost: u64) -> Option<Result<(), Taken>> {
+        let resource = ids::resource(self.domain, descriptor);
+        self.edge.caller(self.name)?.take(&resource, cost)
+    }
+
+    fn give_back(&self, descriptor: &str, cost: u64) {
+        if let Some(caller) = self.edge.caller(self.name) {
+            caller.settle(&ids::resource(self.domain, descriptor), cost, 0);
+        }
+    }
+
+    fn charge(&self, descriptor: &str, cost: u64) {
+        if let Some(caller) = self.edge.caller(self.name) {
+            caller.settle(&ids::resource(self.domain, descriptor), 0, cost);
+        }
+    }
+}
+
+impl fmt::Debug for Asked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked")
+            .field("domain", &self.domain)
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,127 @@
+//! A holder of leases in the node of this process: the state of a client, with its name.
+//!
+//! Without a network, a request cannot be lost or arrive late. Apart from that, a holder is treated as any client: it
+//! refreshes its leases, and proves that it has shrunk before others grow.
+
+use std::sync::Arc;
+
+use doorward_client::capacity::Allowance;
+use doorward_client::state::{ClientConfig, ClientState, Mode, Step};
+use doorward_client::time::Time;
+use doorward_engine::id::{HolderName, Incarnation, ResourceId};
+use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
+use doorward_engine::node::mastership::Outcome;
+
+use crate::convert;
+
+/// A holder. See the [module](self).
+#[derive(Debug)]
+pub struct Holder {
+    name: HolderName,
+    incarnation: Incarnation,
+    state: ClientState,
+    /// Number of the request under way.
+    asked: u64,
+}
+
+impl Holder {
+    /// Creates a holder of nothing. `sequence` must be above those of earlier holders of the name.
+    pub fn new(name: HolderName, incarnation: Incarnation, sequence: u64) -> Self {
+        Self {
+            name,
+            incarnation,
+            state: ClientState::new(ClientConfig::default(), sequence),
+            asked: 0,
+        }
+    }
+
+    /// Returns the name.
+    pub const fn name(&self) -> &HolderName {
+        &self.name
+    }
+
+    /// Opens a resource, if it is not open yet. Without a lease, the holder may use nothing of it.
+    pub fn open(&mut self, resource: &str, wants: f64, now: Time) {
+        self.state.open(resource, 0, Mode::Pessimistic, wants, now);
+    }
+
+    /// Changes the wants of a resource.
+    pub fn ask(&mut self, resource: &str, wants: f64) {
+        self.state.ask(resource, wants);
+    }
+
+    /// Returns the wants of a resource; zero if it is not open.
+    pub fn wants(&self, resource: &str) -> f64 {
+        self.state.resource(resource).map_or(0.0, |it| it.wants())
+    }
+
+    /// Closes a resource. Returns the release of its lease, if there may be one.
+    pub fn close(&mut self, resource: &str, now: Time) -> Option<ReleaseCapacity> {
+        let is_held = self.state.close(resource, now);
+        let resource = ResourceId::new(resource).ok().filter(|_| is_held)?;
+        Some(ReleaseCapacity {
+            client: self.name.clone(),
+            incarnation: Some(self.incarnation),
+            caller: None,
+            sequence: Some(self.state.next_sequence()),
+            resources: vec![resource],
+        })
+    }
+
+    /// Returns whether no resource is open.
+    pub fn is_empty(&self) -> bool {
+        self.state.resources().next().is_none()
+    }
+
+    /// Returns the next action.
+    pub fn next_step(&self, now: Time) -> Step {
+        self.state.next_step(now)
+    }
+
+    /// Returns the request to send now. `in_flight` returns the amount of a resource that may be in use besides its
+    /// lease.
+    pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> GetCapacity {
+        let request = self.state.request(in_flight, now);
+        self.asked = request.sequence;
+        convert::request(&self.name, self.incarnation, &request)
+    }
+
+    /// Handles the outcome of the last request. `chance` is uniform in 0…1. None: the node was started anew.
+    pub fn handle_outcome(
+        &mut self,
+        outcome: Option<Outcome<GetCapacityReply>>,
+        chance: f64,
+        now: Time,
+    ) {
+        match outcome {
+            Some(Outcome::Served(reply)) => {
+                let response = convert::response(&reply);
+                self.state
+                    .handle_response(self.asked, &response, chance, now);
+            }
+            Some(Outcome::NotMaster(_)) | None => {
+                self.state.handle_masterless(self.asked, chance, now);
+            }
+        }
+    }
+
+    /// Returns the resources whose allowance has changed since the last such call, each with the allowance.
+    pub fn changes(&mut self, now: Time) -> Vec<(Arc<str>, Allowance)> {
+        let changed = self.state.take_changed(now).into_iter();
+        let changed = changed.map(|id| {
+            let allowance = self.state.allowance(&id, now);
+            (id, allowance)
+        });
+        changed.collect()
+    }
+
+    /// Returns whether the server refused a resource because it does not exist.
+    pub fn is_unknown(&self, resource: &str) -> bool {
+        use doorward_client::state::Trouble;
+        let trouble = self.state.resource(resource).and_then(|it| it.trouble());
+        matches!(
+            trouble,
+            Some(Trouble::UnknownResource(_) | Trouble::Refused(_))
+        )
+    }
+}

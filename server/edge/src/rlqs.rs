@@ -1,0 +1,193 @@
+//! Envoy's rate limit quota service (RLQS): Envoy reports every five seconds what each bucket used, and is assigned a
+//! rate.
+//!
+//! Each stream is a holder of leases, so the streams of several Envoys share the limit of a rule fairly.
+
+pub mod assignment;
+pub mod buckets;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use doorward_client::state::Step;
+use doorward_client::time::Time;
+use doorward_engine::messages::ReleaseCapacity;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_server::RateLimitQuotaService;
+use doorward_proto::envoy::rate_limit_quota::{RateLimitQuotaResponse, RateLimitQuotaUsageReports};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+use tracing::debug;
+
+use crate::clock;
+use crate::edge::{Edge, holder_name};
+use crate::holder::Holder;
+use crate::rlqs::buckets::Buckets;
+use crate::rls::caller_of;
+
+/// Largest message, in bytes: a report of the largest number of buckets.
+pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Assignments in one message.
+const ACTIONS_MAX: usize = 1_000;
+
+/// Messages that wait for a slow Envoy. Beyond that, its leases are not refreshed.
+const WAITING_MAX: usize = 16;
+
+/// Time between two looks for idle buckets.
+const LOOKS_EVERY: Duration = Duration::from_secs(10);
+
+/// The service.
+#[derive(Clone, Debug)]
+pub struct Rlqs {
+    edge: Arc<Edge>,
+    streams: Arc<AtomicU64>,
+}
+
+impl Rlqs {
+    /// Serves the leases of an edge.
+    pub fn new(edge: Arc<Edge>) -> Self {
+        Self {
+            edge,
+            streams: Arc::default(),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl RateLimitQuotaService for Rlqs {
+    type StreamRateLimitQuotasStream = ReceiverStream<Result<RateLimitQuotaResponse, Status>>;
+
+    async fn stream_rate_limit_quotas(
+        &self,
+        request: Request<Streaming<RateLimitQuotaUsageReports>>,
+    ) -> Result<Response<Self::StreamRateLimitQuotasStream>, Status> {
+        let number = self.streams.fetch_add(1, Ordering::Relaxed) + 1;
+        let name = format!("{}:{number}", caller_of(&request));
+        let (answers, receiver) = mpsc::channel(WAITING_MAX);
+        let edge = Arc::clone(&self.edge);
+        let stream = QuotaStream {
+            edge,
+            name,
+            answers,
+        };
+        tokio::spawn(stream.run(request.into_inner()));
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+}
+
+/// A stream of an Envoy.
+struct QuotaStream {
+    edge: Arc<Edge>,
+    name: String,
+    answers: mpsc::Sender<Result<RateLimitQuotaResponse, Status>>,
+}
+
+impl QuotaStream {
+    async fn run(self, mut reports: Streaming<RateLimitQuotaUsageReports>) {
+        let Ok(Some(first)) = reports.message().await else {
+            return;
+        };
+        let domain = first.domain.clone();
+        let name = holder_name(&self.name).filter(|_| !domain.is_empty());
+        let Some(name) = name else {
+            let problem = "domain: is empty; give that of the rules in the first message";
+            let _ = self
+                .answers
+                .send(Err(Status::invalid_argument(problem)))
+                .await;
+            return;
+        };
+        debug!(name = self.name, domain, "a stream for quotas begins");
+        let holder = Holder::new(name, clock::incarnation(), clock::sequence());
+        let mut buckets = Buckets::new(domain, holder);
+        self.handle(&mut buckets, first).await;
+        self.serve(&mut buckets, &mut reports).await;
+        debug!(name = self.name, "a stream for quotas ends");
+        buckets.handle_end();
+        self.linger(&mut buckets).await;
+    }
+
+    fn now(&self) -> Time {
+        self.edge.clock().now()
+    }
+
+    async fn handle(&self, buckets: &mut Buckets, reports: RateLimitQuotaUsageReports) {
+        let now = self.now();
+        let limiter = self.edge.limiter();
+        let usages = reports.bucket_quota_usages.into_iter();
+        let releases: Vec<_> = usages
+            .filter_map(|usage| buckets.handle_usage(usage, limiter, now))
+            .collect();
+        self.release(releases).await;
+    }
+
+    async fn release(&self, releases: Vec<ReleaseCapacity>) {
+        for release in releases {
+            self.edge.node().release(release).await;
+        }
+    }
+
+    /// Serves the stream until it ends.
+    async fn serve(
+        &self,
+        buckets: &mut Buckets,
+        reports: &mut Streaming<RateLimitQuotaUsageReports>,
+    ) {
+        let clock = self.edge.clock();
+        let mut looks_at = self.now() + LOOKS_EVERY;
+        loop {
+            let now = self.now();
+            if now >= looks_at {
+                looks_at = now + LOOKS_EVERY;
+                let releases = buckets.forget_idle(now);
+                self.release(releases).await;
+            }
+            for actions in buckets.actions(now).chunks(ACTIONS_MAX) {
+                let bucket_action = actions.to_vec();
+                let answer = RateLimitQuotaResponse { bucket_action };
+                if self.answers.send(Ok(answer)).await.is_err() {
+                    return;
+                }
+            }
+            match buckets.holder().next_step(now) {
+                Step::Send => self.ask(buckets).await,
+                Step::Wait(until) => {
+                    let at = until.unwrap_or(looks_at).min(looks_at);
+                    tokio::select! {
+                        report = reports.message() => match report {
+                            Ok(Some(report)) => self.handle(buckets, report).await,
+                            Ok(None) | Err(_) => return,
+                        },
+                        () = clock.sleep_until(at) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, buckets: &mut Buckets) {
+        let request = buckets.request(self.now());
+        let outcome = self.edge.node().get_capacity(request).await;
+        let (chance, now) = (clock::chance(), self.now());
+        buckets.holder_mut().handle_outcome(outcome, chance, now);
+    }
+
+    /// Keeps what Envoy may still use reserved, and releases it then.
+    async fn linger(&self, buckets: &mut Buckets) {
+        while let Some(until) = buckets.assigned_until().filter(|it| *it > self.now()) {
+            match buckets.holder().next_step(self.now()) {
+                Step::Send => self.ask(buckets).await,
+                Step::Wait(at) => {
+                    let at = at.map_or(until, |at| at.min(until));
+                    self.edge.clock().sleep_until(at).await;
+                }
+            }
+            // The changes are nobody's news any more.
+            let _ = buckets.holder_mut().changes(self.now());
+        }
+        let releases = buckets.release_all(self.now());
+        self.release(releases).await;
+    }
+}

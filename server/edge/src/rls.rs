@@ -1,0 +1,197 @@
+//! Envoy's rate limit service (RLS): a call for each request that Envoy limits.
+//!
+//! A descriptor with 0 units only looks. One with negative units gives them back. Shared limits are divided fairly among
+//! callers: a caller is the value of the metadata `x-doorward-client`, or else an address.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_door::caller_id::CallerId;
+use doorward_limits::headers::{Form, Legacy};
+use doorward_limits::rate::Period;
+use doorward_proto::envoy::ratelimit::rate_limit_response::rate_limit::Unit;
+use doorward_proto::envoy::ratelimit::rate_limit_response::{Code, DescriptorStatus, RateLimit};
+use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitService;
+use doorward_proto::envoy::ratelimit::{
+    HeaderValue, RateLimitDescriptor, RateLimitRequest, RateLimitResponse,
+};
+use doorward_rules::{Decision, Descriptor, Entry, Settled, Status as RuleStatus, rule::Counted};
+use tonic::{Request, Response, Status};
+
+use crate::clock;
+use crate::edge::{Asked, Edge};
+
+/// Metadata with the name of a caller.
+pub const CLIENT: &str = "x-doorward-client";
+
+/// Largest number of descriptors of a request.
+pub const DESCRIPTORS_MAX: usize = 100;
+
+/// Longest random addition to the wait of a refused caller.
+const JITTER_MAX: Duration = Duration::from_secs(1);
+
+/// The service.
+#[derive(Clone, Debug)]
+pub struct Rls {
+    edge: Arc<Edge>,
+}
+
+impl Rls {
+    /// Serves decisions of an edge.
+    pub const fn new(edge: Arc<Edge>) -> Self {
+        Self { edge }
+    }
+}
+
+#[tonic::async_trait]
+impl RateLimitService for Rls {
+    async fn should_rate_limit(
+        &self,
+        request: Request<RateLimitRequest>,
+    ) -> Result<Response<RateLimitResponse>, Status> {
+        let caller = caller_of(&request);
+        let answer = answer(&self.edge, request.get_ref(), &caller).await;
+        answer.map(Response::new).map_err(Status::invalid_argument)
+    }
+}
+
+/// Returns the name of a call's caller.
+pub(crate) fn caller_of<T>(request: &Request<T>) -> String {
+    let named = request.metadata().get(CLIENT).map(|name| name.to_str());
+    if let Some(Ok(name)) = named
+        && !name.is_empty()
+    {
+        return name.to_owned();
+    }
+    match request.extensions().get::<CallerId>() {
+        Some(caller) => caller.to_string(),
+        None => "unix".to_owned(),
+    }
+}
+
+/// Answers a request, also as JSON.
+///
+/// # Errors
+///
+/// If it is invalid, with the remedy.
+pub async fn answer(
+    edge: &Arc<Edge>,
+    request: &RateLimitRequest,
+    caller: &str,
+) -> Result<RateLimitResponse, String> {
+    if request.domain.is_empty() {
+        return Err("domain: is empty; give that of the rules".to_owned());
+    }
+    let count = request.descriptors.len();
+    if count == 0 {
+        return Err("descriptors: is empty; give at least one".to_owned());
+    }
+    if count > DESCRIPTORS_MAX {
+        return Err(format!(
+            "descriptors: there are {count}; give at most {DESCRIPTORS_MAX}"
+        ));
+    }
+    let entries: Vec<Vec<Entry<'_>>> = request.descriptors.iter().map(entries).collect();
+    let descriptors = |gives_back: bool| {
+        let all = request.descriptors.iter().zip(&entries);
+        let chosen = all.filter(move |(it, _)| it.is_negative_hits == gives_back);
+        let descriptors = chosen.map(|(it, entries)| Descriptor {
+            entries,
+            hits: it.hits_addend,
+        });
+        descriptors.collect::<Vec<_>>()
+    };
+    let hits = Some(u64::from(request.hits_addend)).filter(|hits| *hits > 0);
+    let of = |descriptors| Asked {
+        domain: &request.domain,
+        descriptors,
+        hits,
+        caller,
+    };
+    let (taken, given_back) = (descriptors(false), descriptors(true));
+    if !given_back.is_empty() {
+        edge.settle(&of(&given_back), Settled::Refund);
+    }
+    let decision = edge.decide(&of(&taken)).await;
+    Ok(response(request, &decision))
+}
+
+fn entries(descriptor: &RateLimitDescriptor) -> Vec<Entry<'_>> {
+    let entries = descriptor.entries.iter();
+    let entries = entries.map(|it| Entry {
+        key: &it.key,
+        value: Some(it.value.as_bytes()),
+    });
+    entries.collect()
+}
+
+fn response(request: &RateLimitRequest, decision: &Decision) -> RateLimitResponse {
+    let mut decided = decision.statuses.iter();
+    let statuses = request
+        .descriptors
+        .iter()
+        .map(|it| match it.is_negative_hits {
+            true => DescriptorStatus {
+                code: Code::Ok.into(),
+                ..DescriptorStatus::default()
+            },
+            false => decided.next().map(status).unwrap_or_default(),
+        });
+    let form = Form {
+        jitter: JITTER_MAX.mul_f64(clock::chance()),
+        legacy: Legacy::Off,
+        legacy_retry_after: false,
+    };
+    let headers = decision.headers(form).into_iter();
+    let headers = headers.map(|(key, value)| HeaderValue {
+        key: key.to_owned(),
+        value,
+    });
+    RateLimitResponse {
+        overall_code: code(!decision.is_allowed).into(),
+        statuses: statuses.collect(),
+        response_headers_to_add: headers.collect(),
+    }
+}
+
+fn status(status: &RuleStatus) -> DescriptorStatus {
+    let counted = status.rule.as_ref().and_then(|rule| rule.counted());
+    let name = status.rule.as_ref().and_then(|rule| rule.name.clone());
+    DescriptorStatus {
+        code: code(status.is_over).into(),
+        current_limit: counted.map(|counted| limit(counted, name.unwrap_or_default())),
+        limit_remaining: u32::try_from(status.remaining()).unwrap_or(u32::MAX),
+        duration_until_reset: counted.and_then(|_| status.reset().try_into().ok()),
+    }
+}
+
+const fn code(is_over: bool) -> Code {
+    match is_over {
+        true => Code::OverLimit,
+        false => Code::Ok,
+    }
+}
+
+/// Returns the limit of a rule. A window that Envoy has no unit for is of unknown unit.
+fn limit(counted: &Counted, name: String) -> RateLimit {
+    let seconds = |seconds: u64| seconds * 1_000_000_000;
+    let unit = match counted.rate.period() {
+        Period::Month => Unit::Month,
+        Period::Year => Unit::Year,
+        Period::Nanos(nanos) => match nanos.get() {
+            it if it == seconds(1) => Unit::Second,
+            it if it == seconds(60) => Unit::Minute,
+            it if it == seconds(3_600) => Unit::Hour,
+            it if it == seconds(86_400) => Unit::Day,
+            it if it == seconds(7 * 86_400) => Unit::Week,
+            it if it == seconds(30 * 86_400) => Unit::Month,
+            it if it == seconds(365 * 86_400) => Unit::Year,
+            _ => Unit::Unknown,
+        },
+    };
+    RateLimit {
+        name,
+        requests_per_unit: u32::try_from(counted.rate.amount().floor()).unwrap_or(u32::MAX),
+        unit: unit.into(),
+    }
+}
