@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::clock::{self, Clock};
+use crate::edge::{self, EdgeDoors};
 use crate::flags::LimitFlags;
 use crate::limits::{LimitBounds, ServerLimit};
 use crate::methods;
@@ -79,6 +80,8 @@ pub struct ServerConfig {
     pub able: Option<watch::Receiver<bool>>,
     /// Place of the rule documents. Absent: the server has none.
     pub rules: Option<RulesPlace>,
+    /// Doors for programs without a client library, besides Envoy's. They need rules.
+    pub doors: EdgeDoors,
     /// Bounds of what the server accepts over the network.
     pub bounds: LimitBounds,
     /// Connections that the operating system queues until they are accepted. The system may have a lower limit.
@@ -110,6 +113,7 @@ impl Default for ServerConfig {
             election: Election::default(),
             able: None,
             rules: None,
+            doors: EdgeDoors::default(),
             bounds: LimitFlags::default().of_door(20_000),
             listen_backlog: LISTEN_BACKLOG,
             shutdown_grace: Duration::from_secs(10),
@@ -231,7 +235,8 @@ impl Server {
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
         let rules_service = RulesService::new(rules.clone(), stop_grpc.clone());
-        let (services, health) = rpc::services(&state, &metrics, rules_service)?;
+        let edge = rules.as_ref().map(|_| edge::new(&state));
+        let (services, health) = rpc::services(&state, &metrics, rules_service, edge.as_ref())?;
 
         let masterships = state.node().masterships();
         let election = config.election.start(candidate, &state);
@@ -242,7 +247,14 @@ impl Server {
         background.spawn(Arc::clone(state.node()).run_timer());
         background.spawn(election::announce(Arc::clone(&state), masterships));
         background.spawn(health::report_readiness(Arc::clone(&state), health.clone()));
-        if let Some(rules) = rules {
+        if let (Some(rules), Some(edge)) = (rules, &edge) {
+            background.spawn(edge::follow(
+                Arc::clone(edge),
+                Arc::clone(&rules),
+                config.doors.makes_templates,
+                Arc::clone(&state),
+                Arc::clone(&metrics),
+            ));
             background.spawn(rules.run());
         }
         if let Some(upstream) = upstream {

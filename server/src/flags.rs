@@ -1,5 +1,6 @@
 //! The command line: flags, each with an environment variable, and what `--help` teaches.
 
+pub mod agent;
 mod bytes;
 mod clock;
 mod door;

@@ -10,11 +10,14 @@
 //! - [`status`] collects the state of a server; [`web`], [`metrics`] and the admin service render it;
 //! - [`yielding`] lets pages and metrics yield to other threads;
 //! - [`templates`] reads the templates again whenever they change, in a file or in etcd;
+//! - [`edge`] serves programs without a client library, by these rules;
 //! - [`rules`] keeps rule documents, and knows the services that run them;
+//! - [`signals`] stop a program;
 //! - [`clock`] is the only module that reads clocks and draws entropy.
 
 pub mod app;
 pub mod clock;
+pub mod edge;
 pub mod files;
 pub mod flags;
 pub mod limits;
@@ -25,6 +28,7 @@ pub mod metrics;
 pub mod replica_handle;
 pub mod rpc;
 pub mod rules;
+pub mod signals;
 pub mod status;
 pub mod templates;
 pub mod transports;

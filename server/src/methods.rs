@@ -18,8 +18,12 @@ const LIST_INSTANCES: &str = "/doorward.admin.v1.Rules/ListInstances";
 const CHECK_HEALTH: &str = "/grpc.health.v1.Health/Check";
 const WATCH_HEALTH: &str = "/grpc.health.v1.Health/Watch";
 
+const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const STREAM_QUOTAS: &str =
+    "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
+
 /// All methods, which are counted by name.
-pub const ALL: [&str; 18] = [
+pub const ALL: [&str; 20] = [
     GET_CAPACITY,
     GET_SERVER_CAPACITY,
     DISCOVERY,
@@ -34,6 +38,8 @@ pub const ALL: [&str; 18] = [
     "/doorward.admin.v1.Rules/History",
     "/doorward.admin.v1.Rules/Watch",
     LIST_INSTANCES,
+    SHOULD_RATE_LIMIT,
+    STREAM_QUOTAS,
     CHECK_HEALTH,
     WATCH_HEALTH,
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
@@ -63,9 +69,10 @@ pub const PATHS: Paths = Paths {
         RELEASE_CAPACITY,
         DISCOVERY,
         GET_SERVER_CAPACITY,
+        SHOULD_RATE_LIMIT,
         CHECK_HEALTH,
         WATCH_HEALTH,
     ],
-    large: &[GET_SERVER_CAPACITY, STREAM],
-    silent: &[WATCH_HEALTH],
+    large: &[GET_SERVER_CAPACITY, STREAM, STREAM_QUOTAS],
+    silent: &[STREAM_QUOTAS, WATCH_HEALTH],
 };

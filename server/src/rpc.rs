@@ -1,4 +1,4 @@
-//! The gRPC services: Doorman's `Capacity`, our `Admin` and `Rules`, health and reflection.
+//! The gRPC services: Doorman's `Capacity`, our `Admin` and `Rules`, Envoy's, health and reflection.
 //!
 //! A call is decoded, parsed by [`convert`], decided by the node, and answered. In between, a call waits only for its
 //! turn, if it names many resources, and for a moment for the parent's first answer about a resource. If its caller
@@ -26,6 +26,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doorward_door::health::Health;
+use doorward_edge::edge::Edge;
+use doorward_edge::rlqs::{self, Rlqs};
+use doorward_edge::rls::Rls;
 use doorward_engine::id::Caller;
 use doorward_engine::messages::{ClientLease, GetCapacity};
 use doorward_engine::node::Node;
@@ -34,6 +37,8 @@ use doorward_proto::admin::v1::rules_server::RulesServer;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::Capacity;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_server::RateLimitQuotaServiceServer;
+use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServiceServer;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 
@@ -204,6 +209,7 @@ pub fn services(
     state: &Arc<ServerState>,
     metrics: &Arc<Metrics>,
     rules: RulesService,
+    edge: Option<&Arc<Edge>>,
 ) -> Result<(Services, Health), tonic_reflection::server::Error> {
     let (reporter, health_server) = tonic_health::server::health_reporter();
     let reflection = || {
@@ -218,12 +224,18 @@ pub fn services(
     let streams = CapacityStreamService::new(Arc::clone(state), Arc::clone(metrics));
     let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
     let admin = AdminService::new(Arc::clone(state));
-    let others = Routes::new(streams)
+    let mut others = Routes::new(streams)
         .add_service(admin)
         .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))
         .add_service(health_server)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);
+    if let Some(edge) = edge {
+        let quotas = RateLimitQuotaServiceServer::new(Rlqs::new(Arc::clone(edge)));
+        others = others
+            .add_service(RateLimitServiceServer::new(Rls::new(Arc::clone(edge))))
+            .add_service(quotas.max_decoding_message_size(rlqs::MESSAGE_BYTES_MAX));
+    }
     Ok((
         Services::new(capacity, others),
         Health::new(reporter, &health::SERVICES),

@@ -8,6 +8,7 @@ pub mod crowd;
 pub mod etcd;
 pub mod figures;
 pub mod honest;
+pub mod http_load;
 pub mod mutations;
 pub mod outside;
 pub mod ports;

@@ -201,6 +201,11 @@ impl Server {
         Self::spawn_by(shell, "127.0.0.1:0", &[], arguments)
     }
 
+    /// Starts an agent at an address. It serves HTTP only if the arguments name its address.
+    pub fn agent(address: &str, arguments: &[&str]) -> Self {
+        Self::spawn_by(command("doorward-agent"), address, &[], arguments)
+    }
+
     fn spawn(address: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
         Self::spawn_by(command("doorward-server"), address, variables, arguments)
     }

@@ -67,7 +67,7 @@ pub use path::Template;
 pub use problem::Problem;
 pub use rule::{Action, Algorithm, Limit, OnFailure, Rule, Scope};
 pub use service::Service;
-pub use shared::Leases;
+pub use shared::{Leases, add_encoded};
 pub use tree::{Entry, Found};
 pub use value::Value;
 pub use who::{Part, Request, Who};

@@ -42,25 +42,27 @@ impl Terms<'_> {
 /// descriptors have different texts.
 pub(crate) fn text(entries: &[Entry<'_>]) -> String {
     let mut text = String::new();
-    let add = |text: &mut String, bytes: &[u8]| {
-        for byte in bytes {
-            if byte.is_ascii() && !b",=%".contains(byte) {
-                text.push(char::from(*byte));
-            } else {
-                // Writing to a text cannot fail.
-                let _ = write!(text, "%{byte:02X}");
-            }
-        }
-    };
     for entry in entries {
         if !text.is_empty() {
             text.push(',');
         }
-        add(&mut text, entry.key.as_bytes());
+        add_encoded(entry.key.as_bytes(), &mut text);
         if let Some(value) = entry.value {
             text.push('=');
-            add(&mut text, value);
+            add_encoded(value, &mut text);
         }
     }
     text
+}
+
+/// Adds a key or a value as it is in the text of a descriptor.
+pub fn add_encoded(bytes: &[u8], text: &mut String) {
+    for byte in bytes {
+        if byte.is_ascii() && !b",=%".contains(byte) {
+            text.push(char::from(*byte));
+        } else {
+            // Writing to a text cannot fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 pub mod assignment;
 pub mod buckets;
+pub mod demand;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -16,7 +16,7 @@ use doorward_etcd::documents::{
 };
 use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::DocumentKeys;
-use doorward_etcd::{EtcdConfig, EtcdConnection};
+use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 use doorward_proto::admin::v1::ApplyRulesRequest;
 use doorward_proto::version_of;
 use doorward_retriever::files::{self, Content};
@@ -52,8 +52,41 @@ const ENDING: &str = ".yaml";
 pub enum RulesPlace {
     /// A directory, and the interval between two reads.
     Directory(PathBuf, Duration),
+    /// A file with one document, which only its owner writes, and the interval between two reads.
+    File(PathBuf, Duration),
     /// Keys below a prefix.
     Etcd(String, Arc<EtcdConfig>),
+}
+
+impl RulesPlace {
+    /// Returns a file, which is read once a second.
+    pub const fn file(path: PathBuf) -> Self {
+        Self::File(path, POLL_INTERVAL)
+    }
+
+    /// Returns a directory, which is read once a second, or keys in etcd.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such directory, or no etcd. The text begins with the name of the flag.
+    pub fn of(place: DocumentPlace, etcd: Option<Arc<EtcdConfig>>) -> Result<Self, String> {
+        match (place, etcd) {
+            (DocumentPlace::File(path), _) if path.is_dir() => {
+                Ok(Self::Directory(path, POLL_INTERVAL))
+            }
+            (DocumentPlace::File(path), _) => Err(format!(
+                "--rules: {} is no directory; create it, or give etcd:PREFIX",
+                path.display()
+            )),
+            (DocumentPlace::Etcd(keys), Some(etcd)) => {
+                Ok(Self::Etcd(keys.document().to_owned(), etcd))
+            }
+            (DocumentPlace::Etcd(_), None) => Err(
+                "--rules names keys in etcd, but not where etcd is: see --etcd-endpoints"
+                    .to_owned(),
+            ),
+        }
+    }
 }
 
 /// Rule documents of a server.
@@ -90,14 +123,20 @@ impl RuleStore {
     /// Reads the documents at once and whenever they change. Runs until the server ends: spawn it.
     pub async fn run(self: Arc<Self>) {
         match &self.place {
-            RulesPlace::Directory(path, interval) => self.poll(path, *interval).await,
+            RulesPlace::Directory(path, interval) => {
+                let path = path.clone();
+                let read = move || files::read_directory(&path).map(by_domain);
+                self.poll(read, *interval).await;
+            }
+            RulesPlace::File(path, interval) => {
+                let path = path.clone();
+                self.poll(move || read_file(&path), *interval).await;
+            }
             RulesPlace::Etcd(prefix, config) => self.follow(prefix, Arc::clone(config)).await,
         }
     }
 
-    async fn poll(&self, path: &Path, interval: Duration) {
-        let path = path.to_owned();
-        let read = move || files::read_directory(&path).map(by_domain);
+    async fn poll(&self, read: impl Fn() -> Content + Clone + Send + 'static, interval: Duration) {
         let mut content = files::read_apart(read.clone()).await;
         loop {
             self.take(content.clone()).await;
@@ -160,6 +199,10 @@ impl RuleStore {
                 let path = path.join(format!("{}{ENDING}", edit.domain));
                 write_file(&path, &edit, removes).map(|()| None)
             }
+            RulesPlace::File(path, _) => Err(Status::failed_precondition(format!(
+                "the rules are in the file {}; edit it",
+                path.display()
+            ))),
             RulesPlace::Etcd(prefix, config) => {
                 let keys = DocumentKeys::new(&format!("{prefix}/{}", edit.domain));
                 let mut connection = EtcdConnection::new(config);
@@ -225,6 +268,18 @@ async fn apart<T: Send + 'static>(
     });
     done.await
         .map_err(|error| Status::internal(error.to_string()))?
+}
+
+/// Reads a file with one document, by the domain of the document. A file that is invalid has none.
+fn read_file(path: &Path) -> Content {
+    let read = files::read_file(path)?;
+    let mut texts = BTreeMap::new();
+    for (name, text) in read {
+        let rules = files::load([(&*name, &*text)]).map_err(|problems| files::lines(&problems))?;
+        let domain = rules.domains().first().map(|&domain| domain.to_owned());
+        texts.extend(domain.map(|domain| (domain, text)));
+    }
+    Ok(texts)
 }
 
 /// Returns texts by the domains that file names say. Another ending stays in the name, which is invalid then.

@@ -37,6 +37,15 @@ pub enum Assignment {
 }
 
 impl Assignment {
+    /// Returns whether both are the same, or rates that differ by less than a twentieth.
+    pub fn is_about(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::AllowAll, Self::AllowAll) => true,
+            (Self::Rate(one), Self::Rate(other)) => (one - other).abs() <= one.max(other) / 20.0,
+            _ => false,
+        }
+    }
+
     /// Returns the action that assigns it. `size` is the constant size of the bucket, and `generation` grows with each
     /// change.
     pub fn action(

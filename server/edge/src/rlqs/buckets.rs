@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use doorward_client::capacity::{Allowance, Source};
 use doorward_client::time::Time;
-use doorward_engine::messages::{GetCapacity, ReleaseCapacity};
+use doorward_engine::amount::Amount;
+use doorward_engine::messages::{GetCapacity, Has, ReleaseCapacity};
+use doorward_limits::Units;
 use doorward_proto::envoy::rate_limit_quota::BucketId;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::BucketAction;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::BucketQuotaUsage;
@@ -19,6 +21,7 @@ use doorward_rules::{Limiter, OnFailure, Rule};
 use crate::holder::Holder;
 use crate::ids;
 use crate::rlqs::assignment::{self, Assignment, TTL_MAX};
+use crate::rlqs::demand::{self, Window};
 
 /// Largest number of buckets of a stream.
 pub const BUCKETS_MAX: usize = 20_000;
@@ -67,6 +70,8 @@ struct Bucket {
     used_at: Time,
     /// Rate of the requests that Envoy allowed, by a report before the first assignment here.
     found_rate: f64,
+    /// Requests per second at the last report.
+    demand: f64,
     allowance: Allowance,
     sent: Option<Sent>,
     generation: u32,
@@ -77,6 +82,8 @@ struct Bucket {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     assignment: Assignment,
+    /// Time since which no assignment differed noticeably from the one before.
+    since: Time,
     until: Time,
 }
 
@@ -147,12 +154,15 @@ impl Buckets {
             if self.by_id.len() >= BUCKETS_MAX {
                 return None;
             }
-            let found_rate = rate(allowed, told.unwrap_or_default());
-            self.by_id.insert(id.clone(), Bucket::new(found_rate, now));
+            let bucket = Bucket::new(allowed, denied, told.unwrap_or_default(), now);
+            self.by_id.insert(id.clone(), bucket);
         }
         self.due.insert(id.clone());
         let bucket = self.by_id.get_mut(&id)?;
         let span = now.since(bucket.reported_at);
+        if span >= SPAN_MIN {
+            bucket.demand = bucket.demand_in(allowed, denied, span);
+        }
         bucket.reported_at = now;
         bucket.renews = true;
         let count = allowed.saturating_add(denied);
@@ -174,9 +184,9 @@ impl Buckets {
         {
             let wanted = self.holder.wants(resource);
             let wants = match () {
-                () if span >= SPAN_MIN => rate(count, span) * HEADROOM,
+                () if span >= SPAN_MIN => bucket.demand * HEADROOM,
                 () if wanted > 0.0 => wanted.max(rate(count, span.max(Duration::from_secs(1)))),
-                () => (of_rule * NEW_PART).max(bucket.found_rate),
+                () => (of_rule * NEW_PART).max(bucket.demand * HEADROOM),
             };
             let wants = if count > 0 {
                 wants.max(WANTS_LEAST)
@@ -214,7 +224,21 @@ impl Buckets {
             let bucket = by_resource.get(resource).and_then(|id| by_id.get(id));
             bucket.map_or(0.0, |it| it.outstanding(is_over, now))
         };
-        self.holder.request(outstanding, now)
+        let mut request = self.holder.request(outstanding, now);
+        for ask in &mut request.asks {
+            // The holder reports what its leases allowed, and not what Envoy found.
+            let found = outstanding(ask.resource.as_str());
+            if let (None, Ok(capacity)) = (ask.has, Amount::new(found))
+                && found > 0.0
+            {
+                ask.has = Some(Has {
+                    capacity,
+                    expires_in: Some(TTL_MAX),
+                    granted_by: None,
+                });
+            }
+        }
+        request
     }
 
     /// Forgets buckets that have been idle. Returns the releases of their leases.
@@ -276,8 +300,15 @@ impl Buckets {
 }
 
 impl Bucket {
-    fn new(found_rate: f64, now: Time) -> Self {
+    /// Creates a bucket by its first report, of a time in whole seconds, rounded down.
+    fn new(allowed: u64, denied: u64, told: Duration, now: Time) -> Self {
+        // A lower bound: in learning mode, the node grants what Envoys report.
+        let found_rate = match told.is_zero() {
+            true => 0.0,
+            false => rate(allowed, told + Duration::from_secs(1)),
+        };
         Self {
+            demand: rate(allowed.saturating_add(denied), told),
             limit: Limit::None,
             reported_at: now,
             used_at: now,
@@ -289,6 +320,21 @@ impl Bucket {
         }
     }
 
+    /// Returns the demand at the end of a window of reports.
+    fn demand_in(&self, allowed: u64, denied: u64, span: Duration) -> f64 {
+        let count = |requests| Units::whole(requests).as_f64();
+        let window = Window {
+            allowed: count(allowed),
+            denied: count(denied),
+            seconds: span.as_secs_f64(),
+        };
+        let assigned = self.sent.and_then(|sent| match sent.assignment {
+            Assignment::Rate(rate) if sent.since <= self.reported_at => Some(rate),
+            _ => None,
+        });
+        demand::estimate(window, self.demand, assigned)
+    }
+
     /// Returns the rate that Envoy may still use, beside the lease.
     fn outstanding(&self, is_over: bool, now: Time) -> f64 {
         match self.sent {
@@ -297,6 +343,7 @@ impl Bucket {
             Some(Sent {
                 assignment: Assignment::Rate(rate),
                 until,
+                ..
             }) if is_over && until > now => rate,
             _ => 0.0,
         }
@@ -312,8 +359,13 @@ impl Bucket {
         if !is_same {
             self.generation = self.generation.wrapping_add(1);
         }
+        let since = match self.sent {
+            Some(sent) if sent.assignment.is_about(assignment) => sent.since,
+            _ => now,
+        };
         self.sent = Some(Sent {
             assignment,
+            since,
             until: now + ttl,
         });
         let bucket = BucketId { bucket: id.clone() };
@@ -380,5 +432,5 @@ fn rate(count: u64, span: Duration) -> f64 {
     if span < Duration::from_secs(1) {
         return 0.0;
     }
-    doorward_limits::Units::whole(count).as_f64() / span.as_secs_f64()
+    Units::whole(count).as_f64() / span.as_secs_f64()
 }

@@ -1,7 +1,6 @@
 //! One run of a server: starts it from flags, follows its templates, and stops it by a signal.
 
 use std::env;
-use std::io;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -10,6 +9,8 @@ use doorward_etcd::flags::ENDPOINTS;
 use doorward_server::app::Server;
 use doorward_server::flags::starts;
 use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
+use doorward_server::rules::store::RulesPlace;
+use doorward_server::signals::Signals;
 use doorward_server::templates;
 use doorward_server::templates::file::TemplateFile;
 use doorward_server::transports::election::{Election, ElectionConfig};
@@ -17,7 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
 use crate::misused::Misused;
-use crate::settings::{config, rules_place};
+use crate::settings::config;
 use crate::template_source::{Follows, Opened, open_templates};
 
 /// Runs a server until a signal stops it.
@@ -50,7 +51,9 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
         );
     }
     let mut config = config(&flags, parent, templates, source);
-    config.rules = rules_place(flags.rules.clone(), etcd.as_ref())?;
+    let place = flags.rules.clone();
+    let place = place.map(|place| RulesPlace::of(place, etcd.clone().map(Arc::new)));
+    config.rules = place.transpose().map_err(Misused)?;
     if let Some(etcd) = etcd {
         config.election = Election::Etcd(Box::new(ElectionConfig {
             etcd,
@@ -107,26 +110,4 @@ fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal)
             }
         }
     });
-}
-
-/// The signals that stop a server.
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn stop(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

@@ -1,43 +1,13 @@
 //! The configuration of a server, from its flags.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node;
 use doorward_engine::templates::Templates;
-use doorward_etcd::{DocumentPlace, EtcdConfig};
 use doorward_server::app::ServerConfig;
 use doorward_server::flags::ServeFlags;
-use doorward_server::rules::store::{POLL_INTERVAL, RulesPlace};
 use doorward_server::transports::parent;
 use doorward_server::{clock, files};
-
-use crate::misused::Misused;
-
-/// Returns the place of the rule documents. None: the server has none.
-pub(crate) fn rules_place(
-    place: Option<DocumentPlace>,
-    etcd: Option<&EtcdConfig>,
-) -> Result<Option<RulesPlace>, Misused> {
-    let problem = match (place, etcd) {
-        (None, _) => return Ok(None),
-        (Some(DocumentPlace::File(path)), _) if path.is_dir() => {
-            return Ok(Some(RulesPlace::Directory(path, POLL_INTERVAL)));
-        }
-        (Some(DocumentPlace::Etcd(keys)), Some(etcd)) => {
-            let (prefix, etcd) = (keys.document().to_owned(), Arc::new(etcd.clone()));
-            return Ok(Some(RulesPlace::Etcd(prefix, etcd)));
-        }
-        (Some(DocumentPlace::File(path)), _) => {
-            let path = path.display();
-            format!("--rules: {path} is no directory; create it, or give etcd:PREFIX")
-        }
-        (Some(DocumentPlace::Etcd(_)), None) => {
-            "--rules names keys in etcd, but not where etcd is: see --etcd-endpoints".to_owned()
-        }
-    };
-    Err(Misused(problem))
-}
 
 /// Returns the configuration, but for the election and the rules.
 pub(crate) fn config(

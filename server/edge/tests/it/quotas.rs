@@ -1,0 +1,368 @@
+//! Envoys with buckets, on a virtual clock: they use what they are assigned, and report every five seconds.
+
+use std::collections::BTreeMap;
+use std::task::Poll;
+use std::time::Duration;
+
+use doorward_client::state::Step;
+use doorward_client::time::Time;
+use doorward_edge::holder::Holder;
+use doorward_edge::rlqs::buckets::Buckets;
+use doorward_engine::id::{HolderName, Incarnation};
+use doorward_engine::node;
+use doorward_engine::node::asking::Answers;
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_proto::envoy::rate_limit_quota::BucketId;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::BucketAction;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::bucket_action::BucketAction as Action;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::BucketQuotaUsage;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_strategy::{BlanketRule, Strategy};
+use doorward_replica::{ClientAnswer, Replica};
+use doorward_rules::{Limiter, Rules};
+use proptest::prelude::*;
+
+const CAPACITY: f64 = 300.0;
+const STEP: Duration = Duration::from_millis(100);
+const REPORTS_EVERY: Duration = Duration::from_secs(5);
+
+/// An Envoy, and the state of its stream in the agent.
+struct Envoy {
+    /// Absent: it has no stream.
+    stream: Option<Buckets>,
+    demand: f64,
+    /// Rate and its end. Absent: nothing may be used.
+    assigned: Option<(f64, Time)>,
+    is_abandoned: bool,
+    allowed: f64,
+    denied: f64,
+    reported_at: Option<Time>,
+}
+
+struct World {
+    replica: Replica,
+    limiter: Limiter,
+    envoys: Vec<Envoy>,
+    /// Streams that have ended, whose assignments may still be used.
+    ended: Vec<Buckets>,
+    now: Time,
+    names: u32,
+    started_at: Time,
+}
+
+impl World {
+    fn new(demands: &[f64]) -> Self {
+        let rules =
+            "domain: api\ndescriptors:\n- {key: user, scope: shared, rate_limit: {rate: 300/s}}\n";
+        let rules = Rules::load(&[("api.yaml", rules)]).unwrap();
+        let now = Time::from_secs(1_000);
+        let mut world = Self {
+            replica: replica(1, now),
+            limiter: Limiter::new(rules, 100, [1, 2]),
+            envoys: Vec::new(),
+            ended: Vec::new(),
+            now,
+            names: 0,
+            started_at: now,
+        };
+        for demand in demands {
+            world.envoys.push(Envoy {
+                stream: None,
+                demand: *demand,
+                assigned: None,
+                is_abandoned: false,
+                allowed: 0.0,
+                denied: 0.0,
+                reported_at: None,
+            });
+        }
+        world
+    }
+
+    /// The agent is killed, and starts anew.
+    fn restart(&mut self) {
+        self.replica = replica(u64::from(self.names) + 2, self.now);
+        self.ended.clear();
+        self.started_at = self.now;
+        for envoy in &mut self.envoys {
+            envoy.stream = None;
+        }
+    }
+
+    /// The stream of an Envoy breaks.
+    fn cut(&mut self, number: usize) {
+        if let Some(mut stream) = self.envoys[number].stream.take() {
+            stream.handle_end();
+            self.ended.push(stream);
+        }
+    }
+
+    fn play(&mut self, length: Duration) {
+        let end = self.now + length;
+        while self.now < end {
+            self.now = self.now + STEP;
+            for number in 0..self.envoys.len() {
+                self.use_and_report(number);
+            }
+            for number in 0..self.envoys.len() {
+                self.serve(number);
+            }
+            self.serve_ended();
+            let assigned = self.rates().iter().sum::<f64>();
+            assert!(
+                assigned <= CAPACITY * 1.000_001,
+                "{assigned} at {:?}",
+                self.now
+            );
+        }
+    }
+
+    fn rates(&self) -> Vec<f64> {
+        let rate = |envoy: &Envoy| match envoy.assigned {
+            Some((rate, until)) if until > self.now => rate,
+            _ => 0.0,
+        };
+        self.envoys.iter().map(rate).collect()
+    }
+
+    fn use_and_report(&mut self, number: usize) {
+        let rate = self.rates()[number];
+        let (now, envoy) = (self.now, &mut self.envoys[number]);
+        let seconds = STEP.as_secs_f64();
+        let allowed = envoy.demand.min(rate) * seconds;
+        envoy.allowed += allowed;
+        envoy.denied += envoy.demand * seconds - allowed;
+        let is_due = envoy
+            .reported_at
+            .is_none_or(|at| now.since(at) >= REPORTS_EVERY);
+        let is_known = envoy.reported_at.is_some() && !envoy.is_abandoned;
+        if !is_due || !is_known && envoy.demand == 0.0 {
+            return;
+        }
+        envoy.is_abandoned = false;
+        let elapsed = envoy.reported_at.map_or(0, |at| now.since(at).as_secs());
+        let usage = BucketQuotaUsage {
+            bucket_id: Some(bucket()),
+            time_elapsed: Some(prost_types::Duration {
+                seconds: i64::try_from(elapsed).unwrap(),
+                nanos: 0,
+            }),
+            num_requests_allowed: envoy.allowed.round() as u64,
+            num_requests_denied: envoy.denied.round() as u64,
+        };
+        (envoy.allowed, envoy.denied, envoy.reported_at) = (0.0, 0.0, Some(now));
+        let names = &mut self.names;
+        let stream = envoy.stream.get_or_insert_with(|| {
+            *names += 1;
+            let name = HolderName::new(&format!("envoy:{number}:{names}")).unwrap();
+            let holder = Holder::new(name, Incarnation::new(u64::from(*names)).unwrap(), 1);
+            Buckets::new("api".to_owned(), holder)
+        });
+        assert!(stream.handle_usage(usage, &self.limiter, now).is_none());
+    }
+
+    fn serve(&mut self, number: usize) {
+        let now = self.now;
+        let envoy = &mut self.envoys[number];
+        let Some(stream) = &mut envoy.stream else {
+            return;
+        };
+        for release in stream.forget_idle(now) {
+            self.replica.change(
+                |node, now| {
+                    while node
+                        .release_next(&release, &mut Vec::new(), now)
+                        .is_pending()
+                    {}
+                },
+                now,
+            );
+        }
+        loop {
+            for action in stream.actions(now) {
+                apply(&action, &mut envoy.assigned, &mut envoy.is_abandoned, now);
+            }
+            match stream.holder().next_step(now) {
+                Step::Send => ask(&mut self.replica, stream, now),
+                Step::Wait(_) => break,
+            }
+        }
+    }
+
+    fn serve_ended(&mut self) {
+        let now = self.now;
+        for stream in &mut self.ended {
+            while stream.holder().next_step(now) == Step::Send {
+                ask(&mut self.replica, stream, now);
+                let _ = stream.holder_mut().changes(now);
+            }
+            if stream.assigned_until().is_none_or(|until| until <= now) {
+                for release in stream.release_all(now) {
+                    self.replica.change(
+                        |node, now| {
+                            while node
+                                .release_next(&release, &mut Vec::new(), now)
+                                .is_pending()
+                            {}
+                        },
+                        now,
+                    );
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check_rates(&self, expected: &[f64]) {
+        for (rate, expected) in self.rates().iter().zip(expected) {
+            assert!((rate - expected).abs() <= 3.0, "{:?}", self.rates());
+        }
+    }
+}
+
+fn replica(incarnation: u64, now: Time) -> Replica {
+    let config = node::Config {
+        name: "agent".to_owned(),
+        incarnation: Incarnation::new(incarnation).unwrap(),
+        refresh_floor: Duration::from_millis(100),
+        ..node::Config::default()
+    };
+    let templates = Templates::parse(&[TemplateSpec {
+        identifier_glob: Some("shared/api/user=*".to_owned()),
+        capacity: Some(CAPACITY),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(Duration::from_secs(16)),
+        refresh_interval: Some(Duration::from_secs(1)),
+        ..TemplateSpec::default()
+    }]);
+    let mut replica = Replica::new(config.into(), templates.unwrap());
+    replica.handle_alone(now);
+    replica
+}
+
+fn bucket() -> BucketId {
+    BucketId {
+        bucket: BTreeMap::from([("user".to_owned(), "ann".to_owned())]),
+    }
+}
+
+fn ask(replica: &mut Replica, stream: &mut Buckets, now: Time) {
+    while replica.advance(now, Duration::ZERO).is_pending() {}
+    let request = stream.request(now);
+    let mut answers = Answers::to_client(&request);
+    let outcome = loop {
+        if let Poll::Ready(ClientAnswer::Final(outcome)) =
+            replica.answer_client_next(&request, &mut answers, now)
+        {
+            break outcome;
+        }
+    };
+    stream.holder_mut().handle_outcome(Some(outcome), 0.5, now);
+}
+
+fn apply(
+    action: &BucketAction,
+    assigned: &mut Option<(f64, Time)>,
+    is_abandoned: &mut bool,
+    now: Time,
+) {
+    assert_eq!(action.bucket_id, Some(bucket()));
+    match action.bucket_action.as_ref().unwrap() {
+        Action::AbandonAction(_) => (*assigned, *is_abandoned) = (None, true),
+        Action::QuotaAssignmentAction(action) => {
+            let ttl = action.assignment_time_to_live.unwrap();
+            let strategy = action.rate_limit_strategy.as_ref().unwrap();
+            let rate = match strategy.strategy.as_ref().unwrap() {
+                Strategy::BlanketRule(rule) => {
+                    assert_eq!(*rule, i32::from(BlanketRule::DenyAll));
+                    0.0
+                }
+                Strategy::TokenBucket(bucket) => {
+                    assert_eq!(bucket.fill_interval.unwrap().seconds, 1_000);
+                    assert_eq!(bucket.max_tokens, 30, "a bucket keeps its size");
+                    f64::from(bucket.tokens_per_fill.unwrap()) / 1_000.0
+                }
+            };
+            assert!((1..=15).contains(&ttl.seconds), "{ttl:?}");
+            let ttl = Duration::from_secs(u64::try_from(ttl.seconds).unwrap());
+            *assigned = Some((rate, now + ttl));
+        }
+    }
+}
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+#[test]
+fn envoys_share_a_limit_fairly_and_follow_demand_within_ten_seconds() {
+    let mut world = World::new(&[40.0, 150.0, 400.0]);
+    world.play(seconds(30));
+    world.check_rates(&[42.0, 129.0, 129.0]);
+    for (envoy, demand) in world.envoys.iter_mut().zip([150.0, 400.0, 40.0]) {
+        envoy.demand = demand;
+    }
+    world.play(seconds(10));
+    world.check_rates(&[129.0, 129.0, 42.0]);
+    world.envoys[1].demand = 0.0;
+    world.play(seconds(10));
+    world.check_rates(&[157.5, 0.0, 42.0]);
+}
+
+#[test]
+fn what_an_envoy_without_a_stream_may_use_stays_reserved_until_it_ends() {
+    let mut world = World::new(&[400.0, 400.0]);
+    world.play(seconds(30));
+    world.check_rates(&[150.0, 150.0]);
+    world.envoys[0].demand = 0.0;
+    world.cut(0);
+    world.envoys[0].reported_at = None;
+    world.play(seconds(8));
+    world.check_rates(&[150.0, 150.0]);
+    world.play(seconds(10));
+    world.check_rates(&[0.0, 300.0]);
+}
+
+#[test]
+fn a_new_agent_confirms_what_envoys_have_and_then_shares_again() {
+    let mut world = World::new(&[40.0, 400.0]);
+    world.play(seconds(30));
+    world.restart();
+    world.play(seconds(10));
+    // Reports are in whole seconds, so it confirms a little less.
+    let rates = world.rates();
+    assert!(rates[0] > 30.0 && rates[1] > 200.0, "{rates:?}");
+    world.play(seconds(20));
+    world.check_rates(&[42.0, 258.0]);
+}
+
+#[test]
+fn an_idle_bucket_is_abandoned_and_comes_back() {
+    let mut world = World::new(&[100.0, 400.0]);
+    world.play(seconds(30));
+    world.envoys[0].demand = 0.0;
+    world.play(seconds(75));
+    assert!(world.envoys[0].is_abandoned);
+    assert_eq!(world.envoys[0].stream.as_ref().unwrap().len(), 0);
+    world.check_rates(&[0.0, 300.0]);
+    world.envoys[0].demand = 100.0;
+    world.play(seconds(15));
+    world.check_rates(&[105.0, 195.0]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn assignments_never_exceed_the_capacity(
+        changes in prop::collection::vec((0_usize..4, 0.0..500.0_f64, 0_u8..12, 1_u64..9), 1..20),
+    ) {
+        let mut world = World::new(&[0.0; 4]);
+        for (number, demand, event, length) in changes {
+            match event {
+                0 => world.restart(),
+                1 | 2 => world.cut(number),
+                _ => world.envoys[number].demand = demand,
+            }
+            world.play(seconds(length));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Limits for programs without a client library, by the rules that this server keeps ([`doorward_edge`]).
+//!
+//! Callers of these doors are holders of the server's own node. The rules of all documents are in force together. A root
+//! without templates of its own gets one for each rule.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use doorward_edge::edge::Edge;
+use doorward_edge::ids;
+use doorward_edge::node::{Later, Node};
+use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
+use doorward_engine::node as engine;
+use doorward_engine::node::asking::Answers;
+use doorward_engine::node::mastership::Outcome;
+use doorward_engine::templates::Templates;
+use doorward_retriever::files;
+use doorward_rules::{Rule, Rules};
+use tracing::warn;
+
+use crate::metrics::Metrics;
+use crate::replica_handle::{Asked, ReplicaHandle};
+use crate::rules::documents::Documents;
+use crate::rules::store::RuleStore;
+use crate::status::ServerState;
+use crate::templates;
+
+/// Terms of the templates that rules make. Leases last a little longer than Envoy may use an assignment that is not
+/// renewed.
+const TERMS: &str = "lease_length: 16s, refresh_interval: 1s";
+
+/// Doors for programs without a client library, besides Envoy's.
+#[derive(Clone, Debug, Default)]
+pub struct EdgeDoors {
+    /// Whether the HTTP port answers requests by rules.
+    pub has_http: bool,
+    /// Address of the door for Redis clients. Absent: it is not served.
+    pub redis_listen: Option<SocketAddr>,
+    /// Whether each rule makes a template, for a root without templates of its own.
+    pub makes_templates: bool,
+}
+
+/// The node of this server.
+#[derive(Debug)]
+struct OwnNode(Arc<ReplicaHandle>);
+
+impl Node for OwnNode {
+    fn get_capacity(&self, request: GetCapacity) -> Later<'_, Option<Outcome<GetCapacityReply>>> {
+        Box::pin(async move {
+            let mut answers = Answers::to_client(&request);
+            match self.0.answer_client(&request, &mut answers).await {
+                Asked::Final(outcome) => Some(outcome),
+                Asked::Waits(waiting) => waiting.answer().await,
+            }
+        })
+    }
+
+    fn release(&self, request: ReleaseCapacity) -> Later<'_, ()> {
+        Box::pin(async move {
+            let mut released = Vec::with_capacity(request.resources.len());
+            let released = self.0.finish(|replica, now| {
+                let next =
+                    |node: &mut engine::Node, now| node.release_next(&request, &mut released, now);
+                replica.change(next, now)
+            });
+            released.await;
+        })
+    }
+}
+
+/// Returns the decisions of all doors, without rules yet.
+pub(crate) fn new(state: &ServerState) -> Arc<Edge> {
+    Edge::new(
+        Arc::new(OwnNode(Arc::clone(state.node()))),
+        Rules::default(),
+    )
+}
+
+/// Puts the rules of all documents in force, now and whenever they change. Runs until the server ends: spawn it.
+/// `makes_templates`: a template for each rule, too.
+pub(crate) async fn follow(
+    edge: Arc<Edge>,
+    store: Arc<RuleStore>,
+    makes_templates: bool,
+    state: Arc<ServerState>,
+    metrics: Arc<Metrics>,
+) {
+    let mut documents = store.documents();
+    loop {
+        let now = Arc::clone(&documents.borrow_and_update());
+        if let Some(rules) = load(now).await {
+            if makes_templates {
+                match templates_of(&rules) {
+                    Ok(made) => templates::apply(&state, &metrics, made).await,
+                    Err(problem) => templates::refuse(&state, &metrics, problem),
+                }
+            }
+            edge.set_rules(rules);
+        }
+        if documents.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Loads the texts in force, on a thread that large documents may keep busy.
+async fn load(documents: Arc<Documents>) -> Option<Rules> {
+    let load = move || {
+        let texts = documents.by_domain.values().filter_map(|it| {
+            let text = it.in_force.text.as_ref()?;
+            Some((it.in_force.domain.as_str(), text.as_bytes()))
+        });
+        files::load(texts)
+    };
+    match tokio::task::spawn_blocking(load).await {
+        Ok(Ok(rules)) => Some(rules),
+        Ok(Err(problems)) => {
+            warn!(
+                problem = files::lines(&problems),
+                "rules do not load together; those in force stay"
+            );
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// Returns a template for the resources of each rule. As among rules, the exact value of a key is best, then a value with
+/// a star, then the bare key.
+fn templates_of(rules: &Rules) -> Result<Templates, String> {
+    let mut rules: Vec<_> = rules.rules().iter().collect();
+    rules.retain(|rule| rule.counted().is_some());
+    if rules.is_empty() {
+        return Ok(Templates::default());
+    }
+    rules.sort_by_key(|rule| {
+        let kinds = rule.levels.iter().map(|(_, value)| match value {
+            Some(value) => u8::from(value.contains('*')),
+            None => 2,
+        });
+        kinds.collect::<Vec<u8>>()
+    });
+    let templates = rules.into_iter().filter_map(|rule| {
+        let glob = ids::glob(domain(rule), &rule.levels);
+        let capacity = rule.counted()?.rate.as_per_second();
+        Some(format!(
+            "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{kind: FAIR_SHARE, {TERMS}}}\n"
+        ))
+    });
+    let text = format!("resources:\n{}", templates.collect::<String>());
+    doorward_documents::parse_yaml(&text, "templates of the rules").map_err(|it| it.to_string())
+}
+
+/// Returns the domain of a rule: its path without its levels.
+fn domain(rule: &Rule) -> &str {
+    let levels = rule.levels.iter().map(|(key, value)| match value {
+        Some(value) => format!(".{key}_{value}"),
+        None => format!(".{key}"),
+    });
+    let levels: String = levels.collect();
+    rule.path.strip_suffix(&levels).unwrap_or(&rule.path)
+}

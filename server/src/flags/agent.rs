@@ -1,0 +1,158 @@
+//! The flags of `doorward-agent`, and what `--help` teaches.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+use doorward_engine::node;
+use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags, FlagsError};
+use doorward_etcd::{DocumentPlace, Etcd};
+use thiserror::Error;
+
+use crate::app::ServerConfig;
+use crate::clock;
+use crate::edge::EdgeDoors;
+use crate::files;
+use crate::flags::limits::LimitFlags;
+use crate::flags::logs::LogFlags;
+use crate::flags::parent::{ParentError, ParentServers, parent_servers, parent_source};
+use crate::flags::{HttpListen, listened, node_name};
+use crate::rules::store::RulesPlace;
+use crate::transports::parent::ParentTransportConfig;
+
+const EXAMPLES: &str = "\
+Examples:
+  doorward-agent --rules limits.yaml
+      Serves alone: Envoys, HTTP and Redis clients of this machine share the limits of the file.
+  doorward-agent --parent quota.example.com:6970 --rules limits.yaml --redis-listen 127.0.0.1:6982
+      Shares limits with the agents and services of other machines: rules with `scope: shared`.
+  curl 127.0.0.1:6981/v1/check -H 'content-type: application/json' \\
+      -d '{\"domain\": \"api\", \"entries\": {\"user\": \"ann\"}}'
+      Asks an agent whether a request passes.
+
+Every flag can be given as an environment variable; a flag wins over its variable.
+Exit codes: 0 stopped by a signal; 1 failed; 2 wrong usage.";
+
+/// The arguments and variables of an agent.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "doorward-agent",
+    version,
+    about = "Limits for Envoy (RLS, RLQS), plain HTTP and Redis clients, shared fairly.",
+    after_help = EXAMPLES,
+    mut_arg("endpoints", |endpoints| endpoints.env(etcd_flags::SERVER_ENDPOINTS)),
+    max_term_width = 100,
+)]
+pub struct AgentFlags {
+    /// Rules: a file with one document, a directory with a file DOMAIN.yaml for each, or etcd:PREFIX
+    /// for keys PREFIX/DOMAIN. They are read again when they change.
+    #[arg(
+        long,
+        value_name = "FILE|DIR|etcd:PREFIX",
+        env = "DOORWARD_AGENT_RULES",
+        hide_env_values = true
+    )]
+    pub rules: DocumentPlace,
+
+    /// Servers that lease capacity to this agent: addresses separated by commas, or the address of
+    /// their node in etcd, etcd://HOST:PORT/NODE [default: none; this agent has the whole limits].
+    #[arg(long, value_name = "HOST:PORT|etcd://…", env = "DOORWARD_PARENT", hide_env_values = true, value_parser = parent_servers)]
+    pub parent: Vec<ParentServers>,
+
+    /// Name among the children of the parent [default: the name of this machine, with "/agent"].
+    #[arg(long, value_name = "NAME", env = "DOORWARD_NODE", hide_env_values = true, value_parser = node_name)]
+    pub node: Option<String>,
+
+    /// Where to serve Envoy: RLS and RLQS.
+    #[arg(long, value_name = "ADDRESS", env = "DOORWARD_LISTEN", hide_env_values = true, value_parser = listened, default_value = "127.0.0.1:6980")]
+    pub listen: SocketAddr,
+
+    /// Where to serve HTTP: /json, /v1/check, /v1/charge, /v1/lease, the status page, /metrics,
+    /// /healthz and /readyz; "none" for nowhere.
+    #[arg(
+        long,
+        value_name = "ADDRESS|none",
+        env = "DOORWARD_HTTP_LISTEN",
+        hide_env_values = true,
+        default_value = "127.0.0.1:6981"
+    )]
+    pub http_listen: HttpListen,
+
+    /// Where to serve Redis clients: THROTTLE and CL.THROTTLE [default: nowhere].
+    #[arg(long, value_name = "ADDRESS", env = "DOORWARD_REDIS_LISTEN", hide_env_values = true, value_parser = listened)]
+    pub redis_listen: Option<SocketAddr>,
+
+    /// Where etcd is, for rules or a parent that are found there.
+    #[command(flatten)]
+    pub etcd: EtcdFlags,
+
+    /// Where nodes stand there.
+    #[command(flatten)]
+    pub election: ElectionFlags,
+
+    /// Level and format of the log.
+    #[command(flatten)]
+    pub logs: LogFlags,
+}
+
+/// Flags that are invalid, alone or together.
+#[derive(Debug, Error)]
+pub enum AgentFlagsError {
+    /// Flags about etcd.
+    #[error(transparent)]
+    Etcd(#[from] FlagsError),
+    /// Address of the parent.
+    #[error(transparent)]
+    Parent(#[from] ParentError),
+    /// Place of the rules.
+    #[error("{0}")]
+    Rules(String),
+}
+
+impl AgentFlags {
+    /// Returns the configuration of the agent. `host` is the name of this machine.
+    ///
+    /// # Errors
+    ///
+    /// If flags are invalid together.
+    pub fn config(&self, host: &str) -> Result<ServerConfig, AgentFlagsError> {
+        let etcd = self.etcd.config()?.map(Arc::new);
+        let elsewhere = etcd.clone().map(|config| Etcd {
+            config,
+            prefix: self.election.prefix.clone(),
+        });
+        let parent = parent_source(&self.parent, elsewhere.as_ref())?;
+        let rules = match &self.rules {
+            DocumentPlace::File(path) if path.is_file() => RulesPlace::file(path.clone()),
+            place => RulesPlace::of(place.clone(), etcd).map_err(AgentFlagsError::Rules)?,
+        };
+        let default = ServerConfig::default();
+        let is_alone = parent.is_none();
+        Ok(ServerConfig {
+            node_name: self.node.clone().unwrap_or_else(|| format!("{host}/agent")),
+            listen: self.listen,
+            http_listen: self.http_listen.0,
+            templates_source: if is_alone { "the rules" } else { "the parent" }.to_owned(),
+            parent: parent.map(|servers| ParentTransportConfig {
+                servers,
+                round: Duration::from_millis(50),
+                slow_round: Duration::from_millis(1_100),
+            }),
+            node: node::Config {
+                refresh_floor: Duration::from_millis(100),
+                limits: LimitFlags::default().of_node(),
+                clock_tolerance: clock::tolerance(),
+                ..default.node.clone()
+            },
+            rules: Some(rules),
+            doors: EdgeDoors {
+                has_http: true,
+                redis_listen: self.redis_listen,
+                makes_templates: is_alone,
+            },
+            bounds: LimitFlags::default().of_door(files::raise_limit()),
+            ..default
+        })
+    }
+}
