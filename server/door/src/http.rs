@@ -1,4 +1,5 @@
-//! HTTP connections, for few clients. Every request is a look at the whole server, except for vital ones.
+//! HTTP connections, for few clients. Every request is a look at the whole server, except for vital ones. It has its
+//! `CallerId` as an extension.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -87,7 +88,8 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.connection.caller());
         let now = self.door.now();
         let call = InFlightCall::begin(&self.door, &self.connection, true, now);
         let path = request.uri().path();
