@@ -1,0 +1,11 @@
+//! Doors of the edge, from outside.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "clippy takes only functions with #[test] as tests"
+)]
+
+mod decisions;
+mod http;
