@@ -18,6 +18,7 @@ use doorward_door::health::Health;
 use doorward_door::listening::{self, LISTEN_BACKLOG};
 use doorward_door::meter::Metered;
 use doorward_door::{grpc, http};
+use doorward_edge::edge::Edge;
 use doorward_engine::node;
 use doorward_engine::templates::Templates;
 use doorward_etcd::directory::Role;
@@ -276,7 +277,8 @@ impl Server {
         let looking = Arc::new(Semaphore::new(1));
         server.serve_grpc(grpc, Arc::clone(&looking), services);
         if let Some((listener, _)) = http {
-            server.serve_http(listener, looking);
+            let edge = edge.filter(|_| config.doors.has_http);
+            server.serve_http(listener, looking, edge);
         }
         info!(node = server.state.node_name(), grpc = %grpc_address, "serving gRPC");
         if let Some(address) = http_address {
@@ -302,8 +304,13 @@ impl Server {
         });
     }
 
-    fn serve_http(&mut self, listener: TcpListener, looking: Arc<Semaphore>) {
-        let pages = web::router(Arc::clone(&self.state), Arc::clone(&self.metrics));
+    fn serve_http(
+        &mut self,
+        listener: TcpListener,
+        looking: Arc<Semaphore>,
+        edge: Option<Arc<Edge>>,
+    ) {
+        let pages = web::router(Arc::clone(&self.state), Arc::clone(&self.metrics), edge);
         let door = Door::new(self.state.limits().of_http(), web::PATHS, looking);
         let served = http::serve(listener, door, pages, self.stop_http.clone());
         self.serving.spawn(async move {

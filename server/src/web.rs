@@ -7,10 +7,11 @@
 //! | `/limits` | the page with every limit: its use, its bound, and its refusals |
 //! | `/status?id=ID&limit=N&token=T&leases=N&limits=true&resources=false` | [`crate::status::Status`] as JSON: of one resource, or a page of up to `limit` after `token`, with up to `leases` leases each, and limits on request |
 //! | `/metrics` | Prometheus, in the requested [format](crate::metrics::format) |
+//! | `/json`, `/v1/…` | on an agent: [decisions by rules](doorward_edge::http) |
 //! | `/healthz` | 200 as long as the process lives |
 //! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and the reason |
 //!
-//! Everything is read-only, and pages load nothing from elsewhere. Pages are made on a thread of their own
+//! Everything else is read-only, and pages load nothing from elsewhere. Pages are made on a thread of their own
 //! ([`ServerState::look`]), never by a worker that serves calls.
 
 pub mod pages;
@@ -24,6 +25,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use doorward_door::paths::Paths;
+use doorward_edge::edge::Edge;
 use doorward_engine::id::ResourceId;
 use doorward_session::visible;
 use serde::Deserialize;
@@ -45,7 +47,7 @@ pub const RESOURCES_SHOWN: u32 = 2_000;
 pub const PATHS: Paths = Paths {
     vital: &["/healthz", "/readyz"],
     looks: &[],
-    with_one_message: &[],
+    with_one_message: &["/json", "/v1/check", "/v1/charge", "/v1/lease"],
     large: &[],
     silent: &[],
 };
@@ -56,9 +58,9 @@ struct Site {
     metrics: Arc<Metrics>,
 }
 
-/// Returns the pages of a server.
-pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>) -> Router {
-    Router::new()
+/// Returns the pages of a server, and the answers of an agent.
+pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>, edge: Option<Arc<Edge>>) -> Router {
+    let pages = Router::new()
         .route("/", get(index))
         .route("/resource", get(resource))
         .route("/limits", get(limits))
@@ -72,7 +74,11 @@ pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>) -> Router {
                 "no such page; the pages start at /\n",
             )
         })
-        .with_state(Site { state, metrics })
+        .with_state(Site { state, metrics });
+    match edge {
+        Some(edge) => pages.merge(doorward_edge::http::router(edge)),
+        None => pages,
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,4 +1,5 @@
-//! HTTP connections, for few clients. Every request is a look at the whole server, except for vital ones.
+//! HTTP connections, for few clients. Every request is a look at the whole server, except for vital ones, and for those
+//! with one message, which must come in time. A request has its `CallerId` as an extension.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::response::IntoResponse as _;
 use http_body::Frame;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -87,19 +89,26 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        request.extensions_mut().insert(self.connection.caller());
         let now = self.door.now();
         let call = InFlightCall::begin(&self.door, &self.connection, true, now);
         let path = request.uri().path();
         if let Some(limit) = call.refusal(path, now) {
             return Box::pin(std::future::ready(Ok(refused(&limit, call))));
         }
-        let is_vital = self.door.paths().vital.contains(&path);
+        let paths = self.door.paths();
+        let is_vital = paths.vital.contains(&path);
+        let has_message = paths.with_one_message.contains(&path);
+        let patience = self.door.patience();
         let mut pages = self.pages.clone();
         Box::pin(async move {
             let page = pages.call(request);
             let answer = if is_vital {
                 Ok(page.await)
+            } else if has_message {
+                let answer = tokio::time::timeout(patience, page).await;
+                Ok(answer.unwrap_or_else(|_| Ok(StatusCode::REQUEST_TIMEOUT.into_response())))
             } else {
                 call.look(page).await
             };

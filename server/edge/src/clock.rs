@@ -1,5 +1,7 @@
 //! Time and chance: the only file of this crate that reads a clock or draws random numbers.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use doorward_client::time::Time;
@@ -29,6 +31,26 @@ impl Clock {
     /// Sleeps until a time. Cancel safe.
     pub async fn sleep_until(&self, time: Time) {
         doorward_clock::sleep_until(self.origin + time.since_origin()).await;
+    }
+}
+
+/// Wall clock that rules count on.
+#[derive(Clone, Debug, Default)]
+pub enum Wall {
+    /// The clock of the machine.
+    #[default]
+    Machine,
+    /// A clock that a test sets, in nanoseconds since 1970.
+    Set(Arc<AtomicI64>),
+}
+
+impl Wall {
+    /// Returns the time now.
+    pub fn now(&self) -> Moment {
+        match self {
+            Self::Machine => wall(),
+            Self::Set(nanos) => Moment::from_nanos(nanos.load(Ordering::Relaxed)),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use doorward_rules::limiter::Settled;
 use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rules};
 
 use crate::caller::Caller;
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, Wall};
 use crate::ids;
 use crate::node::Node;
 
@@ -32,6 +32,7 @@ const OTHERS: &str = "others";
 pub struct Edge {
     node: Arc<dyn Node>,
     clock: Clock,
+    wall: Wall,
     limiter: Limiter,
     callers: Mutex<HashMap<Box<str>, Arc<Caller>>>,
 }
@@ -52,9 +53,15 @@ pub struct Asked<'a> {
 impl Edge {
     /// Decides by rules, with leases of a node.
     pub fn new(node: Arc<dyn Node>, rules: Rules) -> Arc<Self> {
+        Self::with_wall(node, rules, Wall::Machine)
+    }
+
+    /// Does the same with a wall clock that a test may set. Leases and waits use the monotonic clock.
+    pub fn with_wall(node: Arc<dyn Node>, rules: Rules, wall: Wall) -> Arc<Self> {
         Arc::new(Self {
             node,
             clock: Clock::start(),
+            wall,
             limiter: Limiter::new(rules, KEYS_MAX, clock::seed()),
             callers: Mutex::default(),
         })
@@ -62,7 +69,7 @@ impl Edge {
 
     /// Puts other rules in force. Counters of rules that stay keep their ratio.
     pub fn set_rules(&self, rules: Rules) {
-        self.limiter.replace(rules, clock::wall());
+        self.limiter.replace(rules, self.wall.now());
     }
 
     /// Returns the rules in force.
@@ -98,7 +105,7 @@ impl Edge {
         for (descriptor, max_wait) in shared {
             leases.ready(&descriptor, max_wait).await;
         }
-        let now = clock::wall();
+        let now = self.wall.now();
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
         let decision = self
             .limiter
@@ -113,7 +120,7 @@ impl Edge {
     pub fn settle(self: &Arc<Self>, asked: &Asked<'_>, settled: Settled) {
         let leases = self.leases(asked);
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
-        let now = clock::wall();
+        let now = self.wall.now();
         self.limiter
             .settle(domain, descriptors, hits, settled, &leases, now);
     }

@@ -5,7 +5,7 @@
 //!
 //! - [`holder`] and [`convert`] connect a caller to the node, without a network; [`node`] is what they ask of it.
 //! - [`caller`] has the leases of one caller; [`edge`] decides requests by the rules, with these leases.
-//! - [`rls`] and [`rlqs`] serve Envoy.
+//! - [`rls`] and [`rlqs`] serve Envoy, and [`http`] serves programs with plain HTTP.
 //! - [`clock`] is the only file that reads a clock or draws random numbers.
 
 pub mod caller;
@@ -13,6 +13,7 @@ pub mod clock;
 pub mod convert;
 pub mod edge;
 pub mod holder;
+pub mod http;
 pub mod ids;
 pub mod node;
 pub mod rlqs;

@@ -113,6 +113,29 @@ impl Limiter {
         })
     }
 
+    /// Returns the descriptors of a set of keys with their values: one for each rule whose keys are all in the set.
+    pub fn descriptors<'a>(
+        &self,
+        domain: &str,
+        values: &'a BTreeMap<String, String>,
+    ) -> Vec<Vec<Entry<'a>>> {
+        self.with_rules(|in_force| {
+            let Some(domain) = in_force.rules.domain(domain) else {
+                return Vec::new();
+            };
+            let descriptors = domain.key_paths.iter().filter_map(|keys| {
+                let entries = keys.iter().map(|key| {
+                    let (key, value) = values.get_key_value(key)?;
+                    let value = Some(value.as_bytes());
+                    Some(Entry { key, value })
+                });
+                let entries: Vec<Entry<'a>> = entries.collect::<Option<_>>()?;
+                domain.root.find(&entries).map(|_| entries)
+            });
+            descriptors.collect()
+        })
+    }
+
     /// Returns whether a domain rejects requests without a rule.
     pub fn rejects_unmatched(&self, domain: &str) -> bool {
         self.with_rules(|in_force| in_force.rules.rejects_unmatched(domain))

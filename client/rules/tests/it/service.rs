@@ -78,3 +78,45 @@ fn a_rule_takes_the_place_of_another_of_the_same_request() {
     assert_eq!(passed(&[("x-user", b"ann"), ("x-team", b"gold")]), 3);
     assert_eq!(passed(&[("x-user", b"ann"), ("x-team", b"tin")]), 1);
 }
+
+#[test]
+fn a_set_of_values_has_a_descriptor_for_each_rule_whose_keys_it_has() {
+    let text = "domain: shop
+descriptors:
+- key: user
+  rate_limit: {rate: 2/min}
+  descriptors:
+  - key: path
+    rate_limit: {rate: 2/min}
+- key: path
+  value: /pay
+  rate_limit: {rate: 1/min}
+";
+    let limiter = Limiter::new(rules(text), 1_000, [1, 2]);
+    for (values, expected) in [
+        (&[][..], &[][..]),
+        (&[("team", "a")], &[]),
+        (&[("user", "ann"), ("team", "a")], &["user=ann"]),
+        (&[("path", "/")], &[]),
+        (&[("path", "/pay")], &["path=/pay"]),
+        (
+            &[("path", "/pay"), ("user", "")],
+            &["path=/pay", "user=", "user= path=/pay"],
+        ),
+    ] {
+        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        let values = values.iter().map(owned).collect();
+        let descriptors = limiter.descriptors("shop", &values);
+        let texts = descriptors.iter().map(|entries| {
+            let text = entries.iter().map(|it| {
+                let value = str::from_utf8(it.value.unwrap()).unwrap();
+                format!("{}={value}", it.key)
+            });
+            text.collect::<Vec<_>>().join(" ")
+        });
+        let mut texts: Vec<_> = texts.collect();
+        texts.sort();
+        assert_eq!(texts, expected, "{values:?}");
+        assert!(limiter.descriptors("other", &values).is_empty());
+    }
+}

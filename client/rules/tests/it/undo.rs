@@ -27,6 +27,10 @@ impl Leases for Lease {
     fn give_back(&self, _descriptor: &str, cost: u64) {
         self.left.set(self.left.get() + cost);
     }
+
+    fn charge(&self, _descriptor: &str, cost: u64) {
+        self.left.set(self.left.get().saturating_sub(cost));
+    }
 }
 
 /// Lets a request pass, changes something, and undoes it. Returns what is left of the lease and of the rule.

@@ -1,10 +1,12 @@
-//! Tests of the edge with a node of the engine, and without a network.
+//! Doors of the edge, from outside.
+
 #![allow(
     clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     clippy::indexing_slicing,
-    reason = "tests"
+    clippy::panic,
+    reason = "clippy takes only functions with #[test] as tests"
 )]
 
+mod decisions;
+mod http;
 mod quotas;

@@ -1,0 +1,185 @@
+//! `/v1/check` and `/v1/charge`: decisions about requests, and their settlement.
+//!
+//! A body has either `entries`, keys with their values, for each rule whose keys are all among them; or `descriptors`,
+//! which find their rules as those of Envoy do. Without a `cost`, the units are those of the rule. A cost of 0 only
+//! looks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use doorward_limits::headers::{Form as HeaderForm, Legacy};
+use doorward_rules::{Advice, Decision, Descriptor, Entry, Settled, Why};
+use serde::{Deserialize, Serialize};
+
+use super::peer::Peer;
+use super::problem::{Problem, jitter, whole_seconds};
+use crate::edge::{Asked, Edge};
+use crate::rls::DESCRIPTORS_MAX;
+
+/// Wait of a caller whose shared limit has no lease.
+const LEASE_RETRY: Duration = Duration::from_secs(1);
+
+/// Body of a request. `Cost` is a whole number, for a charge also a negative one.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, bound = "Cost: Deserialize<'de>")]
+pub(super) struct Form<Cost> {
+    domain: String,
+    entries: Option<BTreeMap<String, String>>,
+    descriptors: Option<Vec<Vec<EntryForm>>>,
+    cost: Option<Cost>,
+    client: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EntryForm {
+    key: String,
+    value: String,
+}
+
+/// Decision as a body. An absent amount or time does not exist.
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reset_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    reason: String,
+    /// Action of the rule, if it is neither to serve nor to reject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<&'static str>,
+}
+
+/// Body, as read or refused.
+type Body<T> = Result<Json<T>, JsonRejection>;
+
+pub(super) async fn check(
+    State(edge): State<Arc<Edge>>,
+    peer: Peer,
+    body: Body<Form<u64>>,
+) -> Result<Response, Problem> {
+    let Json(form) = body?;
+    let entries = form.entries(&edge)?;
+    let asked = Asked {
+        domain: &form.domain,
+        descriptors: &descriptors(&entries),
+        hits: form.cost,
+        caller: &peer.name(form.client.clone()),
+    };
+    Ok(answer(&edge.decide(&asked).await))
+}
+
+pub(super) async fn charge(
+    State(edge): State<Arc<Edge>>,
+    peer: Peer,
+    body: Body<Form<i64>>,
+) -> Result<StatusCode, Problem> {
+    let Json(form) = body?;
+    let entries = form.entries(&edge)?;
+    let asked = Asked {
+        domain: &form.domain,
+        descriptors: &descriptors(&entries),
+        hits: form.cost.map(i64::unsigned_abs),
+        caller: &peer.name(form.client.clone()),
+    };
+    let settled = match form.cost {
+        Some(..0) => Settled::Refund,
+        Some(0..) | None => Settled::Charge,
+    };
+    edge.settle(&asked, settled);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+impl<Cost> Form<Cost> {
+    /// Returns the entries of each descriptor.
+    fn entries(&self, edge: &Edge) -> Result<Vec<Vec<Entry<'_>>>, Problem> {
+        let invalid = |detail: &str| Err(Problem::invalid(detail.to_owned()));
+        if self.domain.is_empty() {
+            return invalid("domain: is empty; give that of the rules");
+        }
+        match (&self.entries, &self.descriptors) {
+            (Some(values), None) => Ok(edge.limiter().descriptors(&self.domain, values)),
+            (None, Some(all)) if all.is_empty() => {
+                invalid("descriptors: is empty; give at least one")
+            }
+            (None, Some(all)) if all.len() > DESCRIPTORS_MAX => Err(Problem::invalid(format!(
+                "descriptors: there are {}; give at most {DESCRIPTORS_MAX}",
+                all.len()
+            ))),
+            (None, Some(all)) => Ok(all.iter().map(|it| entries(it)).collect()),
+            (None, None) | (Some(_), Some(_)) => invalid("give either `entries` or `descriptors`"),
+        }
+    }
+}
+
+fn entries(descriptor: &[EntryForm]) -> Vec<Entry<'_>> {
+    let entries = descriptor.iter().map(|it| Entry {
+        key: &it.key,
+        value: Some(it.value.as_bytes()),
+    });
+    entries.collect()
+}
+
+fn descriptors<'a>(entries: &'a [Vec<Entry<'a>>]) -> Vec<Descriptor<'a>> {
+    let descriptors = entries.iter().map(|entries| Descriptor {
+        entries,
+        hits: None,
+    });
+    descriptors.collect()
+}
+
+fn answer(decision: &Decision) -> Response {
+    let wait = match decision.why {
+        _ if decision.is_allowed => None,
+        Why::NoLease => Some(LEASE_RETRY),
+        _ => decision.retry_after(),
+    };
+    let jitter = wait.map(jitter).unwrap_or_default();
+    let retry_after = wait.map(|wait| wait.saturating_add(jitter));
+    let body = Answer {
+        allowed: decision.is_allowed,
+        remaining: decision.remaining(),
+        limit: decision.limit().map(|limit| limit.floor()),
+        reset_seconds: decision.reset().map(|reset| reset.as_secs_f64()),
+        retry_after_seconds: retry_after.map(|wait| wait.as_secs_f64()),
+        rule: decision.rule().map(|rule| rule.path.as_str()),
+        reason: decision.why.to_string(),
+        action: match decision.advice {
+            Advice::Degrade => Some("degrade"),
+            Advice::Drop => Some("drop"),
+            Advice::Redirect => Some("redirect"),
+            Advice::Proceed | Advice::ProceedAfter(_) | Advice::Reject => None,
+        },
+    };
+    let status = decision.http_status().map(StatusCode::from_u16);
+    let status = status.and_then(Result::ok).unwrap_or(StatusCode::OK);
+    let mut response = (status, Json(body)).into_response();
+    let headers = response.headers_mut();
+    if let Some(wait) = retry_after {
+        headers.insert(header::RETRY_AFTER, whole_seconds(wait).into());
+    }
+    let form = HeaderForm {
+        jitter,
+        legacy: Legacy::Off,
+        legacy_retry_after: false,
+    };
+    for (name, value) in decision.headers(form) {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.insert(name, value);
+        }
+    }
+    response
+}

@@ -1,0 +1,190 @@
+//! `/v1/lease`: leases of the node for programs that throttle themselves.
+//!
+//! A program asks again after `refresh_in_seconds`, and says what it has. No state is kept here: the program is a
+//! client of the node, by the name it gives. Two programs of one name would use one lease twice, so an address is no
+//! name.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
+use doorward_engine::amount::{Amount, AmountError};
+use doorward_engine::id::{Caller, HolderName, ResourceId};
+use doorward_engine::messages::{
+    Ask, ClientLease, GetCapacity, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity,
+};
+use doorward_engine::node::mastership::{Mastership, Outcome};
+use serde::{Deserialize, Serialize};
+
+use super::peer::Peer;
+use super::problem::Problem;
+use crate::edge::Edge;
+
+/// Wait of a program that the node cannot answer yet.
+const NODE_RETRY: Duration = Duration::from_secs(1);
+
+/// Body of a request for a lease.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LeaseForm {
+    client: Option<String>,
+    resource: String,
+    wants: f64,
+    has: Option<HasForm>,
+    #[serde(default)]
+    priority: i64,
+}
+
+/// Amount that the program may be using now.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HasForm {
+    capacity: f64,
+    expires_in_seconds: Option<f64>,
+}
+
+/// Body of a release.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReleaseForm {
+    client: Option<String>,
+    resource: String,
+}
+
+/// A lease as a body.
+#[derive(Debug, Serialize)]
+pub(super) struct LeaseAnswer {
+    capacity: f64,
+    expires_in_seconds: f64,
+    refresh_in_seconds: f64,
+    limited_by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learning_for_seconds: Option<f64>,
+}
+
+/// Body, as read or refused.
+type Body<T> = Result<Json<T>, JsonRejection>;
+
+pub(super) async fn lease(
+    State(edge): State<Arc<Edge>>,
+    peer: Peer,
+    body: Body<LeaseForm>,
+) -> Result<Json<LeaseAnswer>, Problem> {
+    let Json(form) = body?;
+    let request = GetCapacity {
+        client: client(&peer, form.client)?,
+        incarnation: None,
+        caller: caller(&peer),
+        sequence: None,
+        asks: vec![Ask {
+            resource: resource(&form.resource)?,
+            priority: form.priority,
+            wants: field("wants", Amount::new(form.wants))?,
+            has: form.has.map(has).transpose()?,
+        }],
+    };
+    match edge.node().get_capacity(request).await {
+        Some(Outcome::Served(reply)) => match (reply.leases.first(), reply.refused.first()) {
+            (Some(lease), _) => Ok(Json(lease.into())),
+            (None, Some(refusal)) => Err(refused(refusal)),
+            (None, None) => Err(unready("the node gave no answer".to_owned())),
+        },
+        Some(Outcome::NotMaster(mastership)) => Err(unready(match mastership {
+            Mastership::Elsewhere { master_address, .. } => {
+                format!("this server is not the master; the master is {master_address}")
+            }
+            Mastership::Master { .. } | Mastership::Unknown => {
+                "this server is not the master, and knows none".to_owned()
+            }
+        })),
+        None => Err(unready("the node was started anew".to_owned())),
+    }
+}
+
+pub(super) async fn release(
+    State(edge): State<Arc<Edge>>,
+    peer: Peer,
+    body: Body<ReleaseForm>,
+) -> Result<StatusCode, Problem> {
+    let Json(form) = body?;
+    let request = ReleaseCapacity {
+        client: client(&peer, form.client)?,
+        incarnation: None,
+        caller: caller(&peer),
+        sequence: None,
+        resources: vec![resource(&form.resource)?],
+    };
+    edge.node().release(request).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn field<T, E: std::fmt::Display>(name: &str, value: Result<T, E>) -> Result<T, Problem> {
+    value.map_err(|error| Problem::invalid(format!("{name}: {error}")))
+}
+
+fn resource(id: &str) -> Result<ResourceId, Problem> {
+    field("resource", ResourceId::new(id))
+}
+
+/// Returns the name of a program in the node, apart from those of clients with other protocols.
+fn client(peer: &Peer, in_body: Option<String>) -> Result<HolderName, Problem> {
+    let Some(name) = peer.given_name(in_body) else {
+        let detail = "client: is missing; give each program a name of its own";
+        return Err(Problem::invalid(detail.to_owned()));
+    };
+    field("client", HolderName::new(&format!("http:{name}")))
+}
+
+fn caller(peer: &Peer) -> Option<Caller> {
+    peer.address.map(|address| Caller::new(address.get()))
+}
+
+fn has(form: HasForm) -> Result<Has, Problem> {
+    let capacity: Result<_, AmountError> = Amount::new(form.capacity);
+    let expires_in = form.expires_in_seconds.map(Duration::try_from_secs_f64);
+    Ok(Has {
+        capacity: field("has.capacity", capacity)?,
+        expires_in: field("has.expires_in_seconds", expires_in.transpose())?,
+        granted_by: None,
+    })
+}
+
+fn unready(detail: String) -> Problem {
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_in(Some(NODE_RETRY))
+}
+
+fn refused(refusal: &Refusal) -> Problem {
+    let status = match refusal.reason {
+        RefusalReason::UnknownResource => StatusCode::NOT_FOUND,
+        RefusalReason::AnotherProcess(_) | RefusalReason::Unnumbered => StatusCode::CONFLICT,
+        RefusalReason::NotReady | RefusalReason::RefusedByParent | RefusalReason::Full(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    };
+    let is_unready = status == StatusCode::SERVICE_UNAVAILABLE;
+    let wait = refusal.retry_in.or(is_unready.then_some(NODE_RETRY));
+    Problem::new(status, refusal.to_string()).retry_in(wait)
+}
+
+impl From<&ClientLease> for LeaseAnswer {
+    fn from(lease: &ClientLease) -> Self {
+        Self {
+            capacity: lease.capacity.get(),
+            expires_in_seconds: lease.expires_in.as_secs_f64(),
+            refresh_in_seconds: lease.refresh_in.as_secs_f64(),
+            limited_by: match lease.limited_by {
+                LimitedBy::Wants => "wants",
+                LimitedBy::Share => "share",
+                LimitedBy::Others => "others",
+                LimitedBy::Learning => "learning",
+                LimitedBy::ParentLearning => "parent_learning",
+                LimitedBy::CapacityLowered => "capacity_lowered",
+                LimitedBy::Parent => "parent",
+            },
+            learning_for_seconds: lease.learning_for.map(|it| it.as_secs_f64()),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The caller of a request.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use axum::extract::{ConnectInfo, FromRequestParts};
+use axum::http::request::Parts;
+use doorward_door::caller_id::CallerId;
+
+use crate::rls::CLIENT;
+
+/// Name and address of a caller, as the connection and the headers give them.
+#[derive(Debug)]
+pub(super) struct Peer {
+    named: Option<String>,
+    /// None: the connection has no address.
+    pub(super) address: Option<CallerId>,
+}
+
+impl Peer {
+    /// Returns the name that the program gives itself in the body, or else in the header.
+    pub(super) fn given_name(&self, in_body: Option<String>) -> Option<String> {
+        let in_body = in_body.filter(|name| !name.is_empty());
+        in_body.or_else(|| self.named.clone())
+    }
+
+    /// Returns the name, or else the address.
+    pub(super) fn name(&self, in_body: Option<String>) -> String {
+        let given = self.given_name(in_body);
+        given.unwrap_or_else(|| match self.address {
+            Some(address) => address.to_string(),
+            None => "unix".to_owned(),
+        })
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Peer {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        let named = parts.headers.get(CLIENT).and_then(|it| it.to_str().ok());
+        let set_by_door = parts.extensions.get::<CallerId>().copied();
+        let connected = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        Ok(Self {
+            named: named.filter(|name| !name.is_empty()).map(str::to_owned),
+            address: set_by_door.or_else(|| Some(CallerId::of(connected?.0.ip()))),
+        })
+    }
+}
