@@ -34,16 +34,21 @@ struct Envoy {
 
 impl Envoy {
     fn start(folder: &TempDir, number: usize, config: &str, agent: &str) -> Self {
-        let port = |_| {
+        let port = || {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             listener.local_addr().unwrap()
         };
-        let (address, admin, agent) = (port(0), port(1), agent.parse::<SocketAddr>().unwrap());
+        let (address, admin, service) = (port(), port(), port());
+        let agent = agent.parse::<SocketAddr>().unwrap();
         let config = fs::read_to_string(format!("envoy/{config}")).unwrap();
         let config = config
             .replace(
                 "port_value: 10000",
                 &format!("port_value: {}", address.port()),
+            )
+            .replace(
+                "port_value: 10100",
+                &format!("port_value: {}", service.port()),
             )
             .replace("port_value: 9901", &format!("port_value: {}", admin.port()))
             .replace("port_value: 6980", &format!("port_value: {}", agent.port()))

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use doorward_client::capacity::Allowance;
-use doorward_client::state::{ClientConfig, ClientState, Mode, Step};
+use doorward_client::capacity::{Allowance, Capacity};
+use doorward_client::state::{ClientConfig, ClientState, LimitedBy, Mode, Step, Trouble};
 use doorward_client::time::Time;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
@@ -105,19 +105,25 @@ impl Holder {
         }
     }
 
-    /// Returns the resources whose allowance has changed since the last such call, each with the allowance.
+    /// Returns the resources whose allowance has changed since the last such call, each with the allowance. A lease of 0
+    /// from a node in learning mode is none: the node does not know yet what is free.
     pub fn changes(&mut self, now: Time) -> Vec<(Arc<str>, Allowance)> {
         let changed = self.state.take_changed(now).into_iter();
         let changed = changed.map(|id| {
             let allowance = self.state.allowance(&id, now);
-            (id, allowance)
+            let resource = self.state.resource(&id);
+            let limited_by = resource.and_then(|it| it.limited_by(now));
+            let is_learning = limited_by.is_some_and(LimitedBy::is_learning);
+            match is_learning && allowance.capacity == Capacity::NONE {
+                true => (id, Allowance::NONE),
+                false => (id, allowance),
+            }
         });
         changed.collect()
     }
 
     /// Returns whether the server refused a resource because it does not exist.
     pub fn is_unknown(&self, resource: &str) -> bool {
-        use doorward_client::state::Trouble;
         let trouble = self.state.resource(resource).and_then(|it| it.trouble());
         matches!(
             trouble,

@@ -18,6 +18,7 @@ mod discovery;
 mod door;
 mod driven_child;
 mod driven_client;
+mod edge;
 mod fake_parent;
 mod family;
 mod limits;

@@ -1,0 +1,236 @@
+//! Envoy's services and the HTTP doors of a running server: they decide by its rules, with leases of its node.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use doorward_engine::templates::{AlgorithmKind, Templates};
+use doorward_proto::envoy::rate_limit_quota as rlqs;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::bucket_action::BucketAction;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_client::RateLimitQuotaServiceClient;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::BucketQuotaUsage;
+use doorward_proto::envoy::rate_limit_quota::rate_limit_strategy::Strategy;
+use doorward_proto::envoy::ratelimit as rls;
+use doorward_proto::envoy::ratelimit::rate_limit_response::Code;
+use doorward_proto::envoy::ratelimit::rate_limit_service_client::RateLimitServiceClient;
+use doorward_server::app::{Server, ServerConfig};
+use doorward_server::edge::EdgeDoors;
+use doorward_server::rules::store::RulesPlace;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Request, Status};
+
+use crate::running::{channel, config, eventually, page, started, template};
+
+/// Interval between two reads of the rules.
+const POLL: Duration = Duration::from_millis(20);
+
+const RULES: &str = "
+domain: api
+descriptors:
+- key: user
+  rate_limit: {rate: 2/day}
+- key: tenant
+  scope: shared
+  max_wait: 10s
+  rate_limit: {rate: 1000/s, algorithm: token_bucket}
+";
+
+/// An agent that is the root of its tree, with the rules of a file.
+async fn agent(rules: &str) -> (TempDir, Server, RateLimitServiceClient<Channel>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limits.yaml");
+    fs::write(&path, rules).unwrap();
+    let shared = template("shared/api/tenant=*", AlgorithmKind::FairShare, 100.0);
+    let server = started(ServerConfig {
+        rules: Some(RulesPlace::File(path, POLL)),
+        templates: Templates::parse(&[shared]).unwrap(),
+        doors: EdgeDoors {
+            has_http: true,
+            ..EdgeDoors::default()
+        },
+        ..config()
+    })
+    .await;
+    let mut client = RateLimitServiceClient::new(channel(&server).await);
+    let mut is_limited = async || {
+        let answer = client.should_rate_limit(asked("user", "nobody", "")).await;
+        answer.unwrap().into_inner().statuses[0]
+            .current_limit
+            .is_some()
+    };
+    eventually("the rules are in force", &mut is_limited).await;
+    (folder, server, client)
+}
+
+/// Returns a request of a caller with one descriptor.
+fn asked(key: &str, value: &str, caller: &'static str) -> Request<rls::RateLimitRequest> {
+    let entry = rls::rate_limit_descriptor::Entry {
+        key: key.to_owned(),
+        value: value.to_owned(),
+    };
+    let mut request = Request::new(rls::RateLimitRequest {
+        domain: "api".to_owned(),
+        descriptors: vec![rls::RateLimitDescriptor {
+            entries: vec![entry],
+            ..rls::RateLimitDescriptor::default()
+        }],
+        hits_addend: 0,
+    });
+    if !caller.is_empty() {
+        let name = caller.parse().unwrap();
+        request.metadata_mut().insert("x-doorward-client", name);
+    }
+    request
+}
+
+fn is_ok(answer: &rls::RateLimitResponse) -> bool {
+    answer.overall_code() == Code::Ok
+}
+
+#[tokio::test]
+async fn rls_and_http_count_the_same_limit() {
+    let (_folder, server, mut client) = agent(RULES).await;
+    let first = client.should_rate_limit(asked("user", "ann", "")).await;
+    let first = first.unwrap().into_inner();
+    assert!(is_ok(&first));
+    assert_eq!(first.statuses[0].limit_remaining, 1);
+    let limit = first.statuses[0].current_limit.as_ref().unwrap();
+    assert_eq!(limit.requests_per_unit, 2);
+
+    assert_eq!(check(&server, "ann").await, "200");
+
+    let third = client.should_rate_limit(asked("user", "ann", "")).await;
+    let third = third.unwrap().into_inner();
+    assert!(!is_ok(&third));
+    let headers = third.response_headers_to_add.iter();
+    let mut names: Vec<&str> = headers.map(|it| it.key.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["RateLimit", "RateLimit-Policy", "Retry-After"]);
+    assert_eq!(check(&server, "ann").await, "429");
+}
+
+/// Returns the status of `/v1/check` for a user.
+async fn check(server: &Server, user: &str) -> String {
+    let body = format!(r#"{{"domain": "api", "entries": {{"user": "{user}"}}}}"#);
+    let request = format!(
+        "POST /v1/check HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(server.http_address().unwrap())
+        .await
+        .unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer[9..12].to_owned()
+}
+
+#[tokio::test]
+async fn callers_of_a_shared_rule_are_holders_of_the_node() {
+    let (_folder, server, mut client) = agent(RULES).await;
+    for caller in ["envoy-1", "envoy-2"] {
+        let answer = client
+            .should_rate_limit(asked("tenant", "acme", caller))
+            .await;
+        assert!(is_ok(&answer.unwrap().into_inner()), "{caller}");
+    }
+    let path = "/status?id=shared/api/tenant=acme&leases=9";
+    let (_, _, status) = page(&server, path).await;
+    for holder in ["caller:envoy-1", "caller:envoy-2"] {
+        assert!(status.contains(holder), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_request_says_what_is_missing() {
+    let (_folder, server, mut client) = agent(RULES).await;
+    let mut request = asked("user", "ann", "");
+    request.get_mut().domain.clear();
+    let refused = client.should_rate_limit(request).await.unwrap_err();
+    assert!(
+        refused.message().starts_with("domain: is empty"),
+        "{refused}"
+    );
+    let mut request = asked("user", "ann", "");
+    request.get_mut().descriptors.clear();
+    let refused = client.should_rate_limit(request).await.unwrap_err();
+    assert!(
+        refused.message().starts_with("descriptors: is empty"),
+        "{refused}"
+    );
+
+    let (_reports, mut answers) = quotas(&server, "").await;
+    let refused: Status = answers.message().await.unwrap_err();
+    assert!(
+        refused.message().starts_with("domain: is empty"),
+        "{refused}"
+    );
+}
+
+/// Opens a stream that reports a bucket of 10 requests.
+async fn quotas(
+    server: &Server,
+    domain: &str,
+) -> (
+    mpsc::Sender<rlqs::RateLimitQuotaUsageReports>,
+    tonic::Streaming<rlqs::RateLimitQuotaResponse>,
+) {
+    let (reports, receiver) = mpsc::channel(4);
+    let bucket = BTreeMap::from([("tenant".to_owned(), "acme".to_owned())]);
+    let usage = BucketQuotaUsage {
+        bucket_id: Some(rlqs::BucketId { bucket }),
+        time_elapsed: None,
+        num_requests_allowed: 0,
+        num_requests_denied: 10,
+    };
+    let report = rlqs::RateLimitQuotaUsageReports {
+        domain: domain.to_owned(),
+        bucket_quota_usages: vec![usage],
+    };
+    reports.send(report).await.unwrap();
+    let mut client = RateLimitQuotaServiceClient::new(channel(server).await);
+    let answers = client.stream_rate_limit_quotas(ReceiverStream::new(receiver));
+    (reports, answers.await.unwrap().into_inner())
+}
+
+#[tokio::test]
+async fn a_bucket_gets_a_lease_of_the_node_as_its_rate() {
+    let (_folder, server, _client) = agent(RULES).await;
+    let (_reports, mut answers) = quotas(&server, "api").await;
+    let answer = answers.message().await.unwrap().unwrap();
+    let action = answer.bucket_action[0].bucket_action.as_ref().unwrap();
+    let BucketAction::QuotaAssignmentAction(action) = action else {
+        panic!("{action:?}");
+    };
+    let strategy = action.rate_limit_strategy.as_ref().unwrap();
+    let Some(Strategy::TokenBucket(bucket)) = &strategy.strategy else {
+        panic!("{strategy:?}");
+    };
+    // A new bucket wants a tenth of the rule's rate, and has all of it.
+    assert_eq!(bucket.tokens_per_fill, Some(100_000));
+}
+
+#[tokio::test]
+async fn a_changed_file_is_in_force_and_an_invalid_one_changes_nothing() {
+    let (folder, _server, mut client) = agent(RULES).await;
+    let path = folder.path().join("limits.yaml");
+    let invalid = "domain: api\ndescriptors: [{key: user, rate_limit: {rate: much}}]\n";
+    fs::write(&path, invalid).unwrap();
+    fs::write(&path, RULES.replace("2/day", "7/day")).unwrap();
+    let mut is_new = async || {
+        let answer = client.should_rate_limit(asked("user", "nobody", "")).await;
+        let limit = answer.unwrap().into_inner().statuses[0]
+            .current_limit
+            .clone();
+        let rate = limit.expect("a limit is always in force").requests_per_unit;
+        assert!([2, 7].contains(&rate), "{rate}");
+        rate == 7
+    };
+    eventually("the new rate is in force", &mut is_new).await;
+}
