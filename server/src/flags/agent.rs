@@ -18,6 +18,7 @@ use crate::flags::limits::LimitFlags;
 use crate::flags::logs::LogFlags;
 use crate::flags::parent::{ParentError, ParentServers, parent_servers, parent_source};
 use crate::flags::{HttpListen, listened, node_name};
+use crate::limits::ServerLimit;
 use crate::rules::store::RulesPlace;
 use crate::transports::parent::ParentTransportConfig;
 
@@ -33,6 +34,9 @@ Examples:
 
 Every flag can be given as an environment variable; a flag wins over its variable.
 Exit codes: 0 stopped by a signal; 1 failed; 2 wrong usage.";
+
+/// Requests per second from one address, such as that of all programs of this machine.
+const REQUESTS_MAX: u64 = 200_000;
 
 /// The arguments and variables of an agent.
 #[derive(Clone, Debug, Parser)]
@@ -128,6 +132,10 @@ impl AgentFlags {
             place => RulesPlace::of(place.clone(), etcd).map_err(AgentFlagsError::Rules)?,
         };
         let default = ServerConfig::default();
+        let mut bounds = LimitFlags::default().of_door(files::raise_limit());
+        for limit in [ServerLimit::CallsPerAddress, ServerLimit::HttpRequestsPerAddress] {
+            bounds.insert(limit, REQUESTS_MAX);
+        }
         let is_alone = parent.is_none();
         Ok(ServerConfig {
             node_name: self.node.clone().unwrap_or_else(|| format!("{host}/agent")),
@@ -151,7 +159,7 @@ impl AgentFlags {
                 redis_listen: self.redis_listen,
                 makes_templates: is_alone,
             },
-            bounds: LimitFlags::default().of_door(files::raise_limit()),
+            bounds,
             ..default
         })
     }

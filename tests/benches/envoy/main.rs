@@ -1,8 +1,10 @@
 //! Three real Envoys behind one agent, in real time on loopback: how much of a shared limit passes, how fairly, and
 //! what an agent that is killed or frozen lets through.
 //!
-//! `cargo bench -p doorward-tests --bench envoy` takes ten minutes; `-- rlqs`, `rls`, `killed`, `away` or `frozen`
-//! selects one. It needs an Envoy: `tests/install-envoy`.
+//! `cargo bench -p doorward-tests --bench envoy` takes ten minutes; `-- rlqs`, `rls`, `killed`, `away`, `frozen` or
+//! `calls` selects one. It needs an Envoy: `tests/install-envoy`.
+
+mod calls;
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,6 +24,9 @@ const ENVOYS: usize = 3;
 /// Requests per second that the Envoys share, and the loads of each.
 const LIMIT: f64 = 300.0;
 const LOADS: [f64; ENVOYS] = [40.0, 150.0, 400.0];
+
+/// Largest number of requests above the limit at once: a tenth of a second of the rule for each Envoy, and a little.
+const EXCESS_MAX: f64 = 100.0;
 
 /// Longest time until a new agent has learned what its predecessor assigned, and the first reports have come.
 const WARM_UP: Duration = Duration::from_secs(22);
@@ -142,6 +147,7 @@ async fn run<F: Future<Output = Server>>(
     }
     drop(agent);
     passed.report(what, limit * 0.1 * 3.0, time);
+    assert!(passed.highest() <= EXCESS_MAX, "{what}");
     let seconds = by_second.lock().unwrap();
     for (number, chunk) in seconds.chunks_exact(5).enumerate() {
         let mean = |envoy: usize| f64::from(chunk.iter().map(|it| it[envoy]).sum::<u32>()) / 5.0;
@@ -153,9 +159,16 @@ async fn run<F: Future<Output = Server>>(
 #[tokio::main(worker_threads = 2)]
 async fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if wanted.iter().any(|it| it == calls::ECHO) {
+        return calls::echo().await;
+    }
     let runs = |name: &str| wanted.iter().all(|it| it.starts_with('-') || it == name);
     let seconds = Duration::from_secs;
     let (minute, turn, never) = (seconds(60), seconds(20), seconds(100_000));
+    if runs("calls") {
+        let agent = Server::agent("127.0.0.1:0", &["--rules", "envoy/calls.yaml"]);
+        calls::compare(&agent).await;
+    }
     if runs("rlqs") {
         let rotating = (minute, turn);
         run(
