@@ -24,11 +24,10 @@ use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::store::{OpAnswer, OpId, View};
+use doorward_session::candidate::store::{OpAnswer, OpId, Role, TreePlace, View};
 use doorward_session::candidate::{Candidate, CandidateConfig};
 use doorward_session::child_streams::{ChildStreams, StreamState, StreamsSnapshot};
 use doorward_session::parent_session::{ConnectionNumber, ParentSession};
-use smol_str::SmolStr;
 
 use crate::calls::Calls;
 use crate::chance::Chance;
@@ -168,6 +167,17 @@ impl Replica {
         open.next().map_or(0, |it| it.1)
     }
 
+    /// Returns the place of this server in the tree, as far as it is known.
+    fn place(&self) -> TreePlace {
+        let above = u32::try_from(self.node.ancestors().len()).ok();
+        let (role, level) = match (&self.parent, self.node.has_child_servers()) {
+            (None, _) => (Role::Root, Some(0)),
+            (Some(_), true) => (Role::Regional, above.filter(|above| *above > 0)),
+            (Some(_), false) => (Role::Leaf, above.filter(|above| *above > 0)),
+        };
+        TreePlace { role, level }
+    }
+
     fn is_parent_down(&self) -> bool {
         self.parent.as_ref().is_some_and(Parent::is_down)
     }
@@ -280,7 +290,7 @@ impl Replica {
 
     /// Takes part in the election of the node from now on.
     pub fn handle_election(&mut self, config: CandidateConfig, now: Time) {
-        self.election = Some(Election::new(config, now));
+        self.election = Some(Election::new(config, self.place(), now));
         self.change_candidate(|_, _| {}, now);
     }
 
@@ -291,8 +301,11 @@ impl Replica {
 
     /// Notes whether the keys can be followed, and when etcd last confirmed the present view.
     pub fn handle_etcd_contact(&mut self, seen_at: Time, is_away: bool, now: Time) {
-        let contact =
-            |candidate: &mut Candidate, now| candidate.handle_contact(seen_at, is_away, now);
+        let place = self.place();
+        let contact = |candidate: &mut Candidate, now| {
+            candidate.handle_place(place, now);
+            candidate.handle_contact(seen_at, is_away, now);
+        };
         self.change_candidate(contact, now);
     }
 
@@ -307,11 +320,6 @@ impl Replica {
     /// Notes whether this server can decide as the master: whether it has templates, if it needs them.
     pub fn handle_able(&mut self, able: bool, now: Time) {
         self.change_candidate(|candidate, now| candidate.handle_able(able, now), now);
-    }
-
-    /// Notes its place in the tree, in the driver's form.
-    pub fn handle_place(&mut self, place: SmolStr, now: Time) {
-        self.change_candidate(|candidate, now| candidate.handle_place(place, now), now);
     }
 
     /// Gives up the mastership and leaves the election, so that another candidate gets it at once. This server grants

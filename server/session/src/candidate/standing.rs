@@ -61,7 +61,7 @@ pub fn standing_of_other(view: &View, own_address: &str, highest_epoch: u64) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::{EtcdEntry, EtcdKey, Master, Registration, Value};
+    use super::super::store::{EtcdEntry, EtcdKey, Master, Registration, Role, TreePlace, Value};
     use super::*;
     use crate::time::Time;
 
@@ -85,12 +85,16 @@ mod tests {
                 epoch_offset: 0,
             });
             let registration = Value::Server(Registration {
+                node: "n".into(),
                 address: address.into(),
-                server: "x".into(),
-                highest_epoch: None,
                 pages: Some("pages:2".into()),
-                place: SmolStr::default(),
-                rest: SmolStr::default(),
+                server: "x".into(),
+                place: TreePlace {
+                    role: Role::Root,
+                    level: None,
+                },
+                highest_epoch: None,
+                version: "1".into(),
             });
             view.entries.insert(EtcdKey::Master, entry(master));
             let key = EtcdKey::Server(address.into());

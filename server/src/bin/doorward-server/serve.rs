@@ -11,8 +11,9 @@ use doorward_server::app::Server;
 use doorward_server::flags::starts;
 use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
 use doorward_server::templates;
+use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::TemplateFile;
-use doorward_server::transports::election::{Election, ElectionConfig};
+use doorward_server::transports::election::ElectionConfig;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
@@ -51,17 +52,17 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     }
     let mut config = config(&flags, parent, templates, source);
     config.rules = rules_place(flags.rules.clone(), etcd.as_ref())?;
-    if let Some(etcd) = etcd {
-        config.election = Election::Etcd(Box::new(ElectionConfig {
-            etcd,
-            prefix: flags.election.prefix.clone(),
-            ttl: flags.election_ttl,
-        }));
-    }
-    if let Some(Follows::Etcd(templates)) = &follows {
-        config.able = Some(templates.able());
-        config.templates_history = Some(templates.keys().clone());
-    }
+    let templates = match &follows {
+        Some(Follows::Etcd(templates)) => Some(templates),
+        _ => None,
+    };
+    config.election = etcd.map(|etcd| ElectionConfig {
+        etcd,
+        prefix: flags.election.prefix.clone(),
+        ttl: flags.election_ttl,
+        able: templates.map(EtcdTemplates::able),
+        templates_history: templates.map(|templates| templates.keys().clone()),
+    });
     let mut server = Server::start(config).await?;
     match follows {
         Some(Follows::File(file)) => follow_file(&mut server, file, hang_up),
