@@ -40,7 +40,6 @@ use crate::rpc::services::Services;
 use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::status::ServerState;
-use crate::templates;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
 use crate::web;
@@ -321,16 +320,6 @@ impl Server {
     /// Runs a task until the server ends.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.background.spawn(task);
-    }
-
-    /// Brings new templates into force as soon as the election lets them.
-    pub async fn apply_templates(&self, templates: Templates) {
-        templates::apply(&self.state, &self.metrics, templates).await;
-    }
-
-    /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
-    pub fn refuse_templates(&self, problem: String) {
-        templates::refuse(&self.state, &self.metrics, problem);
     }
 
     /// Waits until a part stops by itself, which no part should. Cancel safe.

@@ -146,7 +146,6 @@ fn give_standing(standing: &Standing, node: &mut Node, now: Time) {
             };
             node.handle_mastership(elsewhere, now);
         }
-        // A candidate never stands alone.
-        Standing::Unknown | Standing::Alone => node.handle_mastership(Mastership::Unknown, now),
+        Standing::Unknown => node.handle_mastership(Mastership::Unknown, now),
     }
 }

@@ -127,11 +127,8 @@ impl Replica {
 
     /// Whether this node is its own ancestor, so that there is nothing to lease.
     pub fn is_in_cycle(&self) -> bool {
-        let is_refused = self
-            .parent
-            .as_ref()
-            .is_some_and(Parent::is_refused_as_ancestor);
-        is_refused || self.node.is_in_cycle()
+        let parent = self.parent.as_ref();
+        parent.is_some_and(|it| it.is_refused_as_ancestor) || self.node.is_in_cycle()
     }
 
     /// Returns the streams of child servers, for pages.
@@ -179,7 +176,7 @@ impl Replica {
     }
 
     fn is_parent_down(&self) -> bool {
-        self.parent.as_ref().is_some_and(Parent::is_down)
+        self.parent.as_ref().is_some_and(|it| it.is_down)
     }
 }
 
@@ -451,7 +448,7 @@ impl Replica {
             }
             self.is_busy = true;
         }
-        let answers = self.parent.as_ref().map_or(0, Parent::answers);
+        let answers = self.parent.as_ref().map_or(0, |it| it.answers);
         if answers != self.answers {
             self.answers = answers;
             self.calls.handle_parent_answered();

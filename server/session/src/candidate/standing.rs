@@ -8,8 +8,6 @@ use super::store::View;
 /// Master of the node, as far as a server knows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Standing {
-    /// This server, forever and without an epoch: its node has no election. A candidate never returns this.
-    Alone,
     /// This server, for a time.
     Master(Term),
     /// Another server.
@@ -29,14 +27,14 @@ pub enum Standing {
 impl Standing {
     /// Whether this server is the master.
     pub const fn is_master(&self) -> bool {
-        matches!(self, Self::Alone | Self::Master(_))
+        matches!(self, Self::Master(_))
     }
 
     /// Returns the mastership of this server, if it won one.
     pub const fn term(&self) -> Option<&Term> {
         match self {
             Self::Master(term) => Some(term),
-            Self::Alone | Self::Elsewhere { .. } | Self::Unknown => None,
+            Self::Elsewhere { .. } | Self::Unknown => None,
         }
     }
 }

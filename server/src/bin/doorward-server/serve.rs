@@ -27,11 +27,11 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
     let of_command_line = env::var_os(ENDPOINTS);
-    starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::from)?;
-    let etcd = flags.etcd.config().map_err(Misused::from)?;
+    starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::of)?;
+    let etcd = flags.etcd.config().map_err(Misused::of)?;
     if etcd.is_some() {
         let (advertise, endpoints) = (flags.advertise.as_deref(), &flags.etcd.endpoints);
-        starts::check_address(advertise, flags.listen, endpoints).map_err(Misused::from)?;
+        starts::check_address(advertise, flags.listen, endpoints).map_err(Misused::of)?;
     }
     let Opened {
         templates,
@@ -42,7 +42,7 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
         config: Arc::new(config),
         prefix: flags.election.prefix.clone(),
     });
-    let parent = flags::parent_source(&flags.parent, elsewhere.as_ref()).map_err(Misused::from)?;
+    let parent = flags::parent_source(&flags.parent, elsewhere.as_ref()).map_err(Misused::of)?;
     if parent.is_none() && flags.node != DEFAULT_NODE {
         info!(
             node = flags.node,
