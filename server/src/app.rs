@@ -29,13 +29,13 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::admin::rules_service::RulesService;
 use crate::clock::{self, Clock};
 use crate::flags::LimitFlags;
 use crate::limits::{LimitBounds, ServerLimit};
 use crate::methods;
 use crate::metrics::Metrics;
 use crate::replica_handle::ReplicaHandle;
-use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
