@@ -21,17 +21,16 @@ use doorward_door::{grpc, http};
 use doorward_edge::edge::Edge;
 use doorward_engine::node;
 use doorward_engine::templates::Templates;
-use doorward_etcd::directory::Role;
-use doorward_etcd::layout::DocumentKeys;
-use doorward_replica::ReplicaConfig;
+use doorward_replica::{Replica, ReplicaConfig};
 use doorward_session::child_streams::StreamLimits;
 use thiserror::Error;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::admin::rules_service::RulesService;
 use crate::clock::{self, Clock};
 use crate::edge::{self, EdgeDoors};
 use crate::flags::LimitFlags;
@@ -39,14 +38,11 @@ use crate::limits::{LimitBounds, ServerLimit};
 use crate::methods;
 use crate::metrics::Metrics;
 use crate::replica_handle::ReplicaHandle;
-use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::status::ServerState;
-use crate::templates;
-use crate::transports::election::EtcdElection;
-use crate::transports::election::{self, CandidateServer, CandidateTemplates, Election, TreePlace};
+use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
 use crate::web;
 
@@ -65,8 +61,6 @@ pub struct ServerConfig {
     pub templates: Templates,
     /// Source of these templates, for people.
     pub templates_source: String,
-    /// Keys of all versions of the templates. Absent: they are not in etcd.
-    pub templates_history: Option<DocumentKeys>,
     /// Settings of the node.
     pub node: node::Config,
     /// Clock of the node.
@@ -75,10 +69,8 @@ pub struct ServerConfig {
     pub parent: Option<ParentTransportConfig>,
     /// Time for which changes are gathered before child servers hear of them.
     pub push_round: Duration,
-    /// Election of the master.
-    pub election: Election,
-    /// Whether this server could decide if it was the master. Absent: it always could.
-    pub able: Option<watch::Receiver<bool>>,
+    /// Election of the master in etcd. Absent: this server is the only one of its node, and always the master.
+    pub election: Option<ElectionConfig>,
     /// Place of the rule documents. Absent: the server has none.
     pub rules: Option<RulesPlace>,
     /// Doors for programs without a client library, besides Envoy's. They need rules.
@@ -102,7 +94,6 @@ impl Default for ServerConfig {
             advertise: None,
             templates: Templates::default(),
             templates_source: "nowhere".to_owned(),
-            templates_history: None,
             node: node::Config {
                 seed: clock::seed(),
                 clock_tolerance: clock::tolerance(),
@@ -111,8 +102,7 @@ impl Default for ServerConfig {
             clock: Clock::start(),
             parent: None,
             push_round: Duration::from_millis(50),
-            election: Election::default(),
-            able: None,
+            election: None,
             rules: None,
             doors: EdgeDoors::default(),
             bounds: LimitFlags::default().of_door(20_000),
@@ -229,7 +219,7 @@ impl Server {
         state.limits().set_bounds(&config.bounds);
         let metrics = Arc::new(Metrics::new(&state));
         metrics.count_template_load(true, clock::wall());
-        let candidate = candidate_of(&config, &state, http_address);
+        let is_root = config.parent.is_none();
         let upstream = config
             .parent
             .map(|parent| ParentTransport::new(parent, Arc::clone(&state)));
@@ -240,7 +230,14 @@ impl Server {
         let (services, health) = rpc::services(&state, &metrics, rules_service, edge.as_ref())?;
 
         let masterships = state.node().masterships();
-        let election = config.election.start(candidate, &state);
+        let (tolerance, in_force) = (config.node.clock_tolerance, &config.templates);
+        let in_force = is_root.then_some(in_force);
+        let election = config.election.map(|election| {
+            EtcdElection::start(election, http_address, tolerance, in_force, &state)
+        });
+        if election.is_none() {
+            state.node().input(Replica::handle_alone);
+        }
         // Set before the first client can ask.
         health.set(state.readiness().is_ready()).await;
 
@@ -344,16 +341,6 @@ impl Server {
         self.background.spawn(task);
     }
 
-    /// Brings new templates into force as soon as the election lets them.
-    pub async fn apply_templates(&self, templates: Templates) {
-        templates::apply(&self.state, &self.metrics, templates).await;
-    }
-
-    /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
-    pub fn refuse_templates(&self, problem: String) {
-        templates::refuse(&self.state, &self.metrics, problem);
-    }
-
     /// Waits until a part stops by itself, which no part should. Cancel safe.
     pub async fn failed(&mut self) -> ServerError {
         let election = async {
@@ -447,51 +434,6 @@ fn state_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<ServerState>
         config.templates_source.clone(),
         Arc::new(node),
     );
-    Arc::new(state.riding_out(config.election.rides_out()))
-}
-
-/// Returns the candidate that stands for election.
-fn candidate_of(
-    config: &ServerConfig,
-    state: &Arc<ServerState>,
-    http_address: Option<SocketAddr>,
-) -> CandidateServer {
-    // Below the root, the parent tells how leases are granted and how long they last.
-    let templates = config.parent.is_none().then(|| CandidateTemplates {
-        in_force: config.templates.clone(),
-        history: config.templates_history.clone(),
-    });
-    let able = config.able.clone();
-    CandidateServer {
-        node: state.node_name().to_owned(),
-        address: state.address().to_owned(),
-        http_address: http_address.map(|address| address.to_string()),
-        place: place_of(state),
-        clock_tolerance: config.node.clock_tolerance,
-        able: able.unwrap_or_else(|| watch::channel(true).1),
-        templates,
-    }
-}
-
-/// Returns a function that tells the server's place in the tree.
-fn place_of(state: &Arc<ServerState>) -> Arc<dyn Fn() -> TreePlace + Send + Sync> {
-    let state = Arc::clone(state);
-    Arc::new(move || {
-        let is_root = state.parent_news().is_none();
-        let (has_children, above) = state
-            .node()
-            .read(|node, _| (node.has_child_servers(), node.ancestors().len()));
-        TreePlace {
-            role: match (is_root, has_children) {
-                (true, _) => Role::Root,
-                (false, true) => Role::Regional,
-                (false, false) => Role::Leaf,
-            },
-            level: if is_root {
-                Some(0)
-            } else {
-                u32::try_from(above).ok().filter(|above| *above > 0)
-            },
-        }
-    })
+    let election = config.election.as_ref();
+    Arc::new(state.riding_out(election.map_or(Duration::ZERO, ElectionConfig::rides_out)))
 }

@@ -90,11 +90,6 @@ pub fn chance() -> f64 {
     rand::random()
 }
 
-/// Returns a random part of a span, at least a tenth, so that waiting clients do not return together.
-pub fn some_of(span: Duration) -> Duration {
-    span.mul_f64(rand::random_range(0.1..1.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,6 @@
 
 pub mod agent;
 mod bytes;
-mod clock;
 mod door;
 mod limits;
 mod logs;
@@ -12,7 +11,6 @@ pub mod starts;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
@@ -22,13 +20,13 @@ use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::DocumentPlace;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags};
 use doorward_session::address::ipv6_advice;
-use thiserror::Error;
+use doorward_session::time::tolerance::Tolerance;
 
 pub use crate::flags::limits::LimitFlags;
 pub use crate::flags::logs::LogFlags;
 pub use crate::flags::parent::{ParentError, ParentServers, parent_source};
 
-use crate::flags::clock::ClockFlags;
+use crate::clock;
 use crate::flags::parent::parent_servers;
 
 const SHORT_EXAMPLES: &str = "\
@@ -132,21 +130,19 @@ const HIDDEN: [&str; 11] = [
     "election_ttl",
     "refresh_floor",
     "listen_backlog",
-    "tolerance",
+    "clock_tolerance",
 ];
 
 /// How to serve.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("endpoints", |endpoints| endpoints.env(etcd_flags::SERVER_ENDPOINTS)))]
-#[command(mut_args(hidden_from_short_help))]
+#[command(mut_args(with_variable))]
 pub struct ServeFlags {
     /// Where to serve gRPC.
     #[arg(
         long,
         help_heading = "Addresses",
         value_name = "ADDRESS",
-        env = "DOORWARD_LISTEN",
-        hide_env_values = true,
         value_parser = listened,
         default_value = "127.0.0.1:6970"
     )]
@@ -157,14 +153,13 @@ pub struct ServeFlags {
         long,
         help_heading = "Addresses",
         value_name = "ADDRESS|none",
-        env = "DOORWARD_HTTP_LISTEN",
-        hide_env_values = true,
+        value_parser = http_listen,
         default_value = "127.0.0.1:6971"
     )]
     pub http_listen: HttpListen,
 
     /// The address clients are given, host:port [default: the one that is listened on].
-    #[arg(long, help_heading = "Addresses", value_name = "HOST:PORT", env = "DOORWARD_ADVERTISE", hide_env_values = true, value_parser = advertised)]
+    #[arg(long, help_heading = "Addresses", value_name = "HOST:PORT", value_parser = advertised)]
     pub advertise: Option<String>,
 
     /// Lease capacity from the node of these servers, instead of being the root: the addresses of
@@ -178,7 +173,6 @@ pub struct ServeFlags {
     #[arg(
         long, help_heading = "Tree",
         value_name = "HOST:PORT|etcd://…",
-        env = "DOORWARD_PARENT", hide_env_values = true,
         requires = "node",
         value_parser = parent_servers
     )]
@@ -188,7 +182,6 @@ pub struct ServeFlags {
     #[arg(
         long, help_heading = "Tree",
         value_name = "DURATION",
-        env = "DOORWARD_PUSH_ROUND", hide_env_values = true,
         default_value = "50ms",
         value_parser = push_round
     )]
@@ -199,7 +192,6 @@ pub struct ServeFlags {
     #[arg(
         long, help_heading = "Tree",
         value_name = "NAME",
-        env = "DOORWARD_NODE", hide_env_values = true,
         default_value = DEFAULT_NODE,
         value_parser = node_name
     )]
@@ -210,13 +202,7 @@ pub struct ServeFlags {
     ///
     /// They are read again when they change (a file also on SIGHUP). An invalid version
     /// is reported, and the one in force stays in force.
-    #[arg(
-        long,
-        help_heading = "Templates",
-        value_name = "FILE|etcd:KEY",
-        env = "DOORWARD_TEMPLATES",
-        hide_env_values = true
-    )]
+    #[arg(long, help_heading = "Templates", value_name = "FILE|etcd:KEY")]
     pub templates: Option<DocumentPlace>,
 
     /// Rule documents for services: a directory with a file DOMAIN.yaml for each, or etcd:PREFIX for keys PREFIX/DOMAIN
@@ -228,8 +214,7 @@ pub struct ServeFlags {
         long,
         help_heading = "Rules",
         value_name = "DIR|etcd:PREFIX",
-        env = "DOORWARD_SERVER_RULES",
-        hide_env_values = true
+        env = "DOORWARD_SERVER_RULES"
     )]
     pub rules: Option<DocumentPlace>,
 
@@ -246,20 +231,13 @@ pub struct ServeFlags {
     #[arg(
         long, help_heading = "etcd",
         value_name = "DURATION",
-        env = "DOORWARD_ELECTION_TTL", hide_env_values = true,
         default_value = "10s",
         value_parser = election_ttl
     )]
     pub election_ttl: Duration,
 
     /// Validates a template file, reports every problem in it, and exits.
-    #[arg(
-        long,
-        help_heading = "Templates",
-        value_name = "FILE",
-        env = "DOORWARD_CHECK",
-        hide_env_values = true
-    )]
+    #[arg(long, help_heading = "Templates", value_name = "FILE")]
     pub check: Option<PathBuf>,
 
     /// A client that asks for a resource faster than this gets its current lease again; 0s: every
@@ -267,15 +245,20 @@ pub struct ServeFlags {
     #[arg(
         long, help_heading = "Limits",
         value_name = "DURATION",
-        env = "DOORWARD_REFRESH_FLOOR", hide_env_values = true,
         default_value = "1s",
         value_parser = doorward_documents::parse_duration
     )]
     pub refresh_floor: Duration,
 
-    /// How good the clock is.
-    #[command(flatten)]
-    pub clock: ClockFlags,
+    /// By how much the speed of this machine's clock may differ from that of others, as a part from
+    /// 0.001 to 0.25. The clock of leases has a constant speed, if the platform offers one: then a
+    /// thousandth is enough. If not, a tenth covers the corrections of chrony.
+    #[arg(
+        long, help_heading = "Limits",
+        value_name = "PART",
+        default_value_t = clock::tolerance(),
+    )]
+    pub clock_tolerance: Tolerance,
 
     /// Bounds of everything that callers bring.
     #[command(flatten)]
@@ -287,8 +270,6 @@ pub struct ServeFlags {
         long,
         help_heading = "Addresses",
         value_name = "COUNT",
-        env = "DOORWARD_LISTEN_BACKLOG",
-        hide_env_values = true,
         default_value_t = LISTEN_BACKLOG
     )]
     pub listen_backlog: NonZeroU32,
@@ -297,7 +278,6 @@ pub struct ServeFlags {
     #[arg(
         long, help_heading = "Limits",
         value_name = "DURATION",
-        env = "DOORWARD_SHUTDOWN_GRACE", hide_env_values = true,
         default_value = "10s",
         value_parser = doorward_documents::parse_duration
     )]
@@ -308,12 +288,22 @@ pub struct ServeFlags {
     pub logs: LogFlags,
 }
 
-fn hidden_from_short_help(argument: Arg) -> Arg {
-    if HIDDEN.contains(&argument.get_id().as_str()) {
-        argument.hide_short_help(true)
-    } else {
-        argument
+/// Gives a flag its variable, unless it has one already, and hides it from `--help` if it is one of [`HIDDEN`].
+fn with_variable(argument: Arg) -> Arg {
+    let variable = argument.get_long().map(variable_of);
+    let variable = variable.filter(|_| argument.get_env().is_none());
+    let is_hidden =
+        argument.is_hide_short_help_set() || HIDDEN.contains(&argument.get_id().as_str());
+    let argument = argument.hide_env_values(true).hide_short_help(is_hidden);
+    match variable {
+        Some(variable) => argument.env(variable),
+        None => argument,
     }
+}
+
+/// Returns the variable of a flag: its name in capitals.
+fn variable_of(flag: &str) -> String {
+    format!("DOORWARD_{}", flag.replace('-', "_").to_uppercase())
 }
 
 /// Where the pages are.
@@ -323,22 +313,12 @@ pub struct HttpListen(
     pub Option<SocketAddr>,
 );
 
-/// Why a text is neither an address nor `none`.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}, or \"none\"")]
-pub struct HttpListenError(String);
-
-impl FromStr for HttpListen {
-    type Err = HttpListenError;
-
-    fn from_str(text: &str) -> Result<Self, HttpListenError> {
-        if text == "none" {
-            return Ok(Self(None));
-        }
-        listened(text)
-            .map(|address| Self(Some(address)))
-            .map_err(HttpListenError)
+fn http_listen(text: &str) -> Result<HttpListen, String> {
+    if text == "none" {
+        return Ok(HttpListen(None));
     }
+    let address = listened(text).map_err(|problem| format!("{problem}, or \"none\""))?;
+    Ok(HttpListen(Some(address)))
 }
 
 /// An address to listen on. Names are not looked up: one may have several addresses, or another one tomorrow.

@@ -6,6 +6,7 @@
 //!
 //! - [`replica_handle`] holds the replica behind a lock, which is held only for pure calls;
 //! - [`rpc`] serves gRPC, and only [`rpc::convert`] knows both wire and engine types;
+//! - [`admin`] serves operators and tools by gRPC;
 //! - [`transports`] connect the replica to its parent and to etcd;
 //! - [`status`] collects the state of a server; [`web`], [`metrics`] and the admin service render it;
 //! - [`yielding`] lets pages and metrics yield to other threads;
@@ -15,6 +16,7 @@
 //! - [`signals`] stop a program;
 //! - [`clock`] is the only module that reads clocks and draws entropy.
 
+pub mod admin;
 pub mod app;
 pub mod clock;
 pub mod edge;

@@ -13,7 +13,6 @@ mod node;
 mod removed;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use doorward_door::limit::{Limit, LimitTexts};
 
@@ -293,16 +292,6 @@ impl ServerLimits {
         &self.entries[limit as usize]
     }
 
-    /// Sets the present use.
-    pub fn set_used(&self, limit: ServerLimit, used: u64) {
-        self.of(limit).set_used(used);
-    }
-
-    /// Counts a refusal at `now` after the start. Returns the number of earlier ones.
-    pub fn refuse(&self, limit: ServerLimit, now: Duration) -> u64 {
-        self.of(limit).refuse(now)
-    }
-
     /// Returns the figures of all limits, in display order.
     pub fn figures(&self) -> Vec<LimitFigure> {
         ServerLimit::ALL
@@ -325,6 +314,8 @@ fn said(number: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -343,10 +334,8 @@ mod tests {
         let limits = ServerLimits::default();
         limits.of(ServerLimit::LeasesPerResource).set_max(7);
         for before in 0..3 {
-            assert_eq!(
-                limits.refuse(ServerLimit::LeasesPerResource, Duration::ZERO),
-                before
-            );
+            let limit = limits.of(ServerLimit::LeasesPerResource);
+            assert_eq!(limit.refuse(Duration::ZERO), before);
         }
         let figures = limits.figures();
         let of_leases = figures

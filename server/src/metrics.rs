@@ -6,12 +6,13 @@
 //! method `other`. `docs/metrics.md` names every metric.
 
 pub mod calls;
-pub mod election;
+mod election;
+mod families;
 pub mod format;
 pub mod leases;
-pub mod limits;
-pub mod locks;
-pub mod sessions;
+mod limits;
+mod locks;
+mod sessions;
 
 use std::fmt;
 use std::iter;
@@ -22,11 +23,10 @@ use std::time::Duration;
 use doorward_engine::messages::{Counters, ResourceSnapshot};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use tonic::Code;
@@ -34,15 +34,12 @@ use tonic::Code;
 use crate::limits::ServerLimit;
 use crate::logs;
 use crate::metrics::calls::CallMetrics;
+use crate::metrics::families::{Column, Families, flag, float};
 use crate::metrics::format::Format;
 use crate::status::ServerState;
-use crate::yielding::YieldEvery;
 
 /// Largest number of resources with time series of their own.
 pub const RESOURCES_MAX: usize = 1_000;
-
-/// Time series to write before the thread yields.
-const SERIES_PER_STEP: usize = 1_024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LoadLabels {
@@ -143,10 +140,11 @@ impl Metrics {
 struct NodeCollector(Arc<ServerState>);
 
 impl Collector for NodeCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let listed = self.0.snapshots(RESOURCES_MAX);
-        let totals = self.0.totals();
-        let (counted, is_master, templates, memory) = self.0.node().look(|node, now| {
+    fn encode(&self, encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let (state, families) = (&*self.0, &mut Families::new(encoder));
+        let listed = state.snapshots(RESOURCES_MAX);
+        let totals = state.totals();
+        let (counted, is_master, templates, memory) = state.node().look(|node, now| {
             (
                 node.counters(),
                 node.mastership(now).is_master(),
@@ -155,18 +153,18 @@ impl Collector for NodeCollector {
                 node.lease_memory_bytes(),
             )
         });
-        let refused = self.0.templates_news().problem.is_some();
+        let refused = state.templates_news().problem.is_some();
         let resources = totals.resources;
         for (name, help, value) in [
             (
                 "is_master",
                 "1 if this server is the master of its node",
-                f64::from(u8::from(is_master)),
+                flag(is_master),
             ),
             (
                 "templates_refused",
                 "1 if the newest version of the templates was refused",
-                f64::from(u8::from(refused)),
+                flag(refused),
             ),
             ("templates", "Templates in force", float(templates)),
             ("resources", "Resources with leases out", float(resources)),
@@ -181,30 +179,22 @@ impl Collector for NodeCollector {
                 float(memory),
             ),
         ] {
-            let gauge = ConstGauge::new(value);
-            gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
+            families.gauge(name, help, value)?;
         }
-        election::encode(&self.0, &mut encoder)?;
-        limits::encode(&self.0, &mut encoder)?;
-        sessions::encode(&self.0, &totals, &mut encoder)?;
-        locks::encode(&self.0, &mut encoder)?;
-        for (name, help, value) in counters(counted).into_iter().chain(others(&self.0)) {
-            let counter = ConstCounter::new(value);
-            counter.encode(encoder.encode_descriptor(name, help, None, MetricType::Counter)?)?;
+        election::write(state, families)?;
+        limits::write(state, families)?;
+        sessions::write(state, &totals, families)?;
+        locks::write(state, families)?;
+        for (name, help, value) in counters(counted).into_iter().chain(others(state)) {
+            families.counter(name, help, value)?;
         }
-        leases::encode(&self.0, &totals, &listed, &mut encoder)?;
-        if listed.is_empty() {
-            return Ok(());
-        }
-        let mut steps = YieldEvery::new(SERIES_PER_STEP);
+        leases::write(state, &totals, &listed, families)?;
         for (name, help, value_of) in RESOURCE_GAUGES {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for resource in &listed {
-                steps.step();
+            let rows = listed.iter().map(|resource| {
                 let labels = [("resource", resource.resource.as_str())];
-                let gauge = ConstGauge::new(value_of(resource));
-                gauge.encode(family.encode_family(&labels)?)?;
-            }
+                (labels, value_of(resource))
+            });
+            families.gauges(name, help, rows)?;
         }
         Ok(())
     }
@@ -226,10 +216,7 @@ fn others(state: &ServerState) -> [(&'static str, &'static str, u64); 2] {
     ]
 }
 
-/// A gauge of every resource: its name, its help, and its value.
-type ResourceGauge = (&'static str, &'static str, fn(&ResourceSnapshot) -> f64);
-
-const RESOURCE_GAUGES: [ResourceGauge; 8] = [
+const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 8] = [
     (
         "resource_capacity",
         "What there is to share, in the resource's own unit",
@@ -299,9 +286,4 @@ fn counters(counters: Counters) -> [(&'static str, &'static str, u64); 8] {
             counters.conflicts,
         ),
     ]
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a count far below 2^53")]
-const fn float(count: usize) -> f64 {
-    count as f64
 }

@@ -104,7 +104,7 @@ impl ReplicaHandle {
             self.read_replica(|replica, _| (replica.node().load(), replica.children_count()));
         self.limits.set_used_by_node(&load, leases_per_resource);
         let children = u64::try_from(children).unwrap_or(u64::MAX);
-        self.limits.set_used(ServerLimit::ChildServers, children);
+        self.limits.of(ServerLimit::ChildServers).set_used(children);
     }
 
     /// Returns how long threads held the lock of the node, and waited for it.

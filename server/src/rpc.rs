@@ -9,14 +9,12 @@
 //!   ended.
 //! - [`mod@services`] finds the service of a call; [`unary`] serves `GetCapacity` without streams.
 
-pub mod admin;
 pub mod caller;
 pub mod child_outbox;
 pub mod closed;
 pub mod convert;
 pub mod cycle;
 pub mod health;
-pub mod rules;
 pub mod services;
 pub mod stream;
 mod unary;
@@ -42,11 +40,11 @@ use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServic
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 
+use crate::admin::rules_service::RulesService;
+use crate::admin::status_service::AdminService;
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, WaitingAnswer};
-use crate::rpc::admin::AdminService;
-use crate::rpc::rules::RulesService;
 use crate::rpc::services::Services;
 use crate::rpc::stream::CapacityStreamService;
 use crate::status::ServerState;

@@ -102,15 +102,6 @@ impl ServerState {
         })
     }
 
-    /// Returns the status of the server itself, without resources.
-    pub fn status_without_resources(&self) -> Status {
-        self.answer(&Query {
-            listed: Listed::Nothing,
-            leases_max: 0,
-            limits: false,
-        })
-    }
-
     /// Returns the status that a query asks for.
     pub fn answer(&self, query: &Query) -> Status {
         let mut status = self.head();

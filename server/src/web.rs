@@ -109,8 +109,7 @@ async fn limits(State(site): State<Site>) -> Response {
         leases_max: 0,
         limits: true,
     };
-    let look =
-        move |state: &ServerState| page(&pages::limits::LimitsPage::new(&state.answer(&asked)));
+    let look = move |state: &ServerState| page(&pages::LimitsPage::new(&state.answer(&asked)));
     site.state.look(look).await
 }
 

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use doorward_etcd::address::{self, Etcd, NodeAddress};
-use doorward_etcd::directory::{self, Forgotten, Registration, Servers};
+use doorward_etcd::directory::{self, Forgotten, Registration, Role, Servers};
 use doorward_etcd::layout::NodeKeys;
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ struct ListedServer {
     /// Absent: its pages are nowhere.
     http_address: Option<String>,
     is_master: bool,
-    role: &'static str,
+    role: Role,
     /// Number of nodes above its own. Absent: it does not know.
     level: Option<u32>,
     version: String,
@@ -87,8 +87,9 @@ fn unknown(etcd: &Etcd, node: &str) -> Failure {
 async fn forget(common: &Common, etcd: &Etcd, node: &str) -> Result<(), Failure> {
     let keys = NodeKeys::new(&etcd.prefix, node);
     let mut forgotten = in_time(common, directory::forget(&etcd.config, &keys, None)).await?;
-    if let Forgotten::MayBeBelieved(length, term) = &forgotten {
-        if *length > BELIEVED_MAX {
+    if let Forgotten::MayBeBelieved(term) = &forgotten {
+        let length = term.length;
+        if length > BELIEVED_MAX {
             return Err(Failure::No(format!(
                 "the last master of {node:?} may believe in its mastership for {length:?} yet: \
                  nothing was removed"
@@ -96,7 +97,7 @@ async fn forget(common: &Common, etcd: &Etcd, node: &str) -> Result<(), Failure>
         }
         let waits = format!("waiting {length:?}: its last master did not resign");
         writeln!(output::stderr(), "{waits}")?;
-        tokio::time::sleep(*length).await;
+        tokio::time::sleep(length).await;
         let again = directory::forget(&etcd.config, &keys, Some(term));
         forgotten = in_time(common, again).await?;
     }
@@ -155,18 +156,18 @@ impl ListedNode {
             is_master: master
                 .as_ref()
                 .is_some_and(|master| master.address == registered.address),
-            address: registered.address,
-            http_address: registered.http_address,
-            role: registered.role.as_str(),
-            level: registered.level,
-            version: registered.version,
+            address: registered.address.into(),
+            http_address: registered.pages.map(Into::into),
+            role: registered.place.role,
+            level: registered.place.level,
+            version: registered.version.into(),
         };
         Self {
             node,
             last_epoch: epoch.or(servers.term.map(|term| term.epoch)),
             servers: servers.servers.into_iter().map(server).collect(),
             master: master.zip(epoch).map(|(master, epoch)| ListedMaster {
-                address: master.address,
+                address: master.address.into(),
                 epoch,
             }),
         }
@@ -183,7 +184,7 @@ fn table(nodes: &[ListedNode], palette: Palette) -> Table {
             table.add([
                 palette.cell(Tone::Strong, &node.node),
                 cell(address),
-                cell(server.map_or("", |it| it.role)),
+                cell(server.map_or("", |it| it.role.as_str())),
                 cell(server.map_or(String::new(), level)),
                 cell(server.map_or("", |it| &it.version)),
                 state,

@@ -1,25 +1,29 @@
 //! Clients' calls that wait for the parent.
 //!
-//! A server below the root without a lease of a resource cannot grant anything of it yet. Whenever the parent answers,
-//! the node is asked again for what was not ready ([`doorward_session::waiting_calls`]).
+//! A server below the root without a lease of a resource cannot grant anything of it yet. A client that is refused
+//! would ask again only at its next refresh. So the call waits, at most [`PARENT_WAIT`]. Whenever the parent answers,
+//! the node is asked again for what was not ready. A call does not wait for an unreachable parent.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Poll;
+use std::time::Duration;
 
 use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply};
 use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;
-use doorward_session::waiting_calls::{CallAction, CallDecision, WaitingCall};
 
 use crate::output::{CallNumber, Output};
+
+/// Longest wait of a call for the parent.
+const PARENT_WAIT: Duration = Duration::from_secs(1);
 
 /// The calls that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     /// In the order in which they came, which is the order of their timeouts.
-    waiting: BTreeMap<CallNumber, ClientCall>,
+    waiting: BTreeMap<CallNumber, WaitingCall>,
     last: CallNumber,
     /// Calls that have not heard of the parent's last answer.
     unheard: VecDeque<CallNumber>,
@@ -28,11 +32,17 @@ pub(crate) struct Calls {
 }
 
 #[derive(Debug)]
-struct ClientCall {
-    call: WaitingCall,
+struct WaitingCall {
+    came_at: Time,
     request: GetCapacity,
     /// The decided part.
     reply: GetCapacityReply,
+}
+
+impl WaitingCall {
+    fn until(&self) -> Time {
+        self.came_at + PARENT_WAIT
+    }
 }
 
 impl Calls {
@@ -44,14 +54,12 @@ impl Calls {
         is_parent_down: bool,
         now: Time,
     ) -> Result<CallNumber, GetCapacityReply> {
-        let mut call = WaitingCall::new(now);
-        call.handle_decision(decision(&reply, is_parent_down), now);
-        if !call.is_waiting() {
+        if is_parent_down {
             return Err(reply);
         }
         self.last.0 += 1;
-        let call = ClientCall {
-            call,
+        let call = WaitingCall {
+            came_at: now,
             request: request.clone(),
             reply,
         };
@@ -83,7 +91,7 @@ impl Calls {
 
     /// Returns when the first call is answered, whatever is decided.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.waiting.values().find_map(|it| it.call.poll_timeout())
+        self.waiting.values().next().map(WaitingCall::until)
     }
 
     /// Does the next step of the work that is due. Ready: nothing is due.
@@ -103,23 +111,23 @@ impl Calls {
             return Poll::Pending;
         }
         if let Some(number) = self.unheard.pop_front() {
-            if let Some(waiting) = self.waiting.get_mut(&number) {
-                waiting.call.handle_parent_answered(now);
-                self.act(number, outputs);
+            if let Some(call) = self.waiting.get_mut(&number) {
+                // The client reported its lease when the call came, so the lease lasts that much less by now.
+                let waited = now.since(call.came_at);
+                let again = call.request.again(&mut call.reply, waited);
+                let answers = Answers::to_client(&again);
+                self.again = Some((number, again, answers));
             }
             return Poll::Pending;
         }
-        let mut all = self.waiting.iter_mut();
-        let Some((number, waiting)) = all.find(|(_, it)| it.call.is_waiting()) else {
-            return Poll::Ready(());
-        };
-        if waiting.call.poll_timeout().is_none_or(|at| now < at) {
-            return Poll::Ready(());
+        match self.waiting.first_entry() {
+            Some(first) if first.get().until() <= now => {
+                let (number, call) = first.remove_entry();
+                outputs.push_back(Output::Call(number, Outcome::Served(call.reply)));
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
         }
-        waiting.call.handle_timeout(now);
-        let number = *number;
-        self.act(number, outputs);
-        Poll::Pending
     }
 
     fn handle_decided(
@@ -131,48 +139,20 @@ impl Calls {
         now: Time,
     ) {
         // The client may have left.
-        let Some(waiting) = self.waiting.get_mut(&number) else {
+        let Some(mut call) = self.waiting.remove(&number) else {
             return;
         };
-        match outcome {
+        let outcome = match outcome {
             Outcome::Served(more) => {
-                waiting.reply.add(more);
-                let decision = decision(&waiting.reply, is_parent_down);
-                waiting.call.handle_decision(decision, now);
-                self.act(number, outputs);
-            }
-            not_master @ Outcome::NotMaster(_) => {
-                self.waiting.remove(&number);
-                outputs.push_back(Output::Call(number, not_master));
-            }
-        }
-    }
-
-    /// Performs the action of a call, if it has one.
-    fn act(&mut self, number: CallNumber, outputs: &mut VecDeque<Output>) {
-        let Some(waiting) = self.waiting.get_mut(&number) else {
-            return;
-        };
-        match waiting.call.poll_action() {
-            None => {}
-            Some(CallAction::AskAgain { waited }) => {
-                let again = waiting.request.again(&mut waiting.reply, waited);
-                let answers = Answers::to_client(&again);
-                self.again = Some((number, again, answers));
-            }
-            Some(CallAction::Answer) => {
-                if let Some(answered) = self.waiting.remove(&number) {
-                    let outcome = Outcome::Served(answered.reply);
-                    outputs.push_back(Output::Call(number, outcome));
+                call.reply.add(more);
+                if !call.reply.is_ready() && !is_parent_down && now < call.until() {
+                    self.waiting.insert(number, call);
+                    return;
                 }
+                Outcome::Served(call.reply)
             }
-        }
-    }
-}
-
-fn decision(reply: &GetCapacityReply, is_parent_down: bool) -> CallDecision {
-    match reply.is_ready() {
-        true => CallDecision::Complete,
-        false => CallDecision::NotReady { is_parent_down },
+            not_master @ Outcome::NotMaster(_) => not_master,
+        };
+        outputs.push_back(Output::Call(number, outcome));
     }
 }

@@ -12,6 +12,7 @@ use doorward_engine::node::reload::{ActiveTemplates, PreparedTemplates};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::candidate::standing::Standing;
+use doorward_session::candidate::store::TreePlace;
 use doorward_session::candidate::{
     self, Candidate, CandidateAction, CandidateConfig, NextTemplates,
 };
@@ -56,9 +57,9 @@ fn digest(templates: &Templates) -> String {
 
 impl Election {
     /// Takes part from now on.
-    pub(crate) fn new(config: CandidateConfig, now: Time) -> Self {
+    pub(crate) fn new(config: CandidateConfig, place: TreePlace, now: Time) -> Self {
         Self {
-            candidate: Candidate::new(config, now),
+            candidate: Candidate::new(config, place, now),
             applied: Standing::Unknown,
             waiting: VecDeque::new(),
         }
@@ -145,7 +146,6 @@ fn give_standing(standing: &Standing, node: &mut Node, now: Time) {
             };
             node.handle_mastership(elsewhere, now);
         }
-        // A candidate never stands alone.
-        Standing::Unknown | Standing::Alone => node.handle_mastership(Mastership::Unknown, now),
+        Standing::Unknown => node.handle_mastership(Mastership::Unknown, now),
     }
 }

@@ -56,13 +56,14 @@ pub(crate) struct Parent {
     is_master: bool,
     events: VecDeque<(ConnectionNumber, FromParent)>,
     work: Option<Work>,
-    is_down: bool,
+    /// Whether the parent is out of reach or refuses this server, as far as is known.
+    pub(crate) is_down: bool,
     has_answered: bool,
     /// Whether the parent refuses this node as its own ancestor.
-    is_refused_as_ancestor: bool,
+    pub(crate) is_refused_as_ancestor: bool,
     epochs_forgotten: u64,
     /// Number of answers that were applied.
-    answers: u64,
+    pub(crate) answers: u64,
     pub(crate) news: VecDeque<NodeEvent>,
 }
 
@@ -130,21 +131,6 @@ impl Parent {
             has_answered: self.has_answered,
             epochs_forgotten: self.epochs_forgotten,
         }
-    }
-
-    /// Whether the parent is out of reach or refuses this server, as far as is known.
-    pub(crate) const fn is_down(&self) -> bool {
-        self.is_down
-    }
-
-    /// Whether the parent refuses this node as its own ancestor.
-    pub(crate) const fn is_refused_as_ancestor(&self) -> bool {
-        self.is_refused_as_ancestor
-    }
-
-    /// Returns the number of answers that were applied.
-    pub(crate) const fn answers(&self) -> u64 {
-        self.answers
     }
 
     /// Whether an event is not handled yet, or an action not performed.

@@ -24,11 +24,10 @@ use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::store::{OpAnswer, OpId, View};
+use doorward_session::candidate::store::{OpAnswer, OpId, Role, TreePlace, View};
 use doorward_session::candidate::{Candidate, CandidateConfig};
 use doorward_session::child_streams::{ChildStreams, StreamState, StreamsSnapshot};
 use doorward_session::parent_session::{ConnectionNumber, ParentSession};
-use smol_str::SmolStr;
 
 use crate::calls::Calls;
 use crate::chance::Chance;
@@ -128,11 +127,8 @@ impl Replica {
 
     /// Whether this node is its own ancestor, so that there is nothing to lease.
     pub fn is_in_cycle(&self) -> bool {
-        let is_refused = self
-            .parent
-            .as_ref()
-            .is_some_and(Parent::is_refused_as_ancestor);
-        is_refused || self.node.is_in_cycle()
+        let parent = self.parent.as_ref();
+        parent.is_some_and(|it| it.is_refused_as_ancestor) || self.node.is_in_cycle()
     }
 
     /// Returns the streams of child servers, for pages.
@@ -168,8 +164,19 @@ impl Replica {
         open.next().map_or(0, |it| it.1)
     }
 
+    /// Returns the place of this server in the tree, as far as it is known.
+    fn place(&self) -> TreePlace {
+        let above = u32::try_from(self.node.ancestors().len()).ok();
+        let (role, level) = match (&self.parent, self.node.has_child_servers()) {
+            (None, _) => (Role::Root, Some(0)),
+            (Some(_), true) => (Role::Regional, above.filter(|above| *above > 0)),
+            (Some(_), false) => (Role::Leaf, above.filter(|above| *above > 0)),
+        };
+        TreePlace { role, level }
+    }
+
     fn is_parent_down(&self) -> bool {
-        self.parent.as_ref().is_some_and(Parent::is_down)
+        self.parent.as_ref().is_some_and(|it| it.is_down)
     }
 }
 
@@ -280,7 +287,7 @@ impl Replica {
 
     /// Takes part in the election of the node from now on.
     pub fn handle_election(&mut self, config: CandidateConfig, now: Time) {
-        self.election = Some(Election::new(config, now));
+        self.election = Some(Election::new(config, self.place(), now));
         self.change_candidate(|_, _| {}, now);
     }
 
@@ -291,8 +298,11 @@ impl Replica {
 
     /// Notes whether the keys can be followed, and when etcd last confirmed the present view.
     pub fn handle_etcd_contact(&mut self, seen_at: Time, is_away: bool, now: Time) {
-        let contact =
-            |candidate: &mut Candidate, now| candidate.handle_contact(seen_at, is_away, now);
+        let place = self.place();
+        let contact = |candidate: &mut Candidate, now| {
+            candidate.handle_place(place, now);
+            candidate.handle_contact(seen_at, is_away, now);
+        };
         self.change_candidate(contact, now);
     }
 
@@ -307,11 +317,6 @@ impl Replica {
     /// Notes whether this server can decide as the master: whether it has templates, if it needs them.
     pub fn handle_able(&mut self, able: bool, now: Time) {
         self.change_candidate(|candidate, now| candidate.handle_able(able, now), now);
-    }
-
-    /// Notes its place in the tree, in the driver's form.
-    pub fn handle_place(&mut self, place: SmolStr, now: Time) {
-        self.change_candidate(|candidate, now| candidate.handle_place(place, now), now);
     }
 
     /// Gives up the mastership and leaves the election, so that another candidate gets it at once. This server grants
@@ -443,7 +448,7 @@ impl Replica {
             }
             self.is_busy = true;
         }
-        let answers = self.parent.as_ref().map_or(0, Parent::answers);
+        let answers = self.parent.as_ref().map_or(0, |it| it.answers);
         if answers != self.answers {
             self.answers = answers;
             self.calls.handle_parent_answered();

@@ -8,7 +8,8 @@
 //! keys of the node. A new request replaces the one in flight: the driver abandons that one, and a late answer to
 //! it is ignored ([`store::OpId`]).
 //!
-//! `term`, `term_history` and `older_leases` are arithmetic. `store` models etcd, and `transactions` its transactions.
+//! `term`, `term_history` and `older_leases` are arithmetic. `store` models etcd, `records` its values, and
+//! `transactions` its transactions.
 //! `phase` is the candidate's state in etcd, and `outstanding` a mark that stays there. `step` chooses the next
 //! request, `answers` handles answers, and `resigning` ends the candidacy.
 
@@ -17,6 +18,7 @@ mod candidate_config;
 pub mod older_leases;
 mod outstanding;
 mod phase;
+pub mod records;
 pub mod report;
 mod resigning;
 pub mod standing;
@@ -30,8 +32,6 @@ mod transactions;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use smol_str::SmolStr;
-
 use crate::backoff::Backoff;
 use crate::time::Time;
 pub use candidate_config::{ActiveTemplates, CandidateConfig, NextTemplates};
@@ -42,7 +42,7 @@ use report::{ElectionReport, LossReason};
 use standing::Standing;
 use state::CandidateState;
 use step::{Awaited, Stage, Step};
-use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, TermRecord, View};
+use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, TermRecord, TreePlace, View};
 use term_history::TermHistory;
 use transactions::Transactions;
 
@@ -62,7 +62,7 @@ pub enum CandidateAction {
 pub struct Candidate {
     config: CandidateConfig,
     transactions: Transactions,
-    place: SmolStr,
+    place: TreePlace,
     is_able: bool,
     /// Keys of the node.
     view: Option<Arc<View>>,
@@ -98,14 +98,14 @@ pub struct Candidate {
 impl Candidate {
     /// Returns a candidate that takes part at once: its first actions are queued. It has read nothing from etcd yet,
     /// and cannot be the master yet ([`Candidate::handle_able`]).
-    pub fn new(config: CandidateConfig, now: Time) -> Self {
+    pub fn new(config: CandidateConfig, place: TreePlace, now: Time) -> Self {
         let templates = config.templates.as_ref();
         let mut candidate = Self {
             transactions: Transactions {
                 address: config.address.clone(),
                 server: config.server.clone(),
             },
-            place: SmolStr::default(),
+            place,
             is_able: false,
             view: None,
             seen_at: now,
@@ -178,8 +178,8 @@ impl Candidate {
         }
     }
 
-    /// Notes its place in the tree, in the driver's form.
-    pub fn handle_place(&mut self, place: SmolStr, now: Time) {
+    /// Notes its place in the tree.
+    pub fn handle_place(&mut self, place: TreePlace, now: Time) {
         self.pass_time(now);
         if self.place != place {
             self.place = place;

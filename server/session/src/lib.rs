@@ -32,4 +32,3 @@ pub mod parent_session;
 pub mod race;
 pub mod time;
 pub mod visible;
-pub mod waiting_calls;

@@ -17,7 +17,7 @@ use crate::files;
 use crate::flags::limits::LimitFlags;
 use crate::flags::logs::LogFlags;
 use crate::flags::parent::{ParentError, ParentServers, parent_servers, parent_source};
-use crate::flags::{HttpListen, listened, node_name};
+use crate::flags::{HttpListen, http_listen, listened, node_name, with_variable};
 use crate::limits::ServerLimit;
 use crate::rules::store::RulesPlace;
 use crate::transports::parent::ParentTransportConfig;
@@ -46,6 +46,7 @@ const REQUESTS_MAX: u64 = 200_000;
     about = "Limits for Envoy (RLS, RLQS), plain HTTP and Redis clients, shared fairly.",
     after_help = EXAMPLES,
     mut_arg("endpoints", |endpoints| endpoints.env(etcd_flags::SERVER_ENDPOINTS)),
+    mut_args(with_variable),
     max_term_width = 100,
 )]
 pub struct AgentFlags {
@@ -61,15 +62,15 @@ pub struct AgentFlags {
 
     /// Servers that lease capacity to this agent: addresses separated by commas, or the address of
     /// their node in etcd, etcd://HOST:PORT/NODE [default: none; this agent has the whole limits].
-    #[arg(long, value_name = "HOST:PORT|etcd://…", env = "DOORWARD_PARENT", hide_env_values = true, value_parser = parent_servers)]
+    #[arg(long, value_name = "HOST:PORT|etcd://…", value_parser = parent_servers)]
     pub parent: Vec<ParentServers>,
 
     /// Name among the children of the parent [default: the name of this machine, with "/agent"].
-    #[arg(long, value_name = "NAME", env = "DOORWARD_NODE", hide_env_values = true, value_parser = node_name)]
+    #[arg(long, value_name = "NAME", value_parser = node_name)]
     pub node: Option<String>,
 
     /// Where to serve Envoy: RLS and RLQS.
-    #[arg(long, value_name = "ADDRESS", env = "DOORWARD_LISTEN", hide_env_values = true, value_parser = listened, default_value = "127.0.0.1:6980")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listened, default_value = "127.0.0.1:6980")]
     pub listen: SocketAddr,
 
     /// Where to serve HTTP: /json, /v1/check, /v1/charge, /v1/lease, the status page, /metrics,
@@ -77,14 +78,13 @@ pub struct AgentFlags {
     #[arg(
         long,
         value_name = "ADDRESS|none",
-        env = "DOORWARD_HTTP_LISTEN",
-        hide_env_values = true,
+        value_parser = http_listen,
         default_value = "127.0.0.1:6981"
     )]
     pub http_listen: HttpListen,
 
     /// Where to serve Redis clients: THROTTLE and CL.THROTTLE [default: nowhere].
-    #[arg(long, value_name = "ADDRESS", env = "DOORWARD_REDIS_LISTEN", hide_env_values = true, value_parser = listened)]
+    #[arg(long, value_name = "ADDRESS", value_parser = listened)]
     pub redis_listen: Option<SocketAddr>,
 
     /// Where etcd is, for rules or a parent that are found there.

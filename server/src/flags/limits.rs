@@ -1,10 +1,9 @@
-//! The flags of limits, built from the [table of limits](crate::limits): each has a flag, a variable and a help text.
+//! The flags of limits, built from the [table of limits](crate::limits): each has a flag and a help text.
 //! `--help` prints few of them; `--help-all` prints all.
 //!
 //! No bound may be 0: a server that accepts nothing is a mistake.
 
 use std::num::NonZeroU32;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::builder::ValueParser;
@@ -23,14 +22,6 @@ const MEMORY_PER_ADDRESS_MAX: usize = 512 << 20;
 
 /// Limits that `--help` shows.
 const SHOWN: [ServerLimit; 1] = [ServerLimit::Memory];
-
-/// The names of all variables, as the flags come.
-static VARIABLES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
-    let removed = REMOVED.iter().map(|it| it.flag);
-    let flags = ServerLimit::ALL.iter().map(|limit| limit.flag());
-    let variable = |flag: &'static str| (flag, variable_of(flag));
-    flags.chain(removed).map(variable).collect()
-});
 
 /// The bounds that were given.
 #[derive(Clone, Debug)]
@@ -94,21 +85,8 @@ fn id(flag: &'static str) -> &'static str {
     flag.trim_start_matches('-')
 }
 
-fn variable_of(flag: &str) -> String {
-    let name = flag.trim_start_matches('-').replace('-', "_");
-    format!("DOORWARD_{}", name.to_uppercase())
-}
-
-fn flag_with_variable(flag: &'static str) -> Arg {
-    let variables: &'static Vec<(&str, String)> = &VARIABLES;
-    let argument = Arg::new(id(flag))
-        .long(id(flag))
-        .action(ArgAction::Set)
-        .hide_env_values(true);
-    match variables.iter().find(|(of, _)| *of == flag) {
-        Some((_, variable)) => argument.env(variable.as_str()),
-        None => argument,
-    }
+fn flag(flag: &'static str) -> Arg {
+    Arg::new(id(flag)).long(id(flag)).action(ArgAction::Set)
 }
 
 fn argument(limit: ServerLimit) -> Arg {
@@ -122,7 +100,7 @@ fn argument(limit: ServerLimit) -> Arg {
         Unit::Millis if limit == ServerLimit::Patience => ("DURATION", ValueParser::new(patience)),
         Unit::Millis => ("DURATION", ValueParser::new(look_time)),
     };
-    let argument = flag_with_variable(limit.flag())
+    let argument = flag(limit.flag())
         .help_heading("Limits")
         .value_name(value_name)
         .value_parser(parser)
@@ -134,7 +112,7 @@ fn argument(limit: ServerLimit) -> Arg {
 }
 
 fn removed_argument(removed: Removed) -> Arg {
-    flag_with_variable(removed.flag)
+    flag(removed.flag)
         .hide(true)
         .help(format!("No effect; see {}", removed.successor))
 }

@@ -13,8 +13,6 @@ pub struct LogFlags {
         help_heading = "Logs",
         value_enum,
         value_name = "FORMAT",
-        env = "DOORWARD_LOG_FORMAT",
-        hide_env_values = true,
         default_value_t
     )]
     pub log_format: LogFormat,
@@ -26,12 +24,11 @@ pub struct LogFlags {
         help_heading = "Logs",
         value_name = "FILTER",
         env = "DOORWARD_LOG",
-        hide_env_values = true,
         default_value = "info"
     )]
     pub log_level: String,
 
     /// No effect since lines pass through a bounded queue. Accepted so that old command lines still start.
-    #[arg(long, hide = true, env = "DOORWARD_LOG_LINES_PER_MINUTE")]
+    #[arg(long, hide = true)]
     pub log_lines_per_minute: Option<u32>,
 }

@@ -70,7 +70,7 @@ impl ServerLimits {
             (ServerLimit::MemoryPerTemplate, load.memory_per_template),
             (ServerLimit::LeasesPerResource, leases_per_resource),
         ] {
-            self.set_used(limit, number(used));
+            self.of(limit).set_used(number(used));
         }
     }
 

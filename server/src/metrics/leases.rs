@@ -5,95 +5,66 @@
 //! servers beyond [`CHILDREN_MAX`], in the order of resources and then names, are left out.
 
 use std::fmt;
-use std::thread::yield_now;
 
 use doorward_engine::messages::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 use doorward_engine::node::pages::Totals;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::metrics::float;
+use crate::metrics::families::{Column, Families, flag, float};
 use crate::status::{ParentLink, ServerState};
 
 /// Largest number of child servers with time series of their own. A child server counts once for each resource.
 pub const CHILDREN_MAX: usize = 1_000;
 
 /// Writes all of them. `listed` are the resources that have time series of their own.
-pub(super) fn encode(
+pub(super) fn write(
     state: &ServerState,
     totals: &Totals,
     listed: &[ResourceSnapshot],
-    encoder: &mut DescriptorEncoder,
-) -> Result<(), fmt::Error> {
-    encode_parent(state, totals, listed, encoder)?;
-    encode_children(state, totals, listed, encoder)
+    families: &mut Families<'_>,
+) -> fmt::Result {
+    write_parent(state, totals, listed, families)?;
+    write_children(state, totals, listed, families)
 }
 
-fn encode_parent(
+fn write_parent(
     state: &ServerState,
     totals: &Totals,
     listed: &[ResourceSnapshot],
-    encoder: &mut DescriptorEncoder,
-) -> Result<(), fmt::Error> {
+    families: &mut Families<'_>,
+) -> fmt::Result {
     let Some(parent) = state.parent_news() else {
         return Ok(());
     };
     let help = "1 for the link by which the parent is reached now, and for idle if this server does \
                 not ask since it is not the master; it is out of reach if all are 0";
-    let mut family =
-        encoder.encode_descriptor("parent_connected", help, None, MetricType::Gauge)?;
-    for link in [ParentLink::Idle, ParentLink::Poll, ParentLink::Stream] {
-        let gauge = ConstGauge::new(flag(parent.link == link));
-        gauge.encode(family.encode_family(&[("link", link.as_str())])?)?;
-    }
-    for (name, help, value) in [
-        (
-            "is_in_cycle",
-            "1 if this node is its own ancestor, by which nothing can be leased",
-            flag(state.is_in_cycle()),
-        ),
-        (
-            "parent_resources_refused",
-            "Resources that the parent refuses",
-            float(totals.refused_by_parent),
-        ),
-    ] {
-        let gauge = ConstGauge::new(value);
-        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
-    }
-    let forgotten = ConstCounter::new(state.parent_masterships_forgotten());
-    forgotten.encode(encoder.encode_descriptor(
-        "parent_masterships_forgotten",
-        "How often the epoch of the parent's master was forgotten for a lower one, because the last \
-         lease was over",
-        None,
-        MetricType::Counter,
-    )?)?;
+    let links = [ParentLink::Idle, ParentLink::Poll, ParentLink::Stream];
+    let rows = links.map(|link| ([("link", link.as_str())], flag(parent.link == link)));
+    families.gauges("parent_connected", help, rows)?;
+    let help = "1 if this node is its own ancestor, by which nothing can be leased";
+    families.gauge("is_in_cycle", help, flag(state.is_in_cycle()))?;
+    let refused = float(totals.refused_by_parent);
+    let help = "Resources that the parent refuses";
+    families.gauge("parent_resources_refused", help, refused)?;
+    let help = "How often the epoch of the parent's master was forgotten for a lower one, because the last \
+                lease was over";
+    let forgotten = state.parent_masterships_forgotten();
+    families.counter("parent_masterships_forgotten", help, forgotten)?;
     for (name, help, value_of) in OWN_LEASE_GAUGES {
-        if listed.iter().all(|resource| resource.upstream.is_none()) {
-            break;
-        }
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        yield_now();
-        for resource in listed {
-            if let Some(lease) = &resource.upstream {
-                let labels = [("resource", resource.resource.as_str())];
-                let gauge = ConstGauge::new(value_of(lease));
-                gauge.encode(family.encode_family(&labels)?)?;
-            }
-        }
+        let rows = listed.iter().filter_map(|resource| {
+            let labels = [("resource", resource.resource.as_str())];
+            Some((labels, value_of(resource.upstream.as_ref()?)))
+        });
+        families.gauges(name, help, rows)?;
     }
     Ok(())
 }
 
-fn encode_children(
+fn write_children(
     state: &ServerState,
     totals: &Totals,
     listed: &[ResourceSnapshot],
-    encoder: &mut DescriptorEncoder,
-) -> Result<(), fmt::Error> {
+    families: &mut Families<'_>,
+) -> fmt::Result {
     let mut children: Vec<(&str, LeaseSnapshot)> = Vec::new();
     for resource in listed {
         let max = resource.children.min(CHILDREN_MAX - children.len());
@@ -105,45 +76,26 @@ fn encode_children(
             children.extend(leases.map(|lease| (resource.resource.as_str(), lease)));
         }
     }
-    for (name, help, value) in [
-        (
-            "children",
-            "Leases of child servers; a child counts once for each resource",
-            float(totals.children),
-        ),
-        (
-            "children_not_listed",
-            "Leases of child servers without time series of their own, since there are too many",
-            float(totals.children.saturating_sub(children.len())),
-        ),
-    ] {
-        let gauge = ConstGauge::new(value);
-        gauge.encode(encoder.encode_descriptor(name, help, None, MetricType::Gauge)?)?;
-    }
+    let help = "Leases of child servers; a child counts once for each resource";
+    families.gauge("children", help, float(totals.children))?;
+    let help = "Leases of child servers without time series of their own, since there are too many";
+    let not_listed = totals.children.saturating_sub(children.len());
+    families.gauge("children_not_listed", help, float(not_listed))?;
     for (name, help, value_of) in CHILD_GAUGES {
-        // Without a time series, a family would consist of its help only.
-        if children.iter().all(|(_, lease)| value_of(lease).is_none()) {
-            continue;
-        }
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        yield_now();
-        for (resource, lease) in &children {
-            if let Some(value) = value_of(lease) {
-                let labels = [
-                    ("resource", *resource),
-                    ("child", lease.holder.name.as_str()),
-                ];
-                ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
-            }
-        }
+        let rows = children.iter().filter_map(|(resource, lease)| {
+            let child = lease.holder.name.as_str();
+            Some((
+                [("resource", *resource), ("child", child)],
+                value_of(lease)?,
+            ))
+        });
+        families.gauges(name, help, rows)?;
     }
     Ok(())
 }
 
-/// A gauge of the server's own lease on every resource: its name, its help, and its value.
-type OwnLeaseGauge = (&'static str, &'static str, fn(&UpstreamSnapshot) -> f64);
-
-const OWN_LEASE_GAUGES: [OwnLeaseGauge; 2] = [
+/// Gauges of the server's own lease on every resource.
+const OWN_LEASE_GAUGES: [Column<UpstreamSnapshot>; 2] = [
     (
         "parent_lease_remaining_seconds",
         "How long the server's own lease still lasts; 0: there is none",
@@ -157,15 +109,8 @@ const OWN_LEASE_GAUGES: [OwnLeaseGauge; 2] = [
     ),
 ];
 
-/// A gauge of every child server on every resource: its name, its help, and its value. None: the child does not report
-/// it.
-type ChildGauge = (
-    &'static str,
-    &'static str,
-    fn(&LeaseSnapshot) -> Option<f64>,
-);
-
-const CHILD_GAUGES: [ChildGauge; 6] = [
+/// Gauges of every child server on every resource. None: the child does not report it.
+const CHILD_GAUGES: [Column<LeaseSnapshot, Option<f64>>; 6] = [
     (
         "child_wants",
         "Sum of what the clients below a child server want, in the resource's own unit",
@@ -196,7 +141,3 @@ const CHILD_GAUGES: [ChildGauge; 6] = [
         |lease| lease.child.as_ref().map(|child| flag(child.learning)),
     ),
 ];
-
-fn flag(value: bool) -> f64 {
-    f64::from(u8::from(value))
-}

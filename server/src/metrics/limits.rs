@@ -3,18 +3,11 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-
 use crate::limits::LimitFigure;
+use crate::metrics::families::{Column, Families};
 use crate::status::ServerState;
 
-/// A gauge of every limit: its name, its help, and its value.
-type LimitGauge = (&'static str, &'static str, fn(&LimitFigure) -> Option<u64>);
-
-const LIMIT_GAUGES: [LimitGauge; 2] = [
+const LIMIT_GAUGES: [Column<LimitFigure, Option<u64>>; 2] = [
     (
         "limit_max",
         "The bound, in what the limit's name says: things, bytes, milliseconds, or things each second",
@@ -27,34 +20,19 @@ const LIMIT_GAUGES: [LimitGauge; 2] = [
     ),
 ];
 
-pub(super) fn encode(
-    state: &ServerState,
-    encoder: &mut DescriptorEncoder,
-) -> Result<(), fmt::Error> {
+pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
     let figures = state.limit_figures();
+    let labels = |figure: &LimitFigure| [("limit", figure.limit.name())];
     for (name, help, value_of) in LIMIT_GAUGES {
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for figure in &figures {
-            let Some(value) = value_of(figure) else {
-                continue;
-            };
-            let labels = [("limit", figure.limit.name())];
-            let gauge = ConstGauge::new(float(value));
-            gauge.encode(family.encode_family(&labels)?)?;
-        }
+        let rows = figures.iter();
+        let rows = rows.filter_map(|it| Some((labels(it), float(value_of(it)?))));
+        families.gauges(name, help, rows)?;
     }
-    let mut family = encoder.encode_descriptor(
+    families.counters(
         "limit_refused",
         "How often something was refused, or ended, for the limit",
-        None,
-        MetricType::Counter,
-    )?;
-    for figure in &figures {
-        let labels = [("limit", figure.limit.name())];
-        let counter = ConstCounter::new(figure.refused);
-        counter.encode(family.encode_family(&labels)?)?;
-    }
-    Ok(())
+        figures.iter().map(|it| (labels(it), it.refused)),
+    )
 }
 
 #[expect(

@@ -2,32 +2,13 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
-use prometheus_client::metrics::MetricType;
-
+use crate::metrics::families::Families;
 use crate::status::ServerState;
 
-pub(super) fn encode(
-    state: &ServerState,
-    encoder: &mut DescriptorEncoder,
-) -> Result<(), fmt::Error> {
+pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
     let times = state.node().lock_times();
-    for (name, help, spans) in [
-        (
-            "node_lock_held_seconds",
-            "How long the lock of the node was held, each time",
-            &times.held,
-        ),
-        (
-            "node_lock_wait_seconds",
-            "How long the lock of the node was waited for, each time",
-            &times.waited,
-        ),
-    ] {
-        let seen = spans.seen();
-        encoder
-            .encode_descriptor(name, help, None, MetricType::Histogram)?
-            .encode_histogram::<NoLabelSet>(seen.sum, seen.count, &seen.counts, None)?;
-    }
-    Ok(())
+    let help = "How long the lock of the node was held, each time";
+    families.histogram("node_lock_held_seconds", help, &times.held.seen())?;
+    let help = "How long the lock of the node was waited for, each time";
+    families.histogram("node_lock_wait_seconds", help, &times.waited.seen())
 }

@@ -6,20 +6,16 @@ use std::fmt;
 
 use doorward_engine::node::mastership::Learning;
 use doorward_engine::node::pages::Totals;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::metrics::float;
+use crate::metrics::families::{Families, flag, float};
 use crate::status::ServerState;
 use crate::status::sessions::Machine;
 
-pub(super) fn encode(
+pub(super) fn write(
     state: &ServerState,
     totals: &Totals,
-    encoder: &mut DescriptorEncoder,
-) -> Result<(), fmt::Error> {
+    families: &mut Families<'_>,
+) -> fmt::Result {
     let learning = state.node().look(|node, now| node.learning(totals, now));
     let learning = Machine::new(learning, &Learning::ALL, Learning::as_str);
     let sessions = state.sessions();
@@ -40,30 +36,18 @@ pub(super) fn encode(
             Some(learning),
         ),
     ] {
-        let Some(machine) = machine else {
-            continue;
-        };
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (state, is_present) in machine.states() {
-            let gauge = ConstGauge::new(f64::from(u8::from(is_present)));
-            gauge.encode(family.encode_family(&[("state", state)])?)?;
-        }
+        let states = machine.iter().flat_map(Machine::states);
+        let rows = states.map(|(state, is_present)| ([("state", state)], flag(is_present)));
+        families.gauges(name, help, rows)?;
     }
     let streams = sessions.child_streams;
-    let help = "Streams of child servers";
-    let mut family = encoder.encode_descriptor("child_streams", help, None, MetricType::Gauge)?;
-    for (state, streams) in streams.streams {
-        let gauge = ConstGauge::new(float(streams));
-        gauge.encode(family.encode_family(&[("state", state.as_str())])?)?;
-    }
-    let (name, help) = (
+    let rows = streams.streams.into_iter();
+    let rows = rows.map(|(state, streams)| ([("state", state.as_str())], float(streams)));
+    families.gauges("child_streams", "Streams of child servers", rows)?;
+    let rows = streams.closed.into_iter();
+    families.counters(
         "child_streams_closed",
         "Streams of child servers that this server ended, by the reason",
-    );
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (closing, times) in streams.closed {
-        let counter = ConstCounter::new(times);
-        counter.encode(family.encode_family(&[("reason", closing.as_str())])?)?;
-    }
-    Ok(())
+        rows.map(|(reason, times)| ([("reason", reason.as_str())], times)),
+    )
 }

@@ -18,27 +18,10 @@ use crate::replica_handle::Shared;
 /// Largest number of times that a reader yields to waiting threads before it takes its turn.
 const YIELDS_MAX: u32 = 1_000;
 
-/// Upper bounds of the histogram, in nanoseconds.
+/// Upper bounds of the histogram, in microseconds.
 const BOUNDS: [u64; 19] = [
-    1_000,
-    2_000,
-    5_000,
-    10_000,
-    20_000,
-    50_000,
-    100_000,
-    200_000,
-    500_000,
-    1_000_000,
-    2_000_000,
-    5_000_000,
-    10_000_000,
-    20_000_000,
-    50_000_000,
-    100_000_000,
-    200_000_000,
-    500_000_000,
-    1_000_000_000,
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000,
+    200_000, 500_000, 1_000_000,
 ];
 
 /// Histogram of durations.
@@ -69,7 +52,7 @@ impl Spans {
             let sum = to.load(Ordering::Relaxed).wrapping_add(more);
             to.store(sum, Ordering::Relaxed);
         };
-        let position = BOUNDS.iter().position(|bound| nanos <= *bound);
+        let position = BOUNDS.iter().position(|bound| nanos <= *bound * 1_000);
         if let Some(count) = self.counts.get(position.unwrap_or(BOUNDS.len())) {
             add(count, 1);
         }
@@ -85,7 +68,7 @@ impl Spans {
             .collect();
         let bounds = BOUNDS
             .iter()
-            .map(|bound| Duration::from_nanos(*bound).as_secs_f64());
+            .map(|bound| Duration::from_micros(*bound).as_secs_f64());
         SpansSeen {
             sum: Duration::from_nanos(self.nanos.load(Ordering::Relaxed)).as_secs_f64(),
             count: counts.iter().sum(),

@@ -1,7 +1,7 @@
 //! The state of the process for pages, metrics and the status. Parts with texts for people set them here;
 //! the rest is read from the replica.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_engine::node::pages::Totals;
@@ -23,15 +23,21 @@ pub struct ServerState {
     address: String,
     node: Arc<ReplicaHandle>,
     limits: Arc<ServerLimits>,
-    templates: Mutex<TemplatesNews>,
-    /// Parent. Absent at the root.
-    parent: Mutex<Option<ParentNews>>,
-    /// Health of etcd. Absent: there is no election.
-    etcd: Mutex<Option<EtcdHealth>>,
-    stopping: Mutex<bool>,
+    news: Mutex<News>,
     ready: Mutex<ReadyState>,
     /// Sums over all resources, and the time when they were added up.
     pub(super) totals: Mutex<(Time, Totals)>,
+}
+
+/// State of the parts that set it here.
+#[derive(Debug)]
+struct News {
+    templates: TemplatesNews,
+    /// Parent. Absent at the root.
+    parent: Option<ParentNews>,
+    /// Health of etcd. Absent: there is no election.
+    etcd: Option<EtcdHealth>,
+    is_stopping: bool,
 }
 
 /// State of the templates.
@@ -98,14 +104,16 @@ impl ServerState {
             address,
             limits: Arc::clone(node.limits()),
             node,
-            templates: Mutex::new(TemplatesNews {
-                source: templates_source,
-                since: clock::wall(),
-                problem: None,
+            news: Mutex::new(News {
+                templates: TemplatesNews {
+                    source: templates_source,
+                    since: clock::wall(),
+                    problem: None,
+                },
+                parent: None,
+                etcd: None,
+                is_stopping: false,
             }),
-            parent: Mutex::new(None),
-            etcd: Mutex::new(None),
-            stopping: Mutex::new(false),
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             totals: Mutex::default(),
         }
@@ -146,31 +154,27 @@ impl ServerState {
         self.limits.figures()
     }
 
+    fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the state of the templates.
     pub fn templates_news(&self) -> TemplatesNews {
-        let news = self
-            .templates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        news.clone()
+        self.news().templates.clone()
     }
 
     /// Notes that the newest templates came into force (`None`), or why they were refused.
     pub fn set_templates(&self, problem: Option<String>) {
-        let mut news = self
-            .templates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let templates = &mut self.news().templates;
         if problem.is_none() {
-            news.since = clock::wall();
+            templates.since = clock::wall();
         }
-        news.problem = problem;
+        templates.problem = problem;
     }
 
     /// Returns the state of the parent. None: this is the root.
     pub fn parent_news(&self) -> Option<ParentNews> {
-        let news = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
-        news.clone()
+        self.news().parent.clone()
     }
 
     /// Returns the number of times that the epoch of the parent's master was forgotten for a lower one.
@@ -181,7 +185,7 @@ impl ServerState {
 
     /// Sets the state of the parent. An unchanged link keeps its time.
     pub fn set_parent(&self, mut news: ParentNews) {
-        let mut parent = self.parent.lock().unwrap_or_else(PoisonError::into_inner);
+        let parent = &mut self.news().parent;
         if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
             news.since = before.since;
         }
@@ -195,13 +199,12 @@ impl ServerState {
 
     /// Returns the health of etcd. None: there is no election.
     pub fn etcd_health(&self) -> Option<EtcdHealth> {
-        let contact = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
-        contact.clone()
+        self.news().etcd.clone()
     }
 
     /// Sets the health of etcd.
     pub fn set_etcd(&self, contact: EtcdHealth) {
-        *self.etcd.lock().unwrap_or_else(PoisonError::into_inner) = Some(contact);
+        self.news().etcd = Some(contact);
     }
 
     /// Returns the address of the master's pages, if another server is the master and tells it.
@@ -215,12 +218,12 @@ impl ServerState {
 
     /// Notes that the server is shutting down.
     pub fn set_stopping(&self) {
-        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.news().is_stopping = true;
     }
 
     /// Returns whether the server is shutting down.
     pub fn is_stopping(&self) -> bool {
-        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner)
+        self.news().is_stopping
     }
 
     /// Returns whether the node is its own ancestor: its parent refuses it for that, or names it as an ancestor.

@@ -15,14 +15,13 @@ mod history;
 mod transport;
 pub mod values;
 
-use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::Templates;
 use doorward_etcd::EtcdConnection;
-use doorward_etcd::directory::Role;
 use doorward_etcd::follow::{Follow, Range};
 use doorward_etcd::layout::{DocumentKeys, NodeKeys};
 use doorward_replica::templates_in_force;
@@ -44,90 +43,8 @@ use etcd_health::EtcdHealthReporter;
 use history::History;
 use transport::EtcdTransport;
 
-/// Kind of election.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Election {
-    /// This server is the only one of its node, and always the master.
-    #[default]
-    Fixed,
-    /// Candidates meet in etcd.
-    Etcd(Box<ElectionConfig>),
-}
-
-/// A server that takes part.
-#[derive(Clone)]
-pub struct CandidateServer {
-    /// Name of its node.
-    pub node: String,
-    /// Address that others reach it at.
-    pub address: String,
-    /// Address of its pages, if it serves any.
-    pub http_address: Option<String>,
-    /// Its place in the tree, as far as it knows now.
-    pub place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
-    /// Clock tolerance of its machine.
-    pub clock_tolerance: Tolerance,
-    /// Whether it could decide if it was the master. A root needs templates for that.
-    pub able: watch::Receiver<bool>,
-    /// Templates of a candidate of the root. Absent: it has a parent, which tells it.
-    pub templates: Option<CandidateTemplates>,
-}
-
-/// The templates of a candidate of the root.
-#[derive(Clone, Debug)]
-pub struct CandidateTemplates {
-    /// Templates in force at the start.
-    pub in_force: Templates,
-    /// Keys of all versions of the templates. Absent: they are in a file, and earlier versions are unknown.
-    pub history: Option<DocumentKeys>,
-}
-
-impl fmt::Debug for CandidateServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Candidate")
-            .field("node", &self.node)
-            .field("address", &self.address)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A place in the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TreePlace {
-    /// Role of the server.
-    pub role: Role,
-    /// Number of nodes above it, if it is known.
-    pub level: Option<u32>,
-}
-
-impl Election {
-    /// Returns the time for which servers stay ready during an election: two TTLs, longer than an election usually
-    /// takes. Zero: there is no election.
-    pub fn rides_out(&self) -> Duration {
-        match self {
-            Self::Fixed => Duration::ZERO,
-            Self::Etcd(config) => 2 * config.ttl,
-        }
-    }
-
-    /// Takes part in the election, or becomes the master for ever.
-    pub fn start(
-        self,
-        candidate: CandidateServer,
-        state: &Arc<ServerState>,
-    ) -> Option<EtcdElection> {
-        match self {
-            Self::Fixed => {
-                state.node().input(|replica, now| replica.handle_alone(now));
-                None
-            }
-            Self::Etcd(config) => Some(start(*config, candidate, state)),
-        }
-    }
-}
-
 /// Configuration of an election in etcd.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ElectionConfig {
     /// Endpoints and credentials of etcd.
     pub etcd: doorward_etcd::EtcdConfig,
@@ -136,6 +53,18 @@ pub struct ElectionConfig {
     /// Time that the master's lease lasts without a renewal, which is about the time without a master after a crash.
     /// Whole seconds, at least 2.
     pub ttl: Duration,
+    /// Whether this server could decide if it was the master: a root needs templates for that. Absent: it always could.
+    pub able: Option<watch::Receiver<bool>>,
+    /// Keys of all versions of the templates. Absent: they are not in etcd, and earlier versions are unknown.
+    pub templates_history: Option<DocumentKeys>,
+}
+
+impl ElectionConfig {
+    /// Returns the time for which servers stay ready during an election: two TTLs, longer than an election usually
+    /// takes.
+    pub fn rides_out(&self) -> Duration {
+        2 * self.ttl
+    }
 }
 
 /// Interval between two reads of the node's keys while no change is reported.
@@ -149,6 +78,58 @@ pub struct EtcdElection {
 }
 
 impl EtcdElection {
+    /// Takes part with the server of `state`. `in_force` are its templates; absent below the root, where the parent
+    /// tells how leases are granted and how long they last.
+    pub fn start(
+        config: ElectionConfig,
+        http_address: Option<SocketAddr>,
+        clock_tolerance: Tolerance,
+        in_force: Option<&Templates>,
+        state: &Arc<ServerState>,
+    ) -> Self {
+        let (mut etcd, ttl) = (config.etcd, config.ttl);
+        let has_history = config.templates_history.is_some();
+        let candidate = CandidateConfig {
+            address: state.address().into(),
+            server: format!("{:016x}", clock::seed()).into(),
+            pages: http_address.map(|address| address.to_string().into()),
+            node: state.node_name().into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            ttl,
+            clock_tolerance,
+            endpoints: u32::try_from(etcd.endpoints.len()).unwrap_or(u32::MAX),
+            templates: in_force.map(|templates| templates_in_force(templates, has_history)),
+        };
+        etcd.call_timeout = candidate.call_timeout();
+        let etcd = Arc::new(etcd);
+        let keys = NodeKeys::new(&config.prefix, state.node_name());
+        let lasts = valid_until(Time::ZERO, ttl, clock_tolerance).since_origin();
+        let range = Range::Prefix(keys.prefix().to_owned());
+        let node = Arc::clone(state.node());
+        let asker = Asker {
+            keys: keys.clone(),
+            connection: EtcdConnection::new(Arc::clone(&etcd)),
+            history: History::new(config.templates_history.filter(|_| in_force.is_some())),
+            clock: node.clock(),
+        };
+        let transport = EtcdTransport {
+            keys,
+            follow: Follow::start(etcd, range, LOOK),
+            able: config.able.unwrap_or_else(|| watch::channel(true).1),
+            health: EtcdHealthReporter::new(lasts, Arc::clone(state)),
+            tasks: node.take_part(candidate),
+            node,
+            view: None,
+            request: None,
+            problem: String::new(),
+        };
+        let (stop, stopped) = oneshot::channel();
+        Self {
+            stop: Some(stop),
+            task: tokio::spawn(transport.run(asker, stopped)),
+        }
+    }
+
     /// Gives up the mastership, so that another candidate gets it at once, and leaves the election. This server grants
     /// nothing from then on. Bounded in time.
     pub async fn resign(mut self) {
@@ -166,61 +147,6 @@ impl EtcdElection {
 impl Drop for EtcdElection {
     fn drop(&mut self) {
         self.task.abort();
-    }
-}
-
-/// Takes part in the election.
-fn start(
-    config: ElectionConfig,
-    candidate: CandidateServer,
-    state: &Arc<ServerState>,
-) -> EtcdElection {
-    let ElectionConfig {
-        mut etcd,
-        prefix,
-        ttl,
-    } = config;
-    let templates = candidate.templates;
-    let history = templates.as_ref().and_then(|it| it.history.clone());
-    let has_history = history.is_some();
-    let taking_part = CandidateConfig {
-        address: candidate.address.as_str().into(),
-        server: format!("{:016x}", clock::seed()).into(),
-        pages: candidate.http_address.map(Into::into),
-        rest: values::rest(&candidate.node),
-        ttl,
-        clock_tolerance: candidate.clock_tolerance,
-        endpoints: u32::try_from(etcd.endpoints.len()).unwrap_or(u32::MAX),
-        templates: templates.map(|it| templates_in_force(&it.in_force, has_history)),
-    };
-    etcd.call_timeout = taking_part.call_timeout();
-    let etcd = Arc::new(etcd);
-    let keys = NodeKeys::new(&prefix, &candidate.node);
-    let lasts = valid_until(Time::ZERO, ttl, taking_part.clock_tolerance).since_origin();
-    let range = Range::Prefix(keys.prefix().to_owned());
-    let node = Arc::clone(state.node());
-    let asker = Asker {
-        keys: keys.clone(),
-        connection: EtcdConnection::new(Arc::clone(&etcd)),
-        history: History::new(history),
-        clock: node.clock(),
-    };
-    let transport = EtcdTransport {
-        keys,
-        follow: Follow::start(etcd, range, LOOK),
-        able: candidate.able,
-        place: candidate.place,
-        health: EtcdHealthReporter::new(lasts, Arc::clone(state)),
-        tasks: node.take_part(taking_part),
-        node,
-        view: None,
-        request: None,
-        problem: String::new(),
-    };
-    let (stop, stopped) = oneshot::channel();
-    EtcdElection {
-        stop: Some(stop),
-        task: tokio::spawn(transport.run(asker, stopped)),
     }
 }
 

@@ -156,7 +156,7 @@ async fn no_name_and_no_text_gets_out_of_its_place_on_any_page() {
         for response in [
             page(&pages::Index::new(&empty, true)),
             page(&pages::Index::new(&full, false)),
-            page(&pages::limits::LimitsPage::new(&full)),
+            page(&pages::LimitsPage::new(&full)),
             page(&pages::ResourcePage::new(&full, &resource)),
             page(&pages::Missing::new(&empty, EVIL)),
         ] {

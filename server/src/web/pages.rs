@@ -1,20 +1,18 @@
-//! Contents of the pages, with every number in the form for people.
+//! Pages, made from a status. The templates format each figure with a [filter](filters).
 //!
 //! askama escapes every text; the templates percent-encode ids in links.
 
-pub mod limits;
+#[expect(unreachable_pub, reason = "askama's macro makes filters public")]
+mod filters;
 pub mod master;
-pub mod servers;
 
 use askama::Template;
 use doorward_engine::rounding::SHOWN;
+use doorward_pages::numbers;
+use doorward_proto::admin::v1::limit_status::Unit;
 
-use crate::status::{LeaseStatus, ResourceStatus, States, Status};
-use crate::web::pages::limits::LimitRow;
+use crate::status::{ChildStatus, LeaseStatus, LimitStatus, ResourceStatus, States, Status};
 use crate::web::pages::master::MasterPage;
-use crate::web::pages::servers::{ChildTable, OwnLease, Parent};
-use crate::yielding::YieldEvery;
-use doorward_pages::numbers::{amount, count, span};
 
 /// Largest number of child servers of one resource on the front page.
 const CHILDREN_SHOWN: usize = 5;
@@ -22,91 +20,36 @@ const CHILDREN_SHOWN: usize = 5;
 /// Largest number of child servers of all resources there.
 const CHILDREN_ROWS: usize = 2_000;
 
-/// Number of rows to make before the thread yields.
-const ROWS_PER_STEP: usize = 64;
-
-/// Top of every page.
+/// Parts of the head and the foot of every page that the status does not state as such.
 #[derive(Debug)]
-pub struct Head {
-    /// Name of the node.
-    pub node: String,
-    /// Version of the server.
-    pub version: String,
+struct Head {
     /// `master`, `candidate` or `no master known`.
-    pub role: &'static str,
-    /// Whether a master is known.
-    pub role_ok: bool,
+    role: &'static str,
     /// Master, if it is another server.
-    pub master_elsewhere: Option<MasterPage>,
-    /// Reason why the server is not ready.
-    pub unready: Option<String>,
-    /// Epoch, if it is known.
-    pub epoch: Option<u64>,
-    /// Time since the process started.
-    pub uptime: String,
-    /// Number and source of the templates in force.
-    pub templates: String,
-    /// Reason why the newest templates were refused.
-    pub templates_problem: Option<String>,
-    /// Longest time that learning mode lasts for resources without holders.
-    pub learning: Option<String>,
-    /// Reason why etcd cannot be asked, and for how long it could not.
-    pub etcd_problem: Option<(String, String)>,
-    /// Time that this server stays the master without further news from etcd.
-    pub master_for: Option<String>,
-    /// Parent. Absent at the root.
-    pub parent: Option<Parent>,
-    /// Whether the node is its own ancestor.
-    pub is_in_cycle: bool,
-    /// Names under which two live processes ask: a description of each, and the time since it was seen.
-    pub conflicts: Vec<(String, String)>,
+    master_elsewhere: Option<MasterPage>,
+    /// Configured addresses of the parent beside the asked one. Empty: there are none.
+    other_parents: String,
     /// The state machines of the server, and the state of each.
-    pub states: Vec<(&'static str, String)>,
+    states: Vec<(&'static str, String)>,
 }
 
 impl Head {
     fn new(status: &Status) -> Self {
-        let role = match (status.is_master, &status.master_address) {
-            (true, _) => "master",
-            (false, Some(_)) => "candidate",
-            (false, None) => "no master known",
-        };
+        let elsewhere = status.master_address.as_deref();
+        let elsewhere = elsewhere.filter(|_| !status.is_master);
+        let pages = status.master_pages_address.as_deref();
+        let parents = status.parent.iter().flat_map(|parent| {
+            let all = parent.addresses.iter();
+            all.filter(|address| **address != parent.address)
+        });
         Self {
-            node: status.node.clone(),
-            version: status.version.clone(),
-            role,
-            role_ok: status.master_address.is_some(),
-            master_elsewhere: status
-                .master_address
-                .as_deref()
-                .filter(|_| !status.is_master)
-                .map(|address| MasterPage::new(address, status.master_pages_address.as_deref())),
-            unready: status.unready.clone(),
-            epoch: status.epoch,
-            uptime: span(status.uptime_ms),
-            templates: format!(
-                "{} from {}",
-                count(status.templates_count),
-                status.templates_source
-            ),
-            templates_problem: status.templates_problem.clone(),
-            learning: status.learning_remaining_ms.map(span),
-            etcd_problem: status.etcd.as_ref().and_then(|etcd| {
-                let problem = etcd.problem.clone()?;
-                Some((problem, span(etcd.age_ms)))
-            }),
-            master_for: status
-                .etcd
-                .as_ref()
-                .and_then(|etcd| etcd.mastership_remaining_ms)
-                .map(span),
-            parent: Parent::of(status),
-            is_in_cycle: status.is_in_cycle,
-            conflicts: status
-                .conflicts
-                .iter()
-                .map(|it| (format!("{} {}", it.kind, it.holder), span(it.age_ms)))
-                .collect(),
+            role: match (status.is_master, &status.master_address) {
+                (true, _) => "master",
+                (false, Some(_)) => "candidate",
+                (false, None) => "no master known",
+            },
+            master_elsewhere: elsewhere.map(|address| MasterPage::new(address, pages)),
+            other_parents: parents.map(String::as_str).collect::<Vec<_>>().join(", "),
             states: status.states.as_ref().map_or_else(Vec::new, states),
         }
     }
@@ -133,15 +76,15 @@ fn states(states: &States) -> Vec<(&'static str, String)> {
 
 /// A bar: the granted part of the capacity, and the further part that may still be in use.
 #[derive(Debug)]
-pub struct Bar {
+struct Bar {
     /// Granted percentage of the capacity.
-    pub granted: f64,
+    granted: f64,
     /// Percentage of the capacity that may be in use beyond what is granted.
-    pub held: f64,
+    held: f64,
     /// Text for screen readers and the pointer.
-    pub title: String,
+    title: String,
     /// Text next to the bar. Empty if the resource has no total.
-    pub label: String,
+    label: String,
 }
 
 impl Bar {
@@ -159,9 +102,9 @@ impl Bar {
             held: (percent_reserved - percent_granted).max(0.0),
             title: format!(
                 "granted {} and reserved {} of {}",
-                amount(granted),
-                amount(reserved),
-                amount(resource.capacity)
+                numbers::amount(granted),
+                numbers::amount(reserved),
+                numbers::amount(resource.capacity)
             ),
             label: if total > 0.0 {
                 format!("{percent_granted:.0} %")
@@ -174,114 +117,134 @@ impl Bar {
 
 /// A resource in a table, or at the top of its own page.
 #[derive(Debug)]
-pub struct ResourceRow {
-    /// Id of the resource.
-    pub id: String,
-    /// Description for people.
-    pub description: String,
-    /// Algorithm, as templates spell it, and whether the parent chose it.
-    pub divided: String,
-    /// Glob of the template, unless it is gone or only the root has one.
-    pub template: Option<String>,
-    /// Capacity to share.
-    pub capacity: String,
-    /// Sum of the holders' wants.
-    pub wants: String,
-    /// Whether holders want more than the capacity.
-    pub short: bool,
-    /// Sum of the newest leases.
-    pub granted: String,
-    /// Sum of the capacity that may be in use.
-    pub reserved: String,
-    /// Whether more than the capacity may be in use.
-    pub over: bool,
-    /// Number of served clients.
-    pub clients: String,
-    /// Number of leases.
-    pub leases: String,
-    /// Number of holders that wait for others to shrink. Empty: none.
-    pub waiting: String,
-    /// Learning mode here or above, with the remaining time. Empty: it is over.
-    pub learning: String,
-    /// Remedy for learning mode.
-    pub learning_advice: String,
-    /// Capacity for clients in safe mode.
-    pub safe_capacity: String,
-    /// Length of leases.
-    pub lease_length: String,
-    /// Refresh interval of clients.
-    pub refresh_interval: String,
+struct ResourceRow<'a> {
+    resource: &'a ResourceStatus,
     /// Used part of the capacity.
-    pub bar: Bar,
-    /// Reason why there is no bar.
-    pub no_bar: String,
-    /// Whether its template is gone.
-    pub template_gone: bool,
-    /// The server's own lease. Absent at the root.
-    pub own_lease: Option<OwnLease>,
+    bar: Bar,
     /// Its child servers, or the first of them.
-    pub children: ChildTable,
+    children: Vec<ChildRow<'a>>,
 }
 
-impl ResourceRow {
-    fn new(resource: &ResourceStatus, children_max: usize) -> Self {
-        let bar = Bar::new(resource, resource.granted, resource.reserved);
-        // A difference within rounding is not worth a warning.
-        let above = |sum: f64| sum > resource.capacity * (1.0 + SHOWN);
-        let has_total = !bar.label.is_empty() || resource.capacity <= 0.0;
+impl<'a> ResourceRow<'a> {
+    fn new(resource: &'a ResourceStatus, children_max: usize) -> Self {
+        let children = resource.children.iter().take(children_max);
         Self {
-            id: resource.resource_id.clone(),
-            description: resource.description.clone(),
-            divided: divided(resource),
-            template: resource.template.clone(),
-            capacity: amount(resource.capacity),
-            wants: amount(resource.wants),
-            short: has_total && above(resource.wants),
-            granted: amount(resource.granted),
-            reserved: amount(resource.reserved),
-            over: has_total && above(resource.reserved),
-            clients: count(resource.clients_count),
-            leases: count(resource.leases_count),
-            waiting: shown_unless_zero(resource.waiting_count, count(resource.waiting_count)),
-            learning: match (resource.learning_remaining_ms, &resource.own_lease) {
-                (Some(left), _) => format!("learning mode, {} left", span(left)),
-                (None, Some(lease)) => {
-                    let above = lease.parent_learning_remaining_ms;
-                    above.map_or_else(String::new, |left| {
-                        format!("learning mode above, {} left", span(left))
-                    })
-                }
-                (None, None) => String::new(),
-            },
-            learning_advice: resource.learning.clone().unwrap_or_default(),
-            safe_capacity: match resource.safe_capacity {
-                None => "none known".to_owned(),
-                Some(safe) if safe < 0.0 => "no limit".to_owned(),
-                Some(safe) => amount(safe),
-            },
-            lease_length: span(resource.lease_length_ms),
-            refresh_interval: span(resource.refresh_interval_ms),
-            bar,
-            no_bar: match &resource.own_lease {
-                Some(lease) if lease.expires_in_ms.is_none() => "no lease".to_owned(),
-                _ => format!("{}, no total", resource.algorithm()),
-            },
-            template_gone: resource.template.is_none() && resource.own_lease.is_none(),
-            own_lease: resource.own_lease.as_ref().map(OwnLease::new),
-            children: ChildTable::new(resource, children_max),
+            resource,
+            bar: Bar::new(resource, resource.granted, resource.reserved),
+            children: children.map(|it| ChildRow::new(it, resource)).collect(),
+        }
+    }
+
+    /// Whether holders want more than the capacity.
+    fn is_short(&self) -> bool {
+        self.has_total() && is_more(&self.resource.wants, &self.resource.capacity)
+    }
+
+    /// Whether more than the capacity may be in use.
+    fn is_over(&self) -> bool {
+        self.has_total() && is_more(&self.resource.reserved, &self.resource.capacity)
+    }
+
+    fn has_total(&self) -> bool {
+        !self.bar.label.is_empty() || self.resource.capacity <= 0.0
+    }
+
+    /// Whether its template is gone. Below the root, only the root has templates.
+    fn is_template_gone(&self) -> bool {
+        self.resource.template.is_none() && self.resource.own_lease.is_none()
+    }
+
+    /// Returns the algorithm. Without a lease or a template, it is unknown yet.
+    fn divided(&self) -> String {
+        let algorithm = self.resource.algorithm();
+        match (&self.resource.own_lease, &self.resource.template) {
+            (None, _) | (_, Some(_)) => algorithm.to_owned(),
+            (Some(lease), None) if lease.expires_in_ms.is_some() => {
+                format!("{algorithm} as the parent says")
+            }
+            (Some(_), None) => "no lease from the parent".to_owned(),
+        }
+    }
+
+    /// Returns the reason why there is no bar.
+    fn no_bar(&self) -> String {
+        match &self.resource.own_lease {
+            Some(lease) if lease.expires_in_ms.is_none() => "no lease".to_owned(),
+            _ => format!("{}, no total", self.resource.algorithm()),
+        }
+    }
+
+    /// Returns learning mode here or above, with the remaining time. Empty: it is over.
+    fn learning(&self) -> String {
+        let (own, lease) = (
+            self.resource.learning_remaining_ms,
+            &self.resource.own_lease,
+        );
+        let above = lease.as_ref();
+        let above = above.and_then(|lease| lease.parent_learning_remaining_ms);
+        match (own, above) {
+            (Some(left), _) => format!("learning mode, {} left", numbers::span(left)),
+            (None, Some(left)) => format!("learning mode above, {} left", numbers::span(left)),
+            (None, None) => String::new(),
+        }
+    }
+
+    /// Returns the capacity for clients in safe mode.
+    fn safe_capacity(&self) -> String {
+        match self.resource.safe_capacity {
+            None => "none known".to_owned(),
+            Some(safe) if safe < 0.0 => "no limit".to_owned(),
+            Some(safe) => numbers::amount(safe),
+        }
+    }
+
+    /// Returns the number of child servers that are not shown.
+    fn children_left_out(&self) -> u64 {
+        self.resource
+            .children_count
+            .saturating_sub(rows(self.children.len()))
+    }
+}
+
+/// A child server in a table.
+#[derive(Debug)]
+struct ChildRow<'a> {
+    child: &'a ChildStatus,
+    /// Share of the capacity that it has.
+    bar: Bar,
+}
+
+impl<'a> ChildRow<'a> {
+    fn new(child: &'a ChildStatus, resource: &ResourceStatus) -> Self {
+        let bar = Bar::new(resource, child.granted, child.reserved);
+        Self { child, bar }
+    }
+
+    /// Returns the number of server levels from it down, and the kind of its reports.
+    fn about(&self) -> String {
+        let levels = match self.child.height {
+            1 => "a leaf".to_owned(),
+            height => format!("{height} levels of servers"),
+        };
+        match self.child.curve_points {
+            0 => format!("{levels}, sends counts and sums only"),
+            1 => format!("{levels}, demand curve of 1 point"),
+            points => format!(
+                "{levels}, demand curve of {} points",
+                numbers::count(points)
+            ),
         }
     }
 }
 
-/// Returns the algorithm of a resource. Without a lease or a template, it is unknown yet.
-fn divided(resource: &ResourceStatus) -> String {
-    match (&resource.own_lease, &resource.template) {
-        (None, _) | (_, Some(_)) => resource.algorithm().to_owned(),
-        (Some(lease), None) if lease.expires_in_ms.is_some() => {
-            format!("{} as the parent says", resource.algorithm())
-        }
-        (Some(_), None) => "no lease from the parent".to_owned(),
-    }
+/// Whether a sum is above another, by more than rounding.
+fn is_more(sum: &f64, other: &f64) -> bool {
+    *sum > *other * (1.0 + SHOWN)
+}
+
+/// Whether a sum is below another, by more than rounding.
+fn is_less(sum: &f64, other: &f64) -> bool {
+    *sum < *other * (1.0 - SHOWN)
 }
 
 /// Returns the number of rows of a table.
@@ -289,100 +252,52 @@ fn rows(rows: usize) -> u64 {
     u64::try_from(rows).unwrap_or(u64::MAX)
 }
 
-fn shown_unless_zero(value: u64, text: String) -> String {
-    if value == 0 { String::new() } else { text }
-}
-
-/// A client's lease in a table.
-#[derive(Debug)]
-pub struct LeaseRow {
-    /// Name of the holder.
-    pub holder: String,
-    /// Its priority.
-    pub priority: i64,
-    /// Its wants.
-    pub wants: String,
-    /// Its share.
-    pub share: String,
-    /// Capacity that it got.
-    pub granted: String,
-    /// Whether it got less than it wants.
-    pub short: bool,
-    /// Largest capacity that it may be using.
-    pub reserved: String,
-    /// Whether it may be using more than it got.
-    pub held: bool,
-    /// Part of its wants that it got, for the bar.
-    pub satisfied: f64,
-    /// Remaining time of the lease.
-    pub expires: String,
-    /// Its refresh interval.
-    pub refresh: String,
-    /// Reason for what it got.
-    pub why: String,
-}
-
-impl LeaseRow {
-    fn new(lease: &LeaseStatus) -> Self {
-        Self {
-            holder: lease.holder.clone(),
-            priority: lease.priority,
-            wants: amount(lease.wants),
-            share: amount(lease.share),
-            granted: amount(lease.granted),
-            short: lease.granted < lease.wants * (1.0 - SHOWN),
-            reserved: amount(lease.reserved),
-            held: lease.reserved > lease.granted * (1.0 + SHOWN),
-            satisfied: if lease.wants > 0.0 {
-                bar_width(lease.granted, lease.wants)
-            } else {
-                100.0
-            },
-            expires: span(lease.expires_in_ms),
-            refresh: span(lease.refresh_interval_ms),
-            why: lease.why.clone(),
-        }
+/// Returns a bound or a use of a limit, with its unit.
+fn limit_value(limit: &LimitStatus, value: &Option<u64>) -> String {
+    let Some(value) = *value else {
+        return "-".to_owned();
+    };
+    match limit.unit() {
+        Unit::Count => numbers::count(value),
+        Unit::Bytes => numbers::bytes(value),
+        Unit::PerSecond => format!("{}/s", numbers::count(value)),
+        Unit::Millis => numbers::span(value),
     }
+}
+
+/// Returns the used part of a limit in percent, for the width of a bar.
+fn limit_bar(limit: &LimitStatus) -> u64 {
+    limit.percent().unwrap_or(0).min(100)
 }
 
 /// The front page.
 #[derive(Debug, Template)]
 #[template(path = "index.html")]
-pub struct Index {
+pub struct Index<'a> {
+    status: &'a Status,
     head: Head,
     /// Limits that an operator should look at.
-    limits: Vec<LimitRow>,
-    rows: Vec<ResourceRow>,
-    resources: String,
-    leases: String,
-    clients: String,
-    waiting: String,
-    /// Token of the next page. Absent: this is the last one.
-    next: Option<String>,
+    limits: Vec<&'a LimitStatus>,
+    rows: Vec<ResourceRow<'a>>,
     is_first: bool,
 }
 
-impl Index {
+impl<'a> Index<'a> {
     /// Returns the page with the resources of a status. `is_first`: whether it is the first page of them.
-    pub fn new(status: &Status, is_first: bool) -> Self {
+    pub fn new(status: &'a Status, is_first: bool) -> Self {
         // Child servers take rows as well. With many of them, later resources show none.
         let mut children_left = CHILDREN_ROWS;
-        let mut steps = YieldEvery::new(ROWS_PER_STEP);
         let row = |resource| {
-            steps.step();
             let row = ResourceRow::new(resource, CHILDREN_SHOWN.min(children_left));
-            children_left = children_left.saturating_sub(row.children.shown.len());
+            children_left = children_left.saturating_sub(row.children.len());
             row
         };
+        let limits = status.limits.iter();
         Self {
+            status,
             head: Head::new(status),
-            limits: limits::standing_out(&status.limits),
+            limits: limits.filter(|limit| limit.stands_out()).collect(),
             rows: status.resources.iter().map(row).collect(),
-            resources: count(status.resources_count()),
-            leases: count(status.leases_count()),
-            clients: amount(status.clients_count()),
-            waiting: count(status.waiting_count()),
-            next: status.next_token.clone(),
             is_first,
         }
     }
@@ -391,35 +306,50 @@ impl Index {
 /// The page of one resource.
 #[derive(Debug, Template)]
 #[template(path = "resource.html")]
-pub struct ResourcePage {
+pub struct ResourcePage<'a> {
+    status: &'a Status,
     head: Head,
-    row: ResourceRow,
+    row: ResourceRow<'a>,
     /// Leases of clients; child servers have a table of their own.
-    leases: Vec<LeaseRow>,
-    has_priorities: bool,
-    left_out: String,
+    leases: Vec<&'a LeaseStatus>,
+    /// Number of leases that are not shown.
+    left_out: u64,
 }
 
-impl ResourcePage {
+impl<'a> ResourcePage<'a> {
     /// Returns the page of a resource of a status, with its listed leases.
-    pub fn new(status: &Status, resource: &ResourceStatus) -> Self {
-        let clients = resource.leases.iter().filter(|l| l.kind == "client");
-        let mut steps = YieldEvery::new(ROWS_PER_STEP);
-        let lease = |lease| {
-            steps.step();
-            LeaseRow::new(lease)
-        };
-        let leases: Vec<LeaseRow> = clients.map(lease).collect();
-        let left_out = resource
-            .leases_count
-            .saturating_sub(resource.children_count)
-            .saturating_sub(rows(leases.len()));
+    pub fn new(status: &'a Status, resource: &'a ResourceStatus) -> Self {
+        let leases = resource.leases.iter();
+        let leases: Vec<_> = leases.filter(|lease| lease.kind == "client").collect();
         Self {
+            status,
             head: Head::new(status),
             row: ResourceRow::new(resource, usize::MAX),
+            left_out: resource
+                .leases_count
+                .saturating_sub(resource.children_count)
+                .saturating_sub(rows(leases.len())),
             leases,
-            has_priorities: resource.algorithm() == "PRIORITY_BANDS",
-            left_out: shown_unless_zero(left_out, count(left_out)),
+        }
+    }
+}
+
+/// The page of all limits.
+#[derive(Debug, Template)]
+#[template(path = "limits.html")]
+pub struct LimitsPage<'a> {
+    status: &'a Status,
+    head: Head,
+    limits: &'a [LimitStatus],
+}
+
+impl<'a> LimitsPage<'a> {
+    /// Returns the page with the limits of a status.
+    pub fn new(status: &'a Status) -> Self {
+        Self {
+            status,
+            head: Head::new(status),
+            limits: &status.limits,
         }
     }
 }
@@ -427,18 +357,26 @@ impl ResourcePage {
 /// The page of a resource without holders.
 #[derive(Debug, Template)]
 #[template(path = "missing.html")]
-pub struct Missing {
+pub struct Missing<'a> {
+    status: &'a Status,
     head: Head,
-    id: String,
+    id: &'a str,
 }
 
-impl Missing {
+impl<'a> Missing<'a> {
     /// Returns the page of `id`, which has no holders.
-    pub fn new(status: &Status, id: &str) -> Self {
-        Self {
-            head: Head::new(status),
-            id: id.to_owned(),
-        }
+    pub fn new(status: &'a Status, id: &'a str) -> Self {
+        let head = Head::new(status);
+        Self { status, head, id }
+    }
+}
+
+/// Returns the satisfied part of a client's wants in percent.
+fn satisfied(lease: &LeaseStatus) -> f64 {
+    if lease.wants > 0.0 {
+        bar_width(lease.granted, lease.wants)
+    } else {
+        100.0
     }
 }
 

@@ -16,12 +16,14 @@ async fn bounded() -> Server {
     let server = start().await;
     let limits = server.state().limits();
     limits.of(ServerLimit::StreamsPerConnection).set_max(3_000);
-    limits.set_used(ServerLimit::StreamsPerConnection, 1_000);
+    limits.of(ServerLimit::StreamsPerConnection).set_used(1_000);
     limits.of(ServerLimit::Priorities).set_max(64);
-    limits.set_used(ServerLimit::Priorities, 64);
+    limits.of(ServerLimit::Priorities).set_used(64);
     limits.of(ServerLimit::MessageBytes).set_max(262_144);
     for _ in 0..2 {
-        limits.refuse(ServerLimit::MessageBytes, Duration::from_secs(1));
+        limits
+            .of(ServerLimit::MessageBytes)
+            .refuse(Duration::from_secs(1));
     }
     server
 }
@@ -126,7 +128,7 @@ async fn a_front_page_has_nothing_of_limits_that_are_well() {
     let server = start().await;
     let limits = server.state().limits();
     limits.of(ServerLimit::StreamsPerConnection).set_max(10);
-    limits.set_used(ServerLimit::StreamsPerConnection, 7);
+    limits.of(ServerLimit::StreamsPerConnection).set_used(7);
     let (_, _, front) = page(&server, "/").await;
     assert!(!front.contains("--streams-per-connection-max"), "{front}");
 }

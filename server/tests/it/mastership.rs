@@ -8,7 +8,9 @@ use doorward_engine::time::Time;
 use doorward_proto::doorman::{DiscoveryRequest, ReleaseCapacityRequest};
 use doorward_server::app::Server;
 use doorward_session::candidate::CandidateConfig;
-use doorward_session::candidate::store::{EtcdEntry, EtcdKey, Master, Registration, Value, View};
+use doorward_session::candidate::store::{
+    EtcdEntry, EtcdKey, Master, Registration, Role, TreePlace, Value, View,
+};
 use doorward_session::time::tolerance::Tolerance;
 
 use crate::running::{asked, capacity, get, page, start};
@@ -19,7 +21,8 @@ pub(crate) fn candidate_config() -> CandidateConfig {
         address: "here:6970".into(),
         server: "x".into(),
         pages: None,
-        rest: Default::default(),
+        node: "root".into(),
+        version: "1".into(),
         ttl: Duration::from_secs(10),
         clock_tolerance: Tolerance::LEAST,
         endpoints: 1,
@@ -42,12 +45,16 @@ fn view_of_master(now: Time) -> View {
         epoch_offset: 0,
     });
     let registration = Value::Server(Registration {
+        node: "root".into(),
         address: "there:6970".into(),
-        server: "y".into(),
-        highest_epoch: None,
         pages: Some("0.0.0.0:6981".into()),
-        place: Default::default(),
-        rest: Default::default(),
+        server: "y".into(),
+        place: TreePlace {
+            role: Role::Root,
+            level: Some(0),
+        },
+        highest_epoch: None,
+        version: "1".into(),
     });
     View {
         entries: [

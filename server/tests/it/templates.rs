@@ -1,5 +1,7 @@
 //! Templates that change while clients hold leases.
 
+use doorward_server::templates::{apply, refuse};
+
 use crate::running::{asked, asked_with, capacity, get, only, page, start, templates_with};
 
 #[tokio::test]
@@ -7,7 +9,7 @@ async fn new_templates_hold_for_the_next_request() {
     let server = start().await;
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 500.0)]).await;
-    server.apply_templates(templates_with(300.0)).await;
+    apply(server.state(), server.metrics(), templates_with(300.0)).await;
     let asks = vec![asked_with("fair/x", 500.0, 100.0)];
     let response = get(&mut client, "a", asks).await;
     assert_eq!(only(&response).gets.capacity, 300.0);
@@ -17,7 +19,8 @@ async fn new_templates_hold_for_the_next_request() {
 async fn refused_templates_change_nothing_and_everyone_is_told() {
     let server = start().await;
     let mut client = capacity(&server).await;
-    server.refuse_templates("t.yaml:3:5: template 1: capacity: is <missing>".to_owned());
+    let problem = "t.yaml:3:5: template 1: capacity: is <missing>";
+    refuse(server.state(), server.metrics(), problem.to_owned());
     let response = get(&mut client, "a", vec![asked("fair/x", 500.0)]).await;
     assert_eq!(only(&response).gets.capacity, 100.0);
     let status = server.state().status(None, 0);
@@ -35,6 +38,6 @@ async fn refused_templates_change_nothing_and_everyone_is_told() {
     assert!(metrics.contains("doorward_template_loads_total{outcome=\"failed\"} 1\n"));
     assert_eq!(page(&server, "/readyz").await.0, 200, "it serves as before");
 
-    server.apply_templates(templates_with(100.0)).await;
+    apply(server.state(), server.metrics(), templates_with(100.0)).await;
     assert_eq!(server.state().status(None, 0).templates_problem, None);
 }

@@ -19,8 +19,9 @@ const ENGINE_DEPENDENCIES: [&str; 5] = [
     "thiserror",
 ];
 
-/// Allowed dependencies of sessions: they use neither the engine nor the wire.
-const SESSION_DEPENDENCIES: [&str; 3] = ["doorward-time", "smol_str", "thiserror"];
+/// Allowed dependencies of sessions: they use neither the engine nor the wire. `serde` names the fields of the values
+/// that candidates write to etcd; the bytes are the driver's.
+const SESSION_DEPENDENCIES: [&str; 4] = ["doorward-time", "serde", "smol_str", "thiserror"];
 
 /// Crates of this workspace that the door may use. It knows neither methods nor what they serve, so that other servers
 /// can use it.

@@ -1,37 +1,38 @@
 //! Rows of servers: with a master, without one, with one that is not registered.
 
-use doorward_etcd::directory::{self, Role, TermRecord};
+use doorward_etcd::directory::{self, Role, TermRecord, TreePlace};
 
 use super::*;
 
 fn registration(address: &str) -> Registration {
     Registration {
-        node: "eu".to_owned(),
-        address: address.to_owned(),
-        http_address: None,
-        server: "s".to_owned(),
-        role: Role::Leaf,
-        level: (address == "a:1").then_some(1),
+        node: "eu".into(),
+        address: address.into(),
+        pages: None,
+        server: "s".into(),
+        place: TreePlace {
+            role: Role::Leaf,
+            level: (address == "a:1").then_some(1),
+        },
         highest_epoch: None,
-        version: "0.1.0".to_owned(),
+        version: "0.1.0".into(),
     }
 }
 
 fn servers(master: Option<&str>, term: Option<u64>, addresses: &[&str]) -> Servers {
     let master = master.map(|address| directory::Master {
-        address: address.to_owned(),
-        server: "s".to_owned(),
+        address: address.into(),
+        server: "s".into(),
+        epoch_offset: 0,
     });
     Servers {
         master: master.map(|master| (master, 17)),
         term: term.map(|epoch| TermRecord {
             epoch,
-            address: "a:1".to_owned(),
-            server: "s".to_owned(),
-            length_ms: 5_000,
-            resigned: false,
-            leases: None,
-            outstanding: false,
+            address: "a:1".into(),
+            server: "s".into(),
+            length: Duration::from_secs(5),
+            ..TermRecord::default()
         }),
         servers: addresses.iter().map(|a| registration(a)).collect(),
     }

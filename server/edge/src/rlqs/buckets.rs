@@ -3,6 +3,10 @@
 //! A bucket is limited by the rule whose keys are those of the bucket, and is a use of the rule's resource. No message of
 //! Envoy says that an assignment has arrived, but it counts within a millisecond, so a smaller one counts as arrived. If
 //! the stream breaks, what was assigned stays reserved until its time to live is over.
+//!
+//! A new agent does not know what its predecessor assigned. The counts of a report do not tell it: a rate may have been
+//! larger earlier in the window. So its node is in learning mode until all former assignments have ended, and assigns
+//! nothing before.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,8 +14,7 @@ use std::time::Duration;
 
 use doorward_client::capacity::{Allowance, Source};
 use doorward_client::time::Time;
-use doorward_engine::amount::Amount;
-use doorward_engine::messages::{GetCapacity, Has, ReleaseCapacity};
+use doorward_engine::messages::{GetCapacity, ReleaseCapacity};
 use doorward_limits::Units;
 use doorward_proto::envoy::rate_limit_quota::BucketId;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::BucketAction;
@@ -68,8 +71,6 @@ struct Bucket {
     reported_at: Time,
     /// Time of the last report of a request.
     used_at: Time,
-    /// Rate of the requests that Envoy allowed, by a report before the first assignment here.
-    found_rate: f64,
     /// Requests per second at the last report.
     demand: f64,
     allowance: Allowance,
@@ -154,7 +155,9 @@ impl Buckets {
             if self.by_id.len() >= BUCKETS_MAX {
                 return None;
             }
-            let bucket = Bucket::new(allowed, denied, told.unwrap_or_default(), now);
+            let count = allowed.saturating_add(denied);
+            let demand = rate(count, told.unwrap_or_default());
+            let bucket = Bucket::new(demand, now);
             self.by_id.insert(id.clone(), bucket);
         }
         self.due.insert(id.clone());
@@ -224,21 +227,7 @@ impl Buckets {
             let bucket = by_resource.get(resource).and_then(|id| by_id.get(id));
             bucket.map_or(0.0, |it| it.outstanding(is_over, now))
         };
-        let mut request = self.holder.request(outstanding, now);
-        for ask in &mut request.asks {
-            // The holder reports what its leases allowed, and not what Envoy found.
-            let found = outstanding(ask.resource.as_str());
-            if let (None, Ok(capacity)) = (ask.has, Amount::new(found))
-                && found > 0.0
-            {
-                ask.has = Some(Has {
-                    capacity,
-                    expires_in: Some(TTL_MAX),
-                    granted_by: None,
-                });
-            }
-        }
-        request
+        self.holder.request(outstanding, now)
     }
 
     /// Forgets buckets that have been idle. Returns the releases of their leases.
@@ -300,19 +289,12 @@ impl Buckets {
 }
 
 impl Bucket {
-    /// Creates a bucket by its first report, of a time in whole seconds, rounded down.
-    fn new(allowed: u64, denied: u64, told: Duration, now: Time) -> Self {
-        // A lower bound: in learning mode, the node grants what Envoys report.
-        let found_rate = match told.is_zero() {
-            true => 0.0,
-            false => rate(allowed, told + Duration::from_secs(1)),
-        };
+    fn new(demand: f64, now: Time) -> Self {
         Self {
-            demand: rate(allowed.saturating_add(denied), told),
+            demand,
             limit: Limit::None,
             reported_at: now,
             used_at: now,
-            found_rate,
             allowance: Allowance::NONE,
             sent: None,
             generation: 0,
@@ -335,11 +317,9 @@ impl Bucket {
         demand::estimate(window, self.demand, assigned)
     }
 
-    /// Returns the rate that Envoy may still use, beside the lease.
+    /// Returns the rate that an Envoy without a stream may still use.
     fn outstanding(&self, is_over: bool, now: Time) -> f64 {
         match self.sent {
-            // An agent before this one may have assigned it.
-            None if now.since(self.reported_at) < TTL_MAX => self.found_rate,
             Some(Sent {
                 assignment: Assignment::Rate(rate),
                 until,

@@ -46,7 +46,6 @@ struct World {
     ended: Vec<Buckets>,
     now: Time,
     names: u32,
-    started_at: Time,
 }
 
 impl World {
@@ -62,7 +61,6 @@ impl World {
             ended: Vec::new(),
             now,
             names: 0,
-            started_at: now,
         };
         for demand in demands {
             world.envoys.push(Envoy {
@@ -82,7 +80,6 @@ impl World {
     fn restart(&mut self) {
         self.replica = replica(u64::from(self.names) + 2, self.now);
         self.ended.clear();
-        self.started_at = self.now;
         for envoy in &mut self.envoys {
             envoy.stream = None;
         }
@@ -323,15 +320,15 @@ fn what_an_envoy_without_a_stream_may_use_stays_reserved_until_it_ends() {
 }
 
 #[test]
-fn a_new_agent_confirms_what_envoys_have_and_then_shares_again() {
+fn a_new_agent_assigns_nothing_until_former_assignments_have_ended() {
     let mut world = World::new(&[40.0, 400.0]);
     world.play(seconds(30));
     world.restart();
-    world.play(seconds(10));
-    // Reports are in whole seconds, so it confirms a little less.
-    let rates = world.rates();
-    assert!(rates[0] > 30.0 && rates[1] > 200.0, "{rates:?}");
-    world.play(seconds(20));
+    world.play(seconds(9));
+    world.check_rates(&[42.0, 258.0]);
+    world.play(seconds(6));
+    world.check_rates(&[0.0, 0.0]);
+    world.play(seconds(3));
     world.check_rates(&[42.0, 258.0]);
 }
 

@@ -1,5 +1,7 @@
 //! The keys of a node in etcd, read and written, also by older versions.
 
+use std::time::Duration;
+
 use super::*;
 
 /// The term as servers of the previous version read and write it, so that both versions may be
@@ -11,9 +13,9 @@ fn a_term_without_lease_lengths_is_read_and_one_with_them_has_all_that_it_had() 
     assert_eq!(term.leases, None);
     assert_eq!(serde_json::to_string(&term).unwrap(), old);
     term.leases = Some(LeaseLengths {
-        templates: "d".to_owned(),
-        longest_ms: 5_000,
-        older_ms: 40_000,
+        templates: "d".into(),
+        longest: Duration::from_secs(5),
+        older: Duration::from_secs(40),
     });
     let new = serde_json::to_string(&term).unwrap();
     assert!(new.starts_with(old.trim_end_matches('}')), "{new}");
@@ -22,24 +24,27 @@ fn a_term_without_lease_lengths_is_read_and_one_with_them_has_all_that_it_had() 
     let leases = serde_json::from_str::<TermRecord>(&none_older)
         .unwrap()
         .leases;
-    assert_eq!(leases.unwrap().older_ms, 0);
+    assert_eq!(leases.unwrap().older, Duration::ZERO);
 }
 
 #[test]
 fn the_master_is_asked_first_and_no_server_twice() {
     let registered = |address: &str| Registration {
-        node: "eu".to_owned(),
-        address: address.to_owned(),
-        http_address: Some(address.replace(":1", ":2")),
-        server: "s".to_owned(),
-        role: Role::Root,
-        level: None,
+        node: "eu".into(),
+        address: address.into(),
+        pages: None,
+        server: "s".into(),
+        place: TreePlace {
+            role: Role::Root,
+            level: None,
+        },
         highest_epoch: None,
-        version: "1".to_owned(),
+        version: "1".into(),
     };
     let master = Master {
-        address: "b:1".to_owned(),
-        server: "s".to_owned(),
+        address: "b:1".into(),
+        server: "s".into(),
+        epoch_offset: 0,
     };
     let servers = Servers {
         master: Some((master, 5)),
@@ -50,8 +55,6 @@ fn the_master_is_asked_first_and_no_server_twice() {
     let given = ["z:1", "a:1", "z:1"];
     assert_eq!(servers.addresses_and(given), ["b:1", "a:1", "z:1"]);
     assert_eq!(servers.named(), Some(("b:1".to_owned(), 5)));
-    assert_eq!(servers.pages_of("b:1").as_deref(), Some("b:2"));
-    assert_eq!(servers.pages_of("z:1"), None);
     assert_eq!(Servers::default().named(), None);
 }
 

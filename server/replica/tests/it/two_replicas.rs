@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
-use doorward_engine::messages::{Ask, GetCapacity, GetCapacityReply, GetServerCapacity, Via};
+use doorward_engine::messages::{
+    Ask, GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply, Via,
+};
 use doorward_engine::node;
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
@@ -190,13 +192,18 @@ impl Driver {
 
     /// Asks the leaf for a client. Returns what it gets, or `None` if the call waits.
     fn ask(&mut self, client: &str, wants: f64) -> Option<f64> {
+        self.ask_for("r", client, wants)
+    }
+
+    /// Asks for that resource.
+    fn ask_for(&mut self, resource: &str, client: &str, wants: f64) -> Option<f64> {
         let request = GetCapacity {
             caller: None,
             incarnation: None,
             client: HolderName::new(client).unwrap(),
             sequence: None,
             asks: vec![Ask {
-                resource: ResourceId::new("r").unwrap(),
+                resource: ResourceId::new(resource).unwrap(),
                 priority: 0,
                 wants: Amount::new(wants).unwrap(),
                 has: None,
@@ -259,14 +266,52 @@ fn a_change_at_the_root_is_pushed_to_the_leaf() {
 }
 
 #[test]
-fn a_call_ends_without_capacity_if_the_parent_answers_nothing() {
+fn a_call_is_answered_after_a_second_if_the_parent_answers_nothing() {
     let mut driver = Driver::new(true);
     assert_eq!(driver.ask("a", 30.0), None);
     driver.drain();
     driver.mail.clear();
-    driver.play(SOON);
+    driver.play(Duration::from_millis(999));
+    assert!(driver.answered.is_empty());
+    driver.play(Duration::from_millis(1));
     let answered: Vec<f64> = driver.answered.iter().map(gets).collect();
     assert_eq!(answered, [0.0], "refused as not ready");
+}
+
+#[test]
+fn a_call_that_waits_is_tried_again_whenever_the_parent_answers_until_its_second_is_over() {
+    let mut driver = Driver::new(true);
+    driver.ask("a", 30.0);
+    driver.play(SOON);
+    driver.answered.clear();
+    // The parent answers about `r` only.
+    assert_eq!(driver.ask_for("other", "b", 1.0), None);
+    driver.drain();
+    for _ in 0..9 {
+        let event = FromParent::Reply {
+            call: None,
+            reply: GetServerCapacityReply::default(),
+            invalid: Vec::new(),
+        };
+        driver.mail.clear();
+        driver.leaf.handle_parent(driver.connection, event);
+        driver.play(Duration::from_millis(100));
+        assert!(driver.answered.is_empty());
+    }
+    driver.mail.clear();
+    driver.play(Duration::from_millis(100));
+    assert_eq!(driver.answered.len(), 1);
+}
+
+#[test]
+fn a_call_does_not_wait_for_an_unreachable_parent() {
+    let mut driver = Driver::new(true);
+    driver.drain();
+    driver.mail.clear();
+    let unreachable = FromParent::Closed(ConnectionEnd::Unreachable);
+    driver.leaf.handle_parent(driver.connection, unreachable);
+    driver.drain();
+    assert_eq!(driver.ask("a", 30.0), Some(0.0));
 }
 
 #[test]

@@ -15,8 +15,10 @@ pub struct CandidateConfig {
     pub server: SmolStr,
     /// Address of its pages, if it has any.
     pub pages: Option<SmolStr>,
-    /// The rest of its registration, in the driver's form.
-    pub rest: SmolStr,
+    /// Name of its node.
+    pub node: SmolStr,
+    /// Version of its program.
+    pub version: SmolStr,
     /// TTL of the master's lease in etcd. Whole seconds, at least 2.
     pub ttl: Duration,
     /// Largest error of its clock.

@@ -11,8 +11,7 @@ use std::time::Duration;
 use super::Candidate;
 use super::phase::{EtcdLease, HeldMastership};
 use super::step::{Awaited, Stage};
-use super::store::Op;
-use super::transactions::TermDetails;
+use super::store::{LeaseId, Op, TermRecord};
 use crate::time::Time;
 
 /// Longest mark. A master with longer leases has none.
@@ -41,13 +40,8 @@ impl Candidate {
     }
 
     /// Returns the latest end of leases, if the mastership is confirmed now and not once more.
-    fn outstanding_until(
-        &self,
-        held: &HeldMastership,
-        lease: EtcdLease,
-        details: &TermDetails,
-    ) -> Time {
-        let leases = details.leases.as_ref();
+    fn outstanding_until(held: &HeldMastership, lease: EtcdLease, term: &TermRecord) -> Time {
+        let leases = term.leases.as_ref();
         let leases = leases.map_or(Duration::ZERO, |it| it.longest.max(it.older));
         held.begins.max(lease.renewed + lease.ttl) + leases
     }
@@ -63,8 +57,8 @@ impl Candidate {
         let Some(held) = self.phase.held().copied() else {
             return Some(then);
         };
-        let details = self.term_details(&held, lease, now);
-        let until = self.outstanding_until(&held, lease, &details);
+        let term = self.term(&held, lease, now);
+        let until = Self::outstanding_until(&held, lease, &term);
         // Later renewals may be confirmed faster than this one.
         let span = until.since(now) + lease.ttl / 3;
         let op = match self.mark {
@@ -91,17 +85,17 @@ impl Candidate {
         });
     }
 
-    /// Returns the details of a term that is confirmed now. It has a mark if the mark lasts long enough.
-    pub(super) fn marked_details(
+    /// Returns a term that is confirmed now, and the lease of its mark. It has a mark if that lasts long enough.
+    pub(super) fn marked_term(
         &mut self,
         held: &HeldMastership,
         lease: EtcdLease,
         now: Time,
-    ) -> TermDetails {
-        let details = self.term_details(held, lease, now);
-        let until = self.outstanding_until(held, lease, &details);
+    ) -> (TermRecord, Option<LeaseId>) {
+        let mut term = self.term(held, lease, now);
+        let until = Self::outstanding_until(held, lease, &term);
         self.mark = self.mark.filter(|mark| mark.lasts_until() >= until);
-        let mark = self.mark.map(|mark| mark.lease.id);
-        TermDetails { mark, ..details }
+        term.is_marked = self.mark.is_some();
+        (term, self.mark.map(|mark| mark.lease.id))
     }
 }

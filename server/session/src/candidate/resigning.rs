@@ -6,8 +6,8 @@ use super::Candidate;
 use super::phase::{Phase, Resignation};
 use super::report::ElectionReport;
 use super::step::{Awaited, Step};
-use super::store::{Op, OpAnswer};
-use super::transactions::TermDetails;
+use super::store::{Op, OpAnswer, TermRecord};
+use super::transactions;
 use crate::time::Time;
 
 /// Longest time of a resignation, all attempts together.
@@ -30,15 +30,13 @@ impl Candidate {
             let mark = self
                 .mark
                 .filter(|it| it.is_written && held.valid_until.is_some());
-            let details = TermDetails {
-                mark: mark.map(|mark| mark.lease.id),
-                ..self.term_details(held, lease, now)
+            let term = TermRecord {
+                // If it has not begun, its predecessor's time is not over. The term must still say so.
+                resigned: held.begins <= now,
+                is_marked: mark.is_some(),
+                ..self.term(held, lease, now)
             };
-            // If it has not begun, its predecessor's time is not over. The term must still say so.
-            let had_begun = held.begins <= now;
-            let txn = self
-                .transactions
-                .resign(held.created, details, lease.id, had_begun);
+            let txn = transactions::resign(held.created, term, lease.id);
             // One endpoint may be down, and there is time to try another one.
             let attempts = self.config.endpoints.saturating_add(1);
             (txn, held.created.epoch(), attempts)

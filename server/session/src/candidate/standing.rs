@@ -8,8 +8,6 @@ use super::store::View;
 /// Master of the node, as far as a server knows.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Standing {
-    /// This server, forever and without an epoch: its node has no election. A candidate never returns this.
-    Alone,
     /// This server, for a time.
     Master(Term),
     /// Another server.
@@ -29,14 +27,14 @@ pub enum Standing {
 impl Standing {
     /// Whether this server is the master.
     pub const fn is_master(&self) -> bool {
-        matches!(self, Self::Alone | Self::Master(_))
+        matches!(self, Self::Master(_))
     }
 
     /// Returns the mastership of this server, if it won one.
     pub const fn term(&self) -> Option<&Term> {
         match self {
             Self::Master(term) => Some(term),
-            Self::Alone | Self::Elsewhere { .. } | Self::Unknown => None,
+            Self::Elsewhere { .. } | Self::Unknown => None,
         }
     }
 }
@@ -61,7 +59,7 @@ pub fn standing_of_other(view: &View, own_address: &str, highest_epoch: u64) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::{EtcdEntry, EtcdKey, Master, Registration, Value};
+    use super::super::store::{EtcdEntry, EtcdKey, Master, Registration, Role, TreePlace, Value};
     use super::*;
     use crate::time::Time;
 
@@ -85,12 +83,16 @@ mod tests {
                 epoch_offset: 0,
             });
             let registration = Value::Server(Registration {
+                node: "n".into(),
                 address: address.into(),
-                server: "x".into(),
-                highest_epoch: None,
                 pages: Some("pages:2".into()),
-                place: SmolStr::default(),
-                rest: SmolStr::default(),
+                server: "x".into(),
+                place: TreePlace {
+                    role: Role::Root,
+                    level: None,
+                },
+                highest_epoch: None,
+                version: "1".into(),
             });
             view.entries.insert(EtcdKey::Master, entry(master));
             let key = EtcdKey::Server(address.into());

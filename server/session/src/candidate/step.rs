@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::phase::{EtcdLease, HeldMastership};
 use super::report::{ElectionReport, LossReason};
-use super::store::{EtcdEntry, EtcdKey, EtcdRequest, Op, OpId, Registration, Txn};
-use super::transactions::{self, CreatedKey, TermDetails};
+use super::store::{EtcdEntry, EtcdKey, EtcdRequest, Op, OpId, Registration, TermRecord, Txn};
+use super::transactions::{self, CreatedKey};
 use super::{Candidate, CandidateAction, NextTemplates, term};
 use crate::time::Time;
 
@@ -185,14 +185,13 @@ impl Candidate {
             .filter(|_| self.phase.held().is_none())
             .and_then(|view| view.registration_of(&view.master()?.0.address));
         Registration {
+            node: self.config.node.clone(),
             address: self.config.address.clone(),
-            server: self.config.server.clone(),
-            highest_epoch: Some(self.terms.highest_epoch()).filter(|epoch| *epoch > 0),
             pages: self.config.pages.clone(),
-            place: of_master
-                .map_or(&self.place, |master| &master.place)
-                .clone(),
-            rest: self.config.rest.clone(),
+            server: self.config.server.clone(),
+            place: of_master.map_or(self.place, |master| master.place),
+            highest_epoch: Some(self.terms.highest_epoch()).filter(|epoch| *epoch > 0),
+            version: self.config.version.clone(),
         }
     }
 
@@ -301,10 +300,10 @@ impl Candidate {
         let Some(held) = self.phase.held().copied() else {
             return Some(then);
         };
-        let details = self.marked_details(&held, lease, now);
+        let (term, mark) = self.marked_term(&held, lease, now);
         let txn = self
             .transactions
-            .confirm(held.created, details, lease.id, mend);
+            .confirm(held.created, term, mark, lease.id, mend);
         let awaited = Awaited::Confirmed {
             lease,
             announces_next: self.has_templates_waiting(),
@@ -313,21 +312,16 @@ impl Candidate {
         self.transact("confirm a mastership", txn, awaited, now)
     }
 
-    /// Returns the details of a term that is written now.
-    pub(super) fn term_details(
-        &self,
-        held: &HeldMastership,
-        lease: EtcdLease,
-        now: Time,
-    ) -> TermDetails {
-        let next = self.next_templates.as_ref();
-        TermDetails {
+    /// Returns a term without a mark that is written now.
+    pub(super) fn term(&self, held: &HeldMastership, lease: EtcdLease, now: Time) -> TermRecord {
+        let (lengths, next) = (self.lengths.as_ref(), self.next_templates.as_ref());
+        TermRecord {
+            epoch: held.created.epoch(),
+            address: self.config.address.clone(),
+            server: self.config.server.clone(),
             length: term::length(held.begins, lease.ttl, now),
-            leases: self
-                .lengths
-                .as_ref()
-                .map(|lengths| lengths.to_write(next, now)),
-            mark: None,
+            leases: lengths.map(|lengths| lengths.to_write(next, now)),
+            ..TermRecord::default()
         }
     }
 

@@ -1,13 +1,15 @@
 //! Keys and requests of a candidate in etcd, free of etcd's own types.
 //!
 //! A node has four kinds of keys: its master, its last term, whether leases may be out, and each of its servers. A
-//! driver translates: keys to texts, values to JSON, transactions to etcd's. It decides nothing.
+//! driver translates: keys to texts, values to JSON ([`records`](super::records)), transactions to etcd's. It decides
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use smol_str::SmolStr;
 
+pub use super::records::{LeaseLengths, Master, Registration, Role, TermRecord, TreePlace};
 use crate::time::Time;
 
 /// A key of the candidate's node.
@@ -36,67 +38,6 @@ pub enum Value {
     Server(Registration),
     /// Written by hand, or by an unknown program, and not parsable.
     Unreadable,
-}
-
-/// The master of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Master {
-    /// Its address.
-    pub address: SmolStr,
-    /// The id of its process: a new one each time the server starts.
-    pub server: SmolStr,
-    /// Difference between its epoch and the revision at which the key was created. It is 0 unless etcd was set up
-    /// again, or restored from a backup.
-    pub epoch_offset: u64,
-}
-
-/// A mastership, as its master last confirmed it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TermRecord {
-    /// The epoch. 0: the term is unreadable.
-    pub epoch: u64,
-    /// The master's address.
-    pub address: SmolStr,
-    /// The id of the master's process.
-    pub server: SmolStr,
-    /// Longest time for which the master may act without another confirmation.
-    pub length: Duration,
-    /// Whether the master has resigned, and decides nothing any more.
-    pub resigned: bool,
-    /// Lengths of the leases that it may have granted. Only at the root.
-    pub leases: Option<LeaseLengths>,
-    /// Whether its master wrote [`EtcdKey::Outstanding`] with this term. Then if that key is gone, the term is over,
-    /// and so are all leases that it or an earlier master granted.
-    pub is_marked: bool,
-}
-
-/// Lengths of the leases of a master.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseLengths {
-    /// Digest of the lease lengths in force: the same text for the same lengths.
-    pub templates: SmolStr,
-    /// Longest lease by the templates in force.
-    pub longest: Duration,
-    /// Longest remaining time of leases from former templates with longer leases.
-    pub older: Duration,
-}
-
-/// A server's registration, as far as an election needs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Registration {
-    /// The server's address.
-    pub address: SmolStr,
-    /// The id of its process.
-    pub server: SmolStr,
-    /// The highest epoch of the node that it has seen.
-    pub highest_epoch: Option<u64>,
-    /// The address of its pages, if stated.
-    pub pages: Option<SmolStr>,
-    /// Its place in the tree, in the driver's form. Only the master knows it; the other candidates copy it from the
-    /// master.
-    pub place: SmolStr,
-    /// The rest, on which no election depends, in the driver's form.
-    pub rest: SmolStr,
 }
 
 /// The id of a lease in etcd. Never 0, which means no lease in etcd.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use smol_str::SmolStr;
 
 use super::store::{
-    Compare, EtcdEntry, EtcdKey, LeaseId, LeaseLengths, Master, Registration, TermRecord, Txn,
-    TxnAnswer, TxnStep, Value, View,
+    Compare, EtcdEntry, EtcdKey, LeaseId, Master, Registration, TermRecord, Txn, TxnAnswer,
+    TxnStep, Value, View,
 };
 use crate::time::Time;
 
@@ -29,17 +29,6 @@ pub(super) struct CreatedKey {
     pub(super) revision: u64,
     /// Number that is added to the revision: see [`super::term::epoch_offset`].
     pub(super) epoch_offset: u64,
-}
-
-/// Content of a term beside the identity of its master.
-#[derive(Clone, Debug)]
-pub(super) struct TermDetails {
-    /// Longest time for which it may act without another confirmation.
-    pub(super) length: Duration,
-    /// Lengths of leases. Absent: the node has a parent, which decides that.
-    pub(super) leases: Option<LeaseLengths>,
-    /// Lease in etcd that outlasts them. None: no mark.
-    pub(super) mark: Option<LeaseId>,
 }
 
 impl CreatedKey {
@@ -78,21 +67,22 @@ impl Transactions {
         }
     }
 
-    /// Confirms the mastership if the key is unchanged, and otherwise reads the key. With `mend`, the key is also
-    /// written again.
+    /// Confirms the mastership with this term if the key is unchanged, and otherwise reads the key. `mark` is the lease
+    /// of the mark, if the term has one. With `mend`, the key is also written again.
     pub(super) fn confirm(
         &self,
         created: CreatedKey,
-        details: TermDetails,
+        term: TermRecord,
+        mark: Option<LeaseId>,
         lease: LeaseId,
         mend: bool,
     ) -> Txn {
-        let mark = details.mark.map(|mark| TxnStep::Put {
+        let mark = mark.map(|mark| TxnStep::Put {
             key: EtcdKey::Outstanding,
             value: Value::Outstanding,
             lease: Some(mark),
         });
-        let mut then = vec![self.put_term(created, details, false)];
+        let mut then = vec![put_term(term)];
         then.extend(mark);
         if mend {
             then.push(self.put_master(created.epoch_offset, lease));
@@ -106,42 +96,6 @@ impl Transactions {
             when,
             then,
             or_else: vec![TxnStep::Get(EtcdKey::Master)],
-        }
-    }
-
-    /// Ends the mastership, so that a successor may begin at once. If it had not begun, a successor may begin when its
-    /// predecessor's time is over.
-    pub(super) fn resign(
-        &self,
-        created: CreatedKey,
-        details: TermDetails,
-        lease: LeaseId,
-        had_begun: bool,
-    ) -> Txn {
-        Txn {
-            when: is_ours(created, lease),
-            then: vec![
-                self.put_term(created, details, had_begun),
-                TxnStep::Delete(EtcdKey::Master),
-            ],
-            or_else: Vec::new(),
-        }
-    }
-
-    fn put_term(&self, created: CreatedKey, details: TermDetails, resigned: bool) -> TxnStep {
-        let term = TermRecord {
-            epoch: created.epoch(),
-            address: self.address.clone(),
-            server: self.server.clone(),
-            length: details.length,
-            resigned,
-            leases: details.leases,
-            is_marked: details.mark.is_some(),
-        };
-        TxnStep::Put {
-            key: EtcdKey::Term,
-            value: Value::Term(term),
-            lease: None,
         }
     }
 
@@ -215,6 +169,24 @@ impl Transactions {
             .filter_map(|other| other.highest_epoch)
             .filter(|epoch| own.is_none_or(|(_, own)| own != *epoch));
         epochs.collect()
+    }
+}
+
+/// Ends the mastership with this term. If the term says that its master has resigned, a successor may begin at once. If
+/// not, a successor may begin when the predecessor's time is over.
+pub(super) fn resign(created: CreatedKey, term: TermRecord, lease: LeaseId) -> Txn {
+    Txn {
+        when: is_ours(created, lease),
+        then: vec![put_term(term), TxnStep::Delete(EtcdKey::Master)],
+        or_else: Vec::new(),
+    }
+}
+
+fn put_term(term: TermRecord) -> TxnStep {
+    TxnStep::Put {
+        key: EtcdKey::Term,
+        value: Value::Term(term),
+        lease: None,
     }
 }
 

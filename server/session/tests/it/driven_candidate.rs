@@ -7,14 +7,20 @@ use doorward_session::candidate::report::ElectionReport;
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{
-    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, Master, Op, OpAnswer, Registration, TermRecord, Txn,
-    TxnAnswer, TxnStep, Value, View,
+    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, Master, Op, OpAnswer, Registration, Role, TermRecord,
+    TreePlace, Txn, TxnAnswer, TxnStep, Value, View,
 };
 use doorward_session::candidate::{ActiveTemplates, Candidate, CandidateAction, CandidateConfig};
 use doorward_session::time::Time;
 use doorward_session::time::tolerance::Tolerance;
 
 pub(crate) const TTL: Duration = Duration::from_secs(10);
+
+/// Its place.
+const ROOT: TreePlace = TreePlace {
+    role: Role::Root,
+    level: Some(0),
+};
 
 /// Lease of its mark.
 pub(crate) const MARK: LeaseId = LeaseId(99);
@@ -52,14 +58,15 @@ impl DrivenCandidate {
             address: "here:1".into(),
             server: "ours".into(),
             pages: None,
-            rest: "".into(),
+            node: "n".into(),
+            version: "1".into(),
             ttl: TTL,
             clock_tolerance: Tolerance::LEAST,
             endpoints: 2,
             templates,
         };
         let mut played = Self {
-            candidate: Candidate::new(config, Time::ZERO),
+            candidate: Candidate::new(config, ROOT, Time::ZERO),
             asked: None,
             reports: Vec::new(),
             now: Time::ZERO,
@@ -240,8 +247,9 @@ impl DrivenCandidate {
                 server: "another".into(),
                 highest_epoch,
                 pages: None,
-                place: "".into(),
-                rest: "".into(),
+                node: "n".into(),
+                place: ROOT,
+                version: "1".into(),
             });
             let key = EtcdKey::Server(address.into());
             view.entries.insert(key, entry(value, 90, Some(LeaseId(9))));

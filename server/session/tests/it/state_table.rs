@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_session::candidate::store::{LeaseId, OpAnswer};
+use doorward_session::candidate::store::{LeaseId, OpAnswer, Role, TreePlace};
 
 use crate::driven_candidate::{DrivenCandidate, TTL};
 
@@ -23,7 +23,11 @@ fn happen(event: &str, played: &mut DrivenCandidate) {
         "key gone" => played.lose_key(),
         "registration waits" => played.is_registered = false,
         "not able" => played.candidate.handle_able(false, played.now),
-        "moved" => played.candidate.handle_place("leaf".into(), played.now),
+        "moved" => {
+            let (role, level) = (Role::Leaf, Some(1));
+            let place = TreePlace { role, level };
+            played.candidate.handle_place(place, played.now);
+        }
         "epoch 5000 elsewhere" => played.other_saw = Some(5_000),
         "wait" => played.wait(Duration::ZERO),
         "wait 1s" => played.wait(Duration::from_secs(1)),

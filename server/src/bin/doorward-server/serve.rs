@@ -12,8 +12,9 @@ use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::signals::Signals;
 use doorward_server::templates;
+use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::TemplateFile;
-use doorward_server::transports::election::{Election, ElectionConfig};
+use doorward_server::transports::election::ElectionConfig;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
@@ -27,11 +28,11 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     let mut signals = Signals::new().context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
     let of_command_line = env::var_os(ENDPOINTS);
-    starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::from)?;
-    let etcd = flags.etcd.config().map_err(Misused::from)?;
+    starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::of)?;
+    let etcd = flags.etcd.config().map_err(Misused::of)?;
     if etcd.is_some() {
         let (advertise, endpoints) = (flags.advertise.as_deref(), &flags.etcd.endpoints);
-        starts::check_address(advertise, flags.listen, endpoints).map_err(Misused::from)?;
+        starts::check_address(advertise, flags.listen, endpoints).map_err(Misused::of)?;
     }
     let Opened {
         templates,
@@ -42,7 +43,7 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
         config: Arc::new(config),
         prefix: flags.election.prefix.clone(),
     });
-    let parent = flags::parent_source(&flags.parent, elsewhere.as_ref()).map_err(Misused::from)?;
+    let parent = flags::parent_source(&flags.parent, elsewhere.as_ref()).map_err(Misused::of)?;
     if parent.is_none() && flags.node != DEFAULT_NODE {
         info!(
             node = flags.node,
@@ -54,17 +55,17 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     let place = flags.rules.clone();
     let place = place.map(|place| RulesPlace::of(place, etcd.clone().map(Arc::new)));
     config.rules = place.transpose().map_err(Misused)?;
-    if let Some(etcd) = etcd {
-        config.election = Election::Etcd(Box::new(ElectionConfig {
-            etcd,
-            prefix: flags.election.prefix.clone(),
-            ttl: flags.election_ttl,
-        }));
-    }
-    if let Some(Follows::Etcd(templates)) = &follows {
-        config.able = Some(templates.able());
-        config.templates_history = Some(templates.keys().clone());
-    }
+    let templates = match &follows {
+        Some(Follows::Etcd(templates)) => Some(templates),
+        _ => None,
+    };
+    config.election = etcd.map(|etcd| ElectionConfig {
+        etcd,
+        prefix: flags.election.prefix.clone(),
+        ttl: flags.election_ttl,
+        able: templates.map(EtcdTemplates::able),
+        templates_history: templates.map(|templates| templates.keys().clone()),
+    });
     let mut server = Server::start(config).await?;
     match follows {
         Some(Follows::File(file)) => follow_file(&mut server, file, hang_up),

@@ -34,7 +34,7 @@ pub(crate) fn config(
         node: node::Config {
             seed: clock::seed(),
             refresh_floor: flags.refresh_floor,
-            clock_tolerance: flags.clock.tolerance,
+            clock_tolerance: flags.clock_tolerance,
             limits: flags.limits.of_node(),
             ..node::Config::default()
         },

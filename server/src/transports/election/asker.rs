@@ -1,10 +1,12 @@
 //! Sends a candidate's requests to etcd, and returns the answers.
 
+use std::time::Duration;
+
 use doorward_engine::node::reload::ActiveTemplates;
 use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
 use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer};
-use etcd_client::{Client, LeaseGrantResponse};
+use etcd_client::Client;
 use tracing::debug;
 
 use super::history::History;
@@ -20,116 +22,93 @@ pub(super) struct Asker {
     pub(super) clock: Clock,
 }
 
-/// Answer to a request, and the problem if it failed.
-pub(super) struct EtcdAnswer {
-    pub(super) answer: OpAnswer,
-    pub(super) problem: Option<String>,
-}
-
 impl Asker {
-    /// Sends a request and returns its answer. Without a request, waits for ever. Cancel safe: etcd may or may not have
-    /// executed the request.
+    /// Sends a request. Returns its answer, and the problem if it failed. Without a request, waits for ever. Cancel
+    /// safe: etcd may or may not have executed the request.
     pub(super) async fn answer(
         &mut self,
         asking: Option<EtcdRequest>,
         active: &ActiveTemplates,
-    ) -> EtcdAnswer {
+    ) -> (OpAnswer, Option<String>) {
         let Some(asking) = asking else {
             return std::future::pending().await;
         };
         let within = asking.within;
         let answered = if within < self.connection.call_timeout() {
             let asked = tokio::time::timeout(within, self.ask(asking.op, active)).await;
-            match asked {
-                Ok(answered) => answered,
-                Err(_) => {
-                    self.connection.leave();
-                    return EtcdAnswer {
-                        answer: OpAnswer::Failed,
-                        problem: Some(format!("etcd does not answer within {within:?}")),
-                    };
-                }
-            }
+            let Ok(answered) = asked else {
+                self.connection.leave();
+                let problem = format!("etcd does not answer within {within:?}");
+                return (OpAnswer::Failed, Some(problem));
+            };
+            answered
         } else {
             self.ask(asking.op, active).await
         };
         match answered {
-            Ok(answer) => EtcdAnswer {
-                answer,
-                problem: None,
-            },
-            Err(Error::LeaseGone) => EtcdAnswer {
-                answer: OpAnswer::LeaseGone,
-                problem: None,
-            },
+            Ok(answer) => (answer, None),
+            Err(Error::LeaseGone) => (OpAnswer::LeaseGone, None),
             Err(error) => {
                 debug!(%error, "the election is not asked");
-                EtcdAnswer {
-                    answer: OpAnswer::Failed,
-                    problem: Some(error.to_string()),
-                }
+                (OpAnswer::Failed, Some(error.to_string()))
             }
         }
     }
 
     async fn ask(&mut self, op: Op, active: &ActiveTemplates) -> Result<OpAnswer, Error> {
-        match op {
-            Op::Probe => {
-                let key = self.keys.master();
-                self.connection
-                    .call("get", async move |client: &mut Client| {
-                        client.get(key, None).await
-                    })
-                    .await?;
-                Ok(OpAnswer::Probed)
-            }
-            Op::Grant(ttl) => {
-                let ttl = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
-                let granted: LeaseGrantResponse = self
-                    .connection
-                    .call("grant a lease", async move |client: &mut Client| {
-                        client.lease_grant(ttl, None).await
-                    })
-                    .await?;
-                let ttl = std::time::Duration::from_secs(granted.ttl().unsigned_abs());
-                Ok(OpAnswer::Granted(LeaseId(granted.id()), ttl))
-            }
-            Op::Renew(lease) => {
-                // Each renewal has a stream of its own: a kept stream may be dead without telling.
-                self.connection
-                    .call("renew a lease", async move |client: &mut Client| {
-                        client.lease_keep_alive(lease.0).await
-                    })
-                    .await?;
-                Ok(OpAnswer::Renewed)
-            }
-            Op::Revoke(lease) => {
-                self.connection
-                    .call("revoke a lease", async move |client: &mut Client| {
-                        client.lease_revoke(lease.0).await
-                    })
-                    .await?;
-                Ok(OpAnswer::Revoked)
-            }
-            Op::Transact(what, txn) => {
-                let txn = values::txn(&self.keys, &txn);
-                let answer = self
-                    .connection
-                    .call(what, async move |client: &mut Client| client.txn(txn).await)
-                    .await?;
-                let now = self.clock.now();
-                Ok(OpAnswer::Transacted(values::txn_answer(
-                    &self.keys, &answer, now,
-                )))
-            }
+        let what = match &op {
+            Op::Probe => "get",
+            Op::Grant(_) => "grant a lease",
+            Op::Renew(_) => "renew a lease",
+            Op::Revoke(_) => "revoke a lease",
+            Op::Transact(what, _) => what,
             Op::ReadHistory(until) => {
-                let until = self.clock.instant(until);
-                let longest = self
+                let (until, templates) = (self.clock.instant(*until), active.templates());
+                let read = self
                     .history
-                    .longer_leases(active.templates(), &mut self.connection, until)
-                    .await?;
-                Ok(OpAnswer::History(longest))
+                    .longer_leases(templates, &mut self.connection, until);
+                return Ok(OpAnswer::History(read.await?));
             }
-        }
+        };
+        let (keys, clock) = (&self.keys, self.clock);
+        self.connection
+            .call(what, async |client: &mut Client| {
+                call(client, op, keys, clock).await
+            })
+            .await
     }
+}
+
+/// Calls etcd once. The history takes more calls, and is read elsewhere.
+async fn call(
+    client: &mut Client,
+    op: Op,
+    keys: &NodeKeys,
+    clock: Clock,
+) -> Result<OpAnswer, etcd_client::Error> {
+    Ok(match op {
+        Op::Probe | Op::ReadHistory(_) => {
+            client.get(keys.master(), None).await?;
+            OpAnswer::Probed
+        }
+        Op::Grant(ttl) => {
+            let ttl = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+            let granted = client.lease_grant(ttl, None).await?;
+            let ttl = Duration::from_secs(granted.ttl().unsigned_abs());
+            OpAnswer::Granted(LeaseId(granted.id()), ttl)
+        }
+        Op::Renew(lease) => {
+            // Each renewal has a stream of its own: a kept stream may be dead without telling.
+            client.lease_keep_alive(lease.0).await?;
+            OpAnswer::Renewed
+        }
+        Op::Revoke(lease) => {
+            client.lease_revoke(lease.0).await?;
+            OpAnswer::Revoked
+        }
+        Op::Transact(_, txn) => {
+            let answer = client.txn(values::txn(keys, &txn)).await?;
+            OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
+        }
+    })
 }

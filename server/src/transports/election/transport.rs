@@ -12,11 +12,10 @@ use doorward_session::candidate::store::EtcdRequest;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, info, warn};
 
-use super::asker::{Asker, EtcdAnswer};
+use super::asker::Asker;
 use super::etcd_health::EtcdHealthReporter;
 use super::values;
 use crate::replica_handle::ReplicaHandle;
-use crate::transports::election::TreePlace;
 
 /// The connection of the replica to etcd.
 pub(super) struct EtcdTransport {
@@ -25,7 +24,6 @@ pub(super) struct EtcdTransport {
     pub(super) keys: NodeKeys,
     pub(super) follow: Follow,
     pub(super) able: watch::Receiver<bool>,
-    pub(super) place: Arc<dyn Fn() -> TreePlace + Send + Sync>,
     pub(super) health: EtcdHealthReporter,
     /// The last state of the keys that the replica got.
     pub(super) view: Option<Arc<RangeView>>,
@@ -57,9 +55,8 @@ impl EtcdTransport {
                     }
                     Ok(()) = nodes.changed() => {}
                     Some(task) = self.tasks.recv() => self.execute(task),
-                    answer = &mut answering => {
+                    (answer, problem) = &mut answering => {
                         self.look(&nodes.borrow_and_update().clone());
-                        let EtcdAnswer { answer, problem } = answer;
                         if let Some(problem) = problem {
                             self.problem = problem;
                         }
@@ -100,14 +97,12 @@ impl EtcdTransport {
         let heard_at = clock.time(followed.heard_at);
         let is_away = followed.problem.is_some();
         let able = *self.able.borrow_and_update();
-        let place = values::place((self.place)());
         self.node.input(|replica, now| {
             if let Some(view) = view {
                 replica.handle_etcd_view(view, now);
             }
             replica.handle_etcd_contact(heard_at, is_away, now);
             replica.handle_able(able, now);
-            replica.handle_place(place, now);
         });
     }
 

@@ -1,39 +1,18 @@
 //! Translates between etcd's keys, values and transactions and those of candidates. No other file knows both.
 //!
-//! Values are JSON ([`doorward_etcd::directory`]), which servers of other versions read and write as well. A value that
-//! does not have the form of its key is [`Value::Unreadable`].
+//! Values are JSON ([`doorward_session::candidate::records`]), which servers of other versions read and write as well.
+//! A value that does not have the form of its key is [`Value::Unreadable`].
 
-use std::time::Duration;
-
-use doorward_etcd::directory::{self, MasterKey, Role};
 use doorward_etcd::follow;
 use doorward_etcd::layout::NodeKeys;
 use doorward_session::candidate::store::{
-    Compare, EtcdEntry, EtcdKey, LeaseId, LeaseLengths, Master, Registration, TermRecord, Txn,
-    TxnAnswer, TxnStep, Value, View,
+    Compare, EtcdEntry, EtcdKey, LeaseId, Txn, TxnAnswer, TxnStep, Value, View,
 };
-use doorward_session::time::{Time, millis};
+use doorward_session::time::Time;
 use etcd_client::{CompareOp, KeyValue, PutOptions, ResponseHeader, TxnOp, TxnOpResponse};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
 
 use crate::clock::Clock;
-use crate::transports::election::TreePlace;
-
-/// Part of a registration that no election depends on.
-#[derive(Serialize, Deserialize)]
-struct Rest {
-    node: String,
-    version: String,
-}
-
-/// Place in the tree, as text.
-#[derive(Serialize, Deserialize)]
-struct Place {
-    role: Role,
-    level: Option<u32>,
-}
 
 /// Returns all keys of a node. Other keys with the same beginning are ignored: they are not ours.
 pub fn view(keys: &NodeKeys, view: &follow::RangeView, clock: Clock) -> View {
@@ -141,126 +120,28 @@ fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
 }
 
 fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
-    fn read<T: DeserializeOwned>(bytes: &[u8], value: impl FnOnce(T) -> Value) -> Value {
+    fn read<T: DeserializeOwned>(bytes: &[u8], value: fn(T) -> Value) -> Value {
         serde_json::from_slice(bytes).map_or(Value::Unreadable, value)
     }
     match key {
-        EtcdKey::Master => read(bytes, |key: MasterKey| {
-            Value::Master(Master {
-                address: key.master.address.into(),
-                server: key.master.server.into(),
-                epoch_offset: key.epoch_offset,
-            })
-        }),
-        EtcdKey::Term => read(bytes, |term: directory::TermRecord| {
-            Value::Term(term_read(term))
-        }),
+        EtcdKey::Master => read(bytes, Value::Master),
+        EtcdKey::Term => read(bytes, Value::Term),
         EtcdKey::Outstanding => Value::Outstanding,
-        EtcdKey::Server(_) => read(bytes, |registration: directory::Registration| {
-            Value::Server(registration_read(registration))
-        }),
+        EtcdKey::Server(_) => read(bytes, Value::Server),
     }
 }
 
-fn term_read(term: directory::TermRecord) -> TermRecord {
-    TermRecord {
-        epoch: term.epoch,
-        address: term.address.into(),
-        server: term.server.into(),
-        length: Duration::from_millis(term.length_ms),
-        resigned: term.resigned,
-        leases: term.leases.map(|leases| LeaseLengths {
-            templates: leases.templates.into(),
-            longest: Duration::from_millis(leases.longest_ms),
-            older: Duration::from_millis(leases.older_ms),
-        }),
-        is_marked: term.outstanding,
-    }
-}
-
-fn registration_read(registration: directory::Registration) -> Registration {
-    Registration {
-        address: registration.address.into(),
-        server: registration.server.into(),
-        highest_epoch: registration.highest_epoch,
-        pages: registration.http_address.map(SmolStr::from),
-        place: json_text(&Place {
-            role: registration.role,
-            level: registration.level,
-        }),
-        rest: json_text(&Rest {
-            node: registration.node,
-            version: registration.version,
-        }),
-    }
-}
-
-/// Returns the bytes that are written under a key.
+/// Returns the bytes that are written under a key. Plain data with names as keys can always be written.
 fn bytes(value: &Value) -> Vec<u8> {
-    match value {
-        Value::Master(master) => json(&MasterKey {
-            master: directory::Master {
-                address: master.address.to_string(),
-                server: master.server.to_string(),
-            },
-            epoch_offset: master.epoch_offset,
-        }),
-        Value::Term(term) => json(&directory::TermRecord {
-            epoch: term.epoch,
-            address: term.address.to_string(),
-            server: term.server.to_string(),
-            length_ms: millis(term.length),
-            resigned: term.resigned,
-            leases: term.leases.as_ref().map(|leases| directory::LeaseLengths {
-                templates: leases.templates.to_string(),
-                longest_ms: millis(leases.longest),
-                older_ms: millis(leases.older),
-            }),
-            outstanding: term.is_marked,
-        }),
-        Value::Outstanding => b"{}".to_vec(),
-        Value::Server(registration) => json(&registration_written(registration)),
+    let written = match value {
+        Value::Master(master) => serde_json::to_vec(master),
+        Value::Term(term) => serde_json::to_vec(term),
+        Value::Outstanding => Ok(b"{}".to_vec()),
+        Value::Server(registration) => serde_json::to_vec(registration),
         // No candidate writes such a value.
-        Value::Unreadable => Vec::new(),
-    }
-}
-
-fn registration_written(registration: &Registration) -> directory::Registration {
-    // This process wrote both texts.
-    let place = serde_json::from_str(&registration.place).unwrap_or(Place {
-        role: Role::Root,
-        level: None,
-    });
-    let rest = serde_json::from_str(&registration.rest).unwrap_or(Rest {
-        node: String::new(),
-        version: String::new(),
-    });
-    directory::Registration {
-        node: rest.node,
-        address: registration.address.to_string(),
-        http_address: registration.pages.as_ref().map(SmolStr::to_string),
-        server: registration.server.to_string(),
-        role: place.role,
-        level: place.level,
-        highest_epoch: registration.highest_epoch,
-        version: rest.version,
-    }
-}
-
-/// Returns a place in the tree as text.
-pub(super) fn place(place: TreePlace) -> SmolStr {
-    json_text(&Place {
-        role: place.role,
-        level: place.level,
-    })
-}
-
-/// Returns the part of a registration that no election depends on, for this version.
-pub(super) fn rest(node: &str) -> SmolStr {
-    json_text(&Rest {
-        node: node.to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-    })
+        Value::Unreadable => Ok(Vec::new()),
+    };
+    written.unwrap_or_default()
 }
 
 fn lease(id: i64) -> Option<LeaseId> {
@@ -274,15 +155,6 @@ fn unsigned(revision: i64) -> u64 {
 
 fn signed(revision: u64) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
-}
-
-/// Returns a value as JSON. Plain data with names as keys can always be written.
-fn json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_default()
-}
-
-fn json_text(value: &impl Serialize) -> SmolStr {
-    serde_json::to_string(value).unwrap_or_default().into()
 }
 
 #[cfg(test)]

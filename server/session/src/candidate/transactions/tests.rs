@@ -1,5 +1,6 @@
 //! Keys that a candidate takes up, and keys of other servers.
 
+use super::super::store::{Role, TreePlace};
 use super::*;
 
 const TTL: Duration = Duration::from_secs(10);
@@ -22,14 +23,19 @@ fn entry(value: Value, lease: Option<LeaseId>) -> EtcdEntry {
     }
 }
 
+fn place(role: Role) -> TreePlace {
+    TreePlace { role, level: None }
+}
+
 fn registered(server: &str, highest_epoch: Option<u64>) -> Registration {
     Registration {
+        node: "n".into(),
         address: server.into(),
-        server: server.into(),
-        highest_epoch,
         pages: None,
-        place: "root".into(),
-        rest: SmolStr::default(),
+        server: server.into(),
+        place: place(Role::Root),
+        highest_epoch,
+        version: "1".into(),
     }
 }
 
@@ -115,7 +121,7 @@ fn a_registration_is_mended_but_not_taken_from_another_process() {
         ..ours.clone()
     };
     let old = Registration {
-        place: "leaf".into(),
+        place: place(Role::Leaf),
         ..ours.clone()
     };
     for (value, lease, stands) in [

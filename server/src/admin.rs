@@ -1,0 +1,4 @@
+//! The gRPC services for operators and tools: the status of a server, and rule documents.
+
+pub mod rules_service;
+pub mod status_service;
