@@ -1,4 +1,4 @@
-//! An entry for gRPC or for HTTP: its connections, and the bytes that wait in it.
+//! An entry for gRPC, HTTP or another protocol: its connections, and the bytes that wait in it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::limit::Limit;
+use crate::limit::{Limit, LimitTexts};
 
 /// Limits of a door. Several doors may share one.
 #[derive(Clone, Debug)]
@@ -37,10 +37,32 @@ pub struct DoorLimits {
     pub look_time_per_caller: Arc<Limit>,
 }
 
+impl DoorLimits {
+    /// Returns limits without bounds and texts.
+    pub fn unbounded() -> Self {
+        let limit = || Arc::new(Limit::new(LimitTexts::default()));
+        Self {
+            connections: limit(),
+            connections_per_caller: limit(),
+            streams_per_connection: limit(),
+            control_frames: limit(),
+            patience: limit(),
+            message_bytes: limit(),
+            large_message_bytes: limit(),
+            incoming_bytes: limit(),
+            incoming_bytes_per_caller: limit(),
+            outgoing_bytes: limit(),
+            outgoing_bytes_per_caller: limit(),
+            calls_per_caller: limit(),
+            vital_calls_per_caller: limit(),
+            look_time_per_caller: limit(),
+        }
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
-    use crate::limit::LimitTexts;
 
     /// Limits with these bounds on connections, and with bounds elsewhere that tests do not reach.
     pub(crate) fn limits(connections: u64, per_caller: u64) -> DoorLimits {

@@ -22,7 +22,8 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Protocol of a connection.
 #[derive(Debug)]
 enum Protocol {
-    Http1,
+    /// All written bytes are answers: HTTP/1, and protocols of other servers.
+    Plain,
     Http2 {
         /// Rest of the preface that the HTTP library has not seen yet. The door has read all of it.
         preface: &'static [u8],
@@ -43,13 +44,13 @@ pub struct Guarded<S> {
 }
 
 impl<S> Guarded<S> {
-    /// Wraps a socket that speaks HTTP/1.
-    pub fn http1(socket: S, door: Arc<Door>, connection: Arc<Connection>) -> Self {
+    /// Wraps a socket on which all written bytes are answers.
+    pub fn plain(socket: S, door: Arc<Door>, connection: Arc<Connection>) -> Self {
         Self {
             socket,
             door,
             connection,
-            protocol: Protocol::Http1,
+            protocol: Protocol::Plain,
             pause: None,
         }
     }
@@ -122,7 +123,7 @@ impl<S> Guarded<S> {
         let mut left = written;
         let mut counts: u64 = 0;
         match &mut self.protocol {
-            Protocol::Http1 => counts = u64::try_from(written).unwrap_or(u64::MAX),
+            Protocol::Plain => counts = u64::try_from(written).unwrap_or(u64::MAX),
             Protocol::Http2 { writes, .. } => {
                 for buf in bufs {
                     let part = left.min(buf.len());

@@ -62,7 +62,7 @@ async fn converse(
         .header_read_timeout(door.patience())
         .max_headers(HEADERS_MAX)
         .max_buf_size(BUFFER);
-    let io = Guarded::http1(socket, Arc::clone(&door), Arc::clone(&connection));
+    let io = Guarded::plain(socket, Arc::clone(&door), Arc::clone(&connection));
     let requests = Requests {
         pages,
         door,

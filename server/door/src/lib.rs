@@ -4,7 +4,7 @@
 //! - [`guarded`] observes the bytes of each connection.
 //! - [`calls`] receives a message in full before work on it starts ([`request_body`]), and counts an answer until the
 //!   client reads it ([`response_body`]).
-//! - [`accepting`] accepts connections; [`grpc`] and [`http`] serve them.
+//! - [`accepting`] accepts connections; [`grpc`] and [`http`] serve them, and [`raw`] those of other protocols.
 //! - [`bounded`] and [`meter`] are layers around the services; [`overload`] has the refusals of all.
 //!
 //! Nothing here depends on the service behind it: it hands in the [paths](paths::Paths) of methods, and the
@@ -33,6 +33,7 @@ pub mod meter;
 pub mod overload;
 pub mod paths;
 mod rate;
+pub mod raw;
 pub mod registry;
 pub mod request_body;
 pub mod response_body;

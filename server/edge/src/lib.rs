@@ -5,7 +5,7 @@
 //!
 //! - [`holder`] and [`convert`] connect a caller to the node, without a network; [`node`] is what they ask of it.
 //! - [`caller`] has the leases of one caller; [`edge`] decides requests by the rules, with these leases.
-//! - [`rls`] and [`rlqs`] serve Envoy, and [`http`] serves programs with plain HTTP.
+//! - [`rls`] and [`rlqs`] serve Envoy, [`http`] serves programs with plain HTTP, and [`resp`] clients of Redis.
 //! - [`clock`] is the only file that reads a clock or draws random numbers.
 
 pub mod caller;
@@ -16,5 +16,6 @@ pub mod holder;
 pub mod http;
 pub mod ids;
 pub mod node;
+pub mod resp;
 pub mod rlqs;
 pub mod rls;

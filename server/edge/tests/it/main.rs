@@ -8,5 +8,7 @@
 )]
 
 mod decisions;
+mod granting_node;
 mod http;
 mod quotas;
+mod redis_door;

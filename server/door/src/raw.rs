@@ -1,0 +1,172 @@
+//! Connections of a protocol of its own, such as that of Redis: requests and answers are bytes, and answers have the
+//! order of the requests.
+//!
+//! A conversation takes in the bytes that are there, answers the complete requests among them, and takes in more once
+//! its client has the answers. So a slow client costs no more than one read. An idle connection has no buffer here.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+
+use crate::caller_id::CallerId;
+use crate::connection::Connection;
+use crate::door::Door;
+use crate::guarded::Guarded;
+use crate::listening;
+
+/// Largest number of bytes of one read.
+const READ_BYTES_MAX: usize = 16 * 1024;
+
+/// Pause in reading from a client that asks too much.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves connections until `stop`. Then a conversation has to end by itself.
+pub async fn serve<F>(
+    listener: TcpListener,
+    door: Arc<Door>,
+    stop: CancellationToken,
+    converse: impl Fn(Conversation) -> F,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let door_of = Arc::clone(&door);
+    listening::serve(listener, door, stop, |socket, connection| {
+        converse(Conversation::new(socket, Arc::clone(&door_of), connection))
+    })
+    .await;
+}
+
+/// A connection and its client.
+#[derive(Debug)]
+pub struct Conversation {
+    socket: Guarded<TcpStream>,
+    door: Arc<Door>,
+    connection: Arc<Connection>,
+    /// Counted bytes of an incomplete request.
+    held: u64,
+    /// Whether requests are being answered.
+    is_busy: bool,
+}
+
+impl Conversation {
+    fn new(socket: TcpStream, door: Arc<Door>, connection: Arc<Connection>) -> Self {
+        Self {
+            socket: Guarded::plain(socket, Arc::clone(&door), Arc::clone(&connection)),
+            door,
+            connection,
+            held: 0,
+            is_busy: false,
+        }
+    }
+
+    /// Returns the caller.
+    pub fn caller(&self) -> CallerId {
+        self.connection.caller()
+    }
+
+    /// Returns the number of the connection.
+    pub fn id(&self) -> u64 {
+        self.connection.id()
+    }
+
+    /// Returns the largest size of a request in bytes.
+    pub fn request_bytes_max(&self) -> usize {
+        self.door.limits().message_bytes.count()
+    }
+
+    /// Waits for bytes, and appends them. Returns false at the end of the connection. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// If the connection is broken.
+    pub async fn read(&mut self, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        let socket = &mut self.socket;
+        let count = poll_fn(|cx| {
+            // On the stack, so that a connection that waits has no buffer.
+            let mut buffer = [MaybeUninit::<u8>::uninit(); READ_BYTES_MAX];
+            let mut buffer = ReadBuf::uninit(&mut buffer);
+            std::task::ready!(Pin::new(&mut *socket).poll_read(cx, &mut buffer))?;
+            bytes.extend_from_slice(buffer.filled());
+            std::task::Poll::Ready(io::Result::Ok(buffer.filled().len()))
+        });
+        Ok(count.await? > 0)
+    }
+
+    /// Begins to answer. Returns the time for [`Self::takes_request`].
+    pub fn begin(&mut self) -> Duration {
+        let now = self.door.now();
+        if !self.is_busy {
+            self.is_busy = true;
+            self.connection.begin_call(now);
+        }
+        now
+    }
+
+    /// Takes a request from the rate of the caller. If there is none left, reading pauses after the answers.
+    pub fn takes_request(&self, now: Duration) -> bool {
+        let takes = self.connection.of_caller().takes_call(false, now);
+        if !takes {
+            self.door.refuse(&self.door.limits().calls_per_caller);
+            self.connection.pause(now + PAUSE);
+        }
+        takes
+    }
+
+    /// Writes answers.
+    ///
+    /// # Errors
+    ///
+    /// If the connection is broken, or if the caller has too many unread answers.
+    pub async fn write(&mut self, answers: &[u8]) -> io::Result<()> {
+        let bytes = u64::try_from(answers.len()).unwrap_or(u64::MAX);
+        if self.door.note_answer(&self.connection, bytes).is_err() {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        self.socket.write_all(answers).await?;
+        self.connection.prove();
+        Ok(())
+    }
+
+    /// Ends the answers. `held` bytes of an incomplete request are left, which must be complete within the patience;
+    /// `is_new`: it began after another request. Returns false if there are too many bytes in incomplete requests.
+    #[must_use]
+    pub fn end(&mut self, held: usize, is_new: bool) -> bool {
+        let midway = self.connection.midway();
+        match (held, is_new) {
+            (0, _) => midway.end(),
+            (_, true) => midway.begin_anew(self.door.now()),
+            (_, false) => midway.begin(|| self.door.now()),
+        }
+        if self.is_busy {
+            self.is_busy = false;
+            self.connection.end_call(self.door.now());
+        }
+        let held = u64::try_from(held).unwrap_or(u64::MAX);
+        let (less, more) = (
+            self.held.saturating_sub(held),
+            held.saturating_sub(self.held),
+        );
+        if more > 0 && self.door.charge_incoming(&self.connection, more).is_err() {
+            return false;
+        }
+        self.held = held;
+        self.door.refund_incoming(&self.connection, less);
+        true
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        self.door.refund_incoming(&self.connection, self.held);
+        if self.is_busy {
+            self.connection.end_call(self.door.now());
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The command `THROTTLE`, with the numbers and the answer of redis-cell.
+//!
+//! The answer is five integers: whether the request is limited (0 or 1), the limit, what remains of it, the seconds
+//! until the same request passes (-1 if it has passed, or never does), and the seconds until all of the limit is
+//! available again. Seconds are rounded up.
+//!
+//! As in redis-cell, the state of a key is the time at which all is available again, so a command with other numbers
+//! goes on from the same state. An interval is exact to 10⁻⁹ ns, where redis-cell has whole nanoseconds.
+//! redis-cell rounds seconds down if less than a millisecond is over, so that a client would come back too early.
+
+use std::time::Duration;
+
+use doorward_limits::{Algorithm, Gcra, GcraState, Keyed, Keys, Moment, Rate, Units};
+use doorward_rules::rule::Scope;
+use doorward_rules::{Decision, Why};
+
+/// Parts in a second: a unit is a nanosecond.
+const SECOND: u128 = 1_000_000_000 * Units::ONE.parts();
+
+/// Seconds until the next attempt at a shared limit that has no lease, or a lease of nothing.
+const SHARED_RETRY: i64 = 1;
+
+/// Largest number of different settings of the keys that find no room. Beyond it, they share one state.
+const SETTINGS_MAX: usize = 1_000;
+
+/// The answer.
+pub(super) type Answer = [i64; 5];
+
+/// A command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Throttle<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) numbers: Numbers,
+    /// Units to take; 0 only looks. None: those of the rule, or else 1.
+    pub(super) quantity: Option<u64>,
+}
+
+/// The limit in a command: `count` units in `period` seconds, neither of which is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Numbers {
+    /// Units beyond the first one that may be taken at once.
+    pub(super) max_burst: u64,
+    pub(super) count: u64,
+    pub(super) period: u64,
+}
+
+/// States of the keys that no rule matches.
+pub(super) struct Buckets {
+    hash: Keys,
+    keys: Keyed<Gcra>,
+    /// States for keys that find no room, one for each different numbers of a command.
+    shared: Keyed<Gcra>,
+}
+
+impl Buckets {
+    /// Creates states for at most `keys_max` keys. The seed of their hash should be random.
+    pub(super) fn new(keys_max: usize, seed: [u64; 2]) -> Self {
+        let no_room = span_of(Units::ZERO);
+        Self {
+            hash: Keys::new(seed),
+            keys: Keyed::new(span_of(Units::MAX), keys_max).with_overflow(no_room),
+            shared: Keyed::new(span_of(Units::MAX), SETTINGS_MAX),
+        }
+    }
+
+    /// Decides a command by its own numbers.
+    pub(super) fn take(&self, command: &Throttle<'_>, now: Moment) -> Answer {
+        let Numbers {
+            max_burst,
+            count,
+            period,
+        } = command.numbers;
+        let key = self.hash.key().text(command.key).finish();
+        let answer = self.keys.update(key, now, |span, state, now| {
+            let has_room = span.limit() > Units::ZERO;
+            has_room.then(|| command.take(span, state, now))
+        });
+        answer.unwrap_or_else(|| {
+            let settings = self.hash.key().number(max_burst).number(count);
+            let settings = settings.number(period).finish();
+            let take = |span: &Gcra, state: &mut _, now| command.take(span, state, now);
+            self.shared.update(settings, now, take)
+        })
+    }
+}
+
+/// Returns a bucket of nanoseconds, which come in as time passes: its state is a time.
+fn span_of(size: Units) -> Gcra {
+    match Gcra::new(size, Rate::per_second(Units::from_parts(SECOND))) {
+        Ok(span) => span,
+        Err(error) => unreachable!("a whole number comes in each nanosecond: {error}"),
+    }
+}
+
+impl Throttle<'_> {
+    fn take(&self, span: &Gcra, state: &mut GcraState, now: Moment) -> Answer {
+        let whole = span.limit().parts();
+        let missing = whole - span.standing(state, now).remaining.parts();
+        let Numbers {
+            max_burst,
+            count,
+            period,
+        } = self.numbers;
+        let interval = u128::from(period) * SECOND;
+        // Rounded down, so that the seconds of 3 units at 3 a second are 1.
+        let interval = (interval / u128::from(count.max(1))).clamp(1, whole);
+        let limit = max_burst.saturating_add(1);
+        let burst = interval.saturating_mul(u128::from(limit)).min(whole);
+        let cost = interval.saturating_mul(u128::from(self.quantity.unwrap_or(1)));
+        let wanted = missing.saturating_add(cost);
+        let is_allowed = wanted <= burst;
+        let missing = if is_allowed {
+            span.charge(state, Units::from_parts(cost), now);
+            wanted
+        } else {
+            missing
+        };
+        let retry = match is_allowed || cost > burst {
+            true => -1,
+            false => seconds(wanted - burst),
+        };
+        let remaining = burst.saturating_sub(missing) / interval;
+        [
+            i64::from(!is_allowed),
+            number(limit),
+            number(remaining),
+            retry,
+            seconds(missing),
+        ]
+    }
+
+    /// Returns the answer of a rule. None: no rule matches. Where a rule has no numbers, those of the command stand in.
+    pub(super) fn answer_by_rule(&self, decision: &Decision) -> Option<Answer> {
+        if decision.why == Why::NoRule {
+            return None;
+        }
+        let is_allowed = decision.is_allowed;
+        let limit = decision.limit().map(Units::floor);
+        let limit = limit.unwrap_or_else(|| self.numbers.max_burst.saturating_add(1));
+        let remaining = decision.remaining();
+        let remaining = remaining.unwrap_or(if is_allowed { limit } else { 0 });
+        let whole_seconds = |span: Duration| number(span.as_nanos().div_ceil(1_000_000_000));
+        let is_shared = decision
+            .rule()
+            .is_some_and(|rule| rule.scope == Scope::Shared);
+        let retry = match decision.retry_after() {
+            Some(span) => whole_seconds(span),
+            None if is_shared && !is_allowed => SHARED_RETRY,
+            None => -1,
+        };
+        Some([
+            i64::from(!is_allowed),
+            number(limit),
+            number(remaining),
+            retry,
+            whole_seconds(decision.reset().unwrap_or_default()),
+        ])
+    }
+}
+
+fn seconds(parts: u128) -> i64 {
+    number(parts.div_ceil(SECOND))
+}
+
+fn number(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
