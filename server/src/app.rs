@@ -17,8 +17,10 @@ use doorward_door::bounded::Bounded;
 use doorward_door::health::Health;
 use doorward_door::listening::{self, LISTEN_BACKLOG};
 use doorward_door::meter::Metered;
+use doorward_door::paths::Paths;
 use doorward_door::{grpc, http};
 use doorward_edge::edge::Edge;
+use doorward_edge::resp;
 use doorward_engine::node;
 use doorward_engine::templates::Templates;
 use doorward_replica::{Replica, ReplicaConfig};
@@ -119,6 +121,8 @@ pub enum Port {
     Grpc,
     /// Pages and metrics.
     Http,
+    /// Redis clients.
+    Redis,
 }
 
 impl Port {
@@ -126,6 +130,7 @@ impl Port {
         match self {
             Self::Grpc => "--listen",
             Self::Http => "--http-listen",
+            Self::Redis => "--redis-listen",
         }
     }
 }
@@ -135,6 +140,7 @@ impl fmt::Display for Port {
         f.write_str(match self {
             Self::Grpc => "gRPC",
             Self::Http => "HTTP",
+            Self::Redis => "Redis clients",
         })
     }
 }
@@ -211,6 +217,10 @@ impl Server {
             Some(address) => Some(listen(Port::Http, address, backlog)?),
             None => None,
         };
+        let redis = match config.doors.redis_listen {
+            Some(address) => Some(listen(Port::Redis, address, backlog)?),
+            None => None,
+        };
         if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
             warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
         }
@@ -273,6 +283,10 @@ impl Server {
         };
         let looking = Arc::new(Semaphore::new(1));
         server.serve_grpc(grpc, Arc::clone(&looking), services);
+        if let (Some((listener, address)), Some(edge)) = (redis, &edge) {
+            server.serve_redis(listener, Arc::clone(&looking), Arc::clone(edge));
+            info!(%address, "serving Redis clients");
+        }
         if let Some((listener, _)) = http {
             let edge = edge.filter(|_| config.doors.has_http);
             server.serve_http(listener, looking, edge);
@@ -313,6 +327,15 @@ impl Server {
         self.serving.spawn(async move {
             served.await;
             Port::Http
+        });
+    }
+
+    fn serve_redis(&mut self, listener: TcpListener, looking: Arc<Semaphore>, edge: Arc<Edge>) {
+        let door = Door::new(self.state.limits().of_grpc(), Paths::default(), looking);
+        let served = resp::serve(listener, edge, door, self.stop_grpc.clone());
+        self.serving.spawn(async move {
+            served.await;
+            Port::Redis
         });
     }
 

@@ -13,7 +13,7 @@ use doorward_client::limiter::demand::{AdaptiveWants, DemandMeter};
 use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
 use doorward_client::state::Step;
 use doorward_client::time::Time;
-use doorward_engine::id::HolderName;
+use doorward_engine::id::{HolderName, ResourceId};
 use doorward_limits::{Decision, Reason, Units};
 use tokio::sync::{Notify, watch};
 
@@ -122,7 +122,7 @@ impl Caller {
         }
     }
 
-    /// Returns the use of a resource, and opens it. None: there is no room.
+    /// Returns the use of a resource, and opens it. None: there is no room, or its id is too long.
     fn use_of(&self, resource: &str) -> Option<Arc<Use>> {
         let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = uses.get(resource) {
@@ -139,7 +139,7 @@ impl Caller {
         if let Some(used) = uses.get(resource) {
             return Some(Arc::clone(used));
         }
-        if uses.len() >= RESOURCES_MAX {
+        if uses.len() >= RESOURCES_MAX || ResourceId::new(resource).is_err() {
             return None;
         }
         let now = self.clock.now();

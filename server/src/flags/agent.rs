@@ -133,7 +133,10 @@ impl AgentFlags {
         };
         let default = ServerConfig::default();
         let mut bounds = LimitFlags::default().of_door(files::raise_limit());
-        for limit in [ServerLimit::CallsPerAddress, ServerLimit::HttpRequestsPerAddress] {
+        for limit in [
+            ServerLimit::CallsPerAddress,
+            ServerLimit::HttpRequestsPerAddress,
+        ] {
             bounds.insert(limit, REQUESTS_MAX);
         }
         let is_alone = parent.is_none();

@@ -38,19 +38,23 @@ impl RateLimitService for Echo {
         &self,
         request: Request<RateLimitRequest>,
     ) -> Result<Response<RateLimitResponse>, Status> {
-        let statuses = request.get_ref().descriptors.iter().map(|_| DescriptorStatus {
-            code: Code::Ok.into(),
-            current_limit: Some(RateLimit {
-                name: String::new(),
-                requests_per_unit: 1_000_000_000,
-                unit: Unit::Second.into(),
-            }),
-            limit_remaining: 999_999_999,
-            duration_until_reset: Some(prost_types::Duration {
-                seconds: 0,
-                nanos: 1_000_000,
-            }),
-        });
+        let statuses = request
+            .get_ref()
+            .descriptors
+            .iter()
+            .map(|_| DescriptorStatus {
+                code: Code::Ok.into(),
+                current_limit: Some(RateLimit {
+                    name: String::new(),
+                    requests_per_unit: 1_000_000_000,
+                    unit: Unit::Second.into(),
+                }),
+                limit_remaining: 999_999_999,
+                duration_until_reset: Some(prost_types::Duration {
+                    seconds: 0,
+                    nanos: 1_000_000,
+                }),
+            });
         let header = |key: &str, value: &str| HeaderValue {
             key: key.to_owned(),
             value: value.to_owned(),
@@ -137,7 +141,10 @@ pub(crate) async fn compare(agent: &Server) {
         ratios.push(agent.as_secs_f64() / echo.as_secs_f64());
     }
     ratios.sort_by(f64::total_cmp);
-    println!("RLS from memory: {:.2} × the echo, median of {PAIRS} pairs", ratios[PAIRS / 2]);
+    println!(
+        "RLS from memory: {:.2} × the echo, median of {PAIRS} pairs",
+        ratios[PAIRS / 2]
+    );
     process.kill().unwrap();
     process.wait().unwrap();
 }

@@ -324,9 +324,9 @@ fn a_new_agent_assigns_nothing_until_former_assignments_have_ended() {
     let mut world = World::new(&[40.0, 400.0]);
     world.play(seconds(30));
     world.restart();
-    world.play(seconds(9));
+    world.play(seconds(7));
     world.check_rates(&[42.0, 258.0]);
-    world.play(seconds(6));
+    world.play(seconds(8));
     world.check_rates(&[0.0, 0.0]);
     world.play(seconds(3));
     world.check_rates(&[42.0, 258.0]);
@@ -347,7 +347,7 @@ fn an_idle_bucket_is_abandoned_and_comes_back() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn assignments_never_exceed_the_capacity(
         changes in prop::collection::vec((0_usize..4, 0.0..500.0_f64, 0_u8..12, 1_u64..9), 1..20),
