@@ -14,7 +14,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use doorward_limits::rate::Period;
 use doorward_limits::{
     Algorithm as _, Allowed, Answer, Decision as Taken, Key, Keyed, Keys, Moment, Reason, SoftHard,
     Standing, Units,
@@ -24,7 +23,7 @@ use smallvec::SmallVec;
 use crate::decision::{Decision, Status, Why};
 use crate::document::{Domain, INLINE, Rules, replaced_names};
 use crate::guarded::Guarded;
-use crate::rule::{Action, Algorithm, Counted, Limit, OnFailure, Rule, Scope};
+use crate::rule::{Action, Counted, Limit, OnFailure, Rule, Scope};
 use crate::shared::{self, Leases, Terms};
 use crate::tree::Entry;
 use crate::value::add_to_key;
@@ -78,7 +77,6 @@ pub(crate) struct Asked<'a> {
 struct Charge<'a> {
     place: usize,
     rule: &'a Rule,
-    limit: &'a Counted,
     counter: &'a Counter,
     key: Key,
     cost: Units,
@@ -268,7 +266,6 @@ impl Limiter {
                 charges.push(Charge {
                     place: statuses.len(),
                     rule,
-                    limit,
                     counter: cell.get_or_init(|| self.counter(limit)),
                     key: self.key(it.entries),
                     cost: Units::whole(it.hits.unwrap_or(rule.cost)),
@@ -408,7 +405,7 @@ impl Charge<'_> {
                     reset,
                     debt,
                 };
-                return self.tell(status, decision, standing, false, clock);
+                return self.tell(status, decision, standing, false);
             }
             if self.counts_refusals {
                 limit.charge(state, self.cost, now);
@@ -425,20 +422,13 @@ impl Charge<'_> {
             if self.counts_refusals {
                 standing.remaining = Units::ZERO;
             }
-            self.tell(status, decision, standing, is_banned, clock);
+            self.tell(status, decision, standing, is_banned);
         };
         self.counter.update(self.key, clock, update);
     }
 
     /// Sets the status by the answer of the limit.
-    fn tell(
-        &self,
-        status: &mut Status,
-        decision: Taken,
-        mut standing: Standing,
-        is_banned: bool,
-        clock: Moment,
-    ) {
+    fn tell(&self, status: &mut Status, decision: Taken, standing: Standing, is_banned: bool) {
         let is_binding = self.rule.is_binding();
         status.why = match decision {
             Taken::Allowed(allowed) if allowed.warn => Why::BeyondSoftLimit,
@@ -450,12 +440,6 @@ impl Charge<'_> {
             Taken::Never(Reason::RateIsZero) | Taken::After(_) => Why::Over,
         };
         status.is_over = is_binding && !decision.is_allowed();
-        if self.limit.algorithm == Algorithm::FixedWindow
-            && !is_banned
-            && let Some(left) = left_of_window(self.limit, clock)
-        {
-            standing.reset = left;
-        }
         let cost = self.cost;
         status.answer = Some(Answer {
             decision,
@@ -487,14 +471,4 @@ impl Charge<'_> {
             });
         }
     }
-}
-
-/// Returns the time to the end of the window of the clock; `None` for one of the calendar, or of centuries.
-fn left_of_window(rule: &Counted, now: Moment) -> Option<Duration> {
-    let Period::Nanos(length) = rule.rate.period() else {
-        return None;
-    };
-    let length = i64::try_from(length.get()).ok()?;
-    let left = length - now.nanos().rem_euclid(length);
-    Some(Duration::from_nanos(left.unsigned_abs()))
 }
