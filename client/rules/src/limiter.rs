@@ -122,7 +122,7 @@ impl<'a> Leased<'a> {
     fn give_back(&self) {
         if let Some(leases) = self.leases {
             for (descriptor, cost) in &self.taken {
-                leases.give_back(descriptor, *cost);
+                leases.give_back(descriptor, *cost, Duration::ZERO);
             }
         }
     }
@@ -214,7 +214,7 @@ impl Limiter {
         terms: Terms<'_>,
         now: Moment,
     ) -> Decision {
-        let mut decision = Decision::new();
+        let mut decision = Decision::new(now);
         if domain.is_some_and(|domain| domain.rejects_unmatched)
             && asked.iter().all(|it| it.number.is_none())
         {
