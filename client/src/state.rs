@@ -218,15 +218,18 @@ impl ClientState {
         self.backoff.failures()
     }
 
-    /// Returns the time of the client's next request for a resource, or of the one under way. None: the resource is not
-    /// open.
+    /// Returns the latest time of the client's next request for a resource, or of the one under way. A request for
+    /// other resources may delay it by the refresh floor. None: the resource is not open.
     pub fn next_answer(&self, resource: &str) -> Option<Time> {
         let state = self.resources.get(resource)?;
         let is_asked = |asked: &&UnderWay| asked.wanted.contains_key(resource);
         if let Some(under_way) = self.under_way.as_ref().filter(is_asked) {
             return Some(under_way.sent_at);
         }
-        Some(self.not_before(state.due(self.last_sent, &self.config)))
+        let is_alone = self.resources.len() == 1 || state.kind().goes_along();
+        let others_sent = (!is_alone).then_some(state.refresh_at());
+        let due = state.due(self.last_sent.max(others_sent), &self.config);
+        Some(self.not_before(due))
     }
 
     /// Returns the next action.

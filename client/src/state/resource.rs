@@ -142,6 +142,11 @@ impl ResourceState {
         }
     }
 
+    /// Returns the time of the next refresh.
+    pub(super) fn refresh_at(&self) -> Time {
+        self.refresh_at
+    }
+
     /// Returns the time of the next request. `last_sent` is the time of the client's last request.
     pub(super) fn due(&self, last_sent: Option<Time>, config: &ClientConfig) -> Time {
         self.kind().due(self.refresh_at, last_sent, config)
