@@ -147,7 +147,17 @@ impl ClientState {
 
     /// Changes the wants of a resource; the server hears of it soon.
     pub fn ask(&mut self, resource: &str, wants: f64) {
-        self.change(resource, |state| state.wants = wants);
+        self.change(resource, |state| state.want(wants, false));
+    }
+
+    /// Does the same with measured wants. Lower ones that still exceed the lease free nothing, and wait for the
+    /// refresh. So a server still takes early requests when demand falls below the lease.
+    pub fn ask_measured(&mut self, resource: &str, wants: f64, now: Time) {
+        self.change(resource, |state| {
+            let exceeds = |lease: Lease| lease.capacity < wants;
+            let frees_nothing = wants < state.wants && state.lease(now).is_some_and(exceeds);
+            state.want(wants, frees_nothing);
+        });
     }
 
     fn change(&mut self, resource: &str, change: impl FnOnce(&mut ResourceState)) {
@@ -227,7 +237,7 @@ impl ClientState {
             return Some(under_way.sent_at);
         }
         let is_alone = self.resources.len() == 1 || state.kind().goes_along();
-        let others_sent = (!is_alone).then_some(state.refresh_at());
+        let others_sent = (!is_alone).then_some(state.refresh_at);
         let due = state.due(self.last_sent.max(others_sent), &self.config);
         Some(self.not_before(due))
     }
