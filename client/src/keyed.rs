@@ -296,7 +296,7 @@ impl Keyed {
         entry.has_lease().then(|| entry.limiter.try_acquire(cost))
     }
 
-    /// Corrects the amount that a call used: `used` instead of `estimate`. See [`RateLimiter::settle`]. `took`: the time
+    /// Corrects the amount that a call used: `used` instead of `estimate`. See [`RateLimiter::settle`]. `took`: time
     /// since the call was admitted. Without effect if the lease that admitted it has ended since.
     pub fn settle(&self, key: &str, estimate: f64, used: f64, took: Duration) {
         let keys = self.inner.keys.read();
