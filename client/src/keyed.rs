@@ -296,10 +296,14 @@ impl Keyed {
         entry.has_lease().then(|| entry.limiter.try_acquire(cost))
     }
 
-    /// Corrects the amount that a call used: `used` instead of `estimate`. See [`RateLimiter::settle`].
-    pub fn settle(&self, key: &str, estimate: f64, used: f64) {
-        if let Some(entry) = self.inner.entry(key).filter(|entry| entry.has_lease()) {
-            entry.limiter.settle(estimate, used);
+    /// Corrects the amount that a call used: `used` instead of `estimate`. See [`RateLimiter::settle`]. `took`: time
+    /// since the call was admitted. Without effect if the lease that admitted it has ended since.
+    pub fn settle(&self, key: &str, estimate: f64, used: f64, took: Duration) {
+        let keys = self.inner.keys.read();
+        let keys = keys.unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = keys.get(key).filter(|entry| entry.has_lease()) {
+            let taken_at = self.inner.clock().now() - took;
+            entry.limiter.settle_since(taken_at, estimate, used);
         }
     }
 

@@ -116,11 +116,16 @@ impl RateLimiter {
     /// beyond the estimate: they wait for longer. The rest of a larger estimate is free again, up to the burst. An
     /// amount that is not finite, or negative, counts as 0.
     pub fn settle(&self, estimate: f64, used: f64) {
+        self.settle_since(self.clock().now(), estimate, used);
+    }
+
+    /// Does the same for a call of that time, unless the lease began later.
+    pub(crate) fn settle_since(&self, taken_at: Time, estimate: f64, used: f64) {
         let amount = |cost| units(cost).unwrap_or(Units::ZERO);
         let (estimate, used) = (amount(estimate), amount(used));
         let waiting = amount(self.slot.rate_queue.waiting().first);
-        self.state()
-            .settle(estimate, used, waiting, self.clock().now());
+        let now = self.clock().now();
+        self.state().settle(taken_at, estimate, used, waiting, now);
         if used < estimate {
             self.slot.changed.notify_waiters();
         }

@@ -147,7 +147,17 @@ impl ClientState {
 
     /// Changes the wants of a resource; the server hears of it soon.
     pub fn ask(&mut self, resource: &str, wants: f64) {
-        self.change(resource, |state| state.wants = wants);
+        self.change(resource, |state| state.want(wants, false));
+    }
+
+    /// Does the same with measured wants. Lower ones that still exceed the lease free nothing, and wait for the
+    /// refresh. So a server still takes early requests when demand falls below the lease.
+    pub fn ask_measured(&mut self, resource: &str, wants: f64, now: Time) {
+        self.change(resource, |state| {
+            let exceeds = |lease: Lease| lease.capacity < wants;
+            let frees_nothing = wants < state.wants && state.lease(now).is_some_and(exceeds);
+            state.want(wants, frees_nothing);
+        });
     }
 
     fn change(&mut self, resource: &str, change: impl FnOnce(&mut ResourceState)) {
@@ -218,15 +228,18 @@ impl ClientState {
         self.backoff.failures()
     }
 
-    /// Returns the time of the client's next request for a resource, or of the one under way. None: the resource is not
-    /// open.
+    /// Returns the latest time of the client's next request for a resource, or of the one under way. A request for
+    /// other resources may delay it by the refresh floor. None: the resource is not open.
     pub fn next_answer(&self, resource: &str) -> Option<Time> {
         let state = self.resources.get(resource)?;
         let is_asked = |asked: &&UnderWay| asked.wanted.contains_key(resource);
         if let Some(under_way) = self.under_way.as_ref().filter(is_asked) {
             return Some(under_way.sent_at);
         }
-        Some(self.not_before(state.due(self.last_sent, &self.config)))
+        let is_alone = self.resources.len() == 1 || state.kind().goes_along();
+        let others_sent = (!is_alone).then_some(state.refresh_at);
+        let due = state.due(self.last_sent.max(others_sent), &self.config);
+        Some(self.not_before(due))
     }
 
     /// Returns the next action.

@@ -173,11 +173,14 @@ impl Flow {
             Some(nanos) => span(nanos.saturating_add(u128::from(behind))),
             None => Duration::MAX,
         };
-        let owed = (missing - self.full).max(0) as u128;
+        let debt = match (missing - self.full).max(0) as u128 {
+            0 => 0,
+            owed => owed.div_ceil(u128::from(self.part.max(1))),
+        };
         Standing {
             remaining: self.remaining(missing),
             reset,
-            debt: Units::from_parts(owed.div_ceil(u128::from(self.part.max(1)))),
+            debt: Units::from_parts(debt),
         }
     }
 

@@ -161,10 +161,11 @@ fn v4_text<'a>(octets: [u8; 4]) -> Value<'a> {
         if place > 0 {
             text.push(b'.');
         }
-        let digits = [100, 10, 1]
-            .into_iter()
-            .filter(|unit| octet >= *unit || *unit == 1);
-        text.extend(digits.map(|unit| b'0' + octet / unit % 10));
+        for unit in [100, 10, 1] {
+            if octet >= unit || unit == 1 {
+                text.push(b'0' + octet / unit % 10);
+            }
+        }
     }
     Value::Owned(text)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_limits::{Answer, Decision as Taken, Standing, Units, several};
+use doorward_limits::{Answer, Decision as Taken, Moment, Standing, Units, several};
 use smallvec::SmallVec;
 
 use crate::document::INLINE;
@@ -23,6 +23,8 @@ pub struct Decision {
     pub statuses: SmallVec<[Status; INLINE]>,
     /// Place of the status that gives the reason and the advice. `None`: no rule.
     pub told: Option<usize>,
+    /// Time of the decision.
+    pub at: Moment,
 }
 
 /// The answer of a descriptor.
@@ -88,13 +90,14 @@ pub enum Advice {
 
 impl Decision {
     /// Makes the answer to a request without descriptors.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(now: Moment) -> Self {
         Self {
             is_allowed: true,
             why: Why::NoRule,
             advice: Advice::Proceed,
             statuses: SmallVec::new(),
             told: None,
+            at: now,
         }
     }
 

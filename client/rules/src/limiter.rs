@@ -17,7 +17,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use doorward_limits::rate::Period;
 use doorward_limits::{
     Algorithm as _, Allowed, Answer, Decision as Taken, Key, Keyed, Keys, Moment, Reason, SoftHard,
     Standing, Units,
@@ -27,7 +26,7 @@ use smallvec::SmallVec;
 use crate::decision::{Decision, Status, Why};
 use crate::document::{Domain, INLINE, Rules, replaced_names};
 use crate::guarded::Guarded;
-use crate::rule::{Action, Algorithm, Counted, Limit, OnFailure, Rule, Scope};
+use crate::rule::{Action, Counted, Limit, OnFailure, Rule, Scope};
 use crate::shared::{self, Leases, Terms};
 use crate::tree::Entry;
 use crate::value::add_to_key;
@@ -81,7 +80,6 @@ pub(crate) struct Asked<'a> {
 struct Charge<'a> {
     place: usize,
     rule: &'a Rule,
-    limit: &'a Counted,
     counter: &'a Counter,
     key: Key,
     cost: Units,
@@ -127,7 +125,7 @@ impl<'a> Leased<'a> {
     fn give_back(&self) {
         if let Some(leases) = self.leases {
             for (descriptor, cost) in &self.taken {
-                leases.give_back(descriptor, *cost);
+                leases.give_back(descriptor, *cost, Duration::ZERO);
             }
         }
     }
@@ -212,7 +210,7 @@ impl Limiter {
         terms: Terms<'_>,
         now: Moment,
     ) -> Decision {
-        let mut decision = Decision::new();
+        let mut decision = Decision::new(now);
         if domain.is_some_and(|domain| domain.rejects_unmatched)
             && asked.iter().all(|it| it.number.is_none())
         {
@@ -264,7 +262,6 @@ impl Limiter {
                 charges.push(Charge {
                     place: statuses.len(),
                     rule,
-                    limit,
                     counter: cell.get_or_init(|| self.counter(limit)),
                     key: self.key(it.entries),
                     cost: Units::whole(it.hits.unwrap_or(rule.cost)),
@@ -404,7 +401,7 @@ impl Charge<'_> {
                     reset,
                     debt,
                 };
-                return self.tell(status, decision, standing, false, clock);
+                return self.tell(status, decision, standing, false);
             }
             if self.counts_refusals {
                 limit.charge(state, self.cost, now);
@@ -421,20 +418,13 @@ impl Charge<'_> {
             if self.counts_refusals {
                 standing.remaining = Units::ZERO;
             }
-            self.tell(status, decision, standing, is_banned, clock);
+            self.tell(status, decision, standing, is_banned);
         };
         self.counter.update(self.key, clock, update);
     }
 
     /// Sets the status by the answer of the limit.
-    fn tell(
-        &self,
-        status: &mut Status,
-        decision: Taken,
-        mut standing: Standing,
-        is_banned: bool,
-        clock: Moment,
-    ) {
+    fn tell(&self, status: &mut Status, decision: Taken, standing: Standing, is_banned: bool) {
         let is_binding = self.rule.is_binding();
         status.why = match decision {
             Taken::Allowed(allowed) if allowed.warn => Why::BeyondSoftLimit,
@@ -446,12 +436,6 @@ impl Charge<'_> {
             Taken::Never(Reason::RateIsZero) | Taken::After(_) => Why::Over,
         };
         status.is_over = is_binding && !decision.is_allowed();
-        if self.limit.algorithm == Algorithm::FixedWindow
-            && !is_banned
-            && let Some(left) = left_of_window(self.limit, clock)
-        {
-            standing.reset = left;
-        }
         let cost = self.cost;
         status.answer = Some(Answer {
             decision,
@@ -483,14 +467,4 @@ impl Charge<'_> {
             });
         }
     }
-}
-
-/// Returns the time to the end of the window of the clock; `None` for one of the calendar, or of centuries.
-fn left_of_window(rule: &Counted, now: Moment) -> Option<Duration> {
-    let Period::Nanos(length) = rule.rate.period() else {
-        return None;
-    };
-    let length = i64::try_from(length.get()).ok()?;
-    let left = length - now.nanos().rem_euclid(length);
-    Some(Duration::from_nanos(left.unsigned_abs()))
 }

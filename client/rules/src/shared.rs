@@ -4,6 +4,7 @@
 //! rule's own limit bounds what one process takes of it. Without a lease, the rule's `on_failure` decides.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use doorward_limits::Decision;
 
@@ -14,8 +15,9 @@ pub trait Leases {
     /// Takes `cost` of the lease of a descriptor, without waiting. `None`: there is no lease.
     fn take(&self, descriptor: &str, cost: u64) -> Option<Result<(), Decision>>;
 
-    /// Gives back `cost` that a request took and did not use.
-    fn give_back(&self, descriptor: &str, cost: u64);
+    /// Gives back what a request took that is not served. `took`: the time since then. A lease that began later gets
+    /// nothing.
+    fn give_back(&self, descriptor: &str, cost: u64, took: Duration);
 
     /// Takes `cost` of the lease of a descriptor, available or not.
     fn charge(&self, descriptor: &str, cost: u64);

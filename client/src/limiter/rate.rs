@@ -50,6 +50,8 @@ pub struct LeasedRate {
 #[derive(Debug)]
 struct Applied {
     allowance: Allowance,
+    /// Start of its lease, through all refreshes.
+    since: Time,
     /// Supplies of its capacities, kept because they rarely change.
     known: [(Capacity, Supply); 2],
 }
@@ -62,6 +64,7 @@ impl LeasedRate {
             bucket: AtomicFedBucket::new(moment(now), FAST_CLOCK_BEHIND),
             applied: Mutex::new(Applied {
                 allowance: Allowance::NONE,
+                since: now,
                 known: [(Capacity::NONE, Supply::NOTHING); 2],
             }),
         }
@@ -76,7 +79,7 @@ impl LeasedRate {
     pub(crate) fn handle_while_waiting(&self, allowance: Allowance, waiting: Units, now: Time) {
         // Holds the lock to the end: of two allowances the later one counts.
         let mut applied = self.lock();
-        let feed = applied.feed(self.burst, allowance);
+        let feed = applied.feed(self.burst, allowance, now);
         self.bucket.turn(feed, waiting, moment(now));
     }
 
@@ -87,7 +90,7 @@ impl LeasedRate {
             && until <= now
         {
             let next = applied.allowance.seen_at(until);
-            let feed = applied.feed(self.burst, next);
+            let feed = applied.feed(self.burst, next, until);
             self.bucket.turn(feed, cost, moment(until));
         }
     }
@@ -123,10 +126,13 @@ impl LeasedRate {
     }
 
     /// Corrects an amount that was used: `used` instead of `estimate`, while a request for `waiting` waits. The bucket
-    /// may be in debt afterwards.
-    pub fn settle(&self, estimate: Units, used: Units, waiting: Units, now: Time) {
+    /// may be in debt afterwards. Without effect if the lease began after `taken_at`.
+    pub fn settle(&self, taken_at: Time, estimate: Units, used: Units, waiting: Units, now: Time) {
         let mut applied = self.lock();
         self.follow(&mut applied, waiting, now);
+        if taken_at < applied.since {
+            return;
+        }
         let now = moment(now);
         if used > estimate {
             let more = used.saturating_sub(estimate);
@@ -151,7 +157,11 @@ impl LeasedRate {
 
 impl Applied {
     /// Returns the feed of the bucket by another allowance.
-    fn feed(&mut self, burst: Burst, allowance: Allowance) -> Feed {
+    fn feed(&mut self, burst: Burst, allowance: Allowance, now: Time) -> Feed {
+        let has_ended = self.allowance.until.is_some_and(|until| until <= now);
+        if has_ended || self.allowance.source != allowance.source {
+            self.since = now;
+        }
         let of = |capacity: Capacity| {
             let mut known = self.known.iter();
             match known.find(|(it, _)| *it == capacity) {

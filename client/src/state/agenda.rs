@@ -31,6 +31,11 @@ impl Kind {
         Self::News { is_told: false },
     ];
 
+    /// Returns whether it goes along with any request, however early.
+    pub(super) fn goes_along(self) -> bool {
+        Self::AT_ONCE.contains(&self)
+    }
+
     /// Returns the time of the next request: at the refresh, or earlier because of news. `last_sent` is the time of the
     /// client's last request.
     pub(super) fn due(

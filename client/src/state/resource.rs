@@ -29,6 +29,8 @@ pub struct ResourceState {
     pub(super) priority: i64,
     pub(super) mode: Mode,
     pub(super) wants: f64,
+    /// Whether these wants wait for the refresh.
+    is_patient: bool,
     /// Wants of the newest request that was answered with a decision.
     wants_answered: Option<f64>,
     lease: Option<Lease>,
@@ -42,7 +44,7 @@ pub struct ResourceState {
     learning_until: Option<Time>,
     /// Safe capacity of the newest lease.
     safe_capacity: Option<GrantedSafeCapacity>,
-    refresh_at: Time,
+    pub(super) refresh_at: Time,
     /// Wait that the server last asked for.
     refresh_in: Duration,
     /// Refresh interval of the newest lease.
@@ -65,6 +67,7 @@ impl ResourceState {
             priority,
             mode,
             wants,
+            is_patient: false,
             wants_answered: None,
             lease: None,
             former: Former::default(),
@@ -90,6 +93,10 @@ impl ResourceState {
     /// Returns the wants.
     pub fn wants(&self) -> f64 {
         self.wants
+    }
+
+    pub(super) fn want(&mut self, wants: f64, is_patient: bool) {
+        (self.wants, self.is_patient) = (wants, is_patient);
     }
 
     /// Returns the wants of the newest answered request. A request that came too early for a decision is not answered
@@ -138,6 +145,7 @@ impl ResourceState {
         let is_told = self.tells_decided && self.trouble.is_none();
         match self.is_held {
             true => Kind::Held { is_told },
+            false if self.is_patient => Kind::Refresh,
             false => Kind::News { is_told },
         }
     }

@@ -345,6 +345,22 @@ fn the_next_answer_is_due_when_the_client_asks_next() {
 }
 
 #[test]
+fn the_next_answer_is_not_told_too_early_when_other_resources_ask_just_before() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &refusal(RefusalKind::NotReady));
+    assert!(client.open("other", 0, Mode::Safe, 1.0, at(0.5)));
+    let told = client.next_answer(R).unwrap();
+    let refresh_at = told - Duration::from_millis(100);
+    let request = client.request(|_| 0.0, refresh_at - Duration::from_millis(1));
+    assert_eq!(request.asks.len(), 1);
+    assert_eq!(request.asks[0].resource, "other");
+    client.handle_response(request.sequence, &Response::default(), 0.0, refresh_at);
+    let next = client.next_step(refresh_at);
+    let due = told - Duration::from_millis(1);
+    assert_eq!(next, Step::Wait(Some(due)));
+}
+
+#[test]
 fn an_answer_for_another_resource_is_ignored() {
     let mut client = client(Mode::Safe);
     let mut response = answer(granted(8.0, 60, 5));

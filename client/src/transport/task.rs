@@ -167,7 +167,7 @@ impl Shared {
                     continue;
                 };
                 if let Some(wants) = wants {
-                    state.ask(id, wants);
+                    state.ask_measured(id, wants, now);
                 }
                 earlier(measure_at, now + interval);
             }

@@ -212,13 +212,47 @@ async fn a_settled_call_counts_what_it_used() {
     let second = Duration::from_secs(1);
     tokio::time::sleep(second).await;
     tenants.admit("a", 10.0).await.unwrap();
-    tenants.settle("a", 10.0, 4.0);
+    tenants.settle("a", 10.0, 4.0, Duration::ZERO);
     tenants.admit("a", 6.0).await.unwrap();
     // Ten more than the estimate: a second of supply pays them.
-    tenants.settle("a", 6.0, 16.0);
+    tenants.settle("a", 6.0, 16.0, Duration::ZERO);
     for (_, is_admitted) in [(1, false), (2, true)] {
         tokio::time::sleep(second).await;
         assert_eq!(tenants.admit("a", 1.0).await.is_ok(), is_admitted);
+    }
+}
+
+/// The lease ends by its expiry, or because the key is idle. A call of the next lease has 3 of 10 left.
+#[tokio::test(start_paused = true)]
+async fn a_settle_after_the_end_of_its_lease_has_no_effect_on_the_next_one() {
+    for is_released in [false, true] {
+        for used in [0.0, 30.0] {
+            let (client, server) = Client::fake("c");
+            server.set_capacity("tenants/a", 10.0);
+            let tenants = tenants(&client).open().unwrap();
+            assert!(matches!(tenants.try_leased("a", 1.0), Some(Err(_))));
+            let second = Duration::from_secs(1);
+            tokio::time::sleep(second).await;
+            tenants.admit("a", 10.0).await.unwrap();
+            if is_released {
+                tenants.release_idle();
+                tenants.release_idle();
+                assert!(tenants.is_empty());
+            } else {
+                server.stop();
+                assert_eq!(tenants.try_leased("a", 1.0), None);
+                server.start();
+            }
+            // It opens no key.
+            tenants.settle("a", 10.0, used, second);
+            assert_eq!(tenants.is_empty(), is_released);
+            assert!(matches!(tenants.try_leased("a", 1.0), Some(Err(_))));
+            tokio::time::sleep(second).await;
+            tenants.admit("a", 7.0).await.unwrap();
+            tenants.settle("a", 10.0, used, 3 * second);
+            tenants.admit("a", 3.0).await.unwrap();
+            assert!(matches!(tenants.try_leased("a", 0.1), Some(Err(_))));
+        }
     }
 }
 

@@ -47,9 +47,11 @@ impl Gateway {
         // A token has about four letters; the answer is at most as long as the request allows.
         let estimate = prompt.len() as f64 / 4.0 + 500.0;
         self.tokens.acquire(tenant, estimate).await?;
+        let admitted_at = tokio::time::Instant::now();
         let _permit = self.requests.acquire().await?;
         let (answer, used) = model(prompt).await;
-        self.tokens.settle(tenant, estimate, used);
+        let took = admitted_at.elapsed();
+        self.tokens.settle(tenant, estimate, used, took);
         Ok(answer)
     }
 }

@@ -1,5 +1,7 @@
 //! Leases of a client as those of shared rules.
 
+use std::time::Duration;
+
 use doorward_client::{AcquireError, Keyed};
 use doorward_limits::{Decision, Reason};
 use doorward_rules::Leases;
@@ -19,11 +21,11 @@ impl Leases for OfClient {
         Some(Err(refusal))
     }
 
-    fn give_back(&self, key: &str, cost: u64) {
-        self.0.settle(key, cost as f64, 0.0);
+    fn give_back(&self, key: &str, cost: u64, took: Duration) {
+        self.0.settle(key, cost as f64, 0.0, took);
     }
 
     fn charge(&self, key: &str, cost: u64) {
-        self.0.settle(key, 0.0, cost as f64);
+        self.0.settle(key, 0.0, cost as f64, Duration::ZERO);
     }
 }

@@ -260,19 +260,17 @@ impl Needs {
 impl Inner {
     pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
         let now = clock::moment();
-        self.counted(
-            request,
-            self.service.decide_with(request, self.leases(), now),
-        )
+        let decision = self.service.decide_with(request, self.leases(), now);
+        self.count(request, &decision);
+        decision
     }
 
     /// Decides a request that cannot wait.
     pub(crate) fn decide_at_once(&self, request: &Request<'_>) -> Decision {
         let now = clock::moment();
-        self.counted(
-            request,
-            self.service.decide_at_once(request, self.leases(), now),
-        )
+        let decision = self.service.decide_at_once(request, self.leases(), now);
+        self.count(request, &decision);
+        decision
     }
 
     fn leases(&self) -> Option<&dyn Leases> {
@@ -280,23 +278,21 @@ impl Inner {
     }
 
     /// Adds a decision to the metrics.
-    fn counted(&self, request: &Request<'_>, decision: Decision) -> Decision {
+    fn count(&self, request: &Request<'_>, decision: &Decision) {
         self.meters
-            .count(&decision, |rule| self.service.metric(rule, request));
+            .count(decision, |rule| self.service.metric(rule, request));
         if !decision.is_allowed {
             let rule = decision.rule().map(|rule| rule.path.as_str());
             let retry_after = decision.retry_after();
             tracing::debug!(rule, why = %decision.why, ?retry_after, "a request is refused");
         }
-        decision
     }
 
     /// Gives back what a request took that passed, and that is not served.
     pub(crate) fn undo<B>(&self, request: &http::Request<B>, decision: &Decision) {
-        let leases = self.leases.as_ref().map(|leases| leases as &dyn Leases);
         with_request(request, |request| {
             self.service
-                .undo(request, decision, leases, clock::moment());
+                .undo(request, decision, self.leases(), clock::moment());
         });
     }
 

@@ -45,20 +45,19 @@ impl Meters {
                 Some(name) if known.contains_key(name) || known.len() < DETAILED_MAX => name,
                 _ => &rule.path,
             };
-            if !known.contains_key(name) {
+            if let Some(counters) = known.get(name) {
+                count_one(counters, status);
+            } else {
                 drop(known);
-                self.add(name);
+                self.add(name, status);
                 known = self.by_path.read().unwrap_or_else(PoisonError::into_inner);
-            }
-            let counters = known.get(name);
-            if let Some(counter) = counters.and_then(|it| it.get(outcome(status))) {
-                counter.increment(1);
             }
         }
     }
 
+    /// Adds the counters of a name, and counts its first status.
     #[cold]
-    fn add(&self, name: &str) {
+    fn add(&self, name: &str, status: &Status) {
         let counters = OUTCOMES.map(|outcome| {
             let labels = vec![
                 Label::new("domain", self.domain.clone()),
@@ -68,16 +67,16 @@ impl Meters {
             metrics::counter!("doorward_rule_requests_total", labels)
         });
         let mut known = self.by_path.write().unwrap_or_else(PoisonError::into_inner);
-        known.entry(name.to_owned()).or_insert(counters);
+        count_one(known.entry(name.to_owned()).or_insert(counters), status);
     }
 }
 
-/// Returns the place of a status among the outcomes.
-fn outcome(status: &Status) -> usize {
-    match status.why {
-        _ if status.is_over => 2,
-        Why::OverInShadow | Why::Degraded => 3,
-        _ if status.delay().is_some_and(|delay| !delay.is_zero()) => 1,
-        _ => 0,
-    }
+fn count_one([allowed, waited, refused, shadow]: &Counters, status: &Status) {
+    let counter = match status.why {
+        _ if status.is_over => refused,
+        Why::OverInShadow | Why::Degraded => shadow,
+        _ if status.delay().is_some_and(|delay| !delay.is_zero()) => waited,
+        _ => allowed,
+    };
+    counter.increment(1);
 }

@@ -221,7 +221,9 @@ pub(crate) fn with_headers<O>(
     headers: HeaderMap,
 ) -> Response<RefusableBody<O>> {
     let mut response = response.map(Either::Right);
-    response.headers_mut().extend(headers);
+    if !headers.is_empty() {
+        response.headers_mut().extend(headers);
+    }
     response
 }
 

@@ -101,7 +101,7 @@ impl Caller {
         let now = self.clock.now();
         if let Some(it) = self.use_of(resource).filter(|it| it.has_lease(now)) {
             let (taken, used) = (Units::whole(taken), Units::whole(used));
-            it.limiter.settle(taken, used, Units::ZERO, now);
+            it.limiter.settle(now, taken, used, Units::ZERO, now);
         }
     }
 
@@ -230,7 +230,7 @@ impl Caller {
             if !had_lease && allowance.source == Source::Lease {
                 // A lease begins empty, and the first request need not wait for its first amount.
                 used.limiter
-                    .settle(Units::ONE, Units::ZERO, Units::ZERO, now);
+                    .settle(now, Units::ONE, Units::ZERO, Units::ZERO, now);
             }
             used.allowance.send_replace(allowance);
         }

@@ -200,7 +200,7 @@ impl Leases for CallerLeases<'_> {
         self.edge.caller(self.name)?.take(&resource, cost)
     }
 
-    fn give_back(&self, descriptor: &str, cost: u64) {
+    fn give_back(&self, descriptor: &str, cost: u64, _took: Duration) {
         if let Some(caller) = self.edge.caller(self.name) {
             caller.settle(&ids::resource(self.domain, descriptor), cost, 0);
         }

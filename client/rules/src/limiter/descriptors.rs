@@ -74,7 +74,7 @@ impl Limiter {
                     let text = shared::text(it.entries);
                     match settled {
                         Settled::Charge => leases.charge(&text, cost),
-                        Settled::Refund => leases.give_back(&text, cost),
+                        Settled::Refund => leases.give_back(&text, cost, Duration::ZERO),
                     }
                 }
                 let counter = counter.get_or_init(|| self.counter(limit));

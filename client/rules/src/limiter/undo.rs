@@ -1,6 +1,7 @@
 //! Undoes the count of a request that passed all rules, and that something else refuses.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward_limits::{Algorithm as _, Moment, Units};
 
@@ -18,6 +19,7 @@ impl Limiter {
         leases: Option<&dyn Leases>,
         now: Moment,
     ) {
+        let took = Duration::from_nanos(now.nanos_since(decision.at));
         for (it, status) in asked.iter().zip(&decision.statuses) {
             let Some(rule) = &status.rule else {
                 continue;
@@ -33,7 +35,7 @@ impl Limiter {
             if status.is_leased
                 && let Some(leases) = leases
             {
-                leases.give_back(&shared::text(it.entries), cost);
+                leases.give_back(&shared::text(it.entries), cost, took);
             }
             if status.answer.is_some()
                 && let Some((_, counter)) = in_force.counted(it.number)

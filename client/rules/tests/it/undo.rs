@@ -1,6 +1,7 @@
 //! A request that passed its rules and was then not served gets back what it took, and no more.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use doorward_limits::{Decision as Taken, Moment};
 use doorward_rules::{Leases, Limiter, Part, Request, Service};
@@ -24,7 +25,7 @@ impl Leases for Lease {
         })
     }
 
-    fn give_back(&self, _descriptor: &str, cost: u64) {
+    fn give_back(&self, _descriptor: &str, cost: u64, _took: Duration) {
         self.left.set(self.left.get() + cost);
     }
 

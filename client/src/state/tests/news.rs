@@ -52,6 +52,24 @@ fn a_server_that_sends_decided_gets_changed_wants_at_once() {
 }
 
 #[test]
+fn less_measured_demand_waits_for_the_refresh_unless_it_frees_something() {
+    let mut client = client(Mode::Safe);
+    exchange(&mut client, 0.0, 0.0, &told(true, 5.0));
+    // The lease is 8.
+    for (wants, sent_at) in [(9.0, 5.0), (12.0, 0.1), (9.0, 5.0), (7.0, 0.1)] {
+        client.ask_measured(R, wants, at(0.05));
+        waits_until(&client, 0.05, sent_at);
+    }
+    client.ask_measured(R, 9.5, at(0.05));
+    client.ask_measured(R, 9.0, at(0.05));
+    let request = exchange(&mut client, 5.0, 5.0, &told(true, 5.0));
+    assert_eq!(request.asks[0].wants, 9.0);
+    // A program that sets its wants is not measured.
+    client.ask(R, 8.5);
+    waits_until(&client, 5.05, 5.1);
+}
+
+#[test]
 fn undecided_wants_are_unanswered_and_sent_again_at_the_servers_time() {
     let mut client = client(Mode::Safe);
     exchange(&mut client, 0.0, 0.0, &told(true, 5.0));
