@@ -124,8 +124,8 @@ pub enum Forgotten {
     Unknown,
     /// It has a server or a master: nothing was done.
     InUse,
-    /// Its last master may believe in its mastership for the length of this term yet: nothing was done. Wait, and forget
-    /// the term as it is then.
+    /// Its last master may believe in its mastership for the length of this term yet, so nothing was done. Wait for
+    /// that long, and forget the term as it is then.
     MayBeBelieved(TermRecord),
 }
 

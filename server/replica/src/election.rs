@@ -12,7 +12,7 @@ use doorward_engine::node::reload::{ActiveTemplates, PreparedTemplates};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::store::TreePlace;
+use doorward_session::candidate::store::{Role, TreePlace};
 use doorward_session::candidate::{
     self, Candidate, CandidateAction, CandidateConfig, NextTemplates,
 };
@@ -125,6 +125,18 @@ impl Election {
         }
         applied
     }
+}
+
+/// Returns the place of a server in the tree, as far as its node knows it.
+pub(crate) fn place(node: &Node, has_parent: bool) -> TreePlace {
+    let above = u32::try_from(node.ancestors().len()).ok();
+    let above = above.filter(|above| *above > 0);
+    let (role, level) = match (has_parent, node.has_child_servers()) {
+        (false, _) => (Role::Root, Some(0)),
+        (true, true) => (Role::Regional, above),
+        (true, false) => (Role::Leaf, above),
+    };
+    TreePlace { role, level }
 }
 
 /// Brings templates into force.

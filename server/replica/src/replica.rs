@@ -24,7 +24,7 @@ use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::store::{OpAnswer, OpId, Role, TreePlace, View};
+use doorward_session::candidate::store::{OpAnswer, OpId, TreePlace, View};
 use doorward_session::candidate::{Candidate, CandidateConfig};
 use doorward_session::child_streams::{ChildStreams, StreamState, StreamsSnapshot};
 use doorward_session::parent_session::{ConnectionNumber, ParentSession};
@@ -164,15 +164,8 @@ impl Replica {
         open.next().map_or(0, |it| it.1)
     }
 
-    /// Returns the place of this server in the tree, as far as it is known.
     fn place(&self) -> TreePlace {
-        let above = u32::try_from(self.node.ancestors().len()).ok();
-        let (role, level) = match (&self.parent, self.node.has_child_servers()) {
-            (None, _) => (Role::Root, Some(0)),
-            (Some(_), true) => (Role::Regional, above.filter(|above| *above > 0)),
-            (Some(_), false) => (Role::Leaf, above.filter(|above| *above > 0)),
-        };
-        TreePlace { role, level }
+        election::place(&self.node, self.parent.is_some())
     }
 
     fn is_parent_down(&self) -> bool {
