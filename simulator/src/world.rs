@@ -280,7 +280,6 @@ impl<'a> World<'a> {
                     self.arrive(message);
                 }
             }
-            EventKind::Etcd(slot) => self.deliver_etcd_message(slot),
             EventKind::Client(client) => self.wake_client(client),
             EventKind::Place(place) => self.wake_place(place),
             EventKind::Start(client) => {
@@ -351,6 +350,9 @@ impl<'a> World<'a> {
             Message::Answer(client, sequence, answer) => self.on_reply(client, sequence, answer),
             Message::Up(message) => self.handle_from_child(message),
             Message::Down(message) => self.handle_from_parent(message),
+            Message::ToEtcd(from, asking, sent) => self.answer_question(from, asking, sent),
+            Message::FromEtcd(to, news) => self.handle_etcd_news(to, news),
+            Message::EtcdLease(lease) => self.check_lease(lease),
         }
     }
 

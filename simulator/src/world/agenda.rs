@@ -17,8 +17,6 @@ const TICK_BITS: u32 = 20;
 pub(crate) enum EventKind {
     /// A message arrives, by its slot.
     Arrival(u32),
-    /// A message arrives at etcd or from it, by its slot.
-    Etcd(u32),
     /// A client checks what is due.
     Client(u32),
     /// A node checks what is due at its servers.

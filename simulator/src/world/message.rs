@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use doorward_engine::messages::{
-    GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply, ReleaseCapacity,
-};
+use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_session::close_reason::ConnectionEnd;
+use doorward_engine::time::Time;
+use doorward_replica::{FromParent, ToParent};
+use doorward_session::candidate::store::{EtcdRequest, LeaseId};
 use doorward_session::parent_session::ConnectionNumber;
+
+use crate::world::etcd::EtcdNews;
 
 /// Timeout of a client's call, as in the client library.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,6 +32,12 @@ pub(crate) enum Message {
     Up(UpMessage),
     /// A server receives a message on its connection to its parent.
     Down(DownMessage),
+    /// A server sends a request to etcd, at that time.
+    ToEtcd(ServerId, EtcdRequest, Time),
+    /// A server receives news from etcd.
+    FromEtcd(ServerId, EtcdNews),
+    /// A lease in etcd may end.
+    EtcdLease(LeaseId),
 }
 
 /// A client's call on its way to a server of its node.
@@ -67,7 +75,7 @@ pub(crate) struct UpMessage {
     pub(crate) child: ServerId,
     pub(crate) connection: ConnectionNumber,
     pub(crate) to: ServerId,
-    pub(crate) what: Up,
+    pub(crate) what: ToParent,
 }
 
 /// Message on the connection of a server to its parent.
@@ -75,45 +83,7 @@ pub(crate) struct UpMessage {
 pub(crate) struct DownMessage {
     pub(crate) child: ServerId,
     pub(crate) connection: ConnectionNumber,
-    pub(crate) what: Down,
-}
-
-/// Message to a parent.
-#[derive(Clone, Debug)]
-pub(crate) enum Up {
-    /// Connects.
-    Connect,
-    /// Asks which server is master.
-    Discover,
-    /// Opens a stream.
-    Open,
-    /// Sends a request on the stream.
-    Ask(GetServerCapacity),
-    /// Sends a request as a call.
-    Call(GetServerCapacity),
-}
-
-/// Message from a parent.
-#[derive(Clone, Debug)]
-pub(crate) enum Down {
-    /// The connection is established.
-    Connected,
-    /// The server says whether it is master, or names the master.
-    Discovered(Mastership),
-    /// The stream is open.
-    Opened,
-    /// The parent answers a call, or pushes on the stream.
-    Reply {
-        call: Option<u64>,
-        reply: GetServerCapacityReply,
-    },
-    /// The server is not master. It names the master, if it knows.
-    NotMaster {
-        call: Option<u64>,
-        mastership: Mastership,
-    },
-    /// The connection has ended.
-    Closed(ConnectionEnd),
+    pub(crate) what: FromParent,
 }
 
 /// Result of a client's request.

@@ -89,24 +89,30 @@ pub(crate) struct ServerProcess {
     pub(crate) parent_link: ParentLink,
     /// End of the time in which it is frozen.
     pub(crate) frozen_until: Option<Time>,
-    /// Messages that arrived while it was frozen.
-    pub(crate) inbox: Vec<Message>,
-    /// Messages from etcd that arrived while it was frozen.
-    pub(crate) etcd_inbox: Vec<EtcdNews>,
-    /// True if it was asked to hand over while it was frozen.
-    pub(crate) is_to_resign: bool,
+    pub(crate) backlog: Backlog,
     /// Operator's templates in force here; at the root only.
     pub(crate) templates: Templates,
     /// Templates that are not in force here yet.
     pub(super) templates_waiting: VecDeque<Templates>,
     /// Number of templates that came into force.
     pub(super) templates_applied: u64,
-    /// Templates that were written while it was frozen.
-    pub(crate) unread: Option<Templates>,
     /// Child and connection of each stream of a child server.
     pub(super) streams: BTreeMap<u64, (ServerId, ConnectionNumber)>,
     /// Client and sequence of each call that waits for the parent.
     pub(crate) waiting: BTreeMap<CallNumber, (u32, u64)>,
+}
+
+/// What waits for a server while it is frozen.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    /// Messages from clients, children and the parent.
+    pub(crate) messages: Vec<Message>,
+    /// Messages from etcd.
+    pub(crate) etcd: Vec<EtcdNews>,
+    /// Templates that were written.
+    pub(crate) templates: Option<Templates>,
+    /// True if it was asked to hand over.
+    pub(crate) is_to_resign: bool,
 }
 
 /// Connection to the parent.
@@ -167,10 +173,7 @@ impl ServerProcess {
             templates_applied: 0,
             masterships: 0,
             frozen_until: None,
-            inbox: Vec::new(),
-            etcd_inbox: Vec::new(),
-            is_to_resign: false,
-            unread: None,
+            backlog: Backlog::default(),
             streams: BTreeMap::new(),
             waiting: BTreeMap::new(),
         }

@@ -9,14 +9,14 @@ use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
-use doorward_replica::{ClientAnswer, Output, Replica, ToEtcd};
+use doorward_replica::{ClientAnswer, FromParent, Output, Replica, ToEtcd};
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
 
 use crate::world::World;
 use crate::world::agenda::EventKind;
 use crate::world::message::{
-    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, Down, DownMessage, Message, RequestResult,
+    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, DownMessage, Message, RequestResult,
     ServerId,
 };
 use crate::world::place::ServerProcess;
@@ -78,7 +78,7 @@ impl World<'_> {
         for (client, sequence) in gone.waiting.into_values() {
             self.refuse_connection(client, sequence);
         }
-        for message in gone.inbox {
+        for message in gone.backlog.messages {
             self.bounce(message);
         }
         self.break_children(id.place, id.term);
@@ -103,7 +103,7 @@ impl World<'_> {
         match message {
             Message::Call(call) => self.refuse_connection(call.client, call.sequence),
             Message::Up(up) => self.break_connection(up.child, up.connection),
-            Message::Answer(..) | Message::Down(_) => {}
+            _ => {}
         }
     }
 
@@ -121,7 +121,7 @@ impl World<'_> {
         let closed = DownMessage {
             child,
             connection,
-            what: Down::Closed(ConnectionEnd::Failed),
+            what: FromParent::Closed(ConnectionEnd::Failed),
         };
         self.deliver(at, Message::Down(closed));
     }
@@ -147,7 +147,7 @@ impl World<'_> {
             return self.refuse_connection(client, sequence);
         };
         if server.is_frozen(now) {
-            server.inbox.push(Message::Call(call));
+            server.backlog.messages.push(Message::Call(call));
             return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
         }
         let to = server.id;

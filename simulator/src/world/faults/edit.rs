@@ -36,7 +36,7 @@ impl World<'_> {
         for server in &mut root.servers {
             let is_cut = now < root.slots[server.slot].way.cut_until();
             if server.is_frozen(now) {
-                server.unread = Some(templates.clone());
+                server.backlog.templates = Some(templates.clone());
             } else {
                 awake.push(server.id);
             }
