@@ -215,9 +215,9 @@ function shortagesTable(resource) {
   const bar = (it) => make("span", { class: "bar" }, make("i", { style: `width:${width(satisfaction(it))}` }), make("b", { style: `left:${width(it.ideal / it.wanted)}` }));
   const row = (it) => [
     make("b", {}, it.client), it.node, measured(it.wanted), measured(it.got), measured(it.wanted - it.got),
-    [percent(satisfaction(it)), bar(it)], percent(it.ideal / it.wanted), percent(it.short),
+    [percent(satisfaction(it)), bar(it)], percent(it.ideal / it.wanted),
   ];
-  const columns = [["Client", "name"], ["Node", "text"], ["Wanted", "n"], ["Got", "n"], ["Missing", "n"], ["Satisfaction", "n"], ["Ideal", "n"], ["Time short", "n"]];
+  const columns = [["Client", "name"], ["Node", "text"], ["Wanted", "n"], ["Got", "n"], ["Missing", "n"], ["Satisfaction", "n"], ["Ideal", "n"]];
   const element = table(columns, short.slice(0, 100).map(row), "dense");
   sortable(element.querySelector("table"));
   return [

@@ -161,7 +161,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
             return (Recording::default(), Some(failure));
         }
     };
-    let broken = recording.verdicts.iter().find(|it| it.is_broken());
+    let broken = recording.verdicts.iter().find(|it| !it.holds);
     let failure = broken.map(|verdict| {
         let at = verdict
             .at_s

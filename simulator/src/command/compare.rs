@@ -1,7 +1,7 @@
 //! `doorward-sim compare`: two recordings, or two scenarios played with several seeds.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -9,7 +9,7 @@ use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::recording::Recording;
 use doorward_simulator::report::compare::{self, Run, Side};
 use doorward_simulator::report::json::NAME;
-use doorward_simulator::report::page;
+use doorward_simulator::report::write_page;
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 
@@ -54,13 +54,7 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
             .iter()
             .map(|(side, first)| (side.name.as_str(), first));
         let recordings: Vec<_> = recordings.collect();
-        let written = File::create(path).and_then(|file| {
-            let mut file = BufWriter::new(file);
-            page::write(&mut file, &recordings)?;
-            file.flush()
-        });
-        let cannot = || format!("cannot write {}", path.display());
-        written.with_context(cannot).map_err(Failure::Report)?;
+        write_page(path, &recordings).map_err(|error| Failure::Report(error.into()))?;
         writeln!(out, "  page: {}", path.display())?;
     }
     Ok(())

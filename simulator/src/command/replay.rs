@@ -48,12 +48,11 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
         Some(tree) => tree.0.clone(),
         None => vec![Node::new("root", None, 1)],
     };
-    let duration = scan.length.as_secs_f64() / flags.speed * f64::from(flags.repeat);
+    let duration = scan.length.as_secs_f64() / flags.speed;
     let duration = Duration::try_from_secs_f64(duration).unwrap_or(Duration::MAX);
     if duration < Duration::from_secs(1) || duration > DURATION_MAX {
         bail!(
-            "the trace would take {duration:?}; choose --speed and --repeat so that it takes \
-             between 1 s and 365 days"
+            "the trace would take {duration:?}; choose --speed so that it takes between 1 s and 365 days"
         );
     }
     let template = templates.find(&resource);
@@ -80,7 +79,6 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
                     length: scan.length,
                     speed: flags.speed,
                     scale: flags.scale,
-                    repeat: flags.repeat,
                 }),
                 limiter: None,
             },

@@ -62,10 +62,3 @@ pub struct Verdict {
     /// Description for people.
     pub detail: String,
 }
-
-impl Verdict {
-    /// Returns true if it breaks a limit.
-    pub fn is_broken(&self) -> bool {
-        self.limit.is_some() && !self.holds
-    }
-}

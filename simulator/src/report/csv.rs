@@ -22,7 +22,7 @@ pub const FILES: [(&str, &str, WriteRows); 6] = [
         write_samples),
     ("nodes.csv", "resource,at_s,node,level,has,wants,granted,reserved,is_up,is_learning", write_nodes),
     ("clients.csv", "resource,at_s,client,node,wants,granted,fallback,ideal", write_clients),
-    ("shortages.csv", "resource,client,node,wanted,got,ideal,short", write_shortages),
+    ("shortages.csv", "resource,client,node,wanted,got,ideal", write_shortages),
     ("waits.csv", "resource,wait,lost", write_waits),
     ("happened.csv", "at_s,until_s,kind,text", write_marks),
 ];

@@ -62,7 +62,7 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
         return Ok(());
     }
     let mut sorted: Vec<_> = recording.verdicts.iter().collect();
-    sorted.sort_by_key(|verdict| (!verdict.is_broken(), verdict.limit.is_none()));
+    sorted.sort_by_key(|verdict| (verdict.holds, verdict.limit.is_none()));
     let left_out = sorted.len().saturating_sub(VERDICTS_MAX);
     sorted.truncate(VERDICTS_MAX);
     let header = ["checked", "resource", "found", "limit", ""];
@@ -74,7 +74,7 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
             Some(_) => Tone::Bad,
         };
         let mut judgement = words::judgement(verdict).to_owned();
-        if let Some(at) = verdict.at_s.filter(|_| verdict.is_broken()) {
+        if let Some(at) = verdict.at_s.filter(|_| !verdict.holds) {
             judgement += &format!(" at {}", clock(at));
         }
         table.add([
@@ -89,7 +89,7 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
     if left_out > 0 {
         to.text(Tone::Quiet, &format!("and {left_out} more"))?;
     }
-    for verdict in sorted.iter().filter(|v| v.is_broken()) {
+    for verdict in sorted.iter().filter(|v| !v.holds) {
         let (checker, resource) = (verdict.checker.as_str(), &verdict.resource);
         let (_, about) = about(verdict.checker);
         let detail = format!("{checker} of {resource}: {about} {}", verdict.detail);
@@ -159,8 +159,8 @@ fn write_shortages(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::R
         return Ok(());
     }
     let title = format!("short, {}", name(&resource.resource));
-    let header = [&title, "wanted", "got", "met", "ideal", "time short"];
-    let mut table = Table::new(header, 1..6, to.palette).in_lines(2);
+    let header = [&title, "wanted", "got", "met", "ideal"];
+    let mut table = Table::new(header, 1..5, to.palette).in_lines(2);
     for it in short.iter().take(CLIENTS_MAX) {
         table.add([
             name(&it.client),
@@ -168,7 +168,6 @@ fn write_shortages(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::R
             measured(it.got),
             percent(it.got / it.wanted),
             percent(it.ideal / it.wanted),
-            percent(it.short),
         ]);
     }
     to.table(table)?;
@@ -233,7 +232,7 @@ mod tests {
         for expected in [
             "3 nodes in 2 levels, 6 clients, 1 resource, 3 min, seed 1",
             "1 of 2 limits is violated.",
-            "Jain's index",
+            "satisfaction, p99",
             "utilisation lost to, shared",
             "short, shared",
             "events from outside: 1 kill",

@@ -27,7 +27,7 @@ pub(crate) enum EventKind {
     Demand(u32, u8),
     /// A client's limiter has something due, for one of its resources.
     Work(u32, u8),
-    /// The next rows of a trace are due, by its group.
+    /// The next rows of a trace are due.
     Trace(u32),
     /// A fault happens.
     Fault(u32),

@@ -312,48 +312,39 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    /// Starts the trace of the next group, if it has one, from the number of its first client.
+    /// Starts the trace of a group, if it has one, from the number of its first client.
     pub(super) fn open_trace(&mut self, demand: &Demand, first: u32) {
-        let mut trace = None;
-        if let Demand::Trace(spec) = demand {
-            // The trace was valid when the scenario was read. A trace that has become invalid since
-            // has no rows.
-            let mut rows = TraceFeed::open(spec).ok();
-            let next = rows.as_mut().and_then(|rows| rows.next()?.ok());
-            if let Some((rows, next)) = rows.zip(next) {
-                let group = self.traces.len();
-                let at = Time::ZERO + next.at;
-                self.events.put(at, EventKind::Trace(group));
-                trace = Some(PlayedTrace { first, rows, next });
-            }
+        let Demand::Trace(trace) = demand else {
+            return;
+        };
+        // The trace was valid when the scenario was read. One that has become invalid since has no
+        // rows.
+        if let Ok(rows) = TraceFeed::open(trace) {
+            let rows = rows.peekable();
+            let number = self.traces.push(PlayedTrace { first, rows });
+            self.await_row(number);
         }
-        self.traces.push(trace);
+    }
+
+    fn await_row(&mut self, trace: u32) {
+        if let Some(row) = self.traces[trace].rows.peek() {
+            let at = Time::ZERO + row.at;
+            self.events.put(at, EventKind::Trace(trace));
+        }
     }
 
     /// Applies the next rows of a trace.
-    pub(super) fn follow_trace(&mut self, group: u32) {
+    pub(super) fn follow_trace(&mut self, number: u32) {
         if self.is_healed {
             return;
         }
-        let now = self.now;
-        loop {
-            let Some(trace) = &mut self.traces[group] else {
-                return;
-            };
-            let row = trace.next;
-            if Time::ZERO + row.at > now {
-                let at = Time::ZERO + row.at;
-                self.events.put(at, EventKind::Trace(group));
-                return;
-            }
-            let number = trace.first + row.client as u32;
-            match trace.rows.next() {
-                Some(Ok(next)) => trace.next = next,
-                Some(Err(_)) | None => self.traces[group] = None,
-            }
-            self.clients[number].uses[0].curve = row.wants;
-            self.update_wants(number);
+        let now = self.now.since(Time::ZERO);
+        while let Some(row) = self.traces[number].rows.next_if(|row| row.at <= now) {
+            let client = self.traces[number].first + row.client as u32;
+            self.clients[client].uses[0].curve = row.wants;
+            self.update_wants(client);
         }
+        self.await_row(number);
     }
 }
 

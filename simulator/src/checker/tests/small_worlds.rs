@@ -82,7 +82,7 @@ impl SmallWorld {
     /// Returns the checkers that find a violation in one of the two.
     fn broken(&self, twin: Twin) -> Result<Vec<Checker>, String> {
         let verdicts = self.play(twin)?;
-        let broken = verdicts.iter().filter(|verdict| verdict.is_broken());
+        let broken = verdicts.iter().filter(|verdict| !verdict.holds);
         Ok(broken.map(|verdict| verdict.checker).collect())
     }
 

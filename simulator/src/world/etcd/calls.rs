@@ -35,7 +35,12 @@ impl World<'_> {
     }
 
     /// Executes a request that has arrived, whether or not its answer will arrive.
-    pub(in crate::world) fn answer_question(&mut self, from: ServerId, asking: EtcdRequest, sent: Time) {
+    pub(in crate::world) fn answer_question(
+        &mut self,
+        from: ServerId,
+        asking: EtcdRequest,
+        sent: Time,
+    ) {
         let now = self.now;
         let before = self.etcd.store.revision();
         let answer = match &asking.op {
