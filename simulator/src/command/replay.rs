@@ -15,6 +15,7 @@ use doorward_pages::numbers::several;
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::files::bytes_of;
 use doorward_simulator::scenario::read::file_stem;
+use doorward_simulator::scenario::templates::ids;
 use doorward_simulator::scenario::usage::Usage;
 use doorward_simulator::scenario::{CLIENTS_MAX, ClientGroup, Limits, Node, Scenario, leaves_of};
 use doorward_trace::{TraceSource, scan};
@@ -122,14 +123,7 @@ fn templates(flags: &ReplayFlags) -> anyhow::Result<(Templates, ResourceId)> {
 
 /// Returns the id of the only template for a single resource.
 fn only_id(templates: &Templates, file: &str) -> anyhow::Result<ResourceId> {
-    let exact = templates.iter().filter(|template| {
-        let glob = &template.identifier_glob;
-        !glob.contains(['*', '?', '[', '{', '\\'])
-    });
-    let ids: Vec<ResourceId> = exact
-        .filter_map(|template| ResourceId::new(&template.identifier_glob).ok())
-        .collect();
-    match ids.as_slice() {
+    match ids(templates).as_slice() {
         [id] => Ok(id.clone()),
         [] => {
             bail!("all templates in {file} match several resources; choose one with --resource ID")

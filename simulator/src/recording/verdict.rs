@@ -59,6 +59,4 @@ pub struct Verdict {
     pub holds: bool,
     /// Time of the worst value.
     pub at_s: Option<f64>,
-    /// Description for people.
-    pub detail: String,
 }

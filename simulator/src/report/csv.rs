@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use csv::{Result, Writer, WriterBuilder};
 
 use crate::recording::Recording;
-use crate::report::figures::WAITS;
+use crate::report::figures::{WAITS, values};
 
 type Csv<'a> = Writer<&'a mut dyn Write>;
 
@@ -86,7 +86,7 @@ fn write_shortages(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
 
 fn write_waits(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
     for of in &run.resources {
-        let figures = serde_json::to_value(&of.figures).unwrap_or_default();
+        let figures = values(of);
         for wait in WAITS {
             csv.serialize((&of.resource, wait.name, wait.of(&figures)))?;
         }

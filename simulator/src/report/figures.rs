@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::recording::{Checker, MarkKind};
+use crate::recording::{Checker, MarkKind, ResourceRecording};
 use doorward_pages::numbers::{measured, percent, points, seconds};
 
 /// Unit of a number.
@@ -184,6 +184,11 @@ pub(super) const WAITS: &[Figure] = &[
     figure("/waits/no_server", "no server", Points, Neither,
         "No server answers; the client waits and tries again."),
 ];
+
+/// Returns the values of all figures of a resource, as JSON.
+pub(super) fn values(resource: &ResourceRecording) -> Value {
+    serde_json::to_value(&resource.figures).unwrap_or_default()
+}
 
 /// Returns true if the loss is large enough to be shown.
 pub(super) fn is_shown(lost: f64) -> bool {

@@ -83,7 +83,7 @@ impl World<'_> {
         to: ServerId,
         request: GetServerCapacity,
     ) {
-        self.count_child_request(to);
+        self.count_at_server(to.place);
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
@@ -106,7 +106,7 @@ impl World<'_> {
         to: ServerId,
         request: &GetServerCapacity,
     ) {
-        self.count_child_request(to);
+        self.count_at_server(to.place);
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
@@ -130,11 +130,6 @@ impl World<'_> {
         };
         self.send_down(child, connection, answer);
         self.drive(to);
-    }
-
-    fn count_child_request(&mut self, to: ServerId) {
-        let (now, settled_after) = (self.now, self.scenario.settled_after);
-        self.places[to.place].note_request(settled_after, now);
     }
 
     /// Sends a message of a server down a stream, or ends the stream.

@@ -109,17 +109,15 @@ impl World<'_> {
     /// Reports the wants of a client to the checkers at once. A client that is not running wants
     /// nothing, and it wants nothing of a resource that it does not use.
     pub(super) fn report_wants(&mut self, number: u32) {
-        let (now, mut is_restless) = (self.now, false);
+        let now = self.now;
         let client = &self.clients[number];
         for it in client.uses.iter() {
             let state = client.state.as_ref();
             let is_used = state.is_some_and(|state| state.resource(it.id()).is_some());
             let wants = if is_used { it.wants() } else { 0.0 };
-            let watched = &mut self.watched[it.resource];
-            watched.note_wants(it.account, wants, now);
-            is_restless |= watched.is_restless();
+            self.watched[it.resource].note_wants(it.account, wants, now);
         }
-        self.settle_later(is_restless);
+        self.settle_later();
     }
 
     /// Performs the next steps of the client state, and schedules its next wake-up.
@@ -233,29 +231,19 @@ impl World<'_> {
     /// Sends a request to the server that the client has a connection with.
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         self.count_request(number);
+        let sequence = request.sequence.unwrap_or_default();
         let call = ClientCall {
             client: number,
-            sequence: request.sequence.unwrap_or_default(),
+            sequence,
             callee: Callee::Term(term),
             request: ClientRequest::Ask(request),
         };
-        self.call(call);
-    }
-
-    /// Sends a client's call to a server.
-    pub(super) fn call(&mut self, call: ClientCall) {
-        self.send_or_fail(call.client, call.sequence, Message::Call(call));
-    }
-
-    /// Sends the result of a client's call back to it.
-    pub(super) fn reply(&mut self, client: u32, sequence: u64, answer: RequestResult) {
-        let message = Message::Answer(client, sequence, answer);
-        self.send_or_fail(client, sequence, message);
+        self.send_or_fail(number, sequence, Message::Call(call));
     }
 
     /// Sends a message of a client's call between it and a server of its node. If it is lost, the
     /// call times out.
-    fn send_or_fail(&mut self, client: u32, sequence: u64, message: Message) {
+    pub(super) fn send_or_fail(&mut self, client: u32, sequence: u64, message: Message) {
         let place = self.clients[client].place;
         let is_cut = self.places[place].cut_below_until > self.now;
         let way = self.scenario.network.to_clients(place);

@@ -15,14 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorward_engine::time::Time;
-use doorward_session::candidate::store::{LeaseId, OpAnswer, OpId};
+use doorward_session::candidate::store::LeaseId;
 
 use crate::chance::Chance;
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::etcd::store::{EtcdStore, ReadKeys};
+use crate::world::etcd::store::EtcdStore;
 pub(crate) use crate::world::etcd::watches::KeyWatch;
-use crate::world::message::{Message, ServerId};
+use crate::world::message::{EtcdNews, Message, ServerId};
 
 /// Time of a message to or from etcd, which is near.
 const TAKES: Span = (Duration::from_micros(200), Duration::from_millis(2));
@@ -39,27 +39,6 @@ pub(crate) struct Etcd {
     lasting: BTreeMap<LeaseId, Time>,
     /// True before the run begins: nothing takes time, so that every node elects a master.
     pub(crate) is_quick: bool,
-}
-
-/// Message for a server.
-#[derive(Clone, Debug)]
-pub(crate) enum EtcdNews {
-    /// Answer to a request, or its timeout.
-    Answer(OpId, OpAnswer),
-    /// Keys from a watch, or because the server read them.
-    Keys(SentKeys),
-    /// The server reads its keys to test its contact with etcd.
-    Look,
-}
-
-/// Keys on their way to a server.
-#[derive(Clone, Debug)]
-pub(crate) struct SentKeys {
-    /// Number of the server's watch.
-    watch: u32,
-    reading: ReadKeys,
-    /// Time of the read; `None` if the watch sends it.
-    asked: Option<Time>,
 }
 
 /// Connection of one server to etcd and back.

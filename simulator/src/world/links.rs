@@ -97,7 +97,9 @@ impl World<'_> {
         if self.is_cut(child.place) {
             self.stall_connection(child, None);
         }
-        if self.is_cut(child.place) || self.is_stalled(child) {
+        let server = self.server_of(child);
+        let is_stalled = server.is_some_and(|server| server.parent_link.is_stalled);
+        if is_stalled || self.is_cut(child.place) {
             self.work.messages += 1;
             self.work.lost += 1;
             return;
@@ -136,11 +138,6 @@ impl World<'_> {
         {
             server.parent_link.is_stalled = true;
         }
-    }
-
-    fn is_stalled(&mut self, child: ServerId) -> bool {
-        let server = self.server_of(child);
-        server.is_some_and(|server| server.parent_link.is_stalled)
     }
 
     /// Handles a message at a server of the parent.

@@ -1,15 +1,17 @@
-//! Messages between clients and servers.
+//! Messages between clients, servers and etcd.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::time::Time;
 use doorward_replica::{FromParent, ToParent};
-use doorward_session::candidate::store::{EtcdRequest, LeaseId};
+use doorward_session::candidate::store::{
+    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, OpAnswer, OpId, View,
+};
 use doorward_session::parent_session::ConnectionNumber;
-
-use crate::world::etcd::EtcdNews;
 
 /// Timeout of a client's call, as in the client library.
 pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -106,4 +108,54 @@ pub(crate) struct Discovered {
     /// Term of the server that answers.
     pub(crate) by: u64,
     pub(crate) mastership: Mastership,
+}
+
+/// Message from etcd to a server.
+#[derive(Clone, Debug)]
+pub(crate) enum EtcdNews {
+    /// Answer to a request, or its timeout.
+    Answer(OpId, OpAnswer),
+    /// Keys from a watch, or because the server read them.
+    Keys(SentKeys),
+    /// The server reads its keys to test its contact with etcd.
+    Look,
+}
+
+/// Keys on their way to a server.
+#[derive(Clone, Debug)]
+pub(crate) struct SentKeys {
+    /// Number of the server's watch.
+    pub(crate) watch: u32,
+    pub(crate) reading: ReadKeys,
+    /// Time of the read; `None` if the watch sends it.
+    pub(crate) asked: Option<Time>,
+}
+
+/// Keys of a node. Their entries have the origin as the time at which they were seen.
+pub(crate) type NodesKeys = BTreeMap<EtcdKey, EtcdEntry>;
+
+/// Keys of a node at a revision, as a read returns them and a watch sends them.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadKeys {
+    pub(crate) keys: Arc<NodesKeys>,
+    pub(crate) revision: u64,
+}
+
+impl ReadKeys {
+    /// Returns the view of a server that has seen `known` before: unchanged entries keep the time
+    /// at which it first saw them.
+    pub(crate) fn seen(&self, known: Option<&View>, now: Time) -> View {
+        let mut entries = NodesKeys::clone(&self.keys);
+        for (key, entry) in &mut entries {
+            let known = known.and_then(|known| known.entries.get(key));
+            entry.seen_at = known.map_or(now, |known| known.seen_at);
+            if known.is_some_and(|known| known != entry) {
+                entry.seen_at = now;
+            }
+        }
+        View {
+            entries,
+            revision: self.revision,
+        }
+    }
 }

@@ -19,8 +19,8 @@ use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::scenario::Servers;
 use crate::world::candidates::Candidacy;
-use crate::world::etcd::{EtcdConnection, EtcdNews};
-use crate::world::message::{Message, ServerId};
+use crate::world::etcd::EtcdConnection;
+use crate::world::message::{EtcdNews, Message, ServerId};
 
 /// Place of a node in the tree.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ pub(crate) struct ServerProcess {
     pub(crate) waiting: BTreeMap<CallNumber, (u32, u64)>,
 }
 
-/// What waits for a server while it is frozen.
+/// Messages and tasks that wait for a frozen server.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     /// Messages from clients, children and the parent.
@@ -197,25 +197,11 @@ impl ServerProcess {
 }
 
 impl Place {
-    /// Counts a request of a client or a child server.
-    pub(crate) fn note_request(&mut self, settled_after: Duration, now: Time) {
-        if now.since(Time::ZERO) >= settled_after {
-            let requests = self.asked.note(now);
-            self.busiest.note(requests, now);
-        }
-    }
-
     /// Returns the server of that term, if it runs.
     pub(crate) fn server(&mut self, term: u64) -> Option<&mut ServerProcess> {
         self.servers
             .iter_mut()
             .find(|server| server.id.term == term)
-    }
-
-    /// Removes the server of that term, if it runs.
-    pub(crate) fn remove(&mut self, term: u64) -> Option<ServerProcess> {
-        let gone = self.servers.iter().position(|it| it.id.term == term)?;
-        Some(self.servers.remove(gone))
     }
 
     /// Returns the server that believes to be master, even a frozen one.

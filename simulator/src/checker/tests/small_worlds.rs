@@ -98,7 +98,7 @@ impl SmallWorld {
                 let verdicts = self.play(twin)?;
                 let judged = verdicts.iter().filter(|it| it.limit.is_some());
                 let judged: Vec<_> = judged
-                    .map(|it| (it.checker.as_str(), it.value, it.limit, &it.detail))
+                    .map(|it| (it.checker.as_str(), it.value, it.limit))
                     .collect();
                 return Err(format!(
                     "{about} ({twin:?}): {found:?}, not {expected:?}: {judged:?}"

@@ -7,8 +7,7 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::{EtcdRequest, Op, OpAnswer, OpId};
 
 use crate::world::World;
-use crate::world::etcd::EtcdNews;
-use crate::world::message::{Message, ServerId};
+use crate::world::message::{EtcdNews, Message, ServerId};
 
 impl World<'_> {
     /// Sends a server's request to etcd.
