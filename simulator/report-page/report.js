@@ -151,7 +151,7 @@ function verdictBox(side) {
   const { words, verdicts } = side.recording;
   const broken = verdicts.filter(isBroken).map((verdict) => make("li", {},
     make("b", {}, verdict.checker), ` of ${verdict.resource}: ${show(checkerOf(verdict).unit, verdict.value)}, limit ${limitText(verdict)}`,
-    verdict.at_s ? [", worst at ", timeLink(verdict.at_s)] : "", verdict.detail ? ` (${verdict.detail})` : ""));
+    verdict.at_s ? [", worst at ", timeLink(verdict.at_s)] : ""));
   const title = [letter(side), make("strong", {}, words?.headline ?? "This recording has no verdict in words.")];
   const name = side.letter ? make("p", {}, `${side.name}: ${side.recording.scenario}, ${words?.facts.join(", ") ?? ""}`) : null;
   return make("section", { class: `verdict ${toneOf(words)}` }, make("p", {}, title), name, broken.length ? make("ul", {}, broken) : null);
@@ -215,9 +215,9 @@ function shortagesTable(resource) {
   const bar = (it) => make("span", { class: "bar" }, make("i", { style: `width:${width(satisfaction(it))}` }), make("b", { style: `left:${width(it.ideal / it.wanted)}` }));
   const row = (it) => [
     make("b", {}, it.client), it.node, measured(it.wanted), measured(it.got), measured(it.wanted - it.got),
-    [percent(satisfaction(it)), bar(it)], percent(it.ideal / it.wanted), percent(it.short),
+    [percent(satisfaction(it)), bar(it)], percent(it.ideal / it.wanted),
   ];
-  const columns = [["Client", "name"], ["Node", "text"], ["Wanted", "n"], ["Got", "n"], ["Missing", "n"], ["Satisfaction", "n"], ["Ideal", "n"], ["Time short", "n"]];
+  const columns = [["Client", "name"], ["Node", "text"], ["Wanted", "n"], ["Got", "n"], ["Missing", "n"], ["Satisfaction", "n"], ["Ideal", "n"]];
   const element = table(columns, short.slice(0, 100).map(row), "dense");
   sortable(element.querySelector("table"));
   return [
@@ -280,11 +280,11 @@ function limitsSection(sides) {
   const row = (found) => {
     const any = found.find(Boolean);
     const name = [make("b", {}, any.checker), make("span", { class: "sub" }, `${any.resource}. ${checkerOf(any).about}`)];
-    const details = sides.length > 1 ? [] : [any.value ? timeLink(any.at_s) : "", any.detail];
+    const details = sides.length > 1 ? [] : [any.value ? timeLink(any.at_s) : ""];
     return [name, ...sides.map((side, index) => cell(found[index])), limitText(any), ...details];
   };
   const found = sides.map((side) => [side.letter || "Found", "n"]);
-  const columns = [["Check", "name"], ...found, ["Limit", "n"], ...(sides.length > 1 ? [] : [["Worst at", "text"], ["Detail", "why"]])];
+  const columns = [["Check", "name"], ...found, ["Limit", "n"], ...(sides.length > 1 ? [] : [["Worst at", "text"]])];
   const element = table(columns, sorted.map(row)), limits = sorted.filter(judged).length;
   return make("section", { id: "limits" }, make("h2", {}, "Limits"), limits ? null : how("The scenario sets no limits."),
     fold(element, element.querySelector("tbody"), limits || sorted.length));

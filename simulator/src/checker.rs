@@ -53,7 +53,7 @@ use crate::checker::oscillation::{Course, Oscillation};
 use crate::checker::overshoot::Overshoot;
 pub(crate) use crate::checker::requests::Asked;
 use crate::checker::safe_use::SafeUse;
-use crate::checker::shortage::{MissingOverTime, is_short};
+use crate::checker::shortage::MissingOverTime;
 use crate::checker::starvation::Starvation;
 use crate::checker::waits::WaitSums;
 use crate::local_clock::LocalClock;
@@ -65,6 +65,9 @@ pub(crate) use nesting::NodeBook;
 
 /// Relative error that rounding may add to a sum.
 const ROUNDING: f64 = 1e-9;
+
+/// Smallest shortage that counts, as a part of the wants.
+const NEGLIGIBLE: f64 = 0.01;
 
 /// Wants and lease of a client. Kept apart from the rest of its books because loops over all
 /// clients read it.
@@ -405,7 +408,7 @@ impl ClientStanding {
     }
 
     fn is_short(&self) -> bool {
-        is_short(self.wish.wants, self.lease.get())
+        self.lease.get() < self.wish.wants * (1.0 - NEGLIGIBLE)
     }
 }
 

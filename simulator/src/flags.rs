@@ -12,27 +12,15 @@ use crate::tree_flag::TreeFlag;
 
 const EXAMPLES: &str = "\
 Examples:
-  doorward-sim list
-      List the built-in scenarios.
-  doorward-sim run minimal
-      Play one of them and print a summary.
   doorward-sim run bad-network --out report
-      Write a report, too: open report/report.html.
+      Play a built-in scenario and write a report: open report/report.html.
   doorward-sim show minimal > mine.yaml && doorward-sim run mine.yaml --seed 7
       Edit and play a scenario of your own.
   doorward-sim replay --trace demand.csv --templates templates.yaml --tree 3x3 --out now
-  doorward-sim replay --trace demand.csv --templates templates.yaml --tree 3x3 \\
-      --capacity-factor 0.5 --out half
-  doorward-sim compare now half --out compared.html
-      Is half of the capacity enough? The page compared.html has the charts of both.
+      Play measured demand. Add --capacity-factor 0.5 to see whether half of the capacity is enough,
+      or --print-scenario to turn it into a scenario, and add faults to it.
   doorward-sim compare mine.yaml other.yaml --seeds 10
       Does a change of a scenario matter, or is the difference chance?
-  doorward-sim replay --trace demand.csv --templates templates.yaml --print-scenario > bad.yaml
-      Turn the replay into a scenario, and add faults to it. Then:
-  doorward-sim run bad.yaml --lease-length 20s --out short
-      How do shorter leases change the outcome?
-  doorward-sim fuzz --seeds 1000
-      Play random scenarios on all cores, and report each seed that breaks a promise.
 
 Exit codes: 0 success, all limits hold; 1 a limit is violated, a seed fails, or output cannot be
 written; 2 wrong usage or an invalid file.";
@@ -163,10 +151,6 @@ pub(crate) struct ReplayFlags {
     /// Multiply all amounts of the trace.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     pub(crate) scale: f64,
-
-    /// Play the trace this many times in a row.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) repeat: u32,
 
     #[command(flatten)]
     pub(crate) what_if: WhatIfFlags,

@@ -87,9 +87,7 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     departures::draw(&mut draft);
     addresses::draw(&mut draft);
     twins::draw(&mut draft);
-    let mut scenario = finished(seed, draft);
-    healed::demand_ideal_shares(&mut scenario);
-    scenario
+    finished(seed, draft)
 }
 
 fn strengths(chance: &mut Chance, focus: Option<Part>) -> [Strength; Part::ALL.len()] {
@@ -102,7 +100,7 @@ fn strengths(chance: &mut Chance, focus: Option<Part>) -> [Strength; Part::ALL.l
     })
 }
 
-/// Completes a world, but for the demands on it after the heal: faults happen for a while and then stop.
+/// Completes a world: faults happen for a while and then stop.
 fn finished(seed: u64, draft: Draft) -> Scenario {
     let drawn = Part::ALL
         .into_iter()
@@ -130,16 +128,7 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
         },
         ..draft.scenario
     };
-    let (mut lease, mut refresh) = (Duration::ZERO, Duration::ZERO);
-    for template in scenario.templates_ever() {
-        lease = lease.max(template.algorithm.lease_length);
-        refresh = refresh.max(template.algorithm.refresh_interval);
-    }
-    // Old leases expire, and one level may learn after the other, on slow clocks too.
-    let levels = 1 + topology::depth(&scenario.nodes);
-    let rest = (lease * 4 + refresh * 4 * levels).mul_f64(1.2) + Duration::from_secs(30);
-    scenario.duration = FAULTY_FOR + rest;
-    scenario.settled_after = scenario.duration - refresh * 2;
+    healed::demand_ideal_shares(&mut scenario);
     scenario
 }
 
@@ -161,7 +150,7 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
             return (Recording::default(), Some(failure));
         }
     };
-    let broken = recording.verdicts.iter().find(|it| it.is_broken());
+    let broken = recording.verdicts.iter().find(|it| !it.holds);
     let failure = broken.map(|verdict| {
         let at = verdict
             .at_s
@@ -169,12 +158,11 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
         FoundFailure {
             checker: Some(verdict.checker),
             detail: format!(
-                "{} of {} is {:.6}, beyond the limit of {:.6}{at} {}",
+                "{} of {} is {:.6}, beyond the limit of {:.6}{at}",
                 verdict.checker.as_str(),
                 verdict.resource,
                 verdict.value,
-                verdict.limit.unwrap_or_default(),
-                verdict.detail
+                verdict.limit.unwrap_or_default()
             ),
         }
     });

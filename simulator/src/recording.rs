@@ -273,8 +273,6 @@ pub struct ClientFigures {
     pub got: f64,
     /// Amount that the ideal would have given it.
     pub ideal: f64,
-    /// Part of its time of wanting in which it had less than it wanted.
-    pub short: f64,
 }
 
 /// Amount of work done in a run.

@@ -17,7 +17,7 @@ mod words;
 
 use crate::recording::Recording;
 
-pub use folder::{ReportError, claim, write_all};
+pub use folder::{ReportError, claim, write_all, write_page};
 pub use text::{WIDTH, wrapped};
 
 /// Returns the command that plays the recording again.

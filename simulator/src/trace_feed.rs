@@ -1,4 +1,4 @@
-//! Trace as a simulation plays it, with the speed, scale and repetitions of the scenario.
+//! Trace as a simulation plays it, with the speed and scale of the scenario.
 //!
 //! It was read once before the simulation, which found all its errors. This file reads it again,
 //! row by row.
@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_trace::{Rows, TraceError, TraceSource};
+use doorward_trace::{Rows, TraceError};
 
 use crate::scenario::CLIENTS_MAX;
 use crate::scenario::demand::Trace;
@@ -22,22 +22,12 @@ pub struct PlayedRow {
     pub wants: f64,
 }
 
-/// Rows of a trace with the speed, scale and repetitions of the scenario. A round starts when the
-/// one before it ended: its first row comes at the time of the last one.
+/// Rows of a trace with the speed and scale of the scenario.
 #[derive(Debug)]
 pub struct TraceFeed {
-    source: TraceSource,
-    /// `None` once it has ended.
-    rows: Option<Rows>,
+    rows: Rows,
     speed: f64,
     scale: f64,
-    rounds_left: u32,
-    /// Time of the first row within a round. Later rounds start with that row.
-    lead: Option<Duration>,
-    /// Start of this round, its lead included.
-    started: Duration,
-    /// Time of the last row.
-    last: Duration,
     clients: usize,
 }
 
@@ -49,65 +39,26 @@ impl TraceFeed {
     /// If it cannot be read.
     pub fn open(trace: &Trace) -> Result<Self, TraceError> {
         Ok(Self {
-            rows: match trace.repeat {
-                0 => None,
-                _ => Some(Rows::open(&trace.source, CLIENTS_MAX)?),
-            },
-            source: trace.source.clone(),
+            rows: Rows::open(&trace.source, CLIENTS_MAX)?,
             speed: trace.speed,
             scale: trace.scale,
-            rounds_left: trace.repeat.saturating_sub(1),
-            lead: None,
-            started: Duration::ZERO,
-            last: Duration::ZERO,
             clients: trace.clients.len(),
         })
     }
-
-    fn next_row(&mut self) -> Result<Option<PlayedRow>, TraceError> {
-        loop {
-            let Some(rows) = &mut self.rows else {
-                return Ok(None);
-            };
-            if let Some(row) = rows.next_row()? {
-                if row.client >= self.clients {
-                    let problem = format!("has a client {:?} that was not there before", row.name);
-                    return Err(rows.error(problem));
-                }
-                let since = Duration::try_from_secs_f64(row.time_s / self.speed);
-                let since = since.unwrap_or(Duration::MAX);
-                self.lead.get_or_insert(since);
-                self.last = self.started.saturating_add(since);
-                return Ok(Some(PlayedRow {
-                    at: self.last,
-                    client: row.client,
-                    wants: (row.wants * self.scale).min(Amount::MAX.get()),
-                }));
-            }
-            // A round without length would repeat all its rows at the same moment.
-            let lead = self.lead.unwrap_or_default();
-            let next = self.last.saturating_sub(lead);
-            if self.rounds_left == 0 || next == self.started {
-                self.rows = None;
-            } else {
-                self.rounds_left -= 1;
-                self.started = next;
-                rows.again(&self.source)?;
-            }
-        }
-    }
 }
 
-/// Ends after an error: the trace was valid when the scenario was read, and has changed since.
+/// Ends at the last row, or at a row that has become invalid since the scenario was read.
 impl Iterator for TraceFeed {
-    type Item = Result<PlayedRow, TraceError>;
+    type Item = PlayedRow;
 
-    fn next(&mut self) -> Option<Self::Item> {
-        let row = self.next_row();
-        if row.is_err() {
-            self.rows = None;
-        }
-        row.transpose()
+    fn next(&mut self) -> Option<PlayedRow> {
+        let row = self.rows.next_row().ok()??;
+        let at = Duration::try_from_secs_f64(row.time_s / self.speed);
+        (row.client < self.clients).then(|| PlayedRow {
+            at: at.unwrap_or(Duration::MAX),
+            client: row.client,
+            wants: (row.wants * self.scale).min(Amount::MAX.get()),
+        })
     }
 }
 

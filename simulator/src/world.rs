@@ -30,6 +30,7 @@ mod uses;
 mod work;
 
 use std::hash::Hasher;
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +49,7 @@ use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
 use crate::scenario::{Link as Way, Scenario};
-use crate::trace_feed::{PlayedRow, TraceFeed};
+use crate::trace_feed::TraceFeed;
 use crate::world::agenda::{EventKind, Events};
 use crate::world::etcd::Etcd;
 use crate::world::faults::{Elections, FaultEnd};
@@ -162,7 +163,7 @@ pub struct World<'a> {
     etcd: Etcd,
     /// All templates that the operator wrote, except the last.
     templates_before: Vec<Templates>,
-    traces: Numbered<Option<PlayedTrace>>,
+    traces: Numbered<PlayedTrace>,
     is_settling: bool,
     /// Number of looks at the distance from the ideal.
     looks: u32,
@@ -184,12 +185,11 @@ fn addresses_of(place: u32, candidates: u32) -> Arc<[Address]> {
     (0..candidates.max(1)).filter_map(address).collect()
 }
 
-/// Running trace: the first client of its group, and its next row.
+/// Running trace: the first client of its group, and its next rows.
 #[derive(Debug)]
 struct PlayedTrace {
     first: u32,
-    rows: TraceFeed,
-    next: PlayedRow,
+    rows: Peekable<TraceFeed>,
 }
 
 impl<'a> World<'a> {
@@ -280,7 +280,6 @@ impl<'a> World<'a> {
                     self.arrive(message);
                 }
             }
-            EventKind::Etcd(slot) => self.deliver_etcd_message(slot),
             EventKind::Client(client) => self.wake_client(client),
             EventKind::Place(place) => self.wake_place(place),
             EventKind::Start(client) => {
@@ -289,7 +288,7 @@ impl<'a> World<'a> {
             }
             EventKind::Demand(client, which) => self.follow_curve(client, which),
             EventKind::Work(client, which) => self.pass_work(client, which.into()),
-            EventKind::Trace(group) => self.follow_trace(group),
+            EventKind::Trace(trace) => self.follow_trace(trace),
             EventKind::Fault(fault) => self.play_fault(fault),
             EventKind::Ending(ending) => self.play_ending(ending),
             EventKind::Heal => self.heal(),
@@ -351,6 +350,9 @@ impl<'a> World<'a> {
             Message::Answer(client, sequence, answer) => self.on_reply(client, sequence, answer),
             Message::Up(message) => self.handle_from_child(message),
             Message::Down(message) => self.handle_from_parent(message),
+            Message::ToEtcd(from, asking, sent) => self.answer_question(from, asking, sent),
+            Message::FromEtcd(to, news) => self.handle_etcd_news(to, news),
+            Message::EtcdLease(lease) => self.check_lease(lease),
         }
     }
 

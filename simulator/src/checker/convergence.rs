@@ -30,7 +30,7 @@ pub(super) struct Convergence {
     /// Sum of the changes at the present instant.
     instant: Option<(Time, f64)>,
     /// Time of the first shift that is not over.
-    pending: Option<Time>,
+    pub(super) pending: Option<Time>,
     /// Number of finished shifts; overlapping ones count once.
     pub(super) shifts: usize,
     pub(super) total: Duration,
@@ -57,10 +57,6 @@ impl Convergence {
         if *sum > SHIFT * capacity {
             self.pending.get_or_insert(now);
         }
-    }
-
-    pub(super) fn is_pending(&self) -> bool {
-        self.pending.is_some()
     }
 
     /// Notes the distance of all clients from the ideal.

@@ -85,7 +85,7 @@ impl Watched {
 
     /// Returns whether a shift of demand or capacity is not over.
     pub(crate) fn is_restless(&self) -> bool {
-        self.convergence.is_pending()
+        self.convergence.pending.is_some()
     }
 
     /// Checks whether clients are at rest again.

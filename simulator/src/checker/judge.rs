@@ -5,7 +5,6 @@ use doorward_engine::time::Time;
 use crate::checker::{ROUNDING, Watched};
 use crate::recording::{Checker, Figures, Verdict};
 use crate::scenario::Limits;
-use doorward_pages::numbers::percent;
 
 fn seconds(time: Time) -> f64 {
     time.since(Time::ZERO).as_secs_f64()
@@ -46,16 +45,10 @@ impl Watched {
 pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
     let figures = watched.figures();
     // The last checkers report only if a limit asks for it, or if a server decided that was not master.
-    let judged = Checker::ALL.into_iter().filter(|checker| match checker {
-        Checker::Overshoot
-        | Checker::Nesting
-        | Checker::Fairness
-        | Checker::Utilisation
-        | Checker::Convergence
-        | Checker::Starvation
-        | Checker::Oscillation => true,
-        Checker::Mastership if watched.mastership.answers > 0.0 => true,
-        checker => limits.of(*checker).is_some(),
+    let judged = Checker::ALL.into_iter().filter(|checker| {
+        let is_usual = *checker as usize <= Checker::Oscillation as usize;
+        let has_failed = *checker == Checker::Mastership && watched.mastership.answers > 0.0;
+        is_usual || has_failed || limits.of(*checker).is_some()
     });
     let verdict = |checker: Checker| {
         let (value, at) = watched.found(checker, &figures);
@@ -70,7 +63,6 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
                 false => value <= limit,
             }),
             at_s: at.map(seconds),
-            detail: detail(checker, &figures),
         }
     };
     judged.map(verdict).collect()
@@ -126,29 +118,5 @@ impl Watched {
             false => worst.value,
         };
         (part, worst.time())
-    }
-}
-
-/// Returns what a reader of the report may want to know besides the value.
-fn detail(checker: Checker, figures: &Figures) -> String {
-    match checker {
-        Checker::Overshoot => format!(
-            "leases covered at most {} of the capacity, and exceeded it for {:.1} s",
-            percent(figures.peak_of_capacity),
-            figures.overshoot_s
-        ),
-        Checker::Convergence => {
-            let (shifts, mean) = (figures.shifts, figures.convergence_mean_s);
-            let unfinished = match figures.unfinished_s {
-                time if time > 0.0 => format!(", not at rest at the end, after {time:.1} s"),
-                _ => String::new(),
-            };
-            format!("{shifts} shifts, {mean:.1} s on average{unfinished}")
-        }
-        Checker::Comeback => {
-            let (times, median) = (figures.comebacks, figures.comeback_median_s);
-            format!("{times} times, half of them within {median:.1} s")
-        }
-        _ => String::new(),
     }
 }

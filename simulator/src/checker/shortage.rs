@@ -1,19 +1,11 @@
-//! Figures of one client over time: what it wanted and got, and how long it was short.
+//! Figures of one client over time: what it wanted and got.
 //!
-//! A client *gets* the smaller of its wants and its lease. It is *short* while it gets less than 99
-//! % of its wants. The ideal, measured now and then, tells a lack of capacity from an unfair share.
+//! A client *gets* the smaller of its wants and its lease. The ideal, measured now and then, tells a
+//! lack of capacity from an unfair share.
 
 use doorward_engine::time::Time;
 
 use crate::recording::ClientFigures;
-
-/// Smallest shortage that counts, as a part of the wants.
-const NEGLIGIBLE: f64 = 0.01;
-
-/// Returns whether a client with these wants has too small a lease.
-pub(super) fn is_short(wants: f64, lease: f64) -> bool {
-    lease < wants * (1.0 - NEGLIGIBLE)
-}
 
 /// Integrals of one client; the unit is seconds times the unit of the figure.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,8 +14,6 @@ pub(super) struct MissingOverTime {
     since: Time,
     wanted: f64,
     got: f64,
-    wanting: f64,
-    short: f64,
     /// Sum over all looks.
     ideal: f64,
 }
@@ -43,14 +33,8 @@ impl MissingOverTime {
         }
         let time = now.since(self.since).as_secs_f64();
         self.since = now;
-        if wants > 0.0 {
-            self.wanted += time * wants;
-            self.got += time * wants.min(lease);
-            self.wanting += time;
-            if is_short(wants, lease) {
-                self.short += time;
-            }
-        }
+        self.wanted += time * wants;
+        self.got += time * wants.min(lease);
     }
 
     /// Adds the ideal share at a look.
@@ -65,11 +49,6 @@ impl MissingOverTime {
             wanted: self.wanted / seconds,
             got: self.got / seconds,
             ideal: self.ideal / f64::from(looks.max(1)),
-            short: if self.wanting > 0.0 {
-                self.short / self.wanting
-            } else {
-                0.0
-            },
             ..ClientFigures::default()
         }
     }
@@ -80,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_short_while_it_has_less_than_it_wants() {
+    fn a_client_gets_at_most_what_it_wants() {
         let at = Time::from_secs;
         let mut shortage = MissingOverTime::new(at(10));
         // Time before the run has settled does not count.
@@ -88,7 +67,7 @@ mod tests {
         assert_eq!(shortage.figures(1.0, 0), ClientFigures::default());
         shortage.advance(10.0, 5.0, at(12));
         shortage.note_ideal(5.0);
-        // Nearly all is enough; a surplus is not used; a client that wants nothing is not short.
+        // A surplus is not used.
         shortage.advance(10.0, 9.95, at(14));
         shortage.advance(4.0, 5.0, at(18));
         shortage.note_ideal(4.0);
@@ -96,6 +75,6 @@ mod tests {
         let figures = shortage.figures(10.0, 2);
         assert!((figures.wanted - 5.6).abs() < 1e-12);
         assert!((figures.got - 4.59).abs() < 1e-12);
-        assert_eq!((figures.ideal, figures.short), (4.5, 0.25));
+        assert_eq!(figures.ideal, 4.5);
     }
 }

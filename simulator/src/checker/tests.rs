@@ -292,12 +292,6 @@ fn a_run_that_never_rests_never_converges() {
         (90.0, 90.0)
     );
     assert_eq!(figures.restless, 1.0);
-    let found = verdict(&watched, Checker::Convergence);
-    assert!(
-        found.detail.contains("not at rest at the end"),
-        "{}",
-        found.detail
-    );
 }
 
 #[test]

@@ -1,20 +1,19 @@
 //! `doorward-sim compare`: two recordings, or two scenarios played with several seeds.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use doorward_pages::terminal::palette::Palette;
-use doorward_simulator::recording::Recording;
-use doorward_simulator::report::compare::{self, Run, Side};
+use doorward_simulator::report::compare::{self, Side};
 use doorward_simulator::report::json::NAME;
-use doorward_simulator::report::page;
+use doorward_simulator::report::write_page;
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 
 use crate::command::parallel::in_order;
-use crate::command::run::{find, shorten};
+use crate::command::run::{chosen, find};
 use crate::failure::Failure;
 use crate::flags::CompareFlags;
 
@@ -34,7 +33,8 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
         }
         (true, true) => [read(a)?, read(b)?],
         (false, false) => {
-            let (of_a, of_b) = (scenario(a, flags)?, scenario(b, flags)?);
+            let scenario = |name| chosen(name, flags.seed, flags.duration);
+            let (of_a, of_b) = (scenario(a)?, scenario(b)?);
             [play(a, &of_a, flags)?, play(b, &of_b, flags)?]
         }
         (is_a, _) => {
@@ -47,27 +47,19 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
         }
     };
     let mut out = io::stdout().lock();
-    let [(left, _), (right, _)] = &sides;
+    let [left, right] = &sides;
     compare::write(&mut out, left, right, Palette::of_stdout())?;
     if let Some(path) = &flags.out {
-        let recordings = sides
-            .iter()
-            .map(|(side, first)| (side.name.as_str(), first));
-        let recordings: Vec<_> = recordings.collect();
-        let written = File::create(path).and_then(|file| {
-            let mut file = BufWriter::new(file);
-            page::write(&mut file, &recordings)?;
-            file.flush()
+        let recordings = sides.iter().flat_map(|side| {
+            let first = side.runs.iter().take(1);
+            first.map(|run| (side.name.as_str(), run))
         });
-        let cannot = || format!("cannot write {}", path.display());
-        written.with_context(cannot).map_err(Failure::Report)?;
+        let recordings: Vec<_> = recordings.collect();
+        write_page(path, &recordings).map_err(|error| Failure::Report(error.into()))?;
         writeln!(out, "  page: {}", path.display())?;
     }
     Ok(())
 }
-
-/// A side, and its first recording.
-type Compared = (Side, Recording);
 
 /// Returns true for the folder of a report and for a JSON file.
 fn is_recording(name: &str) -> bool {
@@ -78,7 +70,7 @@ fn is_recording(name: &str) -> bool {
             .is_some_and(|it| it.eq_ignore_ascii_case("json"))
 }
 
-fn read(name: &str) -> anyhow::Result<Compared> {
+fn read(name: &str) -> anyhow::Result<Side> {
     let mut path = PathBuf::from(name);
     if path.is_dir() {
         path.push(NAME);
@@ -88,40 +80,31 @@ fn read(name: &str) -> anyhow::Result<Compared> {
     let file = File::open(&path).with_context(advice)?;
     let advice = || format!("{shown} holds no recording; give a {NAME} that this version wrote");
     let recording = serde_json::from_reader(BufReader::new(file)).with_context(advice)?;
-    let (name, runs) = (name.to_owned(), vec![Run::of(&recording)]);
-    Ok((Side { name, runs }, recording))
+    Ok(Side {
+        name: name.to_owned(),
+        runs: vec![recording],
+    })
 }
 
-/// Returns the scenario with the first seed.
-fn scenario(name: &str, flags: &CompareFlags) -> anyhow::Result<Scenario> {
-    let mut scenario = find(name)?;
-    if let Some(duration) = flags.duration {
-        shorten(&mut scenario, duration);
-    }
-    scenario.seed = flags.seed.unwrap_or(scenario.seed);
-    Ok(scenario)
-}
-
-/// Plays a scenario with all seeds, and keeps the first recording.
-fn play(name: &str, scenario: &Scenario, flags: &CompareFlags) -> Result<Compared, Failure> {
+/// Plays a scenario with all seeds. Only the first recording keeps its samples.
+fn play(name: &str, scenario: &Scenario, flags: &CompareFlags) -> Result<Side, Failure> {
     let seeds = flags.seeds.unwrap_or(SEEDS);
     let bar = super::bar(seeds.into(), "{pos} of {len} runs");
-    let (mut runs, mut first) = (Vec::new(), None);
     let work = |more: u32| {
-        let seed = scenario.seed.wrapping_add(more.into());
-        let scenario = Scenario {
-            seed,
-            ..scenario.clone()
-        };
-        let recording = World::new(&scenario).run(|_| {});
-        (Run::of(&recording), (more == 0).then_some(recording))
+        let mut scenario = scenario.clone();
+        scenario.seed = scenario.seed.wrapping_add(more.into());
+        let mut recording = World::new(&scenario).run(|_| {});
+        for resource in recording.resources.iter_mut().filter(|_| more > 0) {
+            resource.samples.clear();
+            resource.clients.clear();
+        }
+        recording
     };
-    in_order(0..seeds, &bar, work, |(run, recording)| {
-        runs.push(run);
-        first = first.take().or(recording);
+    let mut runs = Vec::new();
+    in_order(0..seeds, &bar, work, |recording| {
+        runs.push(recording);
         Ok(())
     })?;
     let name = name.to_owned();
-    // There is at least one seed.
-    Ok((Side { name, runs }, first.unwrap_or_default()))
+    Ok(Side { name, runs })
 }

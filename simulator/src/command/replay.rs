@@ -15,6 +15,7 @@ use doorward_pages::numbers::several;
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::files::bytes_of;
 use doorward_simulator::scenario::read::file_stem;
+use doorward_simulator::scenario::templates::ids;
 use doorward_simulator::scenario::usage::Usage;
 use doorward_simulator::scenario::{CLIENTS_MAX, ClientGroup, Limits, Node, Scenario, leaves_of};
 use doorward_trace::{TraceSource, scan};
@@ -48,12 +49,11 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
         Some(tree) => tree.0.clone(),
         None => vec![Node::new("root", None, 1)],
     };
-    let duration = scan.length.as_secs_f64() / flags.speed * f64::from(flags.repeat);
+    let duration = scan.length.as_secs_f64() / flags.speed;
     let duration = Duration::try_from_secs_f64(duration).unwrap_or(Duration::MAX);
     if duration < Duration::from_secs(1) || duration > DURATION_MAX {
         bail!(
-            "the trace would take {duration:?}; choose --speed and --repeat so that it takes \
-             between 1 s and 365 days"
+            "the trace would take {duration:?}; choose --speed so that it takes between 1 s and 365 days"
         );
     }
     let template = templates.find(&resource);
@@ -80,7 +80,6 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
                     length: scan.length,
                     speed: flags.speed,
                     scale: flags.scale,
-                    repeat: flags.repeat,
                 }),
                 limiter: None,
             },
@@ -124,14 +123,7 @@ fn templates(flags: &ReplayFlags) -> anyhow::Result<(Templates, ResourceId)> {
 
 /// Returns the id of the only template for a single resource.
 fn only_id(templates: &Templates, file: &str) -> anyhow::Result<ResourceId> {
-    let exact = templates.iter().filter(|template| {
-        let glob = &template.identifier_glob;
-        !glob.contains(['*', '?', '[', '{', '\\'])
-    });
-    let ids: Vec<ResourceId> = exact
-        .filter_map(|template| ResourceId::new(&template.identifier_glob).ok())
-        .collect();
-    match ids.as_slice() {
+    match ids(templates).as_slice() {
         [id] => Ok(id.clone()),
         [] => {
             bail!("all templates in {file} match several resources; choose one with --resource ID")

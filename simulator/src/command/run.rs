@@ -14,13 +14,7 @@ use crate::flags::{RunFlags, WhatIfFlags};
 
 /// Plays it.
 pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
-    let mut scenario = find(&flags.scenario)?;
-    if let Some(seed) = flags.seed {
-        scenario.seed = seed;
-    }
-    if let Some(duration) = flags.duration {
-        shorten(&mut scenario, duration);
-    }
+    let mut scenario = chosen(&flags.scenario, flags.seed, flags.duration)?;
     if !flags.what_if.is_empty() {
         change(&mut scenario, &flags.what_if)?;
     }
@@ -31,14 +25,21 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     super::play(&scenario, command, &flags.output)
 }
 
-/// Plays a scenario for another duration.
-pub(crate) fn shorten(scenario: &mut Scenario, duration: Duration) {
-    scenario.duration = duration;
-    scenario.sample_every = scenario.sample_every.min(duration);
+/// Finds a scenario, and changes its seed and its duration.
+pub(crate) fn chosen(
+    name: &str,
+    seed: Option<u64>,
+    duration: Option<Duration>,
+) -> anyhow::Result<Scenario> {
+    let mut scenario = find(name)?;
+    scenario.seed = seed.unwrap_or(scenario.seed);
+    scenario.duration = duration.unwrap_or(scenario.duration);
+    scenario.sample_every = scenario.sample_every.min(scenario.duration);
     // Averages need some time.
-    if scenario.settled_after >= duration {
-        scenario.settled_after = duration / 2;
+    if scenario.settled_after >= scenario.duration {
+        scenario.settled_after = scenario.duration / 2;
     }
+    Ok(scenario)
 }
 
 /// Changes the templates as the flags say: those at the start, and those that are written later.

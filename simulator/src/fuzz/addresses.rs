@@ -14,12 +14,10 @@ pub(super) fn draw(draft: &mut Draft) {
     for _ in 0..draft.strength(Part::Addresses).many(chance, 3, 6) {
         let begins = draft.some_time(chance);
         let (node, lease) = (chance.below(draft.scenario.nodes.len()), draft.lease());
-        let event = wrong_addresses(chance, node, lease);
-        draft.put(begins, event);
+        draft.put(begins, wrong_addresses(chance, node, lease));
         for _ in 0..1 + chance.below(4) {
             let at = draft.soon(chance, begins, lease);
-            let event = related_fault(draft, chance, node, lease);
-            draft.put(at, event);
+            draft.put(at, related_fault(draft, chance, node, lease));
         }
     }
 }

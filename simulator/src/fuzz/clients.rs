@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use doorward_client::state::Mode;
 use doorward_engine::id::ResourceId;
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Spec};
+use crate::fuzz::draft::Draft;
 use crate::fuzz::part::{Part, Strength};
 use crate::fuzz::{demand, limiters};
 use crate::scenario::ClientGroup;
@@ -62,17 +63,18 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
 }
 
 /// Draws the use of a resource, of which each client wants about that part.
-fn usage(chance: &mut Chance, spec: &Spec, factor: f64, limiters: f64) -> Option<Usage> {
-    let amount = spec.capacity * factor * chance.between(0.1, 2.0);
+fn usage(chance: &mut Chance, spec: &TemplateSpec, factor: f64, limiters: f64) -> Option<Usage> {
+    let (capacity, lease) = (spec.capacity?, spec.lease_length?);
+    let amount = capacity * factor * chance.between(0.1, 2.0);
     let limiter = chance.happens(limiters);
-    let limiter = limiter.then(|| limiters::draw(chance, amount, spec.lease));
+    let limiter = limiter.then(|| limiters::draw(chance, amount, lease));
     let mode = chance.pick([Mode::Pessimistic, Mode::Safe, Mode::Optimistic]);
     Some(Usage {
         // The id is a literal of this program.
-        resource: ResourceId::new(spec.resource).ok()?,
-        priority: match spec.has_bands() {
-            true => chance.below(3) as i64,
-            false => 0,
+        resource: ResourceId::new(spec.identifier_glob.as_deref()?).ok()?,
+        priority: match spec.kind {
+            Some(AlgorithmKind::PriorityBands) => chance.below(3) as i64,
+            _ => 0,
         },
         mode,
         demand: demand::draw(chance, amount),

@@ -18,13 +18,10 @@ pub(super) fn draw(draft: &mut Draft) {
     if !strength.is_some() {
         return;
     }
-    for node in 0..draft.scenario.nodes.len() {
-        let clock = ClockChoice::Node(NodeChoice::Node(node));
-        let speed = speed(chance);
-        draft.put(Duration::ZERO, Event::Drift { clock, speed });
-    }
-    for client in 0..draft.scenario.clients.len() {
-        let clock = ClockChoice::Clients(one(client));
+    let (nodes, clients) = (draft.scenario.nodes.len(), draft.scenario.clients.len());
+    let nodes = (0..nodes).map(|node| ClockChoice::Node(NodeChoice::Node(node)));
+    let clients = (0..clients).map(|client| ClockChoice::Clients(one(client)));
+    for clock in nodes.chain(clients) {
         let speed = speed(chance);
         draft.put(Duration::ZERO, Event::Drift { clock, speed });
     }

@@ -14,8 +14,7 @@ pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Departures);
     for _ in 0..draft.strength(Part::Departures).many(chance, 6, 20) {
         let at = draft.some_time(chance);
-        let event = event(draft, chance);
-        draft.put(at, event);
+        draft.put(at, event(draft, chance));
     }
 }
 
@@ -69,5 +68,5 @@ fn one_of(draft: &Draft, client: usize, chance: &mut Chance) -> Option<ResourceI
 /// Draws the capacity of a resource.
 fn amount(draft: &Draft, chance: &mut Chance) -> f64 {
     let spec = draft.specs.get(chance.below(draft.specs.len()));
-    spec.map_or(1.0, |spec| spec.capacity)
+    spec.and_then(|spec| spec.capacity).unwrap_or(1.0)
 }

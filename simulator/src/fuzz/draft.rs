@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::templates::AlgorithmKind;
+use doorward_engine::templates::TemplateSpec;
 
 use crate::chance::Chance;
 use crate::fuzz::part::{Part, Strength};
@@ -37,34 +37,12 @@ impl Quality {
     }
 }
 
-/// Resource of a random world.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Spec {
-    pub(super) resource: &'static str,
-    pub(super) kind: AlgorithmKind,
-    pub(super) capacity: f64,
-    pub(super) lease: Duration,
-    pub(super) refresh: Duration,
-    /// `None`: as long as leases last.
-    pub(super) learning: Option<Duration>,
-    /// Safe capacity of each client; `None`: servers compute it.
-    pub(super) safe: Option<f64>,
-    /// True for `shrink: immediate`.
-    pub(super) is_immediate: bool,
-}
-
-impl Spec {
-    pub(super) fn has_bands(&self) -> bool {
-        self.kind == AlgorithmKind::PriorityBands
-    }
-}
-
 /// World drawn so far.
 pub(super) struct Draft {
     pub(super) strengths: [Strength; Part::ALL.len()],
     pub(super) chance: Chance,
     pub(super) quality: Quality,
-    pub(super) specs: Vec<Spec>,
+    pub(super) specs: Vec<TemplateSpec>,
     pub(super) scenario: Scenario,
 }
 
@@ -82,7 +60,7 @@ impl Draft {
 
     /// Returns the longest lease length of the templates at the start.
     pub(super) fn lease(&self) -> Duration {
-        let leases = self.specs.iter().map(|spec| spec.lease);
+        let leases = self.specs.iter().filter_map(|spec| spec.lease_length);
         leases.max().unwrap_or_default()
     }
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use doorward_engine::templates::TemplateSpec;
+
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Quality, Spec};
+use crate::fuzz::draft::{Draft, Quality};
 use crate::fuzz::part::{Part, Strength};
 use crate::fuzz::templates::written;
 use crate::scenario::fault::{Event, Fault, NodeChoice};
@@ -22,7 +24,7 @@ pub(super) fn draw(draft: &mut Draft) {
     let is_alone = root.is_some_and(|root| root.candidates == 1);
     if lengths && (is_alone || forgets(&draft.scenario.faults)) {
         for spec in &mut draft.specs {
-            spec.learning = Some(LEARNING);
+            spec.learning_mode_duration = Some(LEARNING);
         }
     }
     for _ in 0..strength.many(chance, 2, 5) {
@@ -47,16 +49,23 @@ fn forgets(faults: &[Fault]) -> bool {
 }
 
 /// Draws changes to the templates; to lengths only if `lengths` is set.
-fn edited(chance: &mut Chance, specs: &[Spec], quality: Quality, lengths: bool) -> Vec<Spec> {
+fn edited(
+    chance: &mut Chance,
+    specs: &[TemplateSpec],
+    quality: Quality,
+    lengths: bool,
+) -> Vec<TemplateSpec> {
     let mut edited = specs.to_vec();
     for spec in &mut edited {
-        spec.capacity *= chance.pick([0.3, 0.6, 0.8, 1.0, 1.2, 2.0]);
+        let factor = chance.pick([0.3, 0.6, 0.8, 1.0, 1.2, 2.0]);
+        spec.capacity = spec.capacity.map(|capacity| capacity * factor);
         if lengths && chance.happens(0.5) {
-            spec.lease = Duration::from_secs(chance.pick([20, 30, 45, 90]));
-            spec.refresh = match quality {
-                Quality::Quick => spec.lease / chance.pick([20, 8, 3]),
-                Quality::Usual | Quality::Bad => spec.lease / chance.pick([20, 8, 4]),
+            let lease = Duration::from_secs(chance.pick([20, 30, 45, 90]));
+            let refresh = match quality {
+                Quality::Quick => lease / chance.pick([20, 8, 3]),
+                Quality::Usual | Quality::Bad => lease / chance.pick([20, 8, 4]),
             };
+            (spec.lease_length, spec.refresh_interval) = (Some(lease), Some(refresh));
         }
     }
     edited

@@ -20,8 +20,7 @@ pub(super) fn draw(draft: &mut Draft) {
     for _ in 0..strength.many(chance, 3, 8) {
         let begins = draft.some_time(chance);
         let node = chance.below(draft.scenario.nodes.len());
-        let event = unreachable(chance, node, ttl);
-        draft.put(begins, event);
+        draft.put(begins, unreachable(chance, node, ttl));
         for _ in 0..chance.below(4) {
             let at = draft.soon(chance, begins, ttl * 6);
             let event = match chance.happens(0.4) {
@@ -36,8 +35,7 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     for _ in 0..chance.below(3) {
         let at = draft.some_time(chance);
-        let event = lost(chance, at, ttl);
-        draft.put(at, event);
+        draft.put(at, lost(chance, at, ttl));
         for _ in 0..chance.below(4) {
             let lease = draft.lease();
             let soon = draft.soon(chance, at.saturating_sub(lease / 2), lease * 3 / 2);

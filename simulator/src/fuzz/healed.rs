@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::fuzz::clocks::one;
+use crate::fuzz::draft::FAULTY_FOR;
 use crate::fuzz::topology::depth;
 use crate::scenario::fault::{Event, Fault};
 use crate::scenario::{ClientGroup, Latency, Network, Scenario};
@@ -48,21 +49,21 @@ fn slowest(network: &Network) -> Duration {
 /// Draws the change of demand, and sets the times by which clients must have their ideal share.
 pub(super) fn demand_ideal_shares(scenario: &mut Scenario) {
     let mut chance = Chance::new(scenario.seed ^ STREAM);
-    let Some(healed) = scenario.heal_at else {
-        return;
-    };
-    let (mut learns, mut refresh) = (Duration::ZERO, Duration::ZERO);
-    let templates = scenario.templates_ever();
-    for template in templates {
+    let (mut lease, mut learns, mut refresh) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    for template in scenario.templates_ever() {
         let algorithm = &template.algorithm;
+        lease = lease.max(algorithm.lease_length);
         learns = learns.max(algorithm.lease_length.max(algorithm.learning_mode_duration));
         refresh = refresh.max(algorithm.refresh_interval);
     }
     let levels = 1 + depth(&scenario.nodes);
+    // Old leases expire, and one level may learn after the other, on slow clocks too.
+    let rest = (lease * 4 + refresh * 4 * levels).mul_f64(1.2) + Duration::from_secs(30);
+    scenario.duration = FAULTY_FOR + rest;
     // Levels may learn one after the other. A client that was cut off for long tries again late.
     // Slow clocks add to that.
     let first = (learns * 2).max(BACKOFF_MAX) + (refresh * 3 * levels) + Duration::from_secs(10);
-    let first = healed + first.mul_f64(SLOW);
+    let first = FAULTY_FOR + first.mul_f64(SLOW);
     let usages = scenario.clients.iter().flat_map(ClientGroup::usages);
     let works = usages.filter_map(|usage| Some(usage.limiter?.work.longest()));
     // Work under way finishes before its permits are free.
@@ -88,7 +89,7 @@ pub(super) fn demand_ideal_shares(scenario: &mut Scenario) {
     let fault = Fault::once(first + Duration::from_secs(1), event);
     scenario.faults.push(fault);
     scenario.right_at = vec![first, again];
-    scenario.settled_after = scenario.settled_after.max(again);
+    scenario.settled_after = again.max(scenario.duration - refresh * 2);
     let end = scenario.settled_after + refresh * 2;
     scenario.duration = scenario.duration.max(end);
     scenario.limits.settled_unfairness_max = Some(RIGHT);

@@ -15,16 +15,16 @@ pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Masters);
     let strength = draft.strength(Part::Masters);
     for _ in 0..strength.many(chance, 3, 10) {
-        let at = draft.some_time(chance);
-        let event = alone(chance, draft.scenario.nodes.len());
-        draft.put(at, event);
+        let nodes = draft.scenario.nodes.len();
+        draft.put(draft.some_time(chance), alone(chance, nodes));
     }
-    if strength.is_some() {
-        for _ in 0..chance.below(5) {
-            chain(draft, chance);
-        }
+    if !strength.is_some() {
+        return;
     }
-    if strength.is_some() && chance.happens(0.2) {
+    for _ in 0..chance.below(5) {
+        chain(draft, chance);
+    }
+    if chance.happens(0.2) {
         let at = draft.some_time(chance);
         let longest = draft.scenario.servers.election.1;
         let event = Event::Elections {
@@ -66,8 +66,7 @@ fn chain(draft: &mut Draft, chance: &mut Chance) {
     for _ in 0..2 + chance.below(3) {
         let node = if chance.happens(0.8) { lower } else { upper };
         let at = draft.soon(chance, begins, lease);
-        let event = change(chance, node);
-        draft.put(at, event);
+        draft.put(at, change(chance, node));
     }
 }
 

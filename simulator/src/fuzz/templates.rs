@@ -5,7 +5,7 @@ use std::time::Duration;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Quality, Spec};
+use crate::fuzz::draft::{Draft, Quality};
 use crate::fuzz::part::{Part, Strength};
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
@@ -32,21 +32,25 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
         ];
         let kind = chance.pick(any);
         let mut other = spec(resource, kind, draft.quality, chance);
-        other.is_immediate = chance.happens(0.3) && of_total.contains(&kind);
-        other.safe = chance
-            .happens(0.3)
-            .then(|| other.capacity * chance.pick([0.0, 0.01, 0.1]));
+        if chance.happens(0.3) && of_total.contains(&kind) {
+            let shrink = ("shrink".to_owned(), Some("immediate".to_owned()));
+            other.parameters.push(shrink);
+        }
+        if chance.happens(0.3) {
+            let part = chance.pick([0.0, 0.01, 0.1]);
+            other.safe_capacity = other.capacity.map(|capacity| capacity * part);
+        }
         specs.push(other);
     }
     draft.specs = specs;
 }
 
 fn spec(
-    resource: &'static str,
+    resource: &str,
     kind: AlgorithmKind,
     quality: Quality,
     chance: &mut Chance,
-) -> Spec {
+) -> TemplateSpec {
     // With shorter leases, one may expire under way on slow links.
     let lease = match quality {
         Quality::Quick => chance.pick([10, 20, 60]),
@@ -57,41 +61,22 @@ fn spec(
         Quality::Quick => lease / chance.pick([3, 4, 8]),
         Quality::Usual | Quality::Bad => lease / chance.pick([4, 8, 20]),
     };
-    Spec {
-        resource,
-        kind,
-        capacity: chance.pick([1.0, 77.7, 100.0, 100.0, 1e6]),
-        lease,
-        refresh: refresh.max(Duration::from_secs(1)),
-        learning: None,
-        safe: None,
-        is_immediate: false,
+    let capacity = chance.pick([1.0, 77.7, 100.0, 100.0, 1e6]);
+    let bands = ("min_share.0".to_owned(), Some("0.2".to_owned()));
+    let bands = Some(bands).filter(|_| kind == AlgorithmKind::PriorityBands);
+    TemplateSpec {
+        identifier_glob: Some(resource.to_owned()),
+        capacity: Some(capacity),
+        kind: Some(kind),
+        lease_length: Some(lease),
+        refresh_interval: Some(refresh.max(Duration::from_secs(1))),
+        parameters: bands.into_iter().collect(),
+        ..TemplateSpec::default()
     }
 }
 
 /// Returns the templates of these resources.
-pub(super) fn written(specs: &[Spec]) -> Templates {
-    let spec = |spec: &Spec| {
-        let mut parameters = Vec::new();
-        if spec.has_bands() {
-            parameters.push(("min_share.0".to_owned(), Some("0.2".to_owned())));
-        }
-        if spec.is_immediate {
-            parameters.push(("shrink".to_owned(), Some("immediate".to_owned())));
-        }
-        TemplateSpec {
-            identifier_glob: Some(spec.resource.to_owned()),
-            capacity: Some(spec.capacity),
-            safe_capacity: spec.safe,
-            kind: Some(spec.kind),
-            lease_length: Some(spec.lease),
-            refresh_interval: Some(spec.refresh),
-            learning_mode_duration: spec.learning,
-            parameters,
-            ..TemplateSpec::default()
-        }
-    };
-    let specs: Vec<TemplateSpec> = specs.iter().map(spec).collect();
+pub(super) fn written(specs: &[TemplateSpec]) -> Templates {
     // They are literals of this program and valid.
-    Templates::parse(&specs).unwrap_or_default()
+    Templates::parse(specs).unwrap_or_default()
 }

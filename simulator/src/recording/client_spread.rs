@@ -1,4 +1,4 @@
-//! The distribution of figures over clients: percentiles, and Jain's index of fairness.
+//! The distribution of satisfaction over clients: percentiles.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,16 +11,9 @@ pub struct ClientSpread {
     pub clients: usize,
     /// Satisfaction: the part of its wants that a client got, at most 1.
     pub satisfaction: Percentiles,
-    /// Part of its time of wanting in which a client had less than it wanted.
-    pub short: Percentiles,
-    /// Jain's index of fairness, (Σx)² / (n · Σx²), where x is what a client got divided by what the ideal
-    /// would have given it (Jain, Chiu, Hawe: "A Quantitative Measure of Fairness and Discrimination", 1984).
-    /// Absent: the ideal gives nothing to any client.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jain: Option<f64>,
 }
 
-/// Values that 50, 90, 99 and 100 % of the clients reach or do better than.
+/// Values that 50, 90, 99 and 100 % of the clients reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     /// The median.
@@ -34,79 +27,43 @@ pub struct Percentiles {
 }
 
 impl ClientSpread {
-    /// Measures it. None: no client wanted anything.
-    pub fn of<'a>(clients: impl Iterator<Item = &'a ClientFigures> + Clone) -> Option<Self> {
+    /// Measures it, by the nearest rank. None: no client wanted anything.
+    pub fn of<'a>(clients: impl Iterator<Item = &'a ClientFigures>) -> Option<Self> {
         let clients = clients.filter(|client| client.wanted > 0.0);
-        let count = clients.clone().count();
-        let satisfaction = clients.clone().map(|it| (it.got / it.wanted).min(1.0));
-        let short = clients.clone().map(|client| client.short);
-        let shares = clients.filter(|client| client.ideal > 0.0);
-        let shares = shares.map(|client| client.got / client.ideal);
-        (count > 0).then(|| Self {
-            clients: count,
-            satisfaction: Percentiles::of(satisfaction.collect(), true),
-            short: Percentiles::of(short.collect(), false),
-            jain: jain(shares),
+        let mut satisfaction: Vec<f64> = clients.map(|it| (it.got / it.wanted).min(1.0)).collect();
+        satisfaction.sort_by(|a, b| b.total_cmp(a));
+        let clients = satisfaction.len();
+        let rank = |percent: usize| {
+            let place = (clients * percent).div_ceil(100).saturating_sub(1);
+            satisfaction.get(place).copied().unwrap_or(0.0)
+        };
+        (clients > 0).then(|| Self {
+            clients,
+            satisfaction: Percentiles {
+                p50: rank(50),
+                p90: rank(90),
+                p99: rank(99),
+                worst: rank(100),
+            },
         })
     }
-}
-
-impl Percentiles {
-    /// Ranks values from the best to the worst, by the nearest rank.
-    fn of(mut values: Vec<f64>, is_higher_better: bool) -> Self {
-        values.sort_by(f64::total_cmp);
-        if is_higher_better {
-            values.reverse();
-        }
-        let rank = |percent: usize| {
-            let place = (values.len() * percent).div_ceil(100).saturating_sub(1);
-            values.get(place).copied().unwrap_or(0.0)
-        };
-        Self {
-            p50: rank(50),
-            p90: rank(90),
-            p99: rank(99),
-            worst: rank(100),
-        }
-    }
-}
-
-fn jain(shares: impl Iterator<Item = f64>) -> Option<f64> {
-    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    for share in shares {
-        count += 1.0;
-        sum += share;
-        squares += share * share;
-    }
-    // Clients that all get nothing are treated alike.
-    (count > 0.0).then(|| {
-        if squares > 0.0 {
-            sum * sum / (count * squares)
-        } else {
-            1.0
-        }
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn client(got: f64, ideal: f64, short: f64) -> ClientFigures {
+    fn client(got: f64) -> ClientFigures {
         ClientFigures {
             wanted: 10.0,
             got,
-            ideal,
-            short,
             ..ClientFigures::default()
         }
     }
 
     #[test]
     fn percentiles_say_what_so_many_clients_reach() {
-        let clients: Vec<_> = (1..=100)
-            .map(|n| client(f64::from(n) / 10.0, 5.0, f64::from(n) / 100.0))
-            .collect();
+        let clients: Vec<_> = (1..=100).map(|n| client(f64::from(n) / 10.0)).collect();
         let spread = ClientSpread::of(clients.iter()).unwrap();
         let Percentiles {
             p50,
@@ -116,30 +73,12 @@ mod tests {
         } = spread.satisfaction;
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(near(p50, 0.51) && near(p90, 0.11) && near(p99, 0.02) && near(worst, 0.01));
-        let Percentiles {
-            p50,
-            p90,
-            p99,
-            worst,
-        } = spread.short;
-        assert!(near(p50, 0.5) && near(p90, 0.9) && near(p99, 0.99) && near(worst, 1.0));
-    }
-
-    #[test]
-    fn equal_shares_have_index_one_and_one_holder_of_all_has_one_nth() {
-        let index = |got: &[f64]| {
-            let clients: Vec<_> = got.iter().map(|got| client(*got, 5.0, 0.0)).collect();
-            ClientSpread::of(clients.iter()).unwrap().jain.unwrap()
-        };
-        assert_eq!(index(&[5.0, 5.0, 5.0]), 1.0);
-        assert_eq!(index(&[0.0, 0.0]), 1.0);
-        assert_eq!(index(&[5.0, 0.0, 0.0, 0.0]), 0.25);
     }
 
     #[test]
     fn clients_that_wanted_nothing_do_not_count() {
         assert_eq!(ClientSpread::of([ClientFigures::default()].iter()), None);
-        let spread = ClientSpread::of([client(5.0, 0.0, 0.0)].iter()).unwrap();
-        assert_eq!((spread.clients, spread.jain), (1, None));
+        let spread = ClientSpread::of([client(5.0), ClientFigures::default()].iter());
+        assert_eq!(spread.unwrap().clients, 1);
     }
 }

@@ -59,13 +59,4 @@ pub struct Verdict {
     pub holds: bool,
     /// Time of the worst value.
     pub at_s: Option<f64>,
-    /// Description for people.
-    pub detail: String,
-}
-
-impl Verdict {
-    /// Returns true if it breaks a limit.
-    pub fn is_broken(&self) -> bool {
-        self.limit.is_some() && !self.holds
-    }
 }

@@ -6,10 +6,8 @@
 
 use std::io::{self, Write};
 
-use serde_json::Value;
-
 use crate::recording::{Recording, Verdict};
-use crate::report::figures::{FIGURES, Figure, Unit, WAITS, is_shown};
+use crate::report::figures::{FIGURES, Figure, Unit, WAITS, is_shown, values};
 use crate::report::terminal::Terminal;
 use crate::report::text::{printable, shortened};
 use crate::report::words::{self, Words};
@@ -22,50 +20,13 @@ const SAME: f64 = 1e-3;
 /// Largest width of a limit's name.
 const NAME_MAX: usize = 30;
 
-/// The part of a run that a comparison needs. It is small, so that runs of many seeds fit into memory.
-#[derive(Clone, Debug)]
-pub struct Run {
-    words: Words,
-    seed: u64,
-    trace_hash: String,
-    /// Ids of resources with their figures as JSON.
-    figures: Vec<(String, Value)>,
-    verdicts: Vec<Verdict>,
-}
-
-impl Run {
-    /// Takes it from a recording.
-    pub fn of(recording: &Recording) -> Self {
-        let figures = recording.resources.iter().map(|it| {
-            let figures = serde_json::to_value(&it.figures);
-            (it.resource.clone(), figures.unwrap_or_default())
-        });
-        Self {
-            words: Words::of(recording),
-            seed: recording.seed,
-            trace_hash: recording.trace_hash.clone(),
-            figures: figures.collect(),
-            verdicts: recording.verdicts.clone(),
-        }
-    }
-
-    fn figures_of(&self, resource: &str) -> Option<&Value> {
-        let mut figures = self.figures.iter();
-        figures.find(|(id, _)| id == resource).map(|(_, it)| it)
-    }
-
-    fn holds(&self) -> bool {
-        self.verdicts.iter().all(|verdict| verdict.holds)
-    }
-}
-
 /// One of the two sides: its name, and at least one run.
 #[derive(Clone, Debug)]
 pub struct Side {
     /// Path or name that the user gave.
     pub name: String,
-    /// Its runs, one for each seed.
-    pub runs: Vec<Run>,
+    /// Its runs, one for each seed. Only the first one needs samples.
+    pub runs: Vec<Recording>,
 }
 
 impl Side {
@@ -73,15 +34,16 @@ impl Side {
     fn about(&self) -> String {
         let name = printable(&self.name);
         match self.runs.as_slice() {
-            [run] => format!("{name}: seed {}. {}", run.seed, run.words.headline),
+            [run] => format!("{name}: seed {}. {}", run.seed, Words::of(run).headline),
             runs => {
                 let seeds = runs.iter().map(|run| run.seed);
                 let (first, last) = (seeds.clone().min(), seeds.max());
+                let holds = |run: &&Recording| run.verdicts.iter().all(|verdict| verdict.holds);
                 format!(
                     "{name}: seeds {} to {}. All limits hold in {} of {} runs.",
                     first.unwrap_or_default(),
                     last.unwrap_or_default(),
-                    runs.iter().filter(|run| run.holds()).count(),
+                    runs.iter().filter(holds).count(),
                     runs.len(),
                 )
             }
@@ -120,10 +82,6 @@ impl Spread {
         self.most < other.least && !is_same(self.most, other.least)
     }
 
-    fn is_beyond(self, other: Self) -> bool {
-        self.is_below(other) || other.is_below(self)
-    }
-
     fn show_range(self, unit: Unit) -> String {
         let (least, most) = (unit.show(self.least), unit.show(self.most));
         match least == most {
@@ -145,8 +103,9 @@ struct ComparedFigure {
 impl ComparedFigure {
     fn of(figure: &'static Figure, resource: &str, a: &Side, b: &Side) -> Self {
         let values = |side: &Side| -> Vec<f64> {
-            let figures = side.runs.iter().filter_map(|run| run.figures_of(resource));
-            figures.map(|figures| figure.of(figures)).collect()
+            let all = side.runs.iter().flat_map(|run| &run.resources);
+            let all = all.filter(|it| it.resource == resource);
+            all.map(|it| figure.of(&values(it))).collect()
         };
         let (a, b) = (values(a), values(b));
         let cost = |values: &[f64]| Spread::of(values.iter().filter_map(|it| figure.cost(*it)));
@@ -173,22 +132,23 @@ struct ComparedResource {
 }
 
 fn compared(a: &Side, b: &Side) -> Vec<ComparedResource> {
-    let figures = a.runs.iter().take(1).flat_map(|run| &run.figures);
-    let other = b.runs.first();
-    let both = figures.filter(|(id, _)| other.is_some_and(|run| run.figures_of(id).is_some()));
-    let resource = |id: &String| ComparedResource {
-        id: id.clone(),
-        figures: FIGURES
-            .iter()
-            .map(|it| ComparedFigure::of(it, id, a, b))
-            .collect(),
-        waits: WAITS
-            .iter()
-            .map(|wait| ComparedFigure::of(wait, id, a, b))
-            .filter(|row| is_shown(row.a.most) || is_shown(row.b.most))
-            .collect(),
+    let ids = |side: &Side| -> Vec<String> {
+        let first = side.runs.iter().take(1).flat_map(|run| &run.resources);
+        first.map(|it| it.resource.clone()).collect()
     };
-    both.map(|(id, _)| resource(id)).collect()
+    let others = ids(b);
+    let both = ids(a).into_iter().filter(|id| others.contains(id));
+    let resource = |id: String| {
+        let figures = FIGURES.iter().map(|it| ComparedFigure::of(it, &id, a, b));
+        let waits = WAITS.iter().map(|it| ComparedFigure::of(it, &id, a, b));
+        let waits = waits.filter(|row| is_shown(row.a.most) || is_shown(row.b.most));
+        ComparedResource {
+            figures: figures.collect(),
+            waits: waits.collect(),
+            id,
+        }
+    };
+    both.map(resource).collect()
 }
 
 /// Writes the differences of the conditions, then the tables.
@@ -226,15 +186,14 @@ fn differences(a: &Side, b: &Side) -> Vec<String> {
     let (Some(a), Some(b)) = (a.runs.first(), b.runs.first()) else {
         return Vec::new();
     };
-    let value = |run: &Run, name: &str| {
-        let mut all = run.words.conditions.iter();
-        let found = all.find(|(other, _)| other == name);
+    let of_both = [a, b].map(|run| Words::of(run).conditions);
+    let value = |conditions: &[(String, String)], name: &str| {
+        let found = conditions.iter().find(|(other, _)| other == name);
         found.map_or_else(|| "none".to_owned(), |(_, value)| value.clone())
     };
-    let names = a.words.conditions.iter().chain(&b.words.conditions);
     let mut lines: Vec<String> = Vec::new();
-    for (name, _) in names {
-        let (left, right) = (value(a, name), value(b, name));
+    for (name, _) in of_both.iter().flatten() {
+        let [left, right] = of_both.each_ref().map(|it| value(it, name));
         let line = format!("{name}: A {left}, B {right}");
         if left != right && !lines.contains(&line) {
             lines.push(line);
@@ -293,7 +252,8 @@ fn write_figures(
             }
         }
         let difference = difference(unit, row.a.median, row.b.median);
-        let is_beyond = row.a.is_beyond(row.b) && difference != "=";
+        let is_beyond = row.a.is_below(row.b) || row.b.is_below(row.a);
+        let is_beyond = is_beyond && difference != "=";
         cells.push(Cell::new(difference));
         if is_many {
             cells.push(Cell::new(if is_beyond { "yes" } else { "no" }));
@@ -382,7 +342,7 @@ mod tests {
     fn side(name: &str, runs: &[&Recording]) -> Side {
         Side {
             name: name.to_owned(),
-            runs: runs.iter().map(|run| Run::of(run)).collect(),
+            runs: runs.iter().map(|run| (*run).clone()).collect(),
         }
     }
 

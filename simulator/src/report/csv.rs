@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use csv::{Result, Writer, WriterBuilder};
 
 use crate::recording::Recording;
-use crate::report::figures::WAITS;
+use crate::report::figures::{WAITS, values};
 
 type Csv<'a> = Writer<&'a mut dyn Write>;
 
@@ -22,7 +22,7 @@ pub const FILES: [(&str, &str, WriteRows); 6] = [
         write_samples),
     ("nodes.csv", "resource,at_s,node,level,has,wants,granted,reserved,is_up,is_learning", write_nodes),
     ("clients.csv", "resource,at_s,client,node,wants,granted,fallback,ideal", write_clients),
-    ("shortages.csv", "resource,client,node,wanted,got,ideal,short", write_shortages),
+    ("shortages.csv", "resource,client,node,wanted,got,ideal", write_shortages),
     ("waits.csv", "resource,wait,lost", write_waits),
     ("happened.csv", "at_s,until_s,kind,text", write_marks),
 ];
@@ -86,7 +86,7 @@ fn write_shortages(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
 
 fn write_waits(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
     for of in &run.resources {
-        let figures = serde_json::to_value(&of.figures).unwrap_or_default();
+        let figures = values(of);
         for wait in WAITS {
             csv.serialize((&of.resource, wait.name, wait.of(&figures)))?;
         }

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::recording::{Checker, MarkKind};
+use crate::recording::{Checker, MarkKind, ResourceRecording};
 use doorward_pages::numbers::{measured, percent, points, seconds};
 
 /// Unit of a number.
@@ -118,19 +118,9 @@ pub(super) const FIGURES: &[Figure] = &[
         "99 % of the clients reach this satisfaction."),
     figure("/spread/satisfaction/worst", "satisfaction, worst", Part, Higher,
         "Satisfaction of the worst client."),
-    figure("/spread/jain", "Jain's index", Number, Higher,
-        "Jain's index of fairness (Jain, Chiu and Hawe, 1984): (Σx)² / (n · Σx²), where x is what a client got \
-         divided by what the ideal would have given it. 1: all clients got the same part of their ideal \
-         share; 1/n: one client got everything."),
     figure("/clients_short", "clients short", Part, Lower,
         "Part of the time in which clients had less than they wanted, over all clients. 0 % if there is \
          enough for all."),
-    figure("/spread/short/p50", "time short, median", Part, Lower,
-        "Half of the clients had less than they wanted for at most this part of the time."),
-    figure("/spread/short/p90", "time short, p90", Part, Lower,
-        "90 % of the clients had less than they wanted for at most this part of the time."),
-    figure("/spread/short/p99", "time short, p99", Part, Lower,
-        "99 % of the clients had less than they wanted for at most this part of the time."),
     figure("/scarce", "demand above capacity", Part, Neither,
         "Part of the time in which demand exceeded the capacity. Clients are short then, whatever \
          Doorward does."),
@@ -194,6 +184,11 @@ pub(super) const WAITS: &[Figure] = &[
     figure("/waits/no_server", "no server", Points, Neither,
         "No server answers; the client waits and tries again."),
 ];
+
+/// Returns the values of all figures of a resource, as JSON.
+pub(super) fn values(resource: &ResourceRecording) -> Value {
+    serde_json::to_value(&resource.figures).unwrap_or_default()
+}
 
 /// Returns true if the loss is large enough to be shown.
 pub(super) fn is_shown(lost: f64) -> bool {

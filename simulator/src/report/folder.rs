@@ -27,11 +27,9 @@ pub enum ReportError {
         /// A file in it.
         found: String,
     },
-    /// A file or folder cannot be read or written.
-    #[error("cannot {action} {path}")]
+    /// A file or folder cannot be written.
+    #[error("cannot write {path}")]
     Io {
-        /// `read` or `write`.
-        action: &'static str,
         /// The file or folder.
         path: PathBuf,
         /// The cause.
@@ -40,22 +38,17 @@ pub enum ReportError {
 }
 
 impl ReportError {
-    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io {
-            action,
-            path,
-            source,
-        }
+        |source| Self::Io { path, source }
     }
 }
 
 /// Prepares a folder for a report, so that problems show before a long run. Creates the folder if it is absent. A
 /// former report stays until [`write_all`] replaces it.
 pub fn claim(folder: &Path) -> Result<(), ReportError> {
-    fs::create_dir_all(folder).map_err(ReportError::io("write", folder))?;
-    let mut entries = fs::read_dir(folder).map_err(ReportError::io("read", folder))?;
-    match entries.next() {
+    let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
+    match entries.map_err(ReportError::io(folder))?.next() {
         Some(Ok(entry)) if !folder.join(json::NAME).exists() => Err(ReportError::Occupied {
             folder: folder.to_owned(),
             found: entry.file_name().to_string_lossy().into_owned(),
@@ -68,33 +61,37 @@ pub fn claim(folder: &Path) -> Result<(), ReportError> {
 pub fn write_all(recording: &Recording, folder: &Path) -> Result<PathBuf, ReportError> {
     claim(folder)?;
     // The recording comes first: with it the folder is that of a report, whatever fails later.
-    write(folder, json::NAME, |mut out| {
+    write_file(&folder.join(json::NAME), |mut out| {
         json::write(&mut out, recording)
     })?;
-    write(folder, "summary.txt", |mut out| {
+    write_file(&folder.join("summary.txt"), |mut out| {
         summary::write(&mut out, recording, Palette { on: false })
     })?;
     for (name, header, rows) in csv::FILES {
-        write(folder, name, |out| csv::write(out, header, rows, recording))?;
+        write_file(&folder.join(name), |out| {
+            csv::write(out, header, rows, recording)
+        })?;
     }
-    write(folder, PAGE, |out| {
-        page::write(out, &[(&recording.scenario, recording)])
-    })
+    let page = folder.join(PAGE);
+    write_page(&page, &[(&recording.scenario, recording)])?;
+    Ok(page)
 }
 
-fn write(
-    folder: &Path,
-    name: &str,
+/// Writes a page with one or two recordings and their names.
+pub fn write_page(path: &Path, recordings: &[(&str, &Recording)]) -> Result<(), ReportError> {
+    write_file(path, |out| page::write(out, recordings))
+}
+
+fn write_file(
+    path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<PathBuf, ReportError> {
-    let path = folder.join(name);
-    let written = File::create(&path).and_then(|file| {
+) -> Result<(), ReportError> {
+    let written = File::create(path).and_then(|file| {
         let mut out = BufWriter::new(file);
         content(&mut out)?;
         out.flush()
     });
-    written.map_err(ReportError::io("write", &path))?;
-    Ok(path)
+    written.map_err(ReportError::io(path))
 }
 
 #[cfg(test)]

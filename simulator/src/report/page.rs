@@ -5,8 +5,6 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::Serializer;
-use serde_json::ser::Formatter;
 
 use crate::recording::Recording;
 use crate::report::figures;
@@ -55,19 +53,8 @@ struct Named<'a> {
 
 /// Writes a value for a `<script>` element: without `<`, no text in it ends the element.
 fn write_script(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    value.serialize(&mut Serializer::with_formatter(&mut *out, Escaped))?;
-    writeln!(out)
-}
-
-struct Escaped;
-
-impl Formatter for Escaped {
-    fn write_string_fragment<W>(&mut self, out: &mut W, text: &str) -> io::Result<()>
-    where
-        W: ?Sized + Write,
-    {
-        out.write_all(text.replace('<', "\\u003c").as_bytes())
-    }
+    let json = serde_json::to_string(value)?;
+    writeln!(out, "{}", json.replace('<', "\\u003c"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
-use crate::report::figures::{FIGURES, WAITS, about, is_shown};
+use crate::report::figures::{FIGURES, WAITS, about, is_shown, values};
 use crate::report::terminal::Terminal;
 use crate::report::text::{printable, shortened};
 use crate::report::words::{self, RunOutcome, Words};
@@ -13,9 +13,7 @@ use doorward_pages::numbers::{clock, count, measured, percent, several};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table};
 
-/// Largest numbers of resources, verdicts, resources with shortages, and clients with a shortage that are shown.
-const RESOURCES_MAX: usize = 12;
-const VERDICTS_MAX: usize = 40;
+/// Largest numbers of resources with shortages, and of clients with a shortage, that are shown.
 const SHORTAGES_MAX: usize = 3;
 const CLIENTS_MAX: usize = 5;
 /// Largest width of a resource's or client's name.
@@ -62,9 +60,7 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
         return Ok(());
     }
     let mut sorted: Vec<_> = recording.verdicts.iter().collect();
-    sorted.sort_by_key(|verdict| (!verdict.is_broken(), verdict.limit.is_none()));
-    let left_out = sorted.len().saturating_sub(VERDICTS_MAX);
-    sorted.truncate(VERDICTS_MAX);
+    sorted.sort_by_key(|verdict| (verdict.holds, verdict.limit.is_none()));
     let header = ["checked", "resource", "found", "limit", ""];
     let mut table = Table::new(header, 2..3, palette).in_lines(2);
     for verdict in &sorted {
@@ -74,7 +70,7 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
             Some(_) => Tone::Bad,
         };
         let mut judgement = words::judgement(verdict).to_owned();
-        if let Some(at) = verdict.at_s.filter(|_| verdict.is_broken()) {
+        if let Some(at) = verdict.at_s.filter(|_| !verdict.holds) {
             judgement += &format!(" at {}", clock(at));
         }
         table.add([
@@ -86,13 +82,10 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
         ]);
     }
     to.table(table)?;
-    if left_out > 0 {
-        to.text(Tone::Quiet, &format!("and {left_out} more"))?;
-    }
-    for verdict in sorted.iter().filter(|v| v.is_broken()) {
+    for verdict in sorted.iter().filter(|v| !v.holds) {
         let (checker, resource) = (verdict.checker.as_str(), &verdict.resource);
         let (_, about) = about(verdict.checker);
-        let detail = format!("{checker} of {resource}: {about} {}", verdict.detail);
+        let detail = format!("{checker} of {resource}: {about}");
         writeln!(to.out)?;
         to.text(Tone::Plain, &printable(&detail))?;
     }
@@ -103,7 +96,7 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
 fn write_figures(to: &mut Terminal<'_>, resources: &[ResourceRecording]) -> io::Result<()> {
     let palette = to.palette;
     let all = resources.iter().map(|it| (name(&it.resource), values(it)));
-    let all: Vec<(String, Value)> = all.take(RESOURCES_MAX).collect();
+    let all: Vec<(String, Value)> = all.collect();
     for now in all.chunks(2) {
         let mut table = Table::headless(1..1 + now.len(), palette).in_lines(2);
         let mut row = vec![palette.cell(Tone::Quiet, "figures")];
@@ -124,14 +117,7 @@ fn write_figures(to: &mut Terminal<'_>, resources: &[ResourceRecording]) -> io::
         }
         to.table(table)?;
     }
-    match resources.len().saturating_sub(RESOURCES_MAX) {
-        0 => Ok(()),
-        more => write_more(to, more, "resource"),
-    }
-}
-
-fn values(resource: &ResourceRecording) -> Value {
-    serde_json::to_value(&resource.figures).unwrap_or_default()
+    Ok(())
 }
 
 fn write_waits(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::Result<()> {
@@ -159,8 +145,8 @@ fn write_shortages(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::R
         return Ok(());
     }
     let title = format!("short, {}", name(&resource.resource));
-    let header = [&title, "wanted", "got", "met", "ideal", "time short"];
-    let mut table = Table::new(header, 1..6, to.palette).in_lines(2);
+    let header = [&title, "wanted", "got", "met", "ideal"];
+    let mut table = Table::new(header, 1..5, to.palette).in_lines(2);
     for it in short.iter().take(CLIENTS_MAX) {
         table.add([
             name(&it.client),
@@ -168,24 +154,21 @@ fn write_shortages(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::R
             measured(it.got),
             percent(it.got / it.wanted),
             percent(it.ideal / it.wanted),
-            percent(it.short),
         ]);
     }
     to.table(table)?;
+    // Further clients were not recorded by name.
+    let least = match short.len() {
+        CLIENT_FIGURES_MAX => "at least ",
+        _ => "",
+    };
     match short.len().saturating_sub(CLIENTS_MAX) {
         0 => Ok(()),
-        // Further clients were not recorded by name.
-        more if short.len() == CLIENT_FIGURES_MAX => {
-            let more = format!("and at least {} more clients", count(more));
-            to.text(Tone::Quiet, &more)
+        more => {
+            let more = several(more, "more client", "more clients");
+            to.text(Tone::Quiet, &format!("and {least}{more}"))
         }
-        more => write_more(to, more, "client"),
     }
-}
-
-fn write_more(to: &mut Terminal<'_>, more: usize, what: &str) -> io::Result<()> {
-    let more = several(more, &format!("more {what}"), &format!("more {what}s"));
-    to.text(Tone::Quiet, &format!("and {more}"))
 }
 
 fn write_rest(to: &mut Terminal<'_>, recording: &Recording, words: &Words) -> io::Result<()> {
@@ -233,7 +216,7 @@ mod tests {
         for expected in [
             "3 nodes in 2 levels, 6 clients, 1 resource, 3 min, seed 1",
             "1 of 2 limits is violated.",
-            "Jain's index",
+            "satisfaction, p99",
             "utilisation lost to, shared",
             "short, shared",
             "events from outside: 1 kill",

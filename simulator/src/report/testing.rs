@@ -60,7 +60,7 @@ pub(super) fn hostile() -> Recording {
     run.nodes[0].name = EVIL.to_owned();
     run.marks[0].text = EVIL.to_owned();
     for verdict in &mut run.verdicts {
-        (verdict.resource, verdict.detail) = (EVIL.to_owned(), EVIL.to_owned());
+        verdict.resource = EVIL.to_owned();
     }
     let resource = &mut run.resources[0];
     (resource.resource, resource.algorithm) = (EVIL.to_owned(), EVIL.to_owned());

@@ -56,7 +56,7 @@ impl Words {
 fn headline(verdicts: &[Verdict]) -> (RunOutcome, String) {
     let judged = verdicts.iter().filter(|v| v.limit.is_some());
     let all = judged.clone().count();
-    let violated = judged.filter(|verdict| verdict.is_broken()).count();
+    let violated = judged.filter(|verdict| !verdict.holds).count();
     use RunOutcome::{Fine, NotJudged, Violated};
     match (all, violated) {
         (0, _) => (NotJudged, "The scenario sets no limits.".to_owned()),

@@ -1,6 +1,6 @@
 //! Groups of clients.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::mem;
 use std::time::Duration;
 
@@ -182,39 +182,14 @@ impl ClientGroup {
 
 /// Refuses two clients of one name.
 fn have_different_names(groups: &[ClientGroup]) -> Read<()> {
-    let refuse_name = |index: usize, name: &str| {
-        let message = format!("there is a client {name:?} already; give another name");
-        refuse(format!("[{index}].name"), message)
-    };
-    // Groups of numbered clients, by the name before the number, and all other clients.
-    let mut numbered: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut single: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut names = HashSet::new();
     for (index, group) in groups.iter().enumerate() {
-        let names = match clients_of_trace(&group.first) {
-            None if group.count > 1 => {
-                if numbered.insert(&group.name, group.count).is_some() {
-                    return refuse_name(index, &group.name);
-                }
-                continue;
+        let of_group = (0..group.count).map(|number| group.client_name(number));
+        for name in of_group {
+            if let Some(name) = names.replace(name) {
+                let message = format!("there is a client {name:?} already; give another name");
+                return refuse(format!("[{index}].name"), message);
             }
-            None => std::slice::from_ref(&group.name),
-            Some(clients) => clients,
-        };
-        for name in names {
-            if single.insert(name, index).is_some() {
-                return refuse_name(index, name);
-            }
-        }
-    }
-    for (name, index) in single {
-        let Some((before, number)) = name.rsplit_once('-') else {
-            continue;
-        };
-        let parsed = number.parse::<usize>().ok();
-        let parsed = parsed.filter(|parsed| parsed.to_string() == number);
-        let count = numbered.get(before).copied().unwrap_or(0);
-        if parsed.is_some_and(|number| number < count) {
-            return refuse_name(index, name);
         }
     }
     Ok(())

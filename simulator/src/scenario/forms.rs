@@ -162,7 +162,7 @@ numbers! {
     NodeCount: u32 as "integer", 1, 10_000;
     /// The number of clients of a group.
     ClientCount: usize as "integer", 1, CLIENTS_MAX;
-    /// A number of permits, or of rounds of a trace.
+    /// A number of permits.
     Count: u32 as "integer", 1, 1_000_000;
 }
 

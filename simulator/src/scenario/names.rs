@@ -107,7 +107,10 @@ pub(super) fn to_names(event: &mut Fields, scenario: &Scenario) -> Read<()> {
             continue;
         };
         if let Some(groups) = choice.get_mut("of").filter(|it| it.is_array()) {
-            *groups = group_name(groups, scenario)?;
+            // All groups that a name stands for have that name.
+            let groups_of = Vec::<usize>::deserialize(&*groups)?.into_iter();
+            let mut groups_of = groups_of.filter_map(|place| scenario.clients.get(place));
+            *groups = groups_of.next().map(|group| group.name.clone()).into();
         }
         if let Some(nodes) = choice.get_mut("at").filter(|it| it.is_array()) {
             *nodes = node_names(nodes)?;
@@ -119,18 +122,4 @@ pub(super) fn to_names(event: &mut Fields, scenario: &Scenario) -> Read<()> {
         }
     }
     Ok(())
-}
-
-/// Returns the name that all these groups have.
-fn group_name(places: &Value, scenario: &Scenario) -> Read<Value> {
-    let places = Vec::<usize>::deserialize(places)?;
-    let groups = places
-        .iter()
-        .filter_map(|place| scenario.clients.get(*place));
-    let mut names: Vec<&str> = groups.map(|group| group.name.as_str()).collect();
-    names.dedup();
-    match names[..] {
-        [name] => Ok(name.into()),
-        _ => refuse("", "clients of several groups, or of none"),
-    }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use doorward_documents::{parse_bytes, parse_yaml};
+use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Algorithm, SafeCapacity, Shrink, Template, Templates};
 use schemars::json_schema;
 use serde::de::Error as _;
@@ -33,6 +34,13 @@ fn parsed(document: &Json) -> Read<Templates> {
         let problems: Vec<String> = error.problems.iter().map(ToString::to_string).collect();
         ReadError::new("", problems.join("\n"))
     })
+}
+
+/// Returns the ids of the templates for a single resource.
+pub fn ids(templates: &Templates) -> Vec<ResourceId> {
+    let globs = templates.iter().map(|it| it.identifier_glob.as_str());
+    let single = globs.filter(|glob| !glob.contains(['*', '?', '[', '{', '\\']));
+    single.filter_map(|id| ResourceId::new(id).ok()).collect()
 }
 
 /// Puts templates in place of the name of their file.

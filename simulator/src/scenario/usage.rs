@@ -5,7 +5,6 @@ use std::time::Duration;
 use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::state::Mode;
 use doorward_engine::id::ResourceId;
-use doorward_engine::templates::Templates;
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,21 +12,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::scenario::demand::{Demand, DemandForm};
 use crate::scenario::files::Files;
 use crate::scenario::forms::{Amount, Cost, Count, Form, Headroom, Maybe, Span, Window, schema};
-use crate::scenario::source::{Read, ReadError, Within, refuse};
-use crate::scenario::{Scenario, Span as TimeSpan};
+use crate::scenario::source::{Read, Within, refuse};
+use crate::scenario::{Scenario, Span as TimeSpan, templates};
 
 /// A resource that each client of a group uses.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
-    /// The id of the resource. A template must match it. Absent: that of the only template, if that is an id.
+    /// The id of the resource. A template must match it. Absent: that of the only template for a single resource.
     #[serde(default = "unsaid_resource", with = "ResourceForm")]
     pub resource: ResourceId,
     /// With `PRIORITY_BANDS`, higher priorities come first.
     #[serde(default)]
     pub priority: i64,
     /// The use without a lease: the safe capacity, nothing (pessimistic), or all demand (optimistic).
-    #[serde(default = "safe", with = "ModeForm")]
+    #[serde(default, with = "ModeForm")]
     pub mode: Mode,
     /// The amount that each of them wants over time. With a limiter: the load at the limiter.
     #[serde(rename = "wants", with = "DemandForm")]
@@ -43,10 +42,6 @@ const UNSAID_RESOURCE: &str = "(the only one)";
 fn unsaid_resource() -> ResourceId {
     #[expect(clippy::unwrap_used, reason = "the literal is an id")]
     ResourceId::new(UNSAID_RESOURCE).unwrap()
-}
-
-const fn safe() -> Mode {
-    Mode::Safe
 }
 
 /// The mode of a client.
@@ -204,7 +199,10 @@ impl Usage {
     /// Fills in the resource and the demand. There must be a template.
     pub(super) fn complete(&mut self, scenario: &Scenario, files: &Files) -> Read<()> {
         if self.resource.as_str() == UNSAID_RESOURCE {
-            self.resource = only(&scenario.templates).within("resource")?;
+            self.resource = match templates::ids(&scenario.templates).as_slice() {
+                [id] => id.clone(),
+                _ => return refuse("resource", "is missing; give an id of a template"),
+            };
         }
         if scenario.templates.find(&self.resource).is_none() {
             let message = format!("no template matches {:?}", self.resource.as_str());
@@ -215,13 +213,4 @@ impl Usage {
         }
         self.demand.complete(scenario.duration).within("wants")
     }
-}
-
-/// The id of the only template.
-fn only(templates: &Templates) -> Read<ResourceId> {
-    let mut globs = templates.iter().map(|it| it.identifier_glob.as_str());
-    let only = globs.next().filter(|_| globs.next().is_none());
-    let only = only.filter(|glob| !glob.contains(['*', '?', '[', '\\']));
-    let id = only.and_then(|id| ResourceId::new(id).ok());
-    id.ok_or_else(|| ReadError::new("", "is missing; give an id of a template"))
 }

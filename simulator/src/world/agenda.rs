@@ -17,8 +17,6 @@ const TICK_BITS: u32 = 20;
 pub(crate) enum EventKind {
     /// A message arrives, by its slot.
     Arrival(u32),
-    /// A message arrives at etcd or from it, by its slot.
-    Etcd(u32),
     /// A client checks what is due.
     Client(u32),
     /// A node checks what is due at its servers.
@@ -29,7 +27,7 @@ pub(crate) enum EventKind {
     Demand(u32, u8),
     /// A client's limiter has something due, for one of its resources.
     Work(u32, u8),
-    /// The next rows of a trace are due, by its group.
+    /// The next rows of a trace are due.
     Trace(u32),
     /// A fault happens.
     Fault(u32),

@@ -16,7 +16,7 @@ use crate::scenario::usage::Usage;
 use crate::world::agenda::EventKind;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
-use crate::world::{CLIENTS_SHOWN, ClientProcess, World, addresses_of};
+use crate::world::{ClientProcess, World, addresses_of};
 
 impl<'a> World<'a> {
     /// Builds the tree.
@@ -102,7 +102,6 @@ impl<'a> World<'a> {
             }
             self.open_trace(&group.first.demand, first);
         }
-        self.choose_shown();
     }
 
     /// Creates the use of all resources by the next client, from its index in its group.
@@ -139,17 +138,6 @@ impl<'a> World<'a> {
         self.watched.len() - 1
     }
 
-    /// Chooses the clients to show for each resource, spread over all.
-    fn choose_shown(&mut self) {
-        for resource in self.watched.numbers() {
-            let users = self.clients.enumerate();
-            let users = users.filter(|(_, client)| client.use_of(resource).is_some());
-            let all: Vec<u32> = users.map(|(number, _)| number).collect();
-            let step = all.len().div_ceil(CLIENTS_SHOWN).max(1);
-            self.shown.push(all.into_iter().step_by(step).collect());
-        }
-    }
-
     /// Fills in the head of the recording.
     pub(super) fn describe(&mut self) {
         let scenario = self.scenario;
@@ -184,6 +172,6 @@ impl<'a> World<'a> {
                 .collect(),
             ..Recording::default()
         };
-        self.describe_shown();
+        self.choose_shown();
     }
 }

@@ -4,7 +4,7 @@
 use doorward_engine::messages::{GetServerCapacity, Via};
 use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Outcome;
-use doorward_replica::{ChildMessage, StreamEnd, ToChild};
+use doorward_replica::{ChildMessage, FromParent, StreamEnd, ToChild};
 use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 use doorward_session::parent_session::ConnectionNumber;
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::world::World;
 use crate::world::faults::FaultEnd;
-use crate::world::message::{Down, ServerId};
+use crate::world::message::ServerId;
 
 /// Messages that may wait at a child that accepts none, as in a server.
 const BACKLOG_MAX: usize = 64;
@@ -34,7 +34,7 @@ impl World<'_> {
         };
         let number = server.replica.handle_stream_opened(local);
         server.streams.insert(number, (child, connection));
-        self.send_down(child, connection, Down::Opened);
+        self.send_down(child, connection, FromParent::Opened);
         self.drive(to);
     }
 
@@ -83,7 +83,7 @@ impl World<'_> {
         to: ServerId,
         request: GetServerCapacity,
     ) {
-        self.count_child_request(to);
+        self.count_at_server(to.place);
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
@@ -106,7 +106,7 @@ impl World<'_> {
         to: ServerId,
         request: &GetServerCapacity,
     ) {
-        self.count_child_request(to);
+        self.count_at_server(to.place);
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
@@ -116,21 +116,20 @@ impl World<'_> {
             Ok(Outcome::Served(reply)) => {
                 self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
                 self.note(3, child.place.into(), reply.leases.len() as f64);
-                Down::Reply { call, reply }
+                FromParent::Reply {
+                    call,
+                    reply,
+                    invalid: Vec::new(),
+                }
             }
-            Ok(Outcome::NotMaster(_)) => Down::NotMaster {
+            Ok(Outcome::NotMaster(_)) => FromParent::NotMaster {
                 call,
-                mastership: self.mastership_said_by(to),
+                master: self.mastership_said_by(to),
             },
-            Err(_) => Down::Closed(ConnectionEnd::ByParent(CloseReason::Cycle)),
+            Err(_) => FromParent::Closed(ConnectionEnd::ByParent(CloseReason::Cycle)),
         };
         self.send_down(child, connection, answer);
         self.drive(to);
-    }
-
-    fn count_child_request(&mut self, to: ServerId) {
-        let (now, settled_after) = (self.now, self.scenario.settled_after);
-        self.places[to.place].note_request(settled_after, now);
     }
 
     /// Sends a message of a server down a stream, or ends the stream.
@@ -151,19 +150,23 @@ impl World<'_> {
                 }
                 self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
                 self.note(3, child.place.into(), reply.leases.len() as f64);
-                self.send_down(child, connection, Down::Reply { call: None, reply });
+                let push = FromParent::Reply {
+                    call: None,
+                    reply,
+                    invalid: Vec::new(),
+                };
+                self.send_down(child, connection, push);
             }
             ToChild::End(end) => {
                 if let Some(server) = self.server_of(id) {
                     server.streams.remove(&stream);
                 }
                 if let StreamEnd::NotMaster(_) = end {
-                    let mastership = self.mastership_said_by(id);
-                    let call = None;
-                    self.send_down(child, connection, Down::NotMaster { call, mastership });
+                    let (call, master) = (None, self.mastership_said_by(id));
+                    self.send_down(child, connection, FromParent::NotMaster { call, master });
                 }
                 let end = ConnectionEnd::ByParent(end.reason());
-                self.send_down(child, connection, Down::Closed(end));
+                self.send_down(child, connection, FromParent::Closed(end));
             }
         }
     }
@@ -172,6 +175,6 @@ impl World<'_> {
     fn is_full(&mut self, child: ServerId) -> bool {
         let now = self.now;
         let server = self.server_of(child);
-        server.is_some_and(|it| it.is_frozen(now) && it.inbox.len() >= BACKLOG_MAX)
+        server.is_some_and(|it| it.is_frozen(now) && it.backlog.messages.len() >= BACKLOG_MAX)
     }
 }

@@ -109,17 +109,15 @@ impl World<'_> {
     /// Reports the wants of a client to the checkers at once. A client that is not running wants
     /// nothing, and it wants nothing of a resource that it does not use.
     pub(super) fn report_wants(&mut self, number: u32) {
-        let (now, mut is_restless) = (self.now, false);
+        let now = self.now;
         let client = &self.clients[number];
         for it in client.uses.iter() {
             let state = client.state.as_ref();
             let is_used = state.is_some_and(|state| state.resource(it.id()).is_some());
             let wants = if is_used { it.wants() } else { 0.0 };
-            let watched = &mut self.watched[it.resource];
-            watched.note_wants(it.account, wants, now);
-            is_restless |= watched.is_restless();
+            self.watched[it.resource].note_wants(it.account, wants, now);
         }
-        self.settle_later(is_restless);
+        self.settle_later();
     }
 
     /// Performs the next steps of the client state, and schedules its next wake-up.
@@ -233,29 +231,19 @@ impl World<'_> {
     /// Sends a request to the server that the client has a connection with.
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         self.count_request(number);
+        let sequence = request.sequence.unwrap_or_default();
         let call = ClientCall {
             client: number,
-            sequence: request.sequence.unwrap_or_default(),
+            sequence,
             callee: Callee::Term(term),
             request: ClientRequest::Ask(request),
         };
-        self.call(call);
-    }
-
-    /// Sends a client's call to a server.
-    pub(super) fn call(&mut self, call: ClientCall) {
-        self.send_or_fail(call.client, call.sequence, Message::Call(call));
-    }
-
-    /// Sends the result of a client's call back to it.
-    pub(super) fn reply(&mut self, client: u32, sequence: u64, answer: RequestResult) {
-        let message = Message::Answer(client, sequence, answer);
-        self.send_or_fail(client, sequence, message);
+        self.send_or_fail(number, sequence, Message::Call(call));
     }
 
     /// Sends a message of a client's call between it and a server of its node. If it is lost, the
     /// call times out.
-    fn send_or_fail(&mut self, client: u32, sequence: u64, message: Message) {
+    pub(super) fn send_or_fail(&mut self, client: u32, sequence: u64, message: Message) {
         let place = self.clients[client].place;
         let is_cut = self.places[place].cut_below_until > self.now;
         let way = self.scenario.network.to_clients(place);
@@ -312,48 +300,39 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    /// Starts the trace of the next group, if it has one, from the number of its first client.
+    /// Starts the trace of a group, if it has one, from the number of its first client.
     pub(super) fn open_trace(&mut self, demand: &Demand, first: u32) {
-        let mut trace = None;
-        if let Demand::Trace(spec) = demand {
-            // The trace was valid when the scenario was read. A trace that has become invalid since
-            // has no rows.
-            let mut rows = TraceFeed::open(spec).ok();
-            let next = rows.as_mut().and_then(|rows| rows.next()?.ok());
-            if let Some((rows, next)) = rows.zip(next) {
-                let group = self.traces.len();
-                let at = Time::ZERO + next.at;
-                self.events.put(at, EventKind::Trace(group));
-                trace = Some(PlayedTrace { first, rows, next });
-            }
+        let Demand::Trace(trace) = demand else {
+            return;
+        };
+        // The trace was valid when the scenario was read. One that has become invalid since has no
+        // rows.
+        if let Ok(rows) = TraceFeed::open(trace) {
+            let rows = rows.peekable();
+            let number = self.traces.push(PlayedTrace { first, rows });
+            self.await_row(number);
         }
-        self.traces.push(trace);
+    }
+
+    fn await_row(&mut self, trace: u32) {
+        if let Some(row) = self.traces[trace].rows.peek() {
+            let at = Time::ZERO + row.at;
+            self.events.put(at, EventKind::Trace(trace));
+        }
     }
 
     /// Applies the next rows of a trace.
-    pub(super) fn follow_trace(&mut self, group: u32) {
+    pub(super) fn follow_trace(&mut self, number: u32) {
         if self.is_healed {
             return;
         }
-        let now = self.now;
-        loop {
-            let Some(trace) = &mut self.traces[group] else {
-                return;
-            };
-            let row = trace.next;
-            if Time::ZERO + row.at > now {
-                let at = Time::ZERO + row.at;
-                self.events.put(at, EventKind::Trace(group));
-                return;
-            }
-            let number = trace.first + row.client as u32;
-            match trace.rows.next() {
-                Some(Ok(next)) => trace.next = next,
-                Some(Err(_)) | None => self.traces[group] = None,
-            }
-            self.clients[number].uses[0].curve = row.wants;
-            self.update_wants(number);
+        let now = self.now.since(Time::ZERO);
+        while let Some(row) = self.traces[number].rows.next_if(|row| row.at <= now) {
+            let client = self.traces[number].first + row.client as u32;
+            self.clients[client].uses[0].curve = row.wants;
+            self.update_wants(client);
         }
+        self.await_row(number);
     }
 }
 

@@ -15,65 +15,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorward_engine::time::Time;
-use doorward_session::candidate::store::{EtcdRequest, LeaseId, OpAnswer, OpId};
-use slab::Slab;
+use doorward_session::candidate::store::LeaseId;
 
 use crate::chance::Chance;
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::agenda::EventKind;
-use crate::world::etcd::store::{EtcdStore, ReadKeys};
+use crate::world::etcd::store::EtcdStore;
 pub(crate) use crate::world::etcd::watches::KeyWatch;
-use crate::world::message::ServerId;
+use crate::world::message::{EtcdNews, Message, ServerId};
 
 /// Time of a message to or from etcd, which is near.
 const TAKES: Span = (Duration::from_micros(200), Duration::from_millis(2));
 
-/// Model of etcd, with its messages under way.
+/// Model of etcd.
 #[derive(Debug)]
 pub(crate) struct Etcd {
     pub(crate) store: EtcdStore,
-    mail: Slab<EtcdMessage>,
     /// Random stream of etcd alone.
-    chance: Chance,
+    pub(crate) chance: Chance,
     /// Leases with a scheduled check of their end.
     timed: BTreeSet<LeaseId>,
     /// Earliest end of leases that last longer than they must.
     lasting: BTreeMap<LeaseId, Time>,
     /// True before the run begins: nothing takes time, so that every node elects a master.
     pub(crate) is_quick: bool,
-}
-
-/// Message on its way to etcd or from it.
-#[derive(Clone, Debug)]
-pub(crate) enum EtcdMessage {
-    /// Request to etcd, and when it was sent.
-    Question(ServerId, EtcdRequest, Time),
-    /// News for a server.
-    News(ServerId, EtcdNews),
-    /// A lease may end.
-    Lease(LeaseId),
-}
-
-/// Message for a server.
-#[derive(Clone, Debug)]
-pub(crate) enum EtcdNews {
-    /// Answer to a request, or its timeout.
-    Answer(OpId, OpAnswer),
-    /// Keys from a watch, or because the server read them.
-    Keys(SentKeys),
-    /// The server reads its keys to test its contact with etcd.
-    Look,
-}
-
-/// Keys on their way to a server.
-#[derive(Clone, Debug)]
-pub(crate) struct SentKeys {
-    /// Number of the server's watch.
-    watch: u32,
-    reading: ReadKeys,
-    /// Time of the read; `None` if the watch sends it.
-    asked: Option<Time>,
 }
 
 /// Connection of one server to etcd and back.
@@ -109,17 +74,11 @@ impl Etcd {
     pub(crate) fn new(nodes: usize, is_restored: bool, chance: Chance) -> Self {
         Self {
             store: EtcdStore::new(nodes, is_restored),
-            mail: Slab::new(),
             chance,
             timed: BTreeSet::new(),
             lasting: BTreeMap::new(),
             is_quick: false,
         }
-    }
-
-    /// Returns a random number for a candidate.
-    pub(crate) fn uniform(&mut self) -> f64 {
-        self.chance.uniform()
     }
 
     /// Returns a random time within a span.
@@ -152,25 +111,8 @@ impl Etcd {
 }
 
 impl World<'_> {
-    fn send_etcd_message(&mut self, at: Time, message: EtcdMessage) {
-        let slot = self.etcd.mail.insert(message) as u32;
-        self.events.put(at, EventKind::Etcd(slot));
-    }
-
     fn send_etcd_news(&mut self, at: Time, to: ServerId, news: EtcdNews) {
-        self.send_etcd_message(at, EtcdMessage::News(to, news));
-    }
-
-    /// Delivers a message at etcd or from it.
-    pub(super) fn deliver_etcd_message(&mut self, slot: u32) {
-        let Some(message) = self.etcd.mail.try_remove(slot as usize) else {
-            return;
-        };
-        match message {
-            EtcdMessage::Question(from, asking, sent) => self.answer_question(from, asking, sent),
-            EtcdMessage::News(to, news) => self.handle_etcd_news(to, news),
-            EtcdMessage::Lease(lease) => self.check_lease(lease),
-        }
+        self.deliver(at, Message::FromEtcd(to, news));
     }
 
     pub(super) fn handle_etcd_news(&mut self, to: ServerId, news: EtcdNews) {
@@ -179,7 +121,7 @@ impl World<'_> {
             return;
         };
         if server.is_frozen(now) {
-            return server.etcd_inbox.push(news);
+            return server.backlog.etcd.push(news);
         }
         match news {
             EtcdNews::Answer(id, answer) => self.handle_etcd_answer(to, id, answer),
@@ -191,12 +133,12 @@ impl World<'_> {
     /// Schedules a check of a lease's end.
     fn schedule_lease_check(&mut self, lease: LeaseId, at: Time) {
         if self.etcd.timed.insert(lease) {
-            self.send_etcd_message(at, EtcdMessage::Lease(lease));
+            self.deliver(at, Message::EtcdLease(lease));
         }
     }
 
     /// Ends a lease unless it was renewed.
-    fn check_lease(&mut self, lease: LeaseId) {
+    pub(super) fn check_lease(&mut self, lease: LeaseId) {
         let now = self.now;
         self.etcd.timed.remove(&lease);
         let Some(ends) = self.etcd.store.lease(lease).map(|it| it.ends) else {

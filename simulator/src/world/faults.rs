@@ -18,7 +18,7 @@ use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice, Side, Span, When};
 use crate::world::World;
 use crate::world::agenda::EventKind;
-use crate::world::message::ServerId;
+use crate::world::message::{CLIENT_TIMEOUT, ServerId};
 use crate::world::uses::Use;
 
 /// End of a fault's effect.
@@ -57,24 +57,23 @@ pub(super) struct Elections {
 impl World<'_> {
     /// Schedules all faults of the scenario.
     pub(super) fn schedule_faults(&mut self) {
-        for (number, fault) in self.scenario.faults.iter().enumerate() {
-            let first = match fault.when {
-                When::At { at } => Some(at),
-                When::Every { from, .. } => Some(from),
-                When::Random { per_hour, from, .. } => {
-                    (per_hour > 0.0).then(|| from + self.some_time(per_hour))
-                }
-            };
-            if let Some(first) = first {
-                self.events
-                    .put(Time::ZERO + first, EventKind::Fault(number as u32));
-            }
+        for (number, fault) in (0..).zip(&self.scenario.faults) {
+            self.schedule_fault(number, &fault.when, None);
         }
     }
 
-    fn some_time(&mut self, per_hour: f64) -> Duration {
-        let seconds = self.fault_rng.exponential(3600.0 / per_hour);
-        Duration::from_secs_f64(seconds.min(1e9))
+    /// Schedules the next time of a fault, after the one at `last`.
+    fn schedule_fault(&mut self, number: u32, when: &When, last: Option<Duration>) {
+        let next = match *when {
+            When::At { at } if last.is_none() => at,
+            When::At { .. } => return,
+            When::Every { interval, from, .. } => last.map_or(from, |last| last + interval),
+            When::Random { per_hour, from, .. } => {
+                let seconds = self.fault_rng.exponential(3600.0 / per_hour);
+                last.unwrap_or(from) + Duration::from_secs_f64(seconds.min(1e9))
+            }
+        };
+        self.events.put(Time::ZERO + next, EventKind::Fault(number));
     }
 
     /// Ends all faults: stopped processes start, and frozen ones continue.
@@ -82,7 +81,10 @@ impl World<'_> {
         self.is_healed = true;
         self.elections.take = self.scenario.servers.election;
         let now = self.now;
-        self.end_marks();
+        for mark in &mut self.recording.marks {
+            let at_s = now.since(Time::ZERO).as_secs_f64();
+            mark.until_s = mark.until_s.map(|until| until.min(at_s));
+        }
         self.mark(None, MarkKind::Heal, "all faults end".to_owned());
         for number in self.places.numbers() {
             let place = &mut self.places[number];
@@ -115,14 +117,6 @@ impl World<'_> {
         }
     }
 
-    /// Ends the marks that would last longer.
-    fn end_marks(&mut self) {
-        let now = self.now.since(Time::ZERO).as_secs_f64();
-        for mark in &mut self.recording.marks {
-            mark.until_s = mark.until_s.map(|until| until.min(now));
-        }
-    }
-
     pub(super) fn play_fault(&mut self, number: u32) {
         let scenario = self.scenario;
         let Some(fault) = scenario.faults.get(number as usize) else {
@@ -134,21 +128,14 @@ impl World<'_> {
             return;
         }
         let now = self.now.since(Time::ZERO);
-        let (next, until) = match fault.when {
-            When::At { .. } => (None, None),
-            When::Every {
-                interval, until, ..
-            } => (Some(now + interval), until),
-            When::Random {
-                per_hour, until, ..
-            } => (Some(now + self.some_time(per_hour)), until),
+        let until = match fault.when {
+            When::At { .. } => None,
+            When::Every { until, .. } | When::Random { until, .. } => until,
         };
         if until.is_some_and(|until| now > until) {
             return;
         }
-        if let Some(next) = next {
-            self.events.put(Time::ZERO + next, EventKind::Fault(number));
-        }
+        self.schedule_fault(number, &fault.when, Some(now));
         let total: f64 = fault.choices.iter().map(|(weight, _)| weight).sum();
         let mut drawn = self.fault_rng.uniform() * total;
         for (weight, event) in &fault.choices {
@@ -333,7 +320,11 @@ impl World<'_> {
                 let place = &mut self.places[number];
                 change(&mut place.clock, now);
                 place.wake_at = None;
-                self.note_clock(number);
+                // The checkers judge by the root's clock how long leases may last.
+                let clock = place.clock;
+                for watched in self.watched.iter_mut().filter(|_| number == 0) {
+                    watched.note_clock(clock, now);
+                }
                 self.plan(number);
             }
             ClockChoice::Clients(clients) => {
@@ -348,29 +339,28 @@ impl World<'_> {
         }
     }
 
-    /// Gives the root's clock to the checkers, which judge by it how long leases may last.
-    fn note_clock(&mut self, number: u32) {
-        if number == 0 {
-            let clock = self.places[0].clock;
-            for watched in self.watched.iter_mut() {
-                watched.note_clock(clock, self.now);
-            }
+    fn crash(&mut self, clients: &ClientChoice, length: Option<Span>) {
+        let (chosen, until) = self.begin_for(clients, length, MarkKind::Crash, "crashes");
+        for client in &chosen {
+            self.crash_client(*client, until);
         }
+        self.end_with(until, FaultEnd::Restart(chosen));
     }
 
-    fn crash(&mut self, clients: &ClientChoice, length: Option<Span>) {
+    /// Chooses clients for a fault, marks the fault, and returns its end: after the end of the run
+    /// without a length.
+    pub(in crate::world) fn begin_for(
+        &mut self,
+        clients: &ClientChoice,
+        length: Option<Span>,
+        kind: MarkKind,
+        what: &str,
+    ) -> (Vec<u32>, Time) {
         let chosen = self.choose_clients(clients);
         let until = self.end_if_any(length);
-        let text = format!("{} crashes", self.names_of(&chosen));
-        self.mark(until, MarkKind::Crash, text);
-        // A client without a restart stays down beyond the end of the run.
-        let down_until = until.unwrap_or(self.end + Duration::from_secs(1));
-        for client in &chosen {
-            self.crash_client(*client, down_until);
-        }
-        if let Some(until) = until {
-            self.end_with(until, FaultEnd::Restart(chosen));
-        }
+        let text = format!("{} {what}", self.names_of(&chosen));
+        self.mark(until, kind, text);
+        (chosen, until.unwrap_or(self.end + CLIENT_TIMEOUT))
     }
 
     pub(in crate::world) fn end_with(&mut self, at: Time, ending: FaultEnd) {

@@ -10,7 +10,7 @@ use doorward_session::parent_session::ConnectionNumber;
 
 use crate::scenario::ParentProtocol;
 use crate::world::World;
-use crate::world::message::{Down, DownMessage, Message, ServerId, Up, UpMessage};
+use crate::world::message::{DownMessage, Message, ServerId, UpMessage};
 
 /// Delay of a lost packet on a connection.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -26,24 +26,23 @@ impl World<'_> {
 
     /// Executes a command of a server to its connection to the parent.
     pub(super) fn command_link(&mut self, id: ServerId, command: ToParent) {
-        match command {
-            ToParent::Connect { connection, to, .. } => self.connect(id, connection, &to),
-            ToParent::Discover => self.send_up(id, Up::Discover),
-            ToParent::Open => self.send_up(id, Up::Open),
-            ToParent::Send(request) => self.send_up(id, Up::Ask(request)),
-            ToParent::Call(request) => self.send_up(id, Up::Call(request)),
+        match &command {
+            ToParent::Connect { connection, to, .. } => self.connect(id, *connection, to),
             ToParent::Close => {
                 let server = self.server_of(id);
                 if let Some(above) = server.and_then(|it| it.parent_link.to.take()) {
                     self.leave(id, above);
                 }
+                return;
             }
             // Reports are for people.
-            ToParent::Report(_) => {}
+            ToParent::Report(_) => return,
+            _ => {}
         }
+        self.send_up(id, command);
     }
 
-    /// Connects to the server at an address.
+    /// Begins a connection to the server at an address.
     fn connect(&mut self, id: ServerId, connection: ConnectionNumber, to: &Address) {
         let parent = self.places[id.place].parent;
         let runs = parent.and_then(|parent| self.places[parent].at_address(to));
@@ -55,17 +54,16 @@ impl World<'_> {
             // Messages on the last connection do not block the new one.
             link.is_stalled = false;
         }
-        self.send_up(id, Up::Connect);
     }
 
-    fn send_up(&mut self, child: ServerId, what: Up) {
+    fn send_up(&mut self, child: ServerId, what: ToParent) {
         let parent = self.places[child.place].parent;
         let link = self.server_of(child).map(|server| server.parent_link);
         let Some((link, place)) = link.zip(parent) else {
             return;
         };
         let Some(term) = link.to else { return };
-        let is_call = matches!(what, Up::Call(_));
+        let is_call = matches!(what, ToParent::Call(_));
         let message = UpMessage {
             child,
             connection: link.connection,
@@ -76,8 +74,13 @@ impl World<'_> {
     }
 
     /// Sends a message down on a connection.
-    pub(super) fn send_down(&mut self, child: ServerId, connection: ConnectionNumber, what: Down) {
-        let is_call = matches!(&what, Down::Reply { call: Some(_), .. });
+    pub(super) fn send_down(
+        &mut self,
+        child: ServerId,
+        connection: ConnectionNumber,
+        what: FromParent,
+    ) {
+        let is_call = matches!(&what, FromParent::Reply { call: Some(_), .. });
         let message = DownMessage {
             child,
             connection,
@@ -94,7 +97,9 @@ impl World<'_> {
         if self.is_cut(child.place) {
             self.stall_connection(child, None);
         }
-        if self.is_cut(child.place) || self.is_stalled(child) {
+        let server = self.server_of(child);
+        let is_stalled = server.is_some_and(|server| server.parent_link.is_stalled);
+        if is_stalled || self.is_cut(child.place) {
             self.work.messages += 1;
             self.work.lost += 1;
             return;
@@ -135,11 +140,6 @@ impl World<'_> {
         }
     }
 
-    fn is_stalled(&mut self, child: ServerId) -> bool {
-        let server = self.server_of(child);
-        server.is_some_and(|server| server.parent_link.is_stalled)
-    }
-
     /// Handles a message at a server of the parent.
     pub(super) fn handle_from_child(&mut self, message: UpMessage) {
         let (now, protocol) = (self.now, self.scenario.servers.parent_protocol);
@@ -148,25 +148,29 @@ impl World<'_> {
             return self.stall_connection(child, Some(connection));
         }
         let Some(server) = self.server_of(to) else {
-            let answer = match message.what {
-                Up::Connect => Down::Closed(ConnectionEnd::Unreachable),
-                _ => Down::Closed(ConnectionEnd::Failed),
+            let end = match message.what {
+                ToParent::Connect { .. } => ConnectionEnd::Unreachable,
+                _ => ConnectionEnd::Failed,
             };
-            return self.send_down(child, connection, answer);
+            return self.send_down(child, connection, FromParent::Closed(end));
         };
         // The kernel accepts connections for a frozen process.
-        if server.is_frozen(now) && !matches!(message.what, Up::Connect) {
-            return server.inbox.push(Message::Up(message));
+        if server.is_frozen(now) && !matches!(message.what, ToParent::Connect { .. }) {
+            return server.backlog.messages.push(Message::Up(message));
         }
         let answer = match message.what {
-            Up::Connect => Down::Connected,
-            Up::Discover => Down::Discovered(self.mastership_said_by(to)),
-            Up::Open if protocol == ParentProtocol::Poll => {
-                Down::Closed(ConnectionEnd::Unimplemented)
+            ToParent::Connect { .. } => FromParent::Connected,
+            ToParent::Discover => FromParent::Discovered(self.mastership_said_by(to)),
+            ToParent::Open if protocol == ParentProtocol::Poll => {
+                FromParent::Closed(ConnectionEnd::Unimplemented)
             }
-            Up::Open => return self.open_stream(child, connection, to),
-            Up::Ask(request) => return self.hear_stream(child, connection, to, request),
-            Up::Call(request) => return self.serve_child_call(child, connection, to, &request),
+            ToParent::Open => return self.open_stream(child, connection, to),
+            ToParent::Send(request) => return self.hear_stream(child, connection, to, request),
+            ToParent::Call(request) => {
+                return self.serve_child_call(child, connection, to, &request);
+            }
+            // The child's process does these without a message.
+            ToParent::Close | ToParent::Report(_) => return,
         };
         self.send_down(child, connection, answer);
     }
@@ -175,31 +179,16 @@ impl World<'_> {
     pub(super) fn handle_from_parent(&mut self, message: DownMessage) {
         let (id, connection, now) = (message.child, message.connection, self.now);
         // Both sides notice the end of a connection, even in a partition.
-        if self.is_cut(id.place) && !matches!(message.what, Down::Closed(_)) {
+        if self.is_cut(id.place) && !matches!(message.what, FromParent::Closed(_)) {
             return self.stall_connection(id, Some(connection));
         }
         let Some(server) = self.server_of(id) else {
             return;
         };
         if server.is_frozen(now) {
-            return server.inbox.push(Message::Down(message));
+            return server.backlog.messages.push(Message::Down(message));
         }
-        let event = match message.what {
-            Down::Connected => FromParent::Connected,
-            Down::Opened => FromParent::Opened,
-            Down::Closed(end) => FromParent::Closed(end),
-            Down::Discovered(master) => FromParent::Discovered(master),
-            Down::NotMaster { call, mastership } => FromParent::NotMaster {
-                call,
-                master: mastership,
-            },
-            Down::Reply { call, reply } => FromParent::Reply {
-                call,
-                reply,
-                invalid: Vec::new(),
-            },
-        };
-        server.replica.handle_parent(connection, event);
+        server.replica.handle_parent(connection, message.what);
         self.drive(id);
     }
 }

@@ -1,12 +1,16 @@
-//! Messages between clients and servers.
+//! Messages between clients, servers and etcd.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::messages::{
-    GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply, ReleaseCapacity,
-};
+use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_session::close_reason::ConnectionEnd;
+use doorward_engine::time::Time;
+use doorward_replica::{FromParent, ToParent};
+use doorward_session::candidate::store::{
+    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, OpAnswer, OpId, View,
+};
 use doorward_session::parent_session::ConnectionNumber;
 
 /// Timeout of a client's call, as in the client library.
@@ -30,6 +34,12 @@ pub(crate) enum Message {
     Up(UpMessage),
     /// A server receives a message on its connection to its parent.
     Down(DownMessage),
+    /// A server sends a request to etcd, at that time.
+    ToEtcd(ServerId, EtcdRequest, Time),
+    /// A server receives news from etcd.
+    FromEtcd(ServerId, EtcdNews),
+    /// A lease in etcd may end.
+    EtcdLease(LeaseId),
 }
 
 /// A client's call on its way to a server of its node.
@@ -67,7 +77,7 @@ pub(crate) struct UpMessage {
     pub(crate) child: ServerId,
     pub(crate) connection: ConnectionNumber,
     pub(crate) to: ServerId,
-    pub(crate) what: Up,
+    pub(crate) what: ToParent,
 }
 
 /// Message on the connection of a server to its parent.
@@ -75,45 +85,7 @@ pub(crate) struct UpMessage {
 pub(crate) struct DownMessage {
     pub(crate) child: ServerId,
     pub(crate) connection: ConnectionNumber,
-    pub(crate) what: Down,
-}
-
-/// Message to a parent.
-#[derive(Clone, Debug)]
-pub(crate) enum Up {
-    /// Connects.
-    Connect,
-    /// Asks which server is master.
-    Discover,
-    /// Opens a stream.
-    Open,
-    /// Sends a request on the stream.
-    Ask(GetServerCapacity),
-    /// Sends a request as a call.
-    Call(GetServerCapacity),
-}
-
-/// Message from a parent.
-#[derive(Clone, Debug)]
-pub(crate) enum Down {
-    /// The connection is established.
-    Connected,
-    /// The server says whether it is master, or names the master.
-    Discovered(Mastership),
-    /// The stream is open.
-    Opened,
-    /// The parent answers a call, or pushes on the stream.
-    Reply {
-        call: Option<u64>,
-        reply: GetServerCapacityReply,
-    },
-    /// The server is not master. It names the master, if it knows.
-    NotMaster {
-        call: Option<u64>,
-        mastership: Mastership,
-    },
-    /// The connection has ended.
-    Closed(ConnectionEnd),
+    pub(crate) what: FromParent,
 }
 
 /// Result of a client's request.
@@ -136,4 +108,54 @@ pub(crate) struct Discovered {
     /// Term of the server that answers.
     pub(crate) by: u64,
     pub(crate) mastership: Mastership,
+}
+
+/// Message from etcd to a server.
+#[derive(Clone, Debug)]
+pub(crate) enum EtcdNews {
+    /// Answer to a request, or its timeout.
+    Answer(OpId, OpAnswer),
+    /// Keys from a watch, or because the server read them.
+    Keys(SentKeys),
+    /// The server reads its keys to test its contact with etcd.
+    Look,
+}
+
+/// Keys on their way to a server.
+#[derive(Clone, Debug)]
+pub(crate) struct SentKeys {
+    /// Number of the server's watch.
+    pub(crate) watch: u32,
+    pub(crate) reading: ReadKeys,
+    /// Time of the read; `None` if the watch sends it.
+    pub(crate) asked: Option<Time>,
+}
+
+/// Keys of a node. Their entries have the origin as the time at which they were seen.
+pub(crate) type NodesKeys = BTreeMap<EtcdKey, EtcdEntry>;
+
+/// Keys of a node at a revision, as a read returns them and a watch sends them.
+#[derive(Clone, Debug)]
+pub(crate) struct ReadKeys {
+    pub(crate) keys: Arc<NodesKeys>,
+    pub(crate) revision: u64,
+}
+
+impl ReadKeys {
+    /// Returns the view of a server that has seen `known` before: unchanged entries keep the time
+    /// at which it first saw them.
+    pub(crate) fn seen(&self, known: Option<&View>, now: Time) -> View {
+        let mut entries = NodesKeys::clone(&self.keys);
+        for (key, entry) in &mut entries {
+            let known = known.and_then(|known| known.entries.get(key));
+            entry.seen_at = known.map_or(now, |known| known.seen_at);
+            if known.is_some_and(|known| known != entry) {
+                entry.seen_at = now;
+            }
+        }
+        View {
+            entries,
+            revision: self.revision,
+        }
+    }
 }

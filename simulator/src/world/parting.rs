@@ -16,7 +16,7 @@ use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
 use crate::world::faults::FaultEnd;
-use crate::world::message::{CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest};
+use crate::world::message::{Callee, ClientCall, ClientRequest, Message};
 
 /// Leases that a client releases.
 #[derive(Debug, Default)]
@@ -54,27 +54,20 @@ impl World<'_> {
     /// Makes clients release everything and end.
     pub(super) fn clients_leave(&mut self, clients: &ClientChoice, length: Option<Span>) {
         let now = self.now;
-        let chosen = self.choose_clients(clients);
-        let until = self.end_if_any(length);
-        let text = format!("{} leaves", self.names_of(&chosen));
-        self.mark(until, MarkKind::Leave, text);
-        // A client without a restart stays down beyond the end of the run.
-        let down_until = until.unwrap_or(self.end + CLIENT_TIMEOUT);
+        let (chosen, until) = self.begin_for(clients, length, MarkKind::Leave, "leaves");
         for number in &chosen {
             let client = &mut self.clients[*number];
-            client.down_until = client.down_until.max(down_until);
+            client.down_until = client.down_until.max(until);
             if client.state.is_none() {
                 continue;
             }
-            client.parting.get_or_insert_default().leaves_until = Some(down_until);
+            client.parting.get_or_insert_default().leaves_until = Some(until);
             for work in client.uses.iter_mut().filter_map(|it| it.work.as_mut()) {
                 work.close(now);
             }
             self.step_client(*number);
         }
-        if until.is_some() {
-            self.end_with(down_until, FaultEnd::Restart(chosen));
-        }
+        self.end_with(until, FaultEnd::Restart(chosen));
     }
 
     /// Makes clients release a resource and stop using it.
@@ -85,12 +78,9 @@ impl World<'_> {
         length: Option<Span>,
     ) {
         let now = self.now;
-        let chosen = self.choose_clients(clients);
-        let until = self.end_if_any(length);
         let what = resource.map_or("its resource", ResourceId::as_str);
-        let text = format!("{} does not use {what}", self.names_of(&chosen));
-        self.mark(until, MarkKind::Close, text);
-        let closed_until = until.unwrap_or(self.end + CLIENT_TIMEOUT);
+        let what = format!("does not use {what}");
+        let (chosen, until) = self.begin_for(clients, length, MarkKind::Close, &what);
         let mut closed = Vec::new();
         for number in chosen {
             let Some(which) = self.which_of(number, resource) else {
@@ -98,7 +88,7 @@ impl World<'_> {
             };
             let client = &mut self.clients[number];
             let it = &mut client.uses[which];
-            it.closed_until = it.closed_until.max(closed_until);
+            it.closed_until = it.closed_until.max(until);
             closed.push((number, which));
             if client.state.is_none() {
                 continue;
@@ -109,9 +99,7 @@ impl World<'_> {
             client.parting.get_or_insert_default().closing.push(which);
             self.step_client(number);
         }
-        if until.is_some() {
-            self.end_with(closed_until, FaultEnd::Reopen(closed));
-        }
+        self.end_with(until, FaultEnd::Reopen(closed));
     }
 
     /// Lets a client use a resource again.
@@ -247,6 +235,6 @@ impl World<'_> {
             callee: Callee::Term(term),
             request: ClientRequest::Release(request),
         };
-        self.call(call);
+        self.send_or_fail(number, sequence, Message::Call(call));
     }
 }

@@ -19,8 +19,8 @@ use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::scenario::Servers;
 use crate::world::candidates::Candidacy;
-use crate::world::etcd::{EtcdConnection, EtcdNews};
-use crate::world::message::{Message, ServerId};
+use crate::world::etcd::EtcdConnection;
+use crate::world::message::{EtcdNews, Message, ServerId};
 
 /// Place of a node in the tree.
 #[derive(Debug)]
@@ -89,24 +89,30 @@ pub(crate) struct ServerProcess {
     pub(crate) parent_link: ParentLink,
     /// End of the time in which it is frozen.
     pub(crate) frozen_until: Option<Time>,
-    /// Messages that arrived while it was frozen.
-    pub(crate) inbox: Vec<Message>,
-    /// Messages from etcd that arrived while it was frozen.
-    pub(crate) etcd_inbox: Vec<EtcdNews>,
-    /// True if it was asked to hand over while it was frozen.
-    pub(crate) is_to_resign: bool,
+    pub(crate) backlog: Backlog,
     /// Operator's templates in force here; at the root only.
     pub(crate) templates: Templates,
     /// Templates that are not in force here yet.
     pub(super) templates_waiting: VecDeque<Templates>,
     /// Number of templates that came into force.
     pub(super) templates_applied: u64,
-    /// Templates that were written while it was frozen.
-    pub(crate) unread: Option<Templates>,
     /// Child and connection of each stream of a child server.
     pub(super) streams: BTreeMap<u64, (ServerId, ConnectionNumber)>,
     /// Client and sequence of each call that waits for the parent.
     pub(crate) waiting: BTreeMap<CallNumber, (u32, u64)>,
+}
+
+/// Messages and tasks that wait for a frozen server.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    /// Messages from clients, children and the parent.
+    pub(crate) messages: Vec<Message>,
+    /// Messages from etcd.
+    pub(crate) etcd: Vec<EtcdNews>,
+    /// Templates that were written.
+    pub(crate) templates: Option<Templates>,
+    /// True if it was asked to hand over.
+    pub(crate) is_to_resign: bool,
 }
 
 /// Connection to the parent.
@@ -167,10 +173,7 @@ impl ServerProcess {
             templates_applied: 0,
             masterships: 0,
             frozen_until: None,
-            inbox: Vec::new(),
-            etcd_inbox: Vec::new(),
-            is_to_resign: false,
-            unread: None,
+            backlog: Backlog::default(),
             streams: BTreeMap::new(),
             waiting: BTreeMap::new(),
         }
@@ -194,25 +197,11 @@ impl ServerProcess {
 }
 
 impl Place {
-    /// Counts a request of a client or a child server.
-    pub(crate) fn note_request(&mut self, settled_after: Duration, now: Time) {
-        if now.since(Time::ZERO) >= settled_after {
-            let requests = self.asked.note(now);
-            self.busiest.note(requests, now);
-        }
-    }
-
     /// Returns the server of that term, if it runs.
     pub(crate) fn server(&mut self, term: u64) -> Option<&mut ServerProcess> {
         self.servers
             .iter_mut()
             .find(|server| server.id.term == term)
-    }
-
-    /// Removes the server of that term, if it runs.
-    pub(crate) fn remove(&mut self, term: u64) -> Option<ServerProcess> {
-        let gone = self.servers.iter().position(|it| it.id.term == term)?;
-        Some(self.servers.remove(gone))
     }
 
     /// Returns the server that believes to be master, even a frozen one.

@@ -4,27 +4,32 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
+use crate::checker::Watched;
 use crate::recording::{ClientSample, ClientSeries, NodeSample};
-use crate::world::World;
 use crate::world::agenda::EventKind;
 use crate::world::place::Place;
+use crate::world::{CLIENTS_SHOWN, ClientProcess, World};
 
 /// Interval between checks for rest after a shift.
 const SETTLE: Duration = Duration::from_millis(100);
 
 impl World<'_> {
-    /// Names the clients that the recording shows one by one.
-    pub(super) fn describe_shown(&mut self) {
-        for (shown, recorded) in self.shown.iter().zip(&mut self.recording.resources) {
-            let series = shown.iter().map(|number| {
-                let client = &self.clients[*number];
-                ClientSeries {
+    /// Chooses the clients that the recording shows one by one: for each resource, spread over all.
+    pub(super) fn choose_shown(&mut self) {
+        for (resource, recorded) in (0..).zip(&mut self.recording.resources) {
+            let users = self.clients.enumerate();
+            let users = users.filter(|(_, client)| client.use_of(resource).is_some());
+            let all: Vec<(u32, &ClientProcess<'_>)> = users.collect();
+            let step = all.len().div_ceil(CLIENTS_SHOWN).max(1);
+            let shown = all.into_iter().step_by(step);
+            recorded
+                .clients
+                .extend(shown.clone().map(|(_, client)| ClientSeries {
                     client: client.name.to_string(),
                     node: self.places[client.place].name.to_string(),
                     samples: Vec::new(),
-                }
-            });
-            recorded.clients = series.collect();
+                }));
+            self.shown.push(shown.map(|(number, _)| number).collect());
         }
     }
 
@@ -110,18 +115,16 @@ impl World<'_> {
     /// Checks whether clients are at rest after a shift.
     pub(super) fn settle(&mut self) {
         let now = self.now;
-        let mut is_restless = false;
         for watched in self.watched.iter_mut() {
             watched.settle(now);
-            is_restless |= watched.is_restless();
         }
         self.is_settling = false;
-        self.settle_later(is_restless);
+        self.settle_later();
     }
 
     /// Schedules a check for rest, if clients are restless and none is scheduled.
-    pub(super) fn settle_later(&mut self, is_restless: bool) {
-        if is_restless && !self.is_settling {
+    pub(super) fn settle_later(&mut self) {
+        if !self.is_settling && self.watched.iter().any(Watched::is_restless) {
             self.is_settling = true;
             self.events.put(self.now + SETTLE, EventKind::Settle);
         }

@@ -9,14 +9,14 @@ use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
-use doorward_replica::{ClientAnswer, Output, Replica, ToEtcd};
+use doorward_replica::{ClientAnswer, FromParent, Output, Replica, ToEtcd};
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
 
 use crate::world::World;
 use crate::world::agenda::EventKind;
 use crate::world::message::{
-    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, Down, DownMessage, Message, RequestResult,
+    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, DownMessage, Message, RequestResult,
     ServerId,
 };
 use crate::world::place::ServerProcess;
@@ -68,9 +68,11 @@ impl World<'_> {
     /// Ends a server without notice. All its knowledge is lost.
     pub(super) fn end_server(&mut self, id: ServerId) {
         self.note_templates_waiting(id);
-        let Some(gone) = self.places[id.place].remove(id.term) else {
+        let servers = &mut self.places[id.place].servers;
+        let Some(gone) = servers.iter().position(|it| it.id == id) else {
             return;
         };
+        let gone = servers.remove(gone);
         if let Some(above) = gone.parent_link.to {
             self.leave(id, above);
         }
@@ -78,7 +80,7 @@ impl World<'_> {
         for (client, sequence) in gone.waiting.into_values() {
             self.refuse_connection(client, sequence);
         }
-        for message in gone.inbox {
+        for message in gone.backlog.messages {
             self.bounce(message);
         }
         self.break_children(id.place, id.term);
@@ -103,7 +105,7 @@ impl World<'_> {
         match message {
             Message::Call(call) => self.refuse_connection(call.client, call.sequence),
             Message::Up(up) => self.break_connection(up.child, up.connection),
-            Message::Answer(..) | Message::Down(_) => {}
+            _ => {}
         }
     }
 
@@ -121,33 +123,33 @@ impl World<'_> {
         let closed = DownMessage {
             child,
             connection,
-            what: Down::Closed(ConnectionEnd::Failed),
+            what: FromParent::Closed(ConnectionEnd::Failed),
         };
         self.deliver(at, Message::Down(closed));
     }
 
     /// Serves a client's call at a server of a node.
     pub(super) fn serve_call(&mut self, call: ClientCall) {
-        let (now, settled_after) = (self.now, self.scenario.settled_after);
+        let now = self.now;
         let (client, sequence) = (call.client, call.sequence);
         let number = self.clients[client].place;
         let term = match call.callee {
             Callee::Slot(slot) => self.process_at(number, slot),
             Callee::Term(term) => Some(term),
         };
-        let place = &mut self.places[number];
-        if place.cut_below_until > now {
+        if self.places[number].cut_below_until > now {
             return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
         }
         if matches!(call.request, ClientRequest::Ask(_)) {
-            place.note_request(settled_after, now);
+            self.count_at_server(number);
         }
+        let place = &mut self.places[number];
         let local = place.clock.shows(now);
         let Some(server) = term.and_then(|term| place.server(term)) else {
             return self.refuse_connection(client, sequence);
         };
         if server.is_frozen(now) {
-            server.inbox.push(Message::Call(call));
+            server.backlog.messages.push(Message::Call(call));
             return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
         }
         let to = server.id;
@@ -160,10 +162,21 @@ impl World<'_> {
                 // A release is never redirected.
                 let release = |node: &mut Node, now| node.handle_release_capacity(&request, now);
                 let _heard = server.replica.change(release, local);
-                self.reply(client, sequence, RequestResult::Released);
+                let released = Message::Answer(client, sequence, RequestResult::Released);
+                self.send_or_fail(client, sequence, released);
             }
         }
         self.drive(to);
+    }
+
+    /// Counts a request of a client or a child server at a node.
+    pub(super) fn count_at_server(&mut self, number: u32) {
+        let now = self.now;
+        if now.since(Time::ZERO) >= self.scenario.settled_after {
+            let place = &mut self.places[number];
+            let requests = place.asked.note(now);
+            place.busiest.note(requests, now);
+        }
     }
 
     /// Passes a client's request to a server.
@@ -211,7 +224,8 @@ impl World<'_> {
             Outcome::NotMaster(_) => Outcome::NotMaster(self.mastership_said_by(by)),
             served @ Outcome::Served(_) => served,
         };
-        self.reply(client, sequence, RequestResult::Said(outcome));
+        let answer = Message::Answer(client, sequence, RequestResult::Said(outcome));
+        self.send_or_fail(client, sequence, answer);
     }
 
     /// Lets a server do what is due after an input or at a time, and executes its outputs.
@@ -293,20 +307,14 @@ impl World<'_> {
         place.wake_at = None;
         let servers: Vec<ServerId> = place.servers.iter().map(|server| server.id).collect();
         for id in servers {
-            self.run_server(id);
+            let server = self.server_of(id);
+            let wakes = |it: &mut ServerProcess| it.frozen_until.is_some_and(|until| until <= now);
+            match server.is_some_and(wakes) {
+                true => self.unfreeze(id),
+                false => self.drive(id),
+            }
         }
         self.plan(number);
-    }
-
-    fn run_server(&mut self, id: ServerId) {
-        let now = self.now;
-        let Some((server, _)) = self.server_at(id).filter(|it| !it.0.is_frozen(now)) else {
-            return;
-        };
-        if server.frozen_until.is_some() {
-            return self.unfreeze(id);
-        }
-        self.drive(id);
     }
 
     /// Draws the delay of a message.

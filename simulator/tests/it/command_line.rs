@@ -285,8 +285,6 @@ fn a_replay_is_printed_as_a_scenario_that_plays_the_same() {
             "requests",
             "--speed",
             "1.5",
-            "--repeat",
-            "2",
         ],
         &[
             "--resource",

@@ -62,18 +62,6 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Starts again from the first row, with the same clients.
-    ///
-    /// # Errors
-    ///
-    /// As [`Rows::open`].
-    pub fn again(&mut self, source: &TraceSource) -> Result<(), TraceError> {
-        self.reader = reader(source)?;
-        self.before_s = 0.0;
-        self.line = 1;
-        self.header()
-    }
-
     /// Returns an error at the row that was read last.
     pub fn error(&self, problem: String) -> TraceError {
         TraceError {

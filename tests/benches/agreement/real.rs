@@ -125,7 +125,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
         panic!("a course has a trace");
     };
     let rows = TraceFeed::open(trace).unwrap();
-    let mut rows: VecDeque<PlayedRow> = rows.map(Result::unwrap).collect();
+    let mut rows: VecDeque<PlayedRow> = rows.collect();
     let mut addresses = vec![tree.root.address.clone()];
     addresses.extend(tree.leaves.iter().map(|leaf| leaf.address.clone()));
     let mut members = Members {

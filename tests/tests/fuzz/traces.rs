@@ -24,18 +24,14 @@ fn read(bytes: &[u8]) {
         return;
     };
     assert!(!found.clients.is_empty());
-    let mut trace = Trace {
+    let trace = Trace {
         source,
         speed: 2.0,
         scale: 3.0,
-        repeat: 1,
         clients: found.clients,
         length: found.length,
     };
-    let once = rows(&trace);
-    trace.repeat = 2;
-    let twice = rows(&trace);
-    assert!(once > 0 && (twice == once || twice == 2 * once));
+    assert!(rows(&trace) > 0);
 }
 
 /// Reads all rows, and returns their number.
@@ -43,7 +39,6 @@ fn rows(trace: &Trace) -> usize {
     let mut before = std::time::Duration::ZERO;
     let mut number = 0;
     for row in TraceFeed::open(trace).expect("it was read before") {
-        let row = row.expect("it was valid");
         assert!(row.at >= before && row.client < trace.clients.len());
         assert!(row.wants.is_finite() && row.wants >= 0.0);
         before = row.at;

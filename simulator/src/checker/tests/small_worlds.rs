@@ -82,7 +82,7 @@ impl SmallWorld {
     /// Returns the checkers that find a violation in one of the two.
     fn broken(&self, twin: Twin) -> Result<Vec<Checker>, String> {
         let verdicts = self.play(twin)?;
-        let broken = verdicts.iter().filter(|verdict| verdict.is_broken());
+        let broken = verdicts.iter().filter(|verdict| !verdict.holds);
         Ok(broken.map(|verdict| verdict.checker).collect())
     }
 
@@ -98,7 +98,7 @@ impl SmallWorld {
                 let verdicts = self.play(twin)?;
                 let judged = verdicts.iter().filter(|it| it.limit.is_some());
                 let judged: Vec<_> = judged
-                    .map(|it| (it.checker.as_str(), it.value, it.limit, &it.detail))
+                    .map(|it| (it.checker.as_str(), it.value, it.limit))
                     .collect();
                 return Err(format!(
                     "{about} ({twin:?}): {found:?}, not {expected:?}: {judged:?}"

@@ -18,9 +18,6 @@ const SHAPE: [f64; 24] = [
     0.72, 0.7, 0.68, 0.68, 0.7, 0.75, 0.84, 0.95,
 ];
 
-/// The length of a day, unless a file says otherwise.
-const DAY: Duration = Duration::from_secs(24 * 3600);
-
 /// A day.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,7 +43,7 @@ pub struct Diurnal {
 }
 
 const fn one_day() -> Duration {
-    DAY
+    Duration::from_secs(24 * 3600)
 }
 
 impl Diurnal {

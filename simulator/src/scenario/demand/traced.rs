@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::CLIENTS_MAX;
 use crate::scenario::files::{Files, LIBRARY};
-use crate::scenario::forms::{Amount, Count, Form, Never, TraceSpeed, schema};
+use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, schema};
 use crate::scenario::source::{OneOf, Read, ReadError, refuse};
 
 /// A trace, and how it is played.
@@ -34,17 +34,10 @@ pub struct Trace {
     /// Its amounts are multiplied by this.
     #[serde(default = "once", with = "Amount")]
     pub scale: f64,
-    /// The number of times it is played, one after the other.
-    #[serde(default = "one", with = "Count")]
-    pub repeat: u32,
 }
 
 const fn once() -> f64 {
     1.0
-}
-
-const fn one() -> u32 {
-    1
 }
 
 impl Trace {
@@ -61,10 +54,6 @@ impl Trace {
             let most = EngineAmount::MAX.get();
             let message = format!("makes the largest amount {largest}; give less than {most}");
             return refuse("trace.scale", message);
-        }
-        if self.repeat > 1 && scan.length.is_zero() {
-            let message = "has all its rows at the start; remove `repeat`";
-            return refuse("trace.repeat", message);
         }
         (self.source, self.clients, self.length) = (source, scan.clients, scan.length);
         Ok(())

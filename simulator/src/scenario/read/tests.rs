@@ -161,7 +161,7 @@ fn the_examples_of_the_guide_are_valid() {
 fn a_trace_brings_its_clients_along() {
     let scenario = read(&format!(
         "{SHARED}clients:
-- {{name: first, wants: {{trace: {{file: traces/good.csv, speed: 2, scale: 3, repeat: 4}}}}}}
+- {{name: first, wants: {{trace: {{file: traces/good.csv, speed: 2, scale: 3}}}}}}
 - {{wants: {{trace: good.csv}}}}
 "
     ));
@@ -174,7 +174,7 @@ fn a_trace_brings_its_clients_along() {
     let Demand::Trace(trace) = &scenario.clients[0].first.demand else {
         panic!("is no trace");
     };
-    assert_eq!((trace.speed, trace.scale, trace.repeat), (2.0, 3.0, 4));
+    assert_eq!((trace.speed, trace.scale), (2.0, 3.0));
     assert_eq!(trace.length, Duration::from_secs(60));
 }
 

@@ -7,8 +7,7 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::{EtcdRequest, Op, OpAnswer, OpId};
 
 use crate::world::World;
-use crate::world::etcd::{EtcdMessage, EtcdNews};
-use crate::world::message::ServerId;
+use crate::world::message::{EtcdNews, Message, ServerId};
 
 impl World<'_> {
     /// Sends a server's request to etcd.
@@ -24,7 +23,7 @@ impl World<'_> {
             self.give_up(from, asking.id, given_up);
         }
         if !is_lost {
-            self.send_etcd_message(now + takes, EtcdMessage::Question(from, asking, now));
+            self.deliver(now + takes, Message::ToEtcd(from, asking, now));
         }
     }
 
@@ -35,7 +34,12 @@ impl World<'_> {
     }
 
     /// Executes a request that has arrived, whether or not its answer will arrive.
-    pub(super) fn answer_question(&mut self, from: ServerId, asking: EtcdRequest, sent: Time) {
+    pub(in crate::world) fn answer_question(
+        &mut self,
+        from: ServerId,
+        asking: EtcdRequest,
+        sent: Time,
+    ) {
         let now = self.now;
         let before = self.etcd.store.revision();
         let answer = match &asking.op {

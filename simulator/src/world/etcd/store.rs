@@ -13,63 +13,10 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 use doorward_session::candidate::store::{
-    Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, Txn, TxnAnswer, TxnStep, Value, View,
+    Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, Txn, TxnAnswer, TxnStep,
 };
 
-/// Entry of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
-    value: Value,
-    created: u64,
-    modified: u64,
-    lease: Option<LeaseId>,
-}
-
-impl Stored {
-    fn entry(&self, seen_at: Time) -> EtcdEntry {
-        EtcdEntry {
-            value: self.value.clone(),
-            created: self.created,
-            modified: self.modified,
-            lease: self.lease,
-            seen_at,
-        }
-    }
-
-    fn is_as(&self, entry: &EtcdEntry) -> bool {
-        (self.created, self.modified, self.lease) == (entry.created, entry.modified, entry.lease)
-            && self.value == entry.value
-    }
-}
-
-/// Keys of a node.
-pub(crate) type NodesKeys = BTreeMap<EtcdKey, Stored>;
-
-/// Keys of a node at a revision, as a read returns them and a watch sends them.
-#[derive(Clone, Debug)]
-pub(crate) struct ReadKeys {
-    pub(crate) keys: Arc<NodesKeys>,
-    pub(crate) revision: u64,
-}
-
-impl ReadKeys {
-    /// Returns the view of a server that has seen `known` before: unchanged entries keep the time
-    /// at which it first saw them.
-    pub(crate) fn seen(&self, known: Option<&View>, now: Time) -> View {
-        let entries = self.keys.iter().map(|(key, stored)| {
-            let known = known.and_then(|known| known.entries.get(key));
-            let known = known.filter(|known| stored.is_as(known));
-            (
-                key.clone(),
-                stored.entry(known.map_or(now, |it| it.seen_at)),
-            )
-        });
-        View {
-            entries: entries.collect(),
-            revision: self.revision,
-        }
-    }
-}
+use crate::world::message::{NodesKeys, ReadKeys};
 
 /// Lease in etcd.
 #[derive(Clone, Copy, Debug)]
@@ -194,7 +141,7 @@ impl EtcdStore {
         let Some(StoredLease { node, .. }) = self.state.leases.remove(&lease) else {
             return false;
         };
-        let goes = |stored: &Stored| stored.lease == Some(lease);
+        let goes = |stored: &EtcdEntry| stored.lease == Some(lease);
         if let Some(keys) = self.state.nodes.get_mut(node as usize)
             && keys.values().any(goes)
         {
@@ -223,11 +170,12 @@ impl EtcdStore {
             match step {
                 TxnStep::Put { key, value, lease } => {
                     let before = keys.get(key).map(|stored| stored.created);
-                    let stored = Stored {
+                    let stored = EtcdEntry {
                         value: value.clone(),
                         created: before.unwrap_or(revision),
                         modified: revision,
                         lease: *lease,
+                        seen_at: Time::ZERO,
                     };
                     Arc::make_mut(&mut keys).insert(key.clone(), stored);
                     is_written = true;
@@ -239,7 +187,7 @@ impl EtcdStore {
                     }
                 }
                 TxnStep::Get(key) if found.is_none() => {
-                    found = keys.get(key).map(|stored| stored.entry(Time::ZERO));
+                    found = keys.get(key).cloned();
                 }
                 TxnStep::Get(_) => {}
             }

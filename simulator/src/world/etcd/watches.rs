@@ -10,8 +10,8 @@ use doorward_session::candidate::store::View;
 
 use crate::scenario::fault::Span;
 use crate::world::World;
-use crate::world::etcd::{EtcdConnection, EtcdNews, SentKeys};
-use crate::world::message::ServerId;
+use crate::world::etcd::EtcdConnection;
+use crate::world::message::{EtcdNews, SentKeys, ServerId};
 
 /// Interval between a server's reads of the watched keys.
 const LOOK: Span = (Duration::ZERO, Duration::from_secs(2));

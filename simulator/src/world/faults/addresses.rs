@@ -110,13 +110,10 @@ impl World<'_> {
             let awake = place.servers.iter().filter(|it| !it.is_frozen(now));
             let awake: Vec<ServerId> = awake.map(|server| server.id).collect();
             for id in awake {
-                if let Some((server, at)) = self.server_at(id) {
-                    let known = Arc::clone(&published);
-                    server
-                        .replica
-                        .handle_parent_addresses(known, named.clone(), at);
-                    self.drive(id);
-                }
+                let (known, named) = (Arc::clone(&published), named.clone());
+                self.input(id, |replica, at| {
+                    replica.handle_parent_addresses(known, named, at);
+                });
             }
         }
     }

@@ -69,7 +69,7 @@ impl World<'_> {
         if server.candidacy.is_none() {
             self.take_down_server(id, now);
         } else if server.is_frozen(now) {
-            server.is_to_resign = true;
+            server.backlog.is_to_resign = true;
         } else {
             self.resign(id);
         }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use doorward_engine::templates::Templates;
 
-use crate::checker::Watched;
 use crate::recording::MarkKind;
 use crate::world::World;
 
@@ -20,8 +19,7 @@ impl World<'_> {
             said.push(format!("{} has {capacity}", watched.resource));
             watched.note_template(template.as_deref(), now);
         }
-        let restless = self.watched.iter().any(Watched::is_restless);
-        self.settle_later(restless);
+        self.settle_later();
         let text = format!("the templates are edited: {}", said.join(", "));
         self.mark(None, MarkKind::Edit, text);
         self.hand_out(templates);
@@ -36,7 +34,7 @@ impl World<'_> {
         for server in &mut root.servers {
             let is_cut = now < root.slots[server.slot].way.cut_until();
             if server.is_frozen(now) {
-                server.unread = Some(templates.clone());
+                server.backlog.templates = Some(templates.clone());
             } else {
                 awake.push(server.id);
             }

@@ -138,30 +138,27 @@ impl World<'_> {
         // It reads the present addresses of its parent.
         server.replica.handle_parent_addresses(parents, None, at);
         let is_master = server.leads;
-        let etcd_inbox = std::mem::take(&mut server.etcd_inbox);
-        let inbox = std::mem::take(&mut server.inbox);
-        let unread = server.unread.take();
-        let is_to_resign = std::mem::take(&mut server.is_to_resign);
+        let backlog = std::mem::take(&mut server.backlog);
         if is_master {
             place.up_since = now;
         }
-        let mut messages = Some(inbox);
-        if self.etcd.uniform() < SOME {
+        let mut messages = Some(backlog.messages);
+        if self.etcd.chance.happens(SOME) {
             for message in messages.take().unwrap_or_default() {
                 self.arrive(message);
             }
         }
-        for news in etcd_inbox {
+        for news in backlog.etcd {
             self.handle_etcd_news(id, news);
         }
         self.drive(id);
         for message in messages.unwrap_or_default() {
             self.arrive(message);
         }
-        if let Some(templates) = unread {
+        if let Some(templates) = backlog.templates {
             self.read_templates(id, templates);
         }
-        if is_to_resign {
+        if backlog.is_to_resign {
             self.resign(id);
         }
         self.drive(id);

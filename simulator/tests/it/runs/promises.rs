@@ -160,7 +160,7 @@ fn every_promise_can_be_seen_broken_in_a_whole_world() {
             let judged: Vec<_> = judged.collect();
             let is_so = judged
                 .iter()
-                .all(|verdict| verdict.checker == world.checker && verdict.is_broken() == breaks);
+                .all(|verdict| verdict.checker == world.checker && verdict.holds != breaks);
             if !is_so || judged.len() != 1 {
                 failed.push(format!("{:?} with {here}: {judged:?}", world.checker));
             }

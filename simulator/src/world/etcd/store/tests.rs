@@ -1,6 +1,6 @@
 //! Tests of the etcd model's contents after requests.
 
-use doorward_session::candidate::store::Master;
+use doorward_session::candidate::store::{Master, Value};
 
 use super::*;
 
