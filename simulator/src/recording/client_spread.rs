@@ -1,4 +1,4 @@
-//! The distribution of satisfaction over clients: percentiles.
+//! The distribution of satisfaction over clients: percentiles, and Jain's index of fairness.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,11 @@ pub struct ClientSpread {
     pub clients: usize,
     /// Satisfaction: the part of its wants that a client got, at most 1.
     pub satisfaction: Percentiles,
+    /// Jain's index of fairness, (Σx)² / (n · Σx²), where x is what a client got divided by what the ideal
+    /// would have given it (Jain, Chiu, Hawe: "A Quantitative Measure of Fairness and Discrimination", 1984).
+    /// Absent: the ideal gives nothing to any client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jain: Option<f64>,
 }
 
 /// Values that 50, 90, 99 and 100 % of the clients reach.
@@ -29,7 +34,10 @@ pub struct Percentiles {
 impl ClientSpread {
     /// Measures it, by the nearest rank. None: no client wanted anything.
     pub fn of<'a>(clients: impl Iterator<Item = &'a ClientFigures>) -> Option<Self> {
-        let clients = clients.filter(|client| client.wanted > 0.0);
+        let clients: Vec<_> = clients.filter(|client| client.wanted > 0.0).collect();
+        let shares = clients.iter().filter(|client| client.ideal > 0.0);
+        let jain = jain(shares.map(|client| client.got / client.ideal));
+        let clients = clients.into_iter();
         let mut satisfaction: Vec<f64> = clients.map(|it| (it.got / it.wanted).min(1.0)).collect();
         satisfaction.sort_by(|a, b| b.total_cmp(a));
         let clients = satisfaction.len();
@@ -45,8 +53,25 @@ impl ClientSpread {
                 p99: rank(99),
                 worst: rank(100),
             },
+            jain,
         })
     }
+}
+
+fn jain(shares: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for share in shares {
+        count += 1.0;
+        sum += share;
+        squares += share * share;
+    }
+    // Clients that all get nothing are treated alike.
+    let index = if squares > 0.0 {
+        sum * sum / (count * squares)
+    } else {
+        1.0
+    };
+    (count > 0.0).then_some(index)
 }
 
 #[cfg(test)]
@@ -73,6 +98,21 @@ mod tests {
         } = spread.satisfaction;
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(near(p50, 0.51) && near(p90, 0.11) && near(p99, 0.02) && near(worst, 0.01));
+    }
+
+    #[test]
+    fn equal_shares_have_index_one_and_one_holder_of_all_has_one_nth() {
+        let index = |got: &[f64]| {
+            let client = |got: &f64| ClientFigures {
+                ideal: 5.0,
+                ..client(*got)
+            };
+            let clients: Vec<_> = got.iter().map(client).collect();
+            ClientSpread::of(clients.iter()).unwrap().jain.unwrap()
+        };
+        assert_eq!(index(&[5.0, 5.0, 5.0]), 1.0);
+        assert_eq!(index(&[0.0, 0.0]), 1.0);
+        assert_eq!(index(&[5.0, 0.0, 0.0, 0.0]), 0.25);
     }
 
     #[test]

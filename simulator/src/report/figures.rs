@@ -118,6 +118,10 @@ pub(super) const FIGURES: &[Figure] = &[
         "99 % of the clients reach this satisfaction."),
     figure("/spread/satisfaction/worst", "satisfaction, worst", Part, Higher,
         "Satisfaction of the worst client."),
+    figure("/spread/jain", "Jain's index", Number, Higher,
+        "Jain's index of fairness (Jain, Chiu and Hawe, 1984): (Σx)² / (n · Σx²), where x is what a client got \
+         divided by what the ideal would have given it. 1: all clients got the same part of their ideal \
+         share; 1/n: one client got everything."),
     figure("/clients_short", "clients short", Part, Lower,
         "Part of the time in which clients had less than they wanted, over all clients. 0 % if there is \
          enough for all."),

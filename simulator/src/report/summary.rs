@@ -216,7 +216,7 @@ mod tests {
         for expected in [
             "3 nodes in 2 levels, 6 clients, 1 resource, 3 min, seed 1",
             "1 of 2 limits is violated.",
-            "satisfaction, p99",
+            "Jain's index",
             "utilisation lost to, shared",
             "short, shared",
             "events from outside: 1 kill",
