@@ -23,6 +23,7 @@
 
 pub mod address;
 pub mod backoff;
+#[cfg(feature = "candidate")]
 pub mod candidate;
 pub mod child_streams;
 pub mod close_reason;
