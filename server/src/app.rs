@@ -204,6 +204,26 @@ pub struct Server {
     background: JoinSet<()>,
 }
 
+/// Sockets with their addresses.
+struct Sockets {
+    grpc: (TcpListener, SocketAddr),
+    http: Option<(TcpListener, SocketAddr)>,
+    redis: Option<(TcpListener, SocketAddr)>,
+}
+
+impl Sockets {
+    fn open(config: &ServerConfig) -> Result<Self, ServerError> {
+        let open = |port, address| listen(port, address, config.listen_backlog);
+        let http = config.http_listen.map(|it| open(Port::Http, it));
+        let redis = config.doors.redis_listen.map(|it| open(Port::Redis, it));
+        Ok(Self {
+            grpc: open(Port::Grpc, config.listen)?,
+            http: http.transpose()?,
+            redis: redis.transpose()?,
+        })
+    }
+}
+
 impl Server {
     /// Binds the sockets, takes part in the election, and serves.
     ///
@@ -211,20 +231,12 @@ impl Server {
     ///
     /// If a socket cannot be opened.
     pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
-        let backlog = config.listen_backlog;
-        let (grpc, grpc_address) = listen(Port::Grpc, config.listen, backlog)?;
-        let http = match config.http_listen {
-            Some(address) => Some(listen(Port::Http, address, backlog)?),
-            None => None,
-        };
-        let redis = match config.doors.redis_listen {
-            Some(address) => Some(listen(Port::Redis, address, backlog)?),
-            None => None,
-        };
+        let sockets = Sockets::open(&config)?;
+        let grpc_address = sockets.grpc.1;
         if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
             warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
         }
-        let http_address = http.as_ref().map(|(_, address)| *address);
+        let http_address = sockets.http.as_ref().map(|(_, address)| *address);
         let state = state_of(&config, grpc_address);
         state.limits().set_bounds(&config.bounds);
         let metrics = Arc::new(Metrics::new(&state));
@@ -236,7 +248,7 @@ impl Server {
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
         let rules_service = RulesService::new(rules.clone(), stop_grpc.clone());
-        let edge = rules.as_ref().map(|_| edge::new(&state));
+        let edge = rules.as_ref().map(|_| Arc::clone(state.start_edge()));
         let (services, health) = rpc::services(&state, &metrics, rules_service, edge.as_ref())?;
 
         let masterships = state.node().masterships();
@@ -256,13 +268,10 @@ impl Server {
         background.spawn(election::announce(Arc::clone(&state), masterships));
         background.spawn(health::report_readiness(Arc::clone(&state), health.clone()));
         if let (Some(rules), Some(edge)) = (rules, &edge) {
-            background.spawn(edge::follow(
-                Arc::clone(edge),
-                Arc::clone(&rules),
-                config.doors.makes_templates,
-                Arc::clone(&state),
-                Arc::clone(&metrics),
-            ));
+            let (state, metrics) = (Arc::clone(&state), Arc::clone(&metrics));
+            let makes = config.doors.makes_templates;
+            let follow = edge::follow(Arc::clone(edge), Arc::clone(&rules), makes, state, metrics);
+            background.spawn(follow);
             background.spawn(rules.run());
         }
         if let Some(upstream) = upstream {
@@ -281,21 +290,30 @@ impl Server {
             serving: JoinSet::new(),
             background,
         };
+        server.serve(sockets, services, edge, config.doors.has_http);
+        Ok(server)
+    }
+
+    fn serve(
+        &mut self,
+        sockets: Sockets,
+        services: Services,
+        edge: Option<Arc<Edge>>,
+        decides_by_http: bool,
+    ) {
         let looking = Arc::new(Semaphore::new(1));
-        server.serve_grpc(grpc, Arc::clone(&looking), services);
-        if let (Some((listener, address)), Some(edge)) = (redis, &edge) {
-            server.serve_redis(listener, Arc::clone(&looking), Arc::clone(edge));
+        let (grpc, address) = sockets.grpc;
+        self.serve_grpc(grpc, Arc::clone(&looking), services);
+        info!(node = self.state.node_name(), grpc = %address, "serving gRPC");
+        if let (Some((listener, address)), Some(edge)) = (sockets.redis, &edge) {
+            self.serve_redis(listener, Arc::clone(&looking), Arc::clone(edge));
             info!(%address, "serving Redis clients");
         }
-        if let Some((listener, _)) = http {
-            let edge = edge.filter(|_| config.doors.has_http);
-            server.serve_http(listener, looking, edge);
-        }
-        info!(node = server.state.node_name(), grpc = %grpc_address, "serving gRPC");
-        if let Some(address) = http_address {
+        if let Some((listener, address)) = sockets.http {
+            let edge = edge.filter(|_| decides_by_http);
+            self.serve_http(listener, looking, edge);
             info!("status page at http://{address}/");
         }
-        Ok(server)
     }
 
     fn serve_grpc(&mut self, listener: TcpListener, looking: Arc<Semaphore>, services: Services) {

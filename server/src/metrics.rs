@@ -6,6 +6,7 @@
 //! method `other`. `docs/metrics.md` names every metric.
 
 pub mod calls;
+mod edge;
 mod election;
 mod families;
 pub mod format;
@@ -182,6 +183,7 @@ impl Collector for NodeCollector {
             families.gauge(name, help, value)?;
         }
         election::write(state, families)?;
+        edge::write(state, families)?;
         limits::write(state, families)?;
         sessions::write(state, &totals, families)?;
         locks::write(state, families)?;

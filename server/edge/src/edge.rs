@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
 use doorward_limits::Decision as Taken;
 use doorward_rules::limiter::Settled;
-use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rules};
+use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rules, Status, Why};
 
 use crate::caller::Caller;
 use crate::clock::{self, Clock, Wall};
@@ -35,6 +36,25 @@ pub struct Edge {
     wall: Wall,
     limiter: Limiter,
     callers: Mutex<HashMap<Box<str>, Arc<Caller>>>,
+    allowed: AtomicU64,
+    shadow: AtomicU64,
+    refused: AtomicU64,
+    pub(crate) streams: AtomicUsize,
+}
+
+/// Counts since the start, and present numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Requests that passed.
+    pub allowed: u64,
+    /// Requests that passed only because a rule is in shadow mode.
+    pub shadow: u64,
+    /// Requests that were refused.
+    pub refused: u64,
+    /// Callers with leases.
+    pub callers: usize,
+    /// Streams of Envoy's quotas.
+    pub streams: usize,
 }
 
 /// A request at a door.
@@ -64,6 +84,10 @@ impl Edge {
             wall,
             limiter: Limiter::new(rules, KEYS_MAX, clock::seed()),
             callers: Mutex::default(),
+            allowed: AtomicU64::new(0),
+            shadow: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            streams: AtomicUsize::new(0),
         })
     }
 
@@ -89,12 +113,26 @@ impl Edge {
         self.clock
     }
 
-    /// Returns the number of callers that have leases.
-    pub fn callers_count(&self) -> usize {
-        self.callers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
+    /// Returns the counts so far.
+    pub fn seen(&self) -> Seen {
+        let callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        Seen {
+            allowed: self.allowed.load(Ordering::Relaxed),
+            shadow: self.shadow.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Relaxed),
+            callers: callers.len(),
+            streams: self.streams.load(Ordering::Relaxed),
+        }
+    }
+
+    fn count(&self, decision: &Decision) {
+        let is_shadow = |status: &Status| status.why == Why::OverInShadow;
+        let counter = match decision.is_allowed {
+            false => &self.refused,
+            true if decision.statuses.iter().any(is_shadow) => &self.shadow,
+            true => &self.allowed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Decides a request, and counts it if it passes. Waits for the first lease of a shared rule, and for the turn of a
@@ -110,6 +148,7 @@ impl Edge {
         let decision = self
             .limiter
             .decide_with(domain, descriptors, hits, &leases, now);
+        self.count(&decision);
         if let Advice::ProceedAfter(delay) = decision.advice {
             self.clock.sleep_until(self.clock.now() + delay).await;
         }

@@ -8,7 +8,7 @@
 //! | `POST /v1/lease` | a lease, for a program that throttles itself |
 //! | `DELETE /v1/lease` | 204: releases the lease |
 //!
-//! An error is a [problem](problem). Bodies of `/v1` have the type `application/json`, which no page of another site
+//! An error is a [`problem`]. Bodies of `/v1` have the type `application/json`, which no page of another site
 //! can send; `/json` takes any type, and refuses pages by their `Origin`. Shared limits are divided fairly among
 //! callers: a caller is `client` of the body, or else of the header `x-doorward-client`, or else an address.
 

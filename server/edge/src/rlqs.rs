@@ -104,7 +104,9 @@ impl QuotaStream {
         let holder = Holder::new(name, clock::incarnation(), clock::sequence());
         let mut buckets = Buckets::new(domain, holder);
         self.handle(&mut buckets, first).await;
+        self.edge.streams.fetch_add(1, Ordering::Relaxed);
         self.serve(&mut buckets, &mut reports).await;
+        self.edge.streams.fetch_sub(1, Ordering::Relaxed);
         debug!(name = self.name, "a stream for quotas ends");
         buckets.handle_end();
         self.linger(&mut buckets).await;
@@ -185,7 +187,7 @@ impl QuotaStream {
                     self.edge.clock().sleep_until(at).await;
                 }
             }
-            // The changes are nobody's news any more.
+            // No stream is left that could be told.
             let _ = buckets.holder_mut().changes(self.now());
         }
         let releases = buckets.release_all(self.now());

@@ -1,13 +1,15 @@
 //! The state of the process for pages, metrics and the status. Parts with texts for people set them here;
 //! the rest is read from the replica.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use doorward_edge::edge::Edge;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
 
 use crate::clock;
+use crate::edge;
 use crate::limits::{LimitFigure, ServerLimits};
 use crate::replica_handle::ReplicaHandle;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
@@ -25,6 +27,8 @@ pub struct ServerState {
     limits: Arc<ServerLimits>,
     news: Mutex<News>,
     ready: Mutex<ReadyState>,
+    /// Decisions by rules. Absent: this server has no rules.
+    edge: OnceLock<Arc<Edge>>,
     /// Sums over all resources, and the time when they were added up.
     pub(super) totals: Mutex<(Time, Totals)>,
 }
@@ -115,6 +119,7 @@ impl ServerState {
                 is_stopping: false,
             }),
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
+            edge: OnceLock::new(),
             totals: Mutex::default(),
         }
     }
@@ -126,6 +131,16 @@ impl ServerState {
             ready: Mutex::new(ReadyState::new(elections)),
             ..self
         }
+    }
+
+    /// Returns the decisions by rules. None: this server has no rules.
+    pub fn edge(&self) -> Option<&Arc<Edge>> {
+        self.edge.get()
+    }
+
+    /// Returns the decisions by rules, which are none before the first call.
+    pub(crate) fn start_edge(&self) -> &Arc<Edge> {
+        self.edge.get_or_init(|| edge::new(self))
     }
 
     /// Returns the node's name.

@@ -28,8 +28,15 @@ const LOADS: [f64; ENVOYS] = [40.0, 150.0, 400.0];
 /// Largest number of requests above the limit at once: a tenth of a second of the rule for each Envoy, and a little.
 const EXCESS_MAX: f64 = 100.0;
 
+/// Time after which loads change places that never do.
+const NEVER: Duration = seconds(100_000);
+
 /// Longest time until a new agent has learned what its predecessor assigned, and the first reports have come.
 const WARM_UP: Duration = Duration::from_secs(22);
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
 
 /// An Envoy. Killed when dropped.
 struct Envoy {
@@ -73,7 +80,7 @@ impl Envoy {
             .spawn()
             .unwrap();
         while TcpStream::connect(address).is_err() {
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::yield_now();
         }
         Self { process, address }
     }
@@ -163,8 +170,7 @@ async fn main() {
         return calls::echo().await;
     }
     let runs = |name: &str| wanted.iter().all(|it| it.starts_with('-') || it == name);
-    let seconds = Duration::from_secs;
-    let (minute, turn, never) = (seconds(60), seconds(20), seconds(100_000));
+    let (minute, turn) = (seconds(60), seconds(20));
     if runs("calls") {
         let agent = Server::agent("127.0.0.1:0", &["--rules", "envoy/calls.yaml"]);
         calls::compare(&agent).await;
@@ -183,7 +189,7 @@ async fn main() {
     }
     if runs("rls") {
         let loads = [16.0, 60.0, 160.0];
-        let steady = (seconds(30), never);
+        let steady = (seconds(30), NEVER);
         run(
             "RLS, 300/s, wants of 236",
             "rls.yaml",
@@ -204,6 +210,11 @@ async fn main() {
         )
         .await;
     }
+    accidents(runs).await;
+}
+
+/// What Envoys let through when something happens to their agent.
+async fn accidents(runs: impl Fn(&str) -> bool) {
     for (name, away) in [
         ("killed", Duration::from_millis(500)),
         ("away", seconds(25)),
@@ -217,7 +228,7 @@ async fn main() {
                 sleep(away).await;
                 agent(&address)
             };
-            let time = (seconds(30) + away + WARM_UP, never);
+            let time = (seconds(30) + away + WARM_UP, NEVER);
             run(&what, "rlqs.yaml", LIMIT, LOADS, time, kill).await;
         }
     }
@@ -229,7 +240,7 @@ async fn main() {
             agent.thaw();
             agent
         };
-        let time = (minute, never);
+        let time = (seconds(60), NEVER);
         run(
             "RLQS, agent frozen for 25 s",
             "rlqs.yaml",

@@ -1,4 +1,4 @@
-//! What Envoy is told about a bucket: a rate, or all, or nothing, for a time.
+//! The assignment of a bucket: Envoy may let all requests pass, or a rate, or none, for a time.
 //!
 //! These facts about Envoy were measured with version 1.40:
 //!

@@ -62,7 +62,7 @@ async fn hostile_bodies_are_refused_and_cost_nothing() {
             answer.check_problem(&format!("{name} at {path}"), status, "");
         }
     }
-    assert_eq!(site.edge.callers_count(), 0);
+    assert_eq!(site.edge.seen().callers, 0);
 }
 
 #[tokio::test]

@@ -1,0 +1,34 @@
+//! Metrics of the doors for programs without a client library. Without rules they are 0.
+
+use std::fmt;
+
+use crate::metrics::families::{Families, float};
+use crate::status::ServerState;
+
+/// Writes them.
+pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
+    let seen = state.edge().map(|edge| edge.seen()).unwrap_or_default();
+    let decisions = [
+        ("allowed", seen.allowed),
+        ("shadow", seen.shadow),
+        ("refused", seen.refused),
+    ];
+    let rows = decisions
+        .iter()
+        .map(|(outcome, count)| ([("outcome", *outcome)], *count));
+    families.counters(
+        "edge_decisions",
+        "Requests decided by rules, from RLS, HTTP and Redis clients",
+        rows,
+    )?;
+    families.gauge(
+        "edge_callers",
+        "Callers of these doors with leases of shared rules",
+        float(seen.callers),
+    )?;
+    families.gauge(
+        "edge_quota_streams",
+        "Open streams of Envoy's quota service",
+        float(seen.streams),
+    )
+}
