@@ -417,6 +417,9 @@ impl Server {
         self.state
             .node()
             .input(|replica, _| replica.handle_stopping());
+        if let Some(edge) = self.state.edge() {
+            edge.stop();
+        }
         self.stop_grpc.cancel();
         let (serving, stop_http) = (&mut self.serving, &self.stop_http);
         let finished = tokio::time::timeout(self.shutdown_grace, async {

@@ -3,6 +3,7 @@
 //! Callers of these doors are holders of the server's own node. The rules of all documents are in force together. A root
 //! without templates of its own gets one for each rule.
 
+use std::cmp::Reverse;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -86,9 +87,18 @@ pub(crate) async fn follow(
     metrics: Arc<Metrics>,
 ) {
     let mut documents = store.documents();
+    let mut in_force = None;
     loop {
         let now = Arc::clone(&documents.borrow_and_update());
-        if let Some(rules) = load(now).await {
+        // Until the first read, no request is decided.
+        let versions = now.is_read.then(|| now.versions_in_force());
+        let rules = match &versions {
+            Some(_) if versions != in_force => load(Arc::clone(&now)).await,
+            _ => None,
+        };
+        edge.set_refused(now.has_problem());
+        in_force = versions;
+        if let Some(rules) = rules {
             if makes_templates {
                 match templates_of(&rules) {
                     Ok(made) => templates::apply(&state, &metrics, made).await,
@@ -125,8 +135,9 @@ async fn load(documents: Arc<Documents>) -> Option<Rules> {
     }
 }
 
-/// Returns a template for the resources of each rule. As among rules, the exact value of a key is best, then a value with
-/// a star, then the bare key.
+/// Returns a template for the resources of each rule. The first template that matches counts: those of nested rules come
+/// first, since a star matches their keys too. As among rules, the exact value of a key is best, then a value with a
+/// star, then the bare key.
 fn templates_of(rules: &Rules) -> Result<Templates, String> {
     let mut rules: Vec<_> = rules.rules().iter().collect();
     rules.retain(|rule| rule.counted().is_some());
@@ -138,7 +149,7 @@ fn templates_of(rules: &Rules) -> Result<Templates, String> {
             Some(value) => u8::from(value.contains('*')),
             None => 2,
         });
-        kinds.collect::<Vec<u8>>()
+        (Reverse(rule.levels.len()), kinds.collect::<Vec<u8>>())
     });
     let templates = rules.into_iter().filter_map(|rule| {
         let glob = ids::glob(domain(rule), &rule.levels);

@@ -122,6 +122,14 @@ impl<'a> Leased<'a> {
         })
     }
 
+    /// Takes the cost of a refused request, which counts all the same.
+    fn charge(&self, rule: Option<&Arc<Rule>>, asked: &Asked<'_>) {
+        if let (Some(leases), Some(rule)) = (self.leases, rule) {
+            let cost = asked.hits.unwrap_or(rule.cost);
+            leases.charge(&shared::text(asked.entries), cost);
+        }
+    }
+
     fn give_back(&self) {
         if let Some(leases) = self.leases {
             for (descriptor, cost) in &self.taken {
@@ -254,6 +262,9 @@ impl Limiter {
                 None => {}
                 Some(Ok(())) => (why, limit) = (Why::Within, in_force.counted(it.number)),
                 Some(Err(over)) => {
+                    if counts_attempts || !over.is_over {
+                        leased.charge(rule, it);
+                    }
                     statuses.push(over);
                     continue;
                 }

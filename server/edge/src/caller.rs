@@ -4,7 +4,7 @@
 //! refused ones included.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
 use doorward_client::state::Step;
 use doorward_client::time::Time;
 use doorward_engine::id::{HolderName, ResourceId};
-use doorward_limits::{Decision, Reason, Units};
+use doorward_limits::{Decision, Units};
 use tokio::sync::{Notify, watch};
 
 use crate::clock::{self, Clock};
@@ -24,12 +24,18 @@ use crate::node::Node;
 /// Largest number of open resources of a caller.
 pub const RESOURCES_MAX: usize = 10_000;
 
+/// Largest number of open resources of all callers.
+pub const OPEN_MAX: usize = 100_000;
+
 /// Amount of a lease that may be used at once. All callers of a resource together may exceed its capacity by their
 /// bursts: by the amount of a tenth of a second, and a request for each.
 const BURST: Burst = Burst {
     span: Duration::from_millis(100),
     least: 1.0,
 };
+
+/// Time after which a caller with a lease of 0 may try again.
+const RETRY_IN: Duration = Duration::from_secs(1);
 
 /// Measurement of a caller's demand.
 const WANTS: AdaptiveWants = AdaptiveWants {
@@ -52,6 +58,8 @@ pub struct Caller {
     holder: Mutex<Holder>,
     uses: RwLock<HashMap<Box<str>, Arc<Use>>>,
     wake: Notify,
+    /// Open resources of all callers.
+    open: Arc<AtomicUsize>,
 }
 
 /// A caller's use of a resource.
@@ -62,18 +70,23 @@ struct Use {
     allowance: watch::Sender<Allowance>,
     /// Whether a request used it since the last look for idle resources.
     is_used: AtomicBool,
+    /// Amount that the next lease pays.
+    debt: AtomicU64,
     opened_at: Time,
 }
 
 impl Caller {
     /// Creates a caller without leases.
-    pub fn new(name: HolderName, clock: Clock) -> Self {
+    ///
+    /// `open` counts the open resources of all callers.
+    pub fn new(name: HolderName, clock: Clock, open: Arc<AtomicUsize>) -> Self {
         let holder = Holder::new(name, clock::incarnation(), clock::sequence());
         Self {
             clock,
             holder: Mutex::new(holder),
             uses: RwLock::default(),
             wake: Notify::new(),
+            open,
         }
     }
 
@@ -86,23 +99,39 @@ impl Caller {
         if !used.has_lease(now) {
             return None;
         }
-        Some(
-            used.limiter
-                .try_acquire(cost, now)
-                .map_err(|not_now| match not_now {
-                    NotNow::RetryAfter { retry_after } => Decision::After(retry_after),
-                    NotNow::Blocked => Decision::Never(Reason::RateIsZero),
-                }),
-        )
+        let at_once = cost.min(used.burst(now));
+        let taken = used.limiter.try_acquire(at_once, now);
+        if taken.is_ok() && cost > at_once {
+            // A cost above the burst passes when the burst is there, and later requests pay the rest.
+            let units = |amount| Units::at_least(amount).unwrap_or(Units::MAX);
+            let (part, all) = (units(at_once), units(cost));
+            used.limiter.settle(now, part, all, Units::ZERO, now);
+        }
+        Some(taken.map_err(|not_now| match not_now {
+            NotNow::RetryAfter { retry_after } => Decision::After(retry_after),
+            // The next refresh may bring something.
+            NotNow::Blocked => Decision::After(RETRY_IN),
+        }))
     }
 
-    /// Corrects the amount that a request took: `used` instead of `taken`.
+    /// Corrects the amount that a request took: `used` instead of `taken`. Without a lease, the next one pays.
     pub fn settle(&self, resource: &str, taken: u64, used: u64) {
         let now = self.clock.now();
-        if let Some(it) = self.use_of(resource).filter(|it| it.has_lease(now)) {
+        let Some(it) = self.use_of(resource) else {
+            return;
+        };
+        if it.has_lease(now) {
             let (taken, used) = (Units::whole(taken), Units::whole(used));
             it.limiter.settle(now, taken, used, Units::ZERO, now);
+        } else {
+            it.debt
+                .fetch_add(used.saturating_sub(taken), Ordering::Relaxed);
         }
+    }
+
+    /// Opens a resource.
+    pub fn open(&self, resource: &str) {
+        let _ = self.use_of(resource);
     }
 
     /// Waits for the first lease of a resource, until `max_wait` has passed since its first use.
@@ -130,16 +159,17 @@ impl Caller {
             return Some(Arc::clone(used));
         }
         drop(uses);
-        self.open(resource)
+        self.open_new(resource)
     }
 
     #[cold]
-    fn open(&self, resource: &str) -> Option<Arc<Use>> {
+    fn open_new(&self, resource: &str) -> Option<Arc<Use>> {
         let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = uses.get(resource) {
             return Some(Arc::clone(used));
         }
-        if uses.len() >= RESOURCES_MAX || ResourceId::new(resource).is_err() {
+        let has_room = uses.len() < RESOURCES_MAX && self.open.load(Ordering::Relaxed) < OPEN_MAX;
+        if !has_room || ResourceId::new(resource).is_err() {
             return None;
         }
         let now = self.clock.now();
@@ -148,9 +178,12 @@ impl Caller {
             demand: Mutex::new(DemandMeter::new(WANTS, now)),
             allowance: watch::Sender::new(Allowance::NONE),
             is_used: AtomicBool::new(true),
+            debt: AtomicU64::new(0),
             opened_at: now,
         });
         uses.insert(resource.into(), Arc::clone(&used));
+        self.open.fetch_add(1, Ordering::Relaxed);
+        drop(uses);
         self.holder().open(resource, WANTS.least, now);
         self.wake.notify_one();
         Some(used)
@@ -203,11 +236,12 @@ impl Caller {
 
     /// Asks for what requests wanted lately.
     fn measure(&self, now: Time) {
-        let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
-        let mut uses: Vec<_> = uses
+        let all = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+        let mut uses: Vec<_> = all
             .iter()
             .map(|(id, it)| (id.clone(), it.clone()))
             .collect();
+        drop(all);
         uses.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let mut holder = self.holder();
         for (id, used) in uses {
@@ -229,8 +263,8 @@ impl Caller {
             used.limiter.handle_allowance(allowance, now);
             if !had_lease && allowance.source == Source::Lease {
                 // A lease begins empty, and the first request need not wait for its first amount.
-                used.limiter
-                    .settle(now, Units::ONE, Units::ZERO, Units::ZERO, now);
+                let debt = Units::whole(used.debt.swap(0, Ordering::Relaxed));
+                used.limiter.settle(now, Units::ONE, debt, Units::ZERO, now);
             }
             used.allowance.send_replace(allowance);
         }
@@ -246,6 +280,7 @@ impl Caller {
             uses.retain(|id, used| {
                 let is_used = used.is_used.swap(false, Ordering::Relaxed);
                 if !is_used {
+                    self.open.fetch_sub(1, Ordering::Relaxed);
                     releases.extend(holder.close(id, now));
                 }
                 is_used
@@ -262,6 +297,12 @@ impl Caller {
 impl Use {
     fn demand(&self) -> MutexGuard<'_, DemandMeter> {
         self.demand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the amount that the lease admits at once.
+    fn burst(&self, now: Time) -> f64 {
+        let rate = self.allowance.borrow().at(now).get();
+        BURST.least + rate * BURST.span.as_secs_f64()
     }
 
     fn has_lease(&self, now: Time) -> bool {

@@ -79,6 +79,11 @@ pub fn incarnation() -> Incarnation {
     Incarnation::new(rand::random()).unwrap_or(Incarnation::FIRST)
 }
 
+/// Returns the number of the first strategy of a stream.
+pub fn generation() -> u32 {
+    rand::random()
+}
+
 /// Returns a seed for the hash of keys.
 pub fn seed() -> [u64; 2] {
     rand::random()

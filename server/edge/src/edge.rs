@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use doorward_engine::id::HolderName;
 use doorward_limits::Decision as Taken;
 use doorward_rules::limiter::Settled;
 use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rules, Status, Why};
+use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
 use crate::clock::{self, Clock, Wall};
@@ -23,7 +24,7 @@ pub const KEYS_MAX: usize = 100_000;
 pub const CALLERS_MAX: usize = 10_000;
 
 /// Longest name of a caller, in bytes. A longer one is cut.
-pub const NAME_BYTES_MAX: usize = 100;
+pub const NAME_BYTES_MAX: usize = 80;
 
 /// Name of the callers that find no room.
 const OTHERS: &str = "others";
@@ -40,6 +41,14 @@ pub struct Edge {
     shadow: AtomicU64,
     refused: AtomicU64,
     pub(crate) streams: AtomicUsize,
+    /// Open resources of all callers.
+    open: Arc<AtomicUsize>,
+    /// Whether rules have been read.
+    is_loaded: AtomicBool,
+    /// Whether the newest version of the rules is not in force.
+    is_refused: AtomicBool,
+    /// Cancelled when the process stops: then streams end.
+    stopping: CancellationToken,
 }
 
 /// Counts since the start, and present numbers.
@@ -55,6 +64,8 @@ pub struct Seen {
     pub callers: usize,
     /// Streams of Envoy's quotas.
     pub streams: usize,
+    /// Whether the newest version of the rules is not in force.
+    pub is_refused: bool,
 }
 
 /// A request at a door.
@@ -71,13 +82,14 @@ pub struct Asked<'a> {
 }
 
 impl Edge {
-    /// Decides by rules, with leases of a node.
+    /// Decides by rules, with leases of a node. Without a domain, no door decides until rules are [set](Edge::set_rules).
     pub fn new(node: Arc<dyn Node>, rules: Rules) -> Arc<Self> {
         Self::with_wall(node, rules, Wall::Machine)
     }
 
     /// Does the same with a wall clock that a test may set. Leases and waits use the monotonic clock.
     pub fn with_wall(node: Arc<dyn Node>, rules: Rules, wall: Wall) -> Arc<Self> {
+        let is_loaded = !rules.domains().is_empty();
         Arc::new(Self {
             node,
             clock: Clock::start(),
@@ -88,12 +100,36 @@ impl Edge {
             shadow: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             streams: AtomicUsize::new(0),
+            open: Arc::default(),
+            is_loaded: AtomicBool::new(is_loaded),
+            is_refused: AtomicBool::new(false),
+            stopping: CancellationToken::new(),
         })
     }
 
     /// Puts other rules in force. Counters of rules that stay keep their ratio.
     pub fn set_rules(&self, rules: Rules) {
         self.limiter.replace(rules, self.wall.now());
+        self.is_loaded.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes whether the newest version of the rules is not in force.
+    pub fn set_refused(&self, is_refused: bool) {
+        self.is_refused.store(is_refused, Ordering::Relaxed);
+    }
+
+    /// Ends all streams, since the process stops.
+    pub fn stop(&self) {
+        self.stopping.cancel();
+    }
+
+    pub(crate) const fn stopping(&self) -> &CancellationToken {
+        &self.stopping
+    }
+
+    /// Returns whether rules have been read. Before that, no door decides.
+    pub fn is_loaded(&self) -> bool {
+        self.is_loaded.load(Ordering::Relaxed)
     }
 
     /// Returns the rules in force.
@@ -122,6 +158,7 @@ impl Edge {
             refused: self.refused.load(Ordering::Relaxed),
             callers: callers.len(),
             streams: self.streams.load(Ordering::Relaxed),
+            is_refused: self.is_refused.load(Ordering::Relaxed),
         }
     }
 
@@ -140,6 +177,9 @@ impl Edge {
     pub async fn decide(self: &Arc<Self>, asked: &Asked<'_>) -> Decision {
         let shared = self.limiter.shared(asked.domain, asked.descriptors);
         let leases = self.leases(asked);
+        for (descriptor, _) in &shared {
+            leases.open(descriptor);
+        }
         for (descriptor, max_wait) in shared {
             leases.ready(&descriptor, max_wait).await;
         }
@@ -174,6 +214,7 @@ impl Edge {
 
     /// Returns a caller. A task keeps its leases until they are idle.
     fn caller(self: &Arc<Self>, name: &str) -> Option<Arc<Caller>> {
+        let name = cut(name);
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(caller) = callers.get(name) {
             return Some(Arc::clone(caller));
@@ -183,7 +224,11 @@ impl Edge {
         if let Some(caller) = callers.get(name) {
             return Some(Arc::clone(caller));
         }
-        let caller = Arc::new(Caller::new(holder_name(name)?, self.clock));
+        let caller = Arc::new(Caller::new(
+            holder_name(name)?,
+            self.clock,
+            Arc::clone(&self.open),
+        ));
         callers.insert(name.into(), Arc::clone(&caller));
         tokio::spawn(keep(Arc::downgrade(self), name.into(), Arc::clone(&caller)));
         Some(caller)
@@ -211,10 +256,14 @@ async fn keep(edge: Weak<Edge>, name: Box<str>, caller: Arc<Caller>) {
 
 /// Returns the name of a holder for a caller.
 pub(crate) fn holder_name(name: &str) -> Option<HolderName> {
-    let name = name.get(..name.floor_char_boundary(NAME_BYTES_MAX))?;
     let mut id = String::from("caller:");
-    ids::encode(name, &mut id);
+    ids::encode(cut(name), &mut id);
     HolderName::new(&id).ok()
+}
+
+fn cut(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(NAME_BYTES_MAX))
+        .unwrap_or(name)
 }
 
 /// The leases of a caller for the rules of a domain.
@@ -225,6 +274,12 @@ struct CallerLeases<'a> {
 }
 
 impl CallerLeases<'_> {
+    fn open(&self, descriptor: &str) {
+        if let Some(caller) = self.edge.caller(self.name) {
+            caller.open(&ids::resource(self.domain, descriptor));
+        }
+    }
+
     async fn ready(&self, descriptor: &str, max_wait: Duration) {
         if let Some(caller) = self.edge.caller(self.name) {
             let resource = ids::resource(self.domain, descriptor);

@@ -125,9 +125,6 @@ impl Holder {
     /// Returns whether the server refused a resource because it does not exist.
     pub fn is_unknown(&self, resource: &str) -> bool {
         let trouble = self.state.resource(resource).and_then(|it| it.trouble());
-        matches!(
-            trouble,
-            Some(Trouble::UnknownResource(_) | Trouble::Refused(_))
-        )
+        matches!(trouble, Some(Trouble::UnknownResource(_)))
     }
 }

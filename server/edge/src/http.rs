@@ -23,10 +23,14 @@ pub use problem::BODY_BYTES_MAX;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 
 use crate::edge::Edge;
+use crate::rls::NOT_LOADED;
 
 /// Returns the doors of an edge. The address of a caller is the `CallerId` that a door sets, or else axum's
 /// `ConnectInfo<SocketAddr>`.
@@ -37,5 +41,17 @@ pub fn router(edge: Arc<Edge>) -> Router {
         .route("/v1/charge", post(check::charge))
         .route("/v1/lease", post(lease::lease).delete(lease::release))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&edge),
+            when_loaded,
+        ))
         .with_state(edge)
+}
+
+/// Passes requests on as soon as rules have been read.
+async fn when_loaded(State(edge): State<Arc<Edge>>, request: Request, next: Next) -> Response {
+    match edge.is_loaded() {
+        true => next.run(request).await,
+        false => (StatusCode::SERVICE_UNAVAILABLE, NOT_LOADED).into_response(),
+    }
 }

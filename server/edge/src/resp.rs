@@ -32,6 +32,7 @@ use crate::resp::codec::{Malformed, Reply, Words};
 use crate::resp::command::Command;
 use crate::resp::session::Session;
 use crate::resp::throttle::{Answer, Buckets, Throttle};
+use crate::rls::NOT_LOADED;
 
 /// Domain of the rules for keys.
 pub const DOMAIN: &str = "redis";
@@ -169,6 +170,9 @@ impl Server {
     ) -> Next {
         match Command::parse(words) {
             Err(refusal) => refusal.write(session.version(), answers),
+            Ok(Command::Throttle(_)) if !self.edge.is_loaded() => {
+                Reply::Error(NOT_LOADED.to_owned()).write(session.version(), answers);
+            }
             Ok(Command::Throttle(command)) => {
                 let answer = self.throttle(&command, session.caller()).await;
                 Reply::Integers(answer).write(session.version(), answers);

@@ -25,7 +25,7 @@ use crate::clock;
 use crate::edge::{Edge, holder_name};
 use crate::holder::Holder;
 use crate::rlqs::buckets::Buckets;
-use crate::rls::caller_of;
+use crate::rls::{NOT_LOADED, caller_of};
 
 /// Largest message, in bytes: a report of the largest number of buckets.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -33,7 +33,7 @@ pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Assignments in one message.
 const ACTIONS_MAX: usize = 1_000;
 
-/// Messages that wait for a slow Envoy. Beyond that, its leases are not refreshed.
+/// Messages that wait for a slow Envoy. Beyond that, its reports are not read, and its leases are not refreshed.
 const WAITING_MAX: usize = 16;
 
 /// Time between two looks for idle buckets.
@@ -64,8 +64,11 @@ impl RateLimitQuotaService for Rlqs {
         &self,
         request: Request<Streaming<RateLimitQuotaUsageReports>>,
     ) -> Result<Response<Self::StreamRateLimitQuotasStream>, Status> {
+        if !self.edge.is_loaded() {
+            return Err(Status::unavailable(NOT_LOADED));
+        }
         let number = self.streams.fetch_add(1, Ordering::Relaxed) + 1;
-        let name = format!("{}:{number}", caller_of(&request));
+        let name = format!("{number}:{}", caller_of(&request));
         let (answers, receiver) = mpsc::channel(WAITING_MAX);
         let edge = Arc::clone(&self.edge);
         let stream = QuotaStream {
@@ -102,7 +105,7 @@ impl QuotaStream {
         };
         debug!(name = self.name, domain, "a stream for quotas begins");
         let holder = Holder::new(name, clock::incarnation(), clock::sequence());
-        let mut buckets = Buckets::new(domain, holder);
+        let mut buckets = Buckets::new(domain, holder, clock::generation());
         self.handle(&mut buckets, first).await;
         self.edge.streams.fetch_add(1, Ordering::Relaxed);
         self.serve(&mut buckets, &mut reports).await;
@@ -147,8 +150,10 @@ impl QuotaStream {
                 let releases = buckets.forget_idle(now);
                 self.release(releases).await;
             }
-            for actions in buckets.actions(now).chunks(ACTIONS_MAX) {
-                let bucket_action = actions.to_vec();
+            let mut actions = buckets.actions(now);
+            while !actions.is_empty() {
+                let rest = actions.split_off(actions.len().min(ACTIONS_MAX));
+                let bucket_action = std::mem::replace(&mut actions, rest);
                 let answer = RateLimitQuotaResponse { bucket_action };
                 if self.answers.send(Ok(answer)).await.is_err() {
                     return;
@@ -164,6 +169,7 @@ impl QuotaStream {
                             Ok(None) | Err(_) => return,
                         },
                         () = clock.sleep_until(at) => {}
+                        () = self.edge.stopping().cancelled() => return,
                     }
                 }
             }

@@ -24,6 +24,9 @@ use crate::edge::{Asked, Edge};
 /// Metadata with the name of a caller.
 pub const CLIENT: &str = "x-doorward-client";
 
+/// Answer of all doors before the rules have been read.
+pub(crate) const NOT_LOADED: &str = "the rules are not read yet, or are invalid; see the log";
+
 /// Largest number of descriptors of a request.
 pub const DESCRIPTORS_MAX: usize = 100;
 
@@ -49,6 +52,9 @@ impl RateLimitService for Rls {
         &self,
         request: Request<RateLimitRequest>,
     ) -> Result<Response<RateLimitResponse>, Status> {
+        if !self.edge.is_loaded() {
+            return Err(Status::unavailable(NOT_LOADED));
+        }
         let caller = caller_of(&request);
         let answer = answer(&self.edge, request.get_ref(), &caller).await;
         answer.map(Response::new).map_err(Status::invalid_argument)
@@ -109,10 +115,22 @@ pub async fn answer(
         caller,
     };
     let (taken, given_back) = (descriptors(false), descriptors(true));
-    if !given_back.is_empty() {
+    if taken.is_empty() {
         edge.settle(&of(&given_back), Settled::Refund);
+        let status = DescriptorStatus {
+            code: Code::Ok.into(),
+            ..DescriptorStatus::default()
+        };
+        return Ok(RateLimitResponse {
+            overall_code: Code::Ok.into(),
+            statuses: vec![status; given_back.len()],
+            response_headers_to_add: Vec::new(),
+        });
     }
     let decision = edge.decide(&of(&taken)).await;
+    if decision.is_allowed && !given_back.is_empty() {
+        edge.settle(&of(&given_back), Settled::Refund);
+    }
     Ok(response(request, &decision))
 }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
+use doorward_edge::rlqs;
 use doorward_engine::node;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags, FlagsError};
-use doorward_etcd::{DocumentPlace, Etcd};
+use doorward_etcd::{DocumentPlace, Etcd, EtcdConfig};
+use doorward_retriever::files as rules_files;
 use thiserror::Error;
 
 use crate::app::ServerConfig;
@@ -115,6 +117,29 @@ pub enum AgentFlagsError {
 }
 
 impl AgentFlags {
+    /// Returns the place of the rules. Files must be valid at the start.
+    fn rules_place(&self, etcd: Option<Arc<EtcdConfig>>) -> Result<RulesPlace, String> {
+        let DocumentPlace::File(path) = &self.rules else {
+            return RulesPlace::of(self.rules.clone(), etcd);
+        };
+        let found = match path.is_dir() {
+            true => rules_files::read_directory(path),
+            false => rules_files::read_file(path),
+        };
+        let found = found.map_err(|problem| format!("--rules: {problem}"))?;
+        let texts = found
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_slice()));
+        let rules = rules_files::load(texts).map_err(|problems| rules_files::lines(&problems))?;
+        if rules.domains().is_empty() {
+            return Err(format!("--rules: {} has no rules", path.display()));
+        }
+        match path.is_dir() {
+            true => RulesPlace::of(self.rules.clone(), etcd),
+            false => Ok(RulesPlace::file(path.clone())),
+        }
+    }
+
     /// Returns the configuration of the agent. `host` is the name of this machine.
     ///
     /// # Errors
@@ -127,10 +152,7 @@ impl AgentFlags {
             prefix: self.election.prefix.clone(),
         });
         let parent = parent_source(&self.parent, elsewhere.as_ref())?;
-        let rules = match &self.rules {
-            DocumentPlace::File(path) if path.is_file() => RulesPlace::file(path.clone()),
-            place => RulesPlace::of(place.clone(), etcd).map_err(AgentFlagsError::Rules)?,
-        };
+        let rules = self.rules_place(etcd).map_err(AgentFlagsError::Rules)?;
         let default = ServerConfig::default();
         let mut bounds = LimitFlags::default().of_door(files::raise_limit());
         for limit in [
@@ -139,6 +161,8 @@ impl AgentFlags {
         ] {
             bounds.insert(limit, REQUESTS_MAX);
         }
+        let message_bytes = u64::try_from(rlqs::MESSAGE_BYTES_MAX).unwrap_or(u64::MAX);
+        bounds.insert(ServerLimit::ChildMessageBytes, message_bytes);
         let is_alone = parent.is_none();
         Ok(ServerConfig {
             node_name: self.node.clone().unwrap_or_else(|| format!("{host}/agent")),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::metrics::families::{Families, float};
+use crate::metrics::families::{Families, flag, float};
 use crate::status::ServerState;
 
 /// Writes them.
@@ -20,6 +20,11 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         "edge_decisions",
         "Requests decided by rules, from RLS, HTTP and Redis clients",
         rows,
+    )?;
+    families.gauge(
+        "edge_rules_refused",
+        "1 if the newest version of the rules is not in force",
+        flag(seen.is_refused),
     )?;
     families.gauge(
         "edge_callers",

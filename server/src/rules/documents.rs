@@ -46,6 +46,19 @@ pub struct Document {
 }
 
 impl Documents {
+    /// Returns the version in force of each domain.
+    pub fn versions_in_force(&self) -> Vec<(String, Option<String>)> {
+        let all = self.by_domain.iter();
+        all.map(|(domain, it)| (domain.clone(), it.in_force.version.clone()))
+            .collect()
+    }
+
+    /// Returns whether the place, or a document in it, is not in force as it is.
+    pub fn has_problem(&self) -> bool {
+        let mut all = self.by_domain.values();
+        self.problem.is_some() || all.any(|it| it.stored.problem.is_some())
+    }
+
     /// Returns the documents after a read, with the text of each domain, and logs the changes.
     pub fn next(&self, found: Content) -> Self {
         let found = match found.and_then(bounded) {

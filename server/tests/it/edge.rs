@@ -59,9 +59,7 @@ async fn agent(rules: &str) -> (TempDir, Server, RateLimitServiceClient<Channel>
     let mut client = RateLimitServiceClient::new(channel(&server).await);
     let mut is_limited = async || {
         let answer = client.should_rate_limit(asked("user", "nobody", "")).await;
-        answer.unwrap().into_inner().statuses[0]
-            .current_limit
-            .is_some()
+        answer.is_ok_and(|it| it.into_inner().statuses[0].current_limit.is_some())
     };
     eventually("the rules are in force", &mut is_limited).await;
     (folder, server, client)
@@ -197,6 +195,73 @@ async fn quotas(
     let mut client = RateLimitQuotaServiceClient::new(channel(server).await);
     let answers = client.stream_rate_limit_quotas(ReceiverStream::new(receiver));
     (reports, answers.await.unwrap().into_inner())
+}
+
+#[tokio::test]
+async fn nothing_is_decided_before_rules_are_read() {
+    let server = started(ServerConfig {
+        rules: Some(RulesPlace::File("/nowhere/limits.yaml".into(), POLL)),
+        doors: EdgeDoors {
+            has_http: true,
+            ..EdgeDoors::default()
+        },
+        ..config()
+    })
+    .await;
+    let mut client = RateLimitServiceClient::new(channel(&server).await);
+    let refused = client.should_rate_limit(asked("user", "ann", "")).await;
+    assert_eq!(refused.unwrap_err().code(), tonic::Code::Unavailable);
+    assert_eq!(check(&server, "ann").await, "503");
+    let mut client = RateLimitQuotaServiceClient::new(channel(&server).await);
+    let refused = client.stream_rate_limit_quotas(tokio_stream::empty()).await;
+    assert_eq!(refused.unwrap_err().code(), tonic::Code::Unavailable);
+}
+
+#[tokio::test]
+async fn a_nested_rule_has_a_template_of_its_own() {
+    let rules = "
+domain: api
+descriptors:
+- key: user
+  rate_limit: {rate: 300/s, algorithm: token_bucket}
+  descriptors:
+  - key: path
+    rate_limit: {rate: 10/s, algorithm: token_bucket}
+- key: user
+  value: ann
+  rate_limit: {rate: 20/s, algorithm: token_bucket}
+";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limits.yaml");
+    fs::write(&path, rules).unwrap();
+    let server = started(ServerConfig {
+        rules: Some(RulesPlace::File(path, POLL)),
+        doors: EdgeDoors {
+            makes_templates: true,
+            ..EdgeDoors::default()
+        },
+        ..config()
+    })
+    .await;
+    let templates = || {
+        server.state().node().read(|node, _| {
+            let all = node.active_templates().templates().iter();
+            let all = all.map(|it| (it.identifier_glob.to_string(), it.capacity.get()));
+            all.collect::<Vec<_>>()
+        })
+    };
+    let mut are_in_force = async || templates().len() == 3;
+    eventually("templates are in force", &mut are_in_force).await;
+    // The first one that matches counts.
+    let expected = [
+        ("shared/api/user=*,path=*", 10.0),
+        ("shared/api/user=ann", 20.0),
+        ("shared/api/user=*", 300.0),
+    ];
+    assert_eq!(
+        templates(),
+        expected.map(|(glob, rate)| (glob.to_owned(), rate))
+    );
 }
 
 #[tokio::test]

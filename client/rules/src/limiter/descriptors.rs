@@ -8,7 +8,7 @@ use doorward_limits::{Algorithm as _, Moment, Units};
 use smallvec::SmallVec;
 
 use crate::decision::Decision;
-use crate::document::{Domain, INLINE};
+use crate::document::{Domain, INLINE, replaced_names};
 use crate::limiter::{Asked, Descriptor, InForce, Limiter};
 use crate::rule::{Rule, Scope};
 use crate::shared::{self, Leases, Terms};
@@ -59,14 +59,14 @@ impl Limiter {
         now: Moment,
     ) {
         self.with_asked(domain, descriptors, hits, |in_force, _domain, asked| {
+            let rules = asked
+                .iter()
+                .filter_map(|it| in_force.rules.rules().get(it.number?));
+            let names = replaced_names(rules);
             for it in asked {
-                let Some((limit, counter)) = in_force.counted(it.number) else {
-                    continue;
-                };
-                let rule = it
-                    .number
-                    .and_then(|number| in_force.rules.rules().get(number));
-                let Some(rule) = rule else {
+                let (rule, ..) = in_force.status(it.number, &names);
+                let (Some(rule), Some((limit, counter))) = (rule, in_force.counted(it.number))
+                else {
                     continue;
                 };
                 let cost = it.hits.unwrap_or(rule.cost);

@@ -19,7 +19,7 @@ use doorward_limits::Units;
 use doorward_proto::envoy::rate_limit_quota::BucketId;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::BucketAction;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::BucketQuotaUsage;
-use doorward_rules::{Limiter, OnFailure, Rule};
+use doorward_rules::{Limiter, OnFailure, Rule, Scope};
 
 use crate::holder::Holder;
 use crate::ids;
@@ -29,11 +29,14 @@ use crate::rlqs::demand::{self, Window};
 /// Largest number of buckets of a stream.
 pub const BUCKETS_MAX: usize = 20_000;
 
+/// Largest id of a bucket, in bytes. Reports of larger ones are ignored.
+const ID_BYTES_MAX: usize = 1_024;
+
 /// Time without requests after which Envoy is told to forget a bucket.
 pub const IDLE: Duration = Duration::from_secs(60);
 
 /// Part of the reported use by which wants are above it, so that growth need not wait.
-const HEADROOM: f64 = 1.05;
+const HEADROOM: f64 = 1.02;
 
 /// Smallest wants of a bucket that is in use.
 const WANTS_LEAST: f64 = 1.0;
@@ -59,6 +62,8 @@ pub struct Buckets {
     /// Buckets to forget.
     abandoned: Vec<Id>,
     is_over: bool,
+    /// Number of the first strategy of a new bucket.
+    generation: u32,
 }
 
 /// Keys and values of a bucket.
@@ -104,9 +109,19 @@ enum Limit {
     },
 }
 
+impl Limit {
+    const fn resource(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Leased { resource, .. } => Some(resource),
+            Self::None | Self::Rejected => None,
+        }
+    }
+}
+
 impl Buckets {
-    /// Creates a stream without buckets.
-    pub fn new(domain: String, holder: Holder) -> Self {
+    /// Creates a stream without buckets. `generation` should differ from that of an earlier stream of the same Envoy,
+    /// which would not take a strategy that equals its former one.
+    pub fn new(domain: String, holder: Holder, generation: u32) -> Self {
         Self {
             domain,
             holder,
@@ -115,6 +130,7 @@ impl Buckets {
             due: BTreeSet::new(),
             abandoned: Vec::new(),
             is_over: false,
+            generation,
         }
     }
 
@@ -146,6 +162,10 @@ impl Buckets {
         now: Time,
     ) -> Option<ReleaseCapacity> {
         let id = usage.bucket_id?.bucket;
+        let bytes: usize = id.iter().map(|(key, value)| key.len() + value.len()).sum();
+        if bytes > ID_BYTES_MAX {
+            return None;
+        }
         let limit = self.limit_of(&id, limiter);
         let (allowed, denied) = (usage.num_requests_allowed, usage.num_requests_denied);
         let told = usage
@@ -157,7 +177,7 @@ impl Buckets {
             }
             let count = allowed.saturating_add(denied);
             let demand = rate(count, told.unwrap_or_default());
-            let bucket = Bucket::new(demand, now);
+            let bucket = Bucket::new(demand, self.generation, now);
             self.by_id.insert(id.clone(), bucket);
         }
         self.due.insert(id.clone());
@@ -173,7 +193,7 @@ impl Buckets {
             bucket.used_at = now;
         }
         let release = match &bucket.limit {
-            Limit::Leased { resource, .. } if limit != bucket.limit => {
+            Limit::Leased { resource, .. } if limit.resource() != Some(resource) => {
                 self.by_resource.remove(resource);
                 self.holder.close(resource, now)
             }
@@ -259,8 +279,10 @@ impl Buckets {
 
     /// Returns when the last assignment ends.
     pub fn assigned_until(&self) -> Option<Time> {
-        let sent = self.by_id.values().filter_map(|it| Some(it.sent?.until));
-        sent.max()
+        let sent = self.by_id.values().filter_map(|it| it.sent);
+        let reserved =
+            sent.filter(|it| matches!(it.assignment, Assignment::Rate(rate) if rate > 0.0));
+        reserved.map(|it| it.until).max()
     }
 
     /// Returns the assignments to send now.
@@ -289,7 +311,7 @@ impl Buckets {
 }
 
 impl Bucket {
-    fn new(demand: f64, now: Time) -> Self {
+    fn new(demand: f64, generation: u32, now: Time) -> Self {
         Self {
             demand,
             limit: Limit::None,
@@ -297,7 +319,7 @@ impl Bucket {
             used_at: now,
             allowance: Allowance::NONE,
             sent: None,
-            generation: 0,
+            generation,
             renews: true,
         }
     }
@@ -332,7 +354,9 @@ impl Bucket {
     fn action(&mut self, id: &Id, holder: &Holder, now: Time) -> Option<BucketAction> {
         let (assignment, ttl) = self.assignment(holder, now)?;
         let is_same = self.sent.is_some_and(|sent| sent.assignment == assignment);
-        if is_same && !self.renews || ttl < Duration::from_secs(1) {
+        let is_running_out = |sent: &Sent| sent.until.since(now) < TTL_MAX / 2;
+        let renews = self.renews || self.sent.as_ref().is_none_or(is_running_out);
+        if is_same && !renews || ttl < Duration::from_secs(1) {
             return None;
         }
         self.renews = false;
@@ -403,7 +427,10 @@ fn limit(domain: &str, descriptor: &str, rule: &Rule) -> Limit {
     Limit::Leased {
         resource: ids::resource(domain, descriptor).into(),
         rate: counted.rate.as_per_second(),
-        on_failure: rule.on_failure,
+        on_failure: match rule.scope {
+            Scope::Local => OnFailure::Safe,
+            Scope::Shared => rule.on_failure,
+        },
     }
 }
 

@@ -152,7 +152,7 @@ impl World {
             *names += 1;
             let name = HolderName::new(&format!("envoy:{number}:{names}")).unwrap();
             let holder = Holder::new(name, Incarnation::new(u64::from(*names)).unwrap(), 1);
-            Buckets::new("api".to_owned(), holder)
+            Buckets::new("api".to_owned(), holder, *names)
         });
         assert!(stream.handle_usage(usage, &self.limiter, now).is_none());
     }
@@ -294,15 +294,15 @@ const fn seconds(seconds: u64) -> Duration {
 fn envoys_share_a_limit_fairly_and_follow_demand_within_ten_seconds() {
     let mut world = World::new(&[40.0, 150.0, 400.0]);
     world.play(seconds(30));
-    world.check_rates(&[42.0, 129.0, 129.0]);
+    world.check_rates(&[40.8, 129.0, 129.0]);
     for (envoy, demand) in world.envoys.iter_mut().zip([150.0, 400.0, 40.0]) {
         envoy.demand = demand;
     }
     world.play(seconds(10));
-    world.check_rates(&[129.0, 129.0, 42.0]);
+    world.check_rates(&[129.0, 129.0, 40.8]);
     world.envoys[1].demand = 0.0;
     world.play(seconds(10));
-    world.check_rates(&[157.5, 0.0, 42.0]);
+    world.check_rates(&[153.0, 0.0, 40.8]);
 }
 
 #[test]
@@ -325,11 +325,11 @@ fn a_new_agent_assigns_nothing_until_former_assignments_have_ended() {
     world.play(seconds(30));
     world.restart();
     world.play(seconds(7));
-    world.check_rates(&[42.0, 258.0]);
+    world.check_rates(&[40.8, 259.2]);
     world.play(seconds(8));
     world.check_rates(&[0.0, 0.0]);
     world.play(seconds(3));
-    world.check_rates(&[42.0, 258.0]);
+    world.check_rates(&[40.8, 259.2]);
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn an_idle_bucket_is_abandoned_and_comes_back() {
     world.check_rates(&[0.0, 300.0]);
     world.envoys[0].demand = 100.0;
     world.play(seconds(15));
-    world.check_rates(&[105.0, 195.0]);
+    world.check_rates(&[102.0, 198.0]);
 }
 
 proptest! {
