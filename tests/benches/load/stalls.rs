@@ -10,6 +10,7 @@ use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::{freeze, thaw};
 use doorward_tests::proxy::Proxy;
+use tokio::sync::oneshot;
 use tokio::task::{JoinSet, block_in_place};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -160,9 +161,19 @@ async fn worst_while(wire: &Wire, after: Duration, happens: impl Future<Output =
     let client = Arc::new(Population::new("probe", 1, 1, 1));
     let begins = Instant::now();
     let mut due = due_at(begins, PACE, begins + Duration::from_secs(24 * 3_600));
-    let mut calls = JoinSet::new();
-    let asking = async {
-        while let Some(at) = due.recv().await {
+    let (stop, mut stopped) = oneshot::channel::<()>();
+    let wire = wire.clone();
+    // A task of its own: what happens may block this one, and that is no wait for the server.
+    let asking = tokio::spawn(async move {
+        let mut calls = JoinSet::new();
+        loop {
+            let at = tokio::select! {
+                at = due.recv() => at,
+                _ = &mut stopped => None,
+            };
+            let Some(at) = at else {
+                return calls;
+            };
             let (wire, client) = (wire.clone(), Arc::clone(&client));
             calls.spawn(async move {
                 match client.ask(&wire, 0).await {
@@ -172,16 +183,11 @@ async fn worst_while(wire: &Wire, after: Duration, happens: impl Future<Output =
                 }
             });
         }
-    };
-    let happens = async {
-        happens.await;
-        sleep(after).await;
-    };
-    tokio::select! {
-        () = asking => {}
-        () = happens => {}
-    }
-    let waits = calls.join_all().await;
+    });
+    happens.await;
+    sleep(after).await;
+    drop(stop);
+    let waits = asking.await.unwrap().join_all().await;
     waits.into_iter().max().unwrap()
 }
 
