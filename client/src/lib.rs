@@ -62,6 +62,8 @@
 //! without the feature `transport`, and the simulator runs them. The rest is a tokio and tonic shell around them.
 
 pub mod capacity;
+#[cfg(feature = "engine")]
+pub mod in_process;
 pub mod limiter;
 pub mod state;
 pub mod time;

@@ -11,7 +11,6 @@ mod agenda;
 mod beginning;
 pub(crate) mod candidates;
 mod child_streams;
-mod client_replies;
 mod clients;
 mod etcd;
 mod faults;

@@ -6,8 +6,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -16,55 +15,13 @@ use doorward_client::limiter::demand::AdaptiveWants;
 use doorward_client::limiter::rate::Burst;
 use doorward_client::{Client, Mode};
 use doorward_tests::figures::memory;
+use doorward_tests::http_load::{Passed, load};
 use doorward_tests::processes::Server;
 use doorward_tests::template_file::TemplateFile;
 use doorward_tower::rules::{Part, Rules, Value};
 use doorward_tower::{Limits, LimitsBuilder, RulesLayer};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, MissedTickBehavior, interval};
-
-/// Requests that passed, as a meter that the limit empties.
-struct Passed {
-    limit: f64,
-    count: AtomicU64,
-    refused: AtomicU64,
-    /// Level of the meter, its highest value, and the time of the last request.
-    meter: Mutex<(f64, f64, Instant)>,
-}
-
-impl Passed {
-    fn new(limit: f64) -> Arc<Self> {
-        Arc::new(Self {
-            limit,
-            count: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            meter: Mutex::new((0.0, 0.0, Instant::now())),
-        })
-    }
-
-    fn add(&self) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        let mut meter = self.meter.lock().unwrap();
-        let (level, highest, last) = &mut *meter;
-        let now = Instant::now();
-        *level = (*level - (now - *last).as_secs_f64() * self.limit).max(0.0) + 1.0;
-        *highest = highest.max(*level);
-        *last = now;
-    }
-
-    fn report(&self, what: &str, bursts: f64, took: Duration) {
-        let count = self.count.load(Ordering::Relaxed) as f64;
-        let whole = self.limit * took.as_secs_f64();
-        let highest = self.meter.lock().unwrap().1;
-        println!(
-            "{what}: {count} passed and {} were refused in {took:.2?}; {:.2} % of limit × time; at most {highest:.0} above \
-             the limit at once, bursts {bursts:.0}",
-            self.refused.load(Ordering::Relaxed),
-            100.0 * count / whole,
-        );
-    }
-}
+use tokio::net::TcpListener;
+use tokio::time::Instant;
 
 /// Starts a service behind limits.
 async fn serve(limits: LimitsBuilder, rules: &str) -> SocketAddr {
@@ -79,49 +36,12 @@ async fn serve(limits: LimitsBuilder, rules: &str) -> SocketAddr {
     address
 }
 
-/// Sends requests at a rate that changes, until the end.
-async fn load(
-    to: SocketAddr,
-    rate: impl Fn(Duration) -> f64 + Clone + Send + 'static,
-    time: Duration,
-    passed: Arc<Passed>,
-) {
-    const CONNECTIONS: u32 = 16;
-    let began = Instant::now();
-    let connections = (0..CONNECTIONS).map(|number| {
-        let (rate, passed) = (rate.clone(), passed.clone());
-        tokio::spawn(async move {
-            let mut stream = TcpStream::connect(to).await.unwrap();
-            stream.set_nodelay(true).unwrap();
-            let mut ticks = interval(Duration::from_millis(1));
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
-            // The connections take turns, as independent clients would.
-            let phase = f64::from(number) / f64::from(CONNECTIONS);
-            let (mut due, mut last, mut answer) = (phase, began, [0; 4_096]);
-            while began.elapsed() < time {
-                ticks.tick().await;
-                let now = Instant::now();
-                due += (now - last).as_secs_f64() * rate(now - began) / f64::from(CONNECTIONS);
-                last = now;
-                while due >= 1.0 {
-                    due -= 1.0;
-                    stream
-                        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
-                        .await
-                        .unwrap();
-                    // Both answers are short, and come in one piece.
-                    let read = stream.read(&mut answer).await.unwrap();
-                    match answer.get(9..12) {
-                        Some(b"200") => passed.add(),
-                        Some(b"429") => drop(passed.refused.fetch_add(1, Ordering::Relaxed)),
-                        other => panic!("{other:?} of {read} bytes"),
-                    }
-                }
-            }
-        })
-    });
-    for connection in connections.collect::<Vec<_>>() {
-        connection.await.unwrap();
+/// Returns the function that counts the answers of a load.
+fn count(passed: &Arc<Passed>) -> impl Fn(Duration, bool) + Clone + Send + 'static {
+    let passed = Arc::clone(passed);
+    move |_at, has_passed| match has_passed {
+        true => passed.add(),
+        false => drop(passed.refused.fetch_add(1, Ordering::Relaxed)),
     }
 }
 
@@ -131,7 +51,7 @@ async fn overloaded() {
     let rules = "domain: api\ndescriptors:\n- key: all\n  rate_limit: {rate: 500/s, algorithm: token_bucket, burst: 50}\n";
     let to = serve(Limits::builder("api"), rules).await;
     let passed = Passed::new(limit);
-    load(to, move |_| 4.0 * limit, time, passed.clone()).await;
+    load(to, "", move |_| 4.0 * limit, time, count(&passed)).await;
     passed.report("one service under 4 × its limit of 500/s", burst, time);
 }
 
@@ -172,7 +92,7 @@ async fn shared() {
             let turn = usize::try_from(at.as_secs() / 10).unwrap();
             [50.0, 150.0, 400.0][(number + turn) % 3]
         };
-        loads.push(tokio::spawn(load(to, rate, time, passed.clone())));
+        loads.push(tokio::spawn(load(to, "", rate, time, count(&passed))));
     }
     for load in loads {
         load.await.unwrap();

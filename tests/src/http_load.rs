@@ -1,11 +1,10 @@
 //! A load of HTTP requests at a rate that changes, and a meter of what passed.
 
 use std::net::SocketAddr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -66,8 +65,8 @@ impl Passed {
     }
 }
 
-/// Sends `GET /` with these header lines at a rate that changes, until the end. A request passed if `passed` takes it,
-/// which gets the time.
+/// Sends `GET /` with these header lines at a rate that changes, until the end. `passed` learns the time of each answer,
+/// and whether it was 200 rather than 429.
 pub async fn load(
     to: SocketAddr,
     headers: &str,

@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use doorward_client::capacity::{Allowance, Capacity};
+use doorward_client::in_process;
 use doorward_client::state::{ClientConfig, ClientState, LimitedBy, Mode, Step, Trouble};
 use doorward_client::time::Time;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
-
-use crate::convert;
 
 /// A holder. See the [module](self).
 #[derive(Debug)]
@@ -83,7 +82,7 @@ impl Holder {
     pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> GetCapacity {
         let request = self.state.request(in_flight, now);
         self.asked = request.sequence;
-        convert::request(&self.name, self.incarnation, &request)
+        in_process::request(&self.name, self.incarnation, &request)
     }
 
     /// Handles the outcome of the last request. `chance` is uniform in 0…1. None: the node was started anew.
@@ -95,7 +94,7 @@ impl Holder {
     ) {
         match outcome {
             Some(Outcome::Served(reply)) => {
-                let response = convert::response(&reply);
+                let response = in_process::response(&reply);
                 self.state
                     .handle_response(self.asked, &response, chance, now);
             }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use doorward_client::in_process::response;
 use doorward_client::state::{ClientConfig, ClientState, Request, Step};
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, MastershipId};
@@ -13,7 +14,6 @@ use doorward_session::master_finder::MasterFinder;
 use crate::scenario::demand::Demand;
 use crate::trace_feed::TraceFeed;
 use crate::world::agenda::EventKind;
-use crate::world::client_replies::response;
 use crate::world::message::{
     CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, Message, RequestResult,
 };

@@ -213,7 +213,7 @@ async fn main() {
     accidents(runs).await;
 }
 
-/// What Envoys let through when something happens to their agent.
+/// Measures the requests that pass while something happens to the agent.
 async fn accidents(runs: impl Fn(&str) -> bool) {
     for (name, away) in [
         ("killed", Duration::from_millis(500)),

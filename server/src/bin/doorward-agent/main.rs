@@ -12,7 +12,6 @@ use doorward_server::logs;
 use doorward_server::signals::Signals;
 use doorward_session::visible;
 use tokio::runtime::Builder;
-use tracing::info;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -52,18 +51,9 @@ fn main() -> ExitCode {
 
 /// Runs the agent until a signal stops it.
 async fn serve(config: ServerConfig) -> anyhow::Result<()> {
-    let mut signals = Signals::new().context("cannot listen for signals")?;
-    let mut server = Server::start(config).await?;
-    tokio::select! {
-        () = signals.stop() => {}
-        error = server.failed() => return Err(error.into()),
-    }
-    info!("stopping: no new calls, those in flight are finished");
-    tokio::select! {
-        _ = server.shutdown() => info!("stopped"),
-        () = signals.stop() => info!("stopped at once, by a second signal"),
-    }
-    Ok(())
+    let signals = Signals::new().context("cannot listen for signals")?;
+    let server = Server::start(config).await?;
+    Ok(signals.run(server).await?)
 }
 
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {

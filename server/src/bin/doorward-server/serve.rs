@@ -25,7 +25,7 @@ use crate::template_source::{Follows, Opened, open_templates};
 /// Runs a server until a signal stops it.
 pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     // From here on, no signal kills the process half-way.
-    let mut signals = Signals::new().context("cannot listen for signals")?;
+    let signals = Signals::new().context("cannot listen for signals")?;
     let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
     let of_command_line = env::var_os(ENDPOINTS);
     starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::of)?;
@@ -81,16 +81,7 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
             });
         }
     }
-    tokio::select! {
-        () = signals.stop() => {}
-        error = server.failed() => return Err(error.into()),
-    }
-    info!("stopping: no new calls, those in flight are finished");
-    tokio::select! {
-        _ = server.shutdown() => info!("stopped"),
-        () = signals.stop() => info!("stopped at once, by a second signal"),
-    }
-    Ok(())
+    Ok(signals.run(server).await?)
 }
 
 /// Applies every new valid version of the file.

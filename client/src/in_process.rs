@@ -1,13 +1,42 @@
-//! Converts a server's reply to the client state's type, in place of the wire format.
+//! A client in the process of its server, without a network: messages of its state as those of the engine, and back.
 
-use doorward_client::capacity::Capacity;
-use doorward_client::state::{Granted, LimitedBy, RefusalKind, Refused, Response};
-use doorward_engine::id::MastershipId;
-use doorward_engine::messages::{self, GetCapacityReply, RefusalReason};
+use doorward_engine::amount::Amount;
+use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::messages::{self, GetCapacity, GetCapacityReply, RefusalReason};
 use doorward_engine::templates::SafeCapacity;
 
-/// Converts a reply.
-pub(super) fn response(reply: &GetCapacityReply) -> Response {
+use crate::capacity::Capacity;
+use crate::state::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
+
+/// Returns a request. Leaves out asks that no node would take.
+pub fn request(name: &HolderName, incarnation: Incarnation, request: &Request) -> GetCapacity {
+    GetCapacity {
+        client: name.clone(),
+        incarnation: Some(incarnation),
+        caller: None,
+        sequence: Some(request.sequence),
+        asks: request.asks.iter().filter_map(ask).collect(),
+    }
+}
+
+fn ask(ask: &Ask) -> Option<messages::Ask> {
+    let has = |has: Has| {
+        Some(messages::Has {
+            capacity: Amount::new(has.capacity).ok()?,
+            expires_in: Some(has.expires_in),
+            granted_by: has.granted_by.map(MastershipId::new),
+        })
+    };
+    Some(messages::Ask {
+        resource: ResourceId::new(&ask.resource).ok()?,
+        priority: ask.priority,
+        wants: Amount::new(ask.wants).ok()?,
+        has: ask.has.and_then(has),
+    })
+}
+
+/// Returns an answer.
+pub fn response(reply: &GetCapacityReply) -> Response {
     let granted = reply.leases.iter().map(|lease| Granted {
         resource: lease.resource.to_string(),
         capacity: lease.capacity.get(),
