@@ -291,7 +291,11 @@ pub struct ServeFlags {
 /// Gives a flag its variable, unless it has one already, and hides it from `--help` if it is one of [`HIDDEN`].
 fn with_variable(argument: Arg) -> Arg {
     let variable = argument.get_long().map(variable_of);
-    let variable = variable.filter(|_| argument.get_env().is_none());
+    let is_help = matches!(
+        argument.get_action(),
+        ArgAction::HelpShort | ArgAction::HelpLong
+    );
+    let variable = variable.filter(|_| !is_help && argument.get_env().is_none());
     let is_hidden =
         argument.is_hide_short_help_set() || HIDDEN.contains(&argument.get_id().as_str());
     let argument = argument.hide_env_values(true).hide_short_help(is_hidden);

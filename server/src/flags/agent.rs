@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{ArgAction, Parser};
 use doorward_edge::rlqs;
 use doorward_engine::node;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags, FlagsError};
@@ -35,7 +35,8 @@ Examples:
       Asks an agent whether a request passes.
 
 Every flag can be given as an environment variable; a flag wins over its variable.
-Exit codes: 0 stopped by a signal; 1 failed; 2 wrong usage.";
+More flags: --help-all.
+Exit codes: 0 stopped by a signal; 1 failed; 2 wrong usage, or invalid rules.";
 
 /// Requests per second from one address, such as that of all programs of this machine.
 const REQUESTS_MAX: u64 = 200_000;
@@ -47,6 +48,7 @@ const REQUESTS_MAX: u64 = 200_000;
     version,
     about = "Limits for Envoy (RLS, RLQS), plain HTTP and Redis clients, shared fairly.",
     after_help = EXAMPLES,
+    disable_help_flag = true,
     mut_arg("endpoints", |endpoints| endpoints.env(etcd_flags::SERVER_ENDPOINTS)),
     mut_args(with_variable),
     max_term_width = 100,
@@ -100,6 +102,14 @@ pub struct AgentFlags {
     /// Level and format of the log.
     #[command(flatten)]
     pub logs: LogFlags,
+
+    /// Prints the flags that most agents need.
+    #[arg(short = 'h', long = "help", action = ArgAction::HelpShort)]
+    help: Option<bool>,
+
+    /// Prints all flags.
+    #[arg(long = "help-all", action = ArgAction::HelpLong)]
+    help_all: Option<bool>,
 }
 
 /// Flags that are invalid, alone or together.
