@@ -56,11 +56,12 @@ impl Amount {
     /// pushed out of range.
     pub(crate) fn from_computed(value: f64) -> Self {
         debug_assert!(!value.is_nan(), "our own arithmetic gave NaN");
-        #[expect(
-            clippy::manual_clamp,
-            reason = "max turns a NaN into 0, the safe side; clamp not"
-        )]
-        let clamped = value.max(0.0).min(Self::MAX.0);
+        // A NaN becomes 0, the safe side, and so does -0, which is the sum of no numbers.
+        let clamped = if value > 0.0 {
+            value.min(Self::MAX.0)
+        } else {
+            0.0
+        };
         Self(if clamped < Self::ALWAYS_EXACT {
             round_down_to_grid(clamped)
         } else {
@@ -135,7 +136,14 @@ mod tests {
             Err(AmountError::Negative(f64::NEG_INFINITY))
         );
         assert!(matches!(Amount::new(f64::NAN), Err(AmountError::Nan)));
-        assert_eq!(Amount::new(-0.0).map(Amount::get), Ok(0.0));
+    }
+
+    #[test]
+    fn the_sum_of_no_amounts_has_no_sign() {
+        let nothing: f64 = [0.0; 0].iter().sum();
+        assert!(nothing.is_sign_negative());
+        assert!(Amount::from_computed(nothing).get().is_sign_positive());
+        assert!(Amount::new(-0.0).is_ok_and(|it| it.get().is_sign_positive()));
     }
 
     #[test]
