@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use doorward_tls::dialer::Dialer;
 use tokio::sync::{Notify, watch};
 
 use crate::clock::{self, Clock};
@@ -43,6 +44,7 @@ pub struct ClientBuilder {
     addresses: Vec<String>,
     #[cfg(feature = "etcd")]
     etcd: Option<doorward_etcd::Etcd>,
+    dialer: Dialer,
     mode: Mode,
     config: ClientConfig,
     hooks: Option<Arc<dyn Hooks>>,
@@ -60,6 +62,7 @@ impl Client {
             addresses: Vec::new(),
             #[cfg(feature = "etcd")]
             etcd: None,
+            dialer: Dialer::default(),
             mode: Mode::default(),
             config: ClientConfig::default(),
             hooks: None,
@@ -111,7 +114,7 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// Adds a server's address, `host:port` or `http://host:port`. The client tries several in turn. Any server of the
+    /// Adds a server's address, `host:port`, `http://host:port` or `https://host:port`. The client tries several in turn. Any server of the
     /// node will do, because every server names the master. With the feature `etcd`, one address may be that of a node
     /// in etcd, `etcd://host:port/node`: see [finding servers](crate#finding-servers).
     pub fn address(mut self, address: impl Into<String>) -> Self {
@@ -129,6 +132,13 @@ impl ClientBuilder {
     #[cfg(feature = "etcd")]
     pub fn etcd(mut self, etcd: crate::etcd::Etcd) -> Self {
         self.etcd = Some(etcd);
+        self
+    }
+
+    /// Connects by TLS, to the given servers and to all that these name. Without it, no connection uses TLS.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: crate::tls::ClientTls) -> Self {
+        self.dialer = Dialer::new(Some(tls));
         self
     }
 
@@ -218,14 +228,16 @@ impl ClientBuilder {
         if !is_id(&self.client_id) {
             return Err(ConnectError::BadClientId(self.client_id.clone()));
         }
-        let timeout = self.config.timeout;
+        let (timeout, is_tls) = (self.config.timeout, self.dialer.is_tls());
         #[cfg(feature = "etcd")]
-        let addresses = Addresses::parse_with_etcd(&self.addresses, self.etcd.as_ref(), timeout)?;
+        let addresses =
+            Addresses::parse_with_etcd(&self.addresses, self.etcd.as_ref(), timeout, is_tls)?;
         #[cfg(not(feature = "etcd"))]
-        let addresses = Addresses::parse(&self.addresses)?;
+        let addresses = Addresses::parse(&self.addresses, is_tls)?;
         let hooks = self.hooks.clone().unwrap_or_else(|| Arc::new(NoHooks));
         Ok(Connection::new(
             addresses,
+            self.dialer.clone(),
             self.clock.clone(),
             hooks,
             timeout,

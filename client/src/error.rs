@@ -11,7 +11,7 @@ pub enum ConnectError {
     #[error("no server address was given; call `address`")]
     NoAddress,
     /// An address does not parse.
-    #[error("\"{address}\" is not an address: {problem}; give host:port or http://host:port")]
+    #[error("\"{address}\" is not an address: {problem}; give host:port")]
     BadAddress {
         /// The address as given, or as a server named it, with invisible characters escaped.
         address: String,

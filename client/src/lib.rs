@@ -100,6 +100,8 @@ mod rate_limiter;
 mod resource;
 #[cfg(feature = "transport")]
 mod slot;
+#[cfg(feature = "tls")]
+pub mod tls;
 #[cfg(feature = "transport")]
 mod transport;
 

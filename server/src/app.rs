@@ -4,7 +4,8 @@
 //! [`Server::shutdown`] stops accepting, finishes the requests in flight and ends. The binary, the demonstration and
 //! the tests all run this. Dropping a server without a shutdown stops its tasks; open connections end by themselves.
 
-use std::fmt;
+mod ports;
+
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -13,9 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_door::Door;
+use doorward_door::access::Access;
 use doorward_door::bounded::Bounded;
+use doorward_door::calls::CallService;
 use doorward_door::health::Health;
-use doorward_door::listening::{self, LISTEN_BACKLOG};
+use doorward_door::listening::LISTEN_BACKLOG;
 use doorward_door::meter::Metered;
 use doorward_door::paths::Paths;
 use doorward_door::{grpc, http};
@@ -25,6 +28,8 @@ use doorward_engine::node;
 use doorward_engine::templates::Templates;
 use doorward_replica::{Replica, ReplicaConfig};
 use doorward_session::child_streams::StreamLimits;
+use doorward_tls::server::Protocol;
+use hyper::body::Incoming;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -33,6 +38,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::admin::rules_service::RulesService;
+pub use crate::app::ports::Port;
+use crate::app::ports::Sockets;
 use crate::clock::{self, Clock};
 use crate::edge::{self, EdgeDoors};
 use crate::flags::LimitFlags;
@@ -43,6 +50,7 @@ use crate::replica_handle::ReplicaHandle;
 use crate::rpc::services::Services;
 use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
+use crate::security::{Security, SecurityConfig};
 use crate::status::ServerState;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
@@ -75,6 +83,8 @@ pub struct ServerConfig {
     pub election: Option<ElectionConfig>,
     /// Place of the rule documents. Absent: the server has none.
     pub rules: Option<RulesPlace>,
+    /// TLS and identities.
+    pub security: SecurityConfig,
     /// Doors for programs without a client library, besides Envoy's. They need rules.
     pub doors: EdgeDoors,
     /// Bounds of what the server accepts over the network.
@@ -106,42 +116,12 @@ impl Default for ServerConfig {
             push_round: Duration::from_millis(50),
             election: None,
             rules: None,
+            security: SecurityConfig::default(),
             doors: EdgeDoors::default(),
             bounds: LimitFlags::default().of_door(20_000),
             listen_backlog: LISTEN_BACKLOG,
             shutdown_grace: Duration::from_secs(10),
         }
-    }
-}
-
-/// A part of a server that has a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Port {
-    /// gRPC.
-    Grpc,
-    /// Pages and metrics.
-    Http,
-    /// Redis clients.
-    Redis,
-}
-
-impl Port {
-    const fn flag(self) -> &'static str {
-        match self {
-            Self::Grpc => "--listen",
-            Self::Http => "--http-listen",
-            Self::Redis => "--redis-listen",
-        }
-    }
-}
-
-impl fmt::Display for Port {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Grpc => "gRPC",
-            Self::Http => "HTTP",
-            Self::Redis => "Redis clients",
-        })
     }
 }
 
@@ -204,26 +184,6 @@ pub struct Server {
     background: JoinSet<()>,
 }
 
-/// Sockets with their addresses.
-struct Sockets {
-    grpc: (TcpListener, SocketAddr),
-    http: Option<(TcpListener, SocketAddr)>,
-    redis: Option<(TcpListener, SocketAddr)>,
-}
-
-impl Sockets {
-    fn open(config: &ServerConfig) -> Result<Self, ServerError> {
-        let open = |port, address| listen(port, address, config.listen_backlog);
-        let http = config.http_listen.map(|it| open(Port::Http, it));
-        let redis = config.doors.redis_listen.map(|it| open(Port::Redis, it));
-        Ok(Self {
-            grpc: open(Port::Grpc, config.listen)?,
-            http: http.transpose()?,
-            redis: redis.transpose()?,
-        })
-    }
-}
-
 impl Server {
     /// Binds the sockets, takes part in the election, and serves.
     ///
@@ -239,12 +199,14 @@ impl Server {
         let http_address = sockets.http.as_ref().map(|(_, address)| *address);
         let state = state_of(&config, grpc_address);
         state.limits().set_bounds(&config.bounds);
+        let security = Security::new(&config.security, &sockets.addresses());
+        let security = Arc::clone(state.start_security(security));
         let metrics = Arc::new(Metrics::new(&state));
         metrics.count_template_load(true, clock::wall());
         let is_root = config.parent.is_none();
         let upstream = config
             .parent
-            .map(|parent| ParentTransport::new(parent, Arc::clone(&state)));
+            .map(|parent| ParentTransport::new(parent, config.security.dialer, Arc::clone(&state)));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
         let rules_service = RulesService::new(rules.clone(), stop_grpc.clone());
@@ -265,6 +227,7 @@ impl Server {
 
         let mut background = JoinSet::new();
         background.spawn(Arc::clone(state.node()).run_timer());
+        background.spawn(security.run());
         background.spawn(election::announce(Arc::clone(&state), masterships));
         background.spawn(health::report_readiness(Arc::clone(&state), health.clone()));
         if let (Some(rules), Some(edge)) = (rules, &edge) {
@@ -303,30 +266,64 @@ impl Server {
     ) {
         let looking = Arc::new(Semaphore::new(1));
         let (grpc, address) = sockets.grpc;
-        self.serve_grpc(grpc, Arc::clone(&looking), services);
+        let services = Arc::new(self.metered(services));
+        let access = self.access();
+        self.serve_grpc(
+            grpc,
+            Arc::clone(&looking),
+            Arc::clone(&services),
+            access,
+            methods::PATHS,
+        );
+        if let Some((listener, address)) = sockets.doorman {
+            let (looking, open) = (Arc::clone(&looking), Arc::default());
+            self.serve_grpc(listener, looking, services, open, methods::DOORMAN_PATHS);
+            info!(%address, "serving Doorman's clients without TLS");
+        }
         info!(node = self.state.node_name(), grpc = %address, "serving gRPC");
         if let (Some((listener, address)), Some(edge)) = (sockets.redis, &edge) {
             self.serve_redis(listener, Arc::clone(&looking), Arc::clone(edge));
             info!(%address, "serving Redis clients");
         }
+        let access_is_tls = self.access().tls.is_some();
         if let Some((listener, address)) = sockets.http {
             let edge = edge.filter(|_| decides_by_http);
             self.serve_http(listener, looking, edge);
-            info!("status page at http://{address}/");
+            let scheme = if access_is_tls { "https" } else { "http" };
+            info!("status page at {scheme}://{address}/");
         }
     }
 
-    fn serve_grpc(&mut self, listener: TcpListener, looking: Arc<Semaphore>, services: Services) {
+    /// Returns the requirements on callers.
+    fn access(&self) -> Arc<Access> {
+        let security = self.state.security();
+        security
+            .map(|it| Arc::clone(it.access()))
+            .unwrap_or_default()
+    }
+
+    /// Returns the services with a limit on calls in progress, and with metrics.
+    fn metered(&self, services: Services) -> impl CallService<Incoming> + use<> {
         let metrics = Arc::clone(&self.metrics);
-        let limits = self.state.limits();
-        let calls = Arc::clone(limits.of(ServerLimit::Calls));
+        let calls = Arc::clone(self.state.limits().of(ServerLimit::Calls));
         let services = Bounded::new(services, methods::GET_CAPACITY, calls);
-        let services = Metered::new(services, &methods::ALL, move |method, code, took| {
+        Metered::new(services, &methods::ALL, move |method, code, took| {
             metrics.observe_call(method, code, took);
-        });
-        let door = Door::new(limits.of_grpc(), methods::PATHS, looking);
+        })
+    }
+
+    fn serve_grpc(
+        &mut self,
+        listener: TcpListener,
+        looking: Arc<Semaphore>,
+        services: Arc<impl CallService<Incoming>>,
+        access: Arc<Access>,
+        paths: Paths,
+    ) {
+        let limits = self.state.limits().of_grpc();
+        let door = Door::secured(limits, paths, looking, access, Protocol::Http2);
         let stop = self.stop_grpc.clone();
-        let served = grpc::serve(listener, door, Arc::new(services), stop);
+        let served = grpc::serve(listener, door, services, stop);
         self.serving.spawn(async move {
             served.await;
             Port::Grpc
@@ -340,7 +337,8 @@ impl Server {
         edge: Option<Arc<Edge>>,
     ) {
         let pages = web::router(Arc::clone(&self.state), Arc::clone(&self.metrics), edge);
-        let door = Door::new(self.state.limits().of_http(), web::PATHS, looking);
+        let (limits, access) = (self.state.limits().of_http(), self.access());
+        let door = Door::secured(limits, web::PATHS, looking, access, Protocol::Http1);
         let served = http::serve(listener, door, pages, self.stop_http.clone());
         self.serving.spawn(async move {
             served.await;
@@ -349,7 +347,8 @@ impl Server {
     }
 
     fn serve_redis(&mut self, listener: TcpListener, looking: Arc<Semaphore>, edge: Arc<Edge>) {
-        let door = Door::new(self.state.limits().of_grpc(), Paths::default(), looking);
+        let (limits, access) = (self.state.limits().of_grpc(), self.access());
+        let door = Door::secured(limits, Paths::default(), looking, access, Protocol::Other);
         let served = resp::serve(listener, edge, door, self.stop_grpc.clone());
         self.serving.spawn(async move {
             served.await;
@@ -440,18 +439,6 @@ impl Server {
             }
         }
     }
-}
-
-fn listen(
-    port: Port,
-    address: SocketAddr,
-    backlog: NonZeroU32,
-) -> Result<(TcpListener, SocketAddr), ServerError> {
-    listening::listen(address, backlog).map_err(|source| ServerError::Listen {
-        port,
-        address,
-        source,
-    })
 }
 
 /// Returns the state of a server with a new node.

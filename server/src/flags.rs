@@ -6,6 +6,7 @@ mod door;
 mod limits;
 mod logs;
 mod parent;
+pub mod security;
 pub mod starts;
 
 use std::net::SocketAddr;
@@ -25,6 +26,7 @@ use doorward_session::time::tolerance::Tolerance;
 pub use crate::flags::limits::LimitFlags;
 pub use crate::flags::logs::LogFlags;
 pub use crate::flags::parent::{ParentError, ParentServers, parent_source};
+pub use crate::flags::security::SecurityFlags;
 
 use crate::clock;
 use crate::flags::parent::parent_servers;
@@ -119,7 +121,14 @@ pub enum Command {
 }
 
 /// Flags that `--help` does not show, besides limits.
-const HIDDEN: [&str; 11] = [
+const HIDDEN: [&str; 18] = [
+    "tls_crl",
+    "tokens",
+    "tls_token",
+    "accept_plaintext",
+    "plain_listen",
+    "insecure",
+    "http_host",
     "ca",
     "cert",
     "key",
@@ -282,6 +291,10 @@ pub struct ServeFlags {
         value_parser = doorward_documents::parse_duration
     )]
     pub shutdown_grace: Duration,
+
+    /// TLS and identities.
+    #[command(flatten)]
+    pub security: SecurityFlags,
 
     /// Level and format of the log.
     #[command(flatten)]

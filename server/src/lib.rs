@@ -30,6 +30,7 @@ pub mod metrics;
 pub mod replica_handle;
 pub mod rpc;
 pub mod rules;
+pub mod security;
 pub mod signals;
 pub mod status;
 pub mod templates;

@@ -11,6 +11,7 @@ const DISCOVERY: &str = "/doorman.Capacity/Discovery";
 const RELEASE_CAPACITY: &str = "/doorman.Capacity/ReleaseCapacity";
 const STREAM: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
 const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
+const WHO_AM_I: &str = "/doorward.admin.v1.Callers/WhoAmI";
 const LIST_RULES: &str = "/doorward.admin.v1.Rules/List";
 const GET_RULES: &str = "/doorward.admin.v1.Rules/Get";
 const CHECK_RULES: &str = "/doorward.admin.v1.Rules/Check";
@@ -23,7 +24,7 @@ const STREAM_QUOTAS: &str =
     "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 
 /// All methods, which are counted by name.
-pub const ALL: [&str; 20] = [
+pub const ALL: [&str; 21] = [
     GET_CAPACITY,
     GET_SERVER_CAPACITY,
     DISCOVERY,
@@ -33,6 +34,7 @@ pub const ALL: [&str; 20] = [
     LIST_RULES,
     GET_RULES,
     CHECK_RULES,
+    WHO_AM_I,
     "/doorward.admin.v1.Rules/Apply",
     "/doorward.admin.v1.Rules/Delete",
     "/doorward.admin.v1.Rules/History",
@@ -70,9 +72,19 @@ pub const PATHS: Paths = Paths {
         DISCOVERY,
         GET_SERVER_CAPACITY,
         SHOULD_RATE_LIMIT,
+        WHO_AM_I,
         CHECK_HEALTH,
         WATCH_HEALTH,
     ],
     large: &[GET_SERVER_CAPACITY, STREAM, STREAM_QUOTAS],
     silent: &[STREAM_QUOTAS, WATCH_HEALTH],
+    open: &[CHECK_HEALTH, WATCH_HEALTH],
+    of_servers: &[GET_SERVER_CAPACITY, STREAM],
+    only: &[],
+};
+
+/// Paths for the port of Doorman's clients.
+pub const DOORMAN_PATHS: Paths = Paths {
+    only: &[GET_CAPACITY, RELEASE_CAPACITY, DISCOVERY],
+    ..PATHS
 };

@@ -13,6 +13,7 @@ pub mod format;
 pub mod leases;
 mod limits;
 mod locks;
+mod security;
 mod sessions;
 
 use std::fmt;
@@ -184,6 +185,7 @@ impl Collector for NodeCollector {
         }
         election::write(state, families)?;
         edge::write(state, families)?;
+        security::write(state, families)?;
         limits::write(state, families)?;
         sessions::write(state, &totals, families)?;
         locks::write(state, families)?;

@@ -4,11 +4,12 @@
 //! turn, if it names many resources, and for a moment for the parent's first answer about a resource. If its caller
 //! leaves in between, the decisions stand, as if the answer had been lost.
 //!
-//! - [`caller`] returns the address that a call is attributed to.
+//! - [`caller`] returns whom a call is attributed to; [`bindings`] bind names to identities.
 //! - [`stream`] serves child servers; [`closed`] and [`cycle`] tell them why a stream or a call
 //!   ended.
 //! - [`mod@services`] finds the service of a call; [`unary`] serves `GetCapacity` without streams.
 
+mod bindings;
 pub mod caller;
 pub mod child_outbox;
 pub mod closed;
@@ -31,20 +32,24 @@ use doorward_engine::id::Caller;
 use doorward_engine::messages::{ClientLease, GetCapacity};
 use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
+use doorward_proto::admin::v1::callers_server::CallersServer;
 use doorward_proto::admin::v1::rules_server::RulesServer;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::Capacity;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_server::RateLimitQuotaServiceServer;
 use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServiceServer;
+use doorward_tls::identity::Identity;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 
+use crate::admin::callers_service::CallersService;
 use crate::admin::rules_service::RulesService;
 use crate::admin::status_service::AdminService;
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, WaitingAnswer};
+use crate::rpc::bindings::Bindings;
 use crate::rpc::services::Services;
 use crate::rpc::stream::CapacityStreamService;
 use crate::status::ServerState;
@@ -57,6 +62,7 @@ pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub struct CapacityService {
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
+    names: Arc<Bindings>,
 }
 
 /// First result of a client's request.
@@ -90,7 +96,9 @@ impl CapacityService {
         &self,
         request: wire::GetCapacityRequest,
         caller: Option<Caller>,
+        identity: Option<&Identity>,
     ) -> Result<Answer, RpcStatus> {
+        self.names.claim(&request.client_id, identity)?;
         // The wall clock is read before the decision, so the lease ends no later by it.
         let wall = clock::wall();
         let (request, refused) = convert::get_capacity(request, caller, wall)?;
@@ -161,9 +169,9 @@ impl Capacity for CapacityService {
         &self,
         request: Request<wire::GetCapacityRequest>,
     ) -> Result<Response<wire::GetCapacityResponse>, RpcStatus> {
-        let caller = caller::of(&request);
+        let (caller, identity) = (caller::of(&request), caller::identity(&request).cloned());
         Ok(Response::new(
-            match self.answer(request.into_inner(), caller)? {
+            match self.answer(request.into_inner(), caller, identity.as_ref())? {
                 Answer::Ready(answer) => answer,
                 Answer::Later(unfinished) => self.finish(*unfinished).await?,
             },
@@ -174,7 +182,8 @@ impl Capacity for CapacityService {
         &self,
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, RpcStatus> {
-        let caller = caller::of(&request);
+        let (caller, identity) = (caller::of(&request), caller::identity(&request));
+        self.names.claim(&request.get_ref().server_id, identity)?;
         let request = request.get_ref();
         let answer = stream::answer(&self.state, &self.metrics, request, caller).await;
         answer.map(Response::new)
@@ -184,6 +193,8 @@ impl Capacity for CapacityService {
         &self,
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
+        self.names
+            .claim(&request.get_ref().client_id, caller::identity(&request))?;
         let request = convert::release_capacity(request.get_ref(), caller::of(&request))?;
         let mut released = Vec::with_capacity(request.resources.len());
         let node = self.state.node();
@@ -215,15 +226,18 @@ pub fn services(
             .register_encoded_file_descriptor_set(doorward_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
+    let names = Arc::new(Bindings::default());
     let capacity = CapacityService {
         state: Arc::clone(state),
         metrics: Arc::clone(metrics),
+        names: Arc::clone(&names),
     };
-    let streams = CapacityStreamService::new(Arc::clone(state), Arc::clone(metrics));
+    let streams = CapacityStreamService::new(Arc::clone(state), Arc::clone(metrics), names);
     let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
     let admin = AdminService::new(Arc::clone(state));
     let mut others = Routes::new(streams)
         .add_service(admin)
+        .add_service(CallersServer::new(CallersService))
         .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))
         .add_service(health_server)
         .add_service(reflection().build_v1()?)

@@ -14,16 +14,17 @@
 //! Everything else is read-only, and pages load nothing from elsewhere. Pages are made on a thread of their own
 //! ([`ServerState::look`]), never by a worker that serves calls.
 
+mod origin;
 pub mod pages;
 
 use std::sync::Arc;
 
 use askama::Template;
-use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
+use axum::{Router, middleware};
 use doorward_door::paths::Paths;
 use doorward_edge::edge::Edge;
 use doorward_engine::id::ResourceId;
@@ -50,6 +51,9 @@ pub const PATHS: Paths = Paths {
     with_one_message: &["/json", "/v1/check", "/v1/charge", "/v1/lease"],
     large: &[],
     silent: &[],
+    open: &["/healthz", "/readyz"],
+    of_servers: &[],
+    only: &[],
 };
 
 #[derive(Clone, Debug)]
@@ -74,11 +78,15 @@ pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>, edge: Option<Arc<E
                 "no such page; the pages start at /\n",
             )
         })
-        .with_state(Site { state, metrics });
-    match edge {
+        .with_state(Site {
+            state: Arc::clone(&state),
+            metrics,
+        });
+    let pages = match edge {
         Some(edge) => pages.merge(doorward_edge::http::router(edge)),
         None => pages,
-    }
+    };
+    pages.layer(middleware::from_fn_with_state(state, origin::check))
 }
 
 #[derive(Debug, Deserialize)]

@@ -1,9 +1,10 @@
 //! A certificate authority for tests, and certificates that it signs.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose,
+    BasicConstraints, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
 };
+pub use rcgen::{CertificateParams, SanType, date_time_ymd};
 
 /// A certificate and its key, as PEM.
 #[derive(Clone, Debug)]
@@ -25,7 +26,12 @@ pub struct Authority {
 impl Authority {
     /// Creates an authority that no program trusts yet.
     pub fn new() -> Self {
-        let mut params = named("tests of Doorward", &[]);
+        Self::named("tests of Doorward")
+    }
+
+    /// Creates an authority with another name.
+    pub fn named(name: &str) -> Self {
+        let mut params = named(name, &[]);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().unwrap();
@@ -39,11 +45,41 @@ impl Authority {
     /// Creates a certificate for servers and clients, with a name for people, and with hosts and IP
     /// addresses.
     pub fn certify(&self, name: &str, hosts: &[&str]) -> Certified {
+        self.certify_with(name, hosts, |_| {})
+    }
+
+    /// Creates a revocation list, as PEM.
+    pub fn revoke(&self, serial: u64) -> String {
+        let revoked = RevokedCertParams {
+            serial_number: serial.into(),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(2120, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: vec![revoked],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.issuer).unwrap().pem().unwrap()
+    }
+
+    /// Creates a certificate with other properties.
+    pub fn certify_with(
+        &self,
+        name: &str,
+        hosts: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Certified {
         let mut params = named(name, hosts);
         params.extended_key_usages = vec![
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,
         ];
+        change(&mut params);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Certified {

@@ -75,7 +75,7 @@ pub async fn load(
     passed: impl Fn(Duration, bool) + Clone + Send + 'static,
 ) {
     let began = Instant::now();
-    let request = format!("GET / HTTP/1.1\r\nhost: a\r\n{headers}\r\n");
+    let request = format!("GET / HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
     let connections = (0..CONNECTIONS).map(|number| {
         let (rate, passed, request) = (rate.clone(), passed.clone(), request.clone());
         tokio::spawn(async move {

@@ -21,7 +21,8 @@ use doorward_session::address::{Address, ipv6_advice, missing_port};
 use doorward_session::master_finder::{DeadEndReason, MasterFinder, in_order};
 use doorward_session::race::{self, HEAD_START};
 use doorward_session::visible;
-use tonic::transport::{Channel, Endpoint};
+use doorward_tls::dialer::{Dialed as Channel, Dialer};
+use tonic::transport::Endpoint;
 
 use crate::common::{Common, hurried};
 use crate::failure::Failure;
@@ -36,6 +37,7 @@ pub(crate) struct MasterCaller {
     addresses: Arc<[Address]>,
     /// The node in etcd whose servers come before them.
     node: Option<EtcdNode>,
+    dialer: Dialer,
     timeout: Duration,
 }
 
@@ -51,6 +53,7 @@ enum Miss {
 
 impl MasterCaller {
     pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
+        let dialer = common.tls.dialer().map_err(Failure::Usage)?;
         let mut addresses = Vec::new();
         let mut node = None;
         for text in common.addresses() {
@@ -67,7 +70,7 @@ impl MasterCaller {
                     return Err(Failure::Usage(problem.to_owned()));
                 }
             } else {
-                addresses.push(parse(&text)?);
+                addresses.push(parse_given(&text, dialer.is_tls())?);
             }
         }
         if addresses.is_empty() && node.is_none() {
@@ -78,6 +81,7 @@ impl MasterCaller {
         Ok(Self {
             addresses: addresses.into(),
             node,
+            dialer,
             timeout: common.timeout,
         })
     }
@@ -135,7 +139,7 @@ impl MasterCaller {
     }
 
     /// Asks one address after the other until one answers, and follows it to the master.
-    async fn call<T, F>(
+    pub(crate) async fn call<T, F>(
         &self,
         ask: impl Fn(Channel) -> F,
         mastership: impl Fn(&T) -> Option<&doorman::Mastership>,
@@ -248,10 +252,15 @@ impl MasterCaller {
         // The addresses in the flags are valid already. Only an address that a server named can be wrong here.
         let endpoint = endpoint(address.as_str())
             .map_err(|failure| Miss::Silent(format!("{name}: {failure}")))?;
-        let channel = endpoint.connect_timeout(self.timeout).connect_lazy();
+        let channel = self.dialer.channel(&endpoint.connect_timeout(self.timeout));
         match tokio::time::timeout(self.timeout, ask(channel)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(miss_of(name, &status)),
+            Ok(Err(status)) => Err(match self.dialer.refusal() {
+                Some(alert) => Miss::Final(Failure::No(format!(
+                    "{name} refuses our certificate: {alert}"
+                ))),
+                None => miss_of(name, &status),
+            }),
             Err(_) => {
                 let problem = format!("{name} did not answer within {:?}", self.timeout);
                 Err(Miss::Silent(problem))
@@ -269,6 +278,12 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
     use tonic::Code;
 
     let message = visible::cut(status.message());
+    if status.code() == Code::PermissionDenied
+        && let Some(refused) = status.source().map(innermost)
+    {
+        // The connection was refused, and not the call.
+        return Miss::Final(Failure::No(format!("{name}: {}", visible::cut(&refused))));
+    }
     match status.code() {
         Code::InvalidArgument
         | Code::NotFound
@@ -291,7 +306,17 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
     }
 }
 
-/// A server's address, `host:port` with or without `http://`.
+/// An address of a flag. Its scheme must fit the way to servers.
+fn parse_given(text: &str, is_tls: bool) -> Result<Address, Failure> {
+    let problem = match text.split_once("://") {
+        Some(("https", _)) if !is_tls => "https needs --ca",
+        Some(("http", _)) if is_tls => "with --ca, connections use TLS; give https",
+        _ => return parse(text),
+    };
+    Err(Failure::Usage(format!("{text:?}: {problem}")))
+}
+
+/// A server's address, `host:port` with or without a scheme.
 pub(crate) fn parse(text: &str) -> Result<Address, Failure> {
     let endpoint = endpoint(text)?;
     Address::parse(&authority(&endpoint))
@@ -314,9 +339,11 @@ fn endpoint(address: &str) -> Result<Endpoint, Failure> {
     };
     let endpoint = Endpoint::from_shared(uri).map_err(|error| bad(&error.to_string()))?;
     match (endpoint.uri().scheme_str(), endpoint.uri().port()) {
-        (Some("http"), Some(_)) => Ok(endpoint),
-        (Some("http"), None) => Err(bad(&format!("it {}", missing_port(&authority(&endpoint))))),
-        _ => Err(bad("only http is spoken")),
+        (Some("http" | "https"), Some(_)) => Ok(endpoint),
+        (Some("http" | "https"), None) => {
+            Err(bad(&format!("it {}", missing_port(&authority(&endpoint)))))
+        }
+        _ => Err(bad("only http and https are spoken")),
     }
 }
 

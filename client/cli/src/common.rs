@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use doorward_etcd::address::{self, Etcd};
 use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
+use doorward_tls::flags::TlsFlags;
 
 use crate::color::ColorFlag;
 use crate::failure::Failure;
@@ -68,6 +69,10 @@ pub(crate) struct Common {
     /// Where nodes stand there.
     #[command(flatten)]
     pub(crate) election: ElectionFlags,
+
+    /// TLS towards servers.
+    #[command(flatten)]
+    pub(crate) tls: TlsFlags,
 }
 
 impl Common {

@@ -124,6 +124,8 @@ pub(crate) enum Command {
     /// kept in $XDG_STATE_HOME/doorward/history. Lines that start with # are remarks. A script goes on after a command
     /// that failed; the last failure decides the exit code.
     Shell,
+    /// Show whom the server takes you for: the identity of your certificate or token.
+    Whoami,
     /// List the nodes that are registered in etcd: their masters, and all servers that are there.
     ///
     /// Which etcd, the flags for etcd say, or else --server if it is the address of a node in etcd.

@@ -193,6 +193,9 @@ pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client
     {
         builder = builder.etcd(etcd);
     }
+    if let Some(tls) = common.tls.client().map_err(Failure::Usage)? {
+        builder = builder.tls(tls);
+    }
     let connected = builder.addresses(&addresses).connect().await;
     connected.map_err(|error| match error {
         ConnectError::NotConnected { .. } => Failure::Unreachable(error.to_string()),

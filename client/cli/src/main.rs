@@ -22,6 +22,7 @@ mod shell;
 mod status;
 mod templates;
 mod watch;
+mod whoami;
 mod why;
 
 use std::io::{self, Write};
@@ -84,6 +85,7 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Release(release) => release::run(common, &release).await,
         Command::Status(status) => status::run(common, &status).await,
         Command::Nodes(nodes) => nodes::run(common, &nodes).await,
+        Command::Whoami => whoami::run(common).await,
         Command::Shell => shell::run(common).await,
         Command::Templates(flags) => templates::run(common, &flags).await,
         Command::Rules(flags) => rules::run(common, &flags).await,

@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use doorward_limits::Clock;
 use doorward_rules::{Limiter, Problem, Rules};
+use doorward_tls::dialer::Dialer;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -125,6 +126,7 @@ impl Retriever {
             addresses: owned(addresses),
             instance: instance.to_owned(),
             domains: owned(domains),
+            dialer: Dialer::default(),
         }))
     }
 
@@ -169,6 +171,16 @@ impl Source {
             interval: Duration::from_secs(1),
             patience: Duration::from_secs(10),
         }
+    }
+
+    /// Connects to servers by TLS. Has no effect on files.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(mut self, tls: doorward_tls::client::ClientTls) -> Self {
+        if let Place::Servers(servers) = &mut self.place {
+            servers.dialer = Dialer::new(Some(tls));
+        }
+        self
     }
 
     /// Sets the interval between two reads of files; 1 s without this.

@@ -9,6 +9,7 @@ use doorward_proto::admin::v1::{RunningRules, WatchRulesRequest, WatchRulesRespo
 use doorward_proto::version_of;
 use doorward_session::address::ipv6_advice;
 use doorward_session::backoff::{Backoff, WaitLimits};
+use doorward_tls::dialer::Dialer;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
@@ -36,6 +37,7 @@ pub(crate) struct Servers {
     pub(crate) addresses: Vec<String>,
     pub(crate) instance: String,
     pub(crate) domains: Vec<String>,
+    pub(crate) dialer: Dialer,
 }
 
 /// Follows the rules of a server.
@@ -43,6 +45,7 @@ pub(crate) struct Servers {
 pub(crate) struct Follower {
     current: Current,
     endpoints: Vec<Endpoint>,
+    dialer: Dialer,
     /// First message of each watch: name, domains, and the last report.
     report: WatchRulesRequest,
     /// Documents in force, by domain.
@@ -66,6 +69,7 @@ impl Follower {
         Ok(Self {
             current,
             endpoints,
+            dialer: servers.dialer,
             report,
             texts,
             backoff,
@@ -90,8 +94,7 @@ impl Follower {
 
     /// Follows a server until its watch ends.
     async fn follow(&mut self, endpoint: &Endpoint) -> Result<Infallible, Status> {
-        let channel = endpoint.connect().await;
-        let channel = channel.map_err(|error| Status::from_error(error.into()))?;
+        let channel = self.dialer.channel(endpoint);
         let mut client = RulesClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX);
         let (reports, outgoing) = mpsc::channel(1);
         // A failed send is told by the next answer.
@@ -142,6 +145,7 @@ fn endpoint(address: &str) -> Result<Endpoint, RetrieverError> {
     let has_port = address
         .rsplit_once(':')
         .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let address = address.strip_prefix("https://").unwrap_or(address);
     if address.contains("://") || !has_port || ipv6_advice(address).is_some() {
         return Err(invalid(()));
     }

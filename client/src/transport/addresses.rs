@@ -22,8 +22,8 @@ pub(crate) use directory::Directory;
 /// Largest size of an answer's headers and trailers, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 
-/// Parses a server's address: `host:port`, with or without `http://`.
-fn parse(text: &str) -> Result<Address, ConnectError> {
+/// Parses a server's address: `host:port`, with or without a scheme. `is_tls`: connections use TLS.
+fn parse(text: &str, is_tls: bool) -> Result<Address, ConnectError> {
     if text.len() > ADDRESS_BYTES_MAX {
         let problem = format!("it is longer than {ADDRESS_BYTES_MAX} bytes");
         return Err(bad(text, &problem));
@@ -31,7 +31,17 @@ fn parse(text: &str) -> Result<Address, ConnectError> {
     if text.starts_with("etcd://") {
         return Err(bad(text, "this program was built without the feature etcd"));
     }
-    let endpoint = parse_endpoint(text)?;
+    let https = text.strip_prefix("https://");
+    if is_tls && text.starts_with("http://") {
+        return Err(bad(text, "this client uses TLS, which needs https"));
+    }
+    if !is_tls && https.is_some() {
+        return Err(bad(
+            text,
+            "https needs `ClientBuilder::tls`, with the feature tls",
+        ));
+    }
+    let endpoint = parse_endpoint(https.unwrap_or(text))?;
     Address::parse(&authority(&endpoint)).map_err(|error| bad(text, &format!("it {error}")))
 }
 
@@ -99,10 +109,10 @@ impl Addresses {
     /// # Errors
     ///
     /// If one is invalid, or there is none.
-    pub(crate) fn parse(given: &[String]) -> Result<Self, ConnectError> {
+    pub(crate) fn parse(given: &[String], is_tls: bool) -> Result<Self, ConnectError> {
         let given: Arc<[Address]> = given
             .iter()
-            .map(|text| parse(text))
+            .map(|text| parse(text, is_tls))
             .collect::<Result<_, _>>()?;
         if given.is_empty() {
             return Err(ConnectError::NoAddress);
@@ -125,13 +135,14 @@ impl Addresses {
         given: &[String],
         elsewhere: Option<&doorward_etcd::Etcd>,
         timeout: Duration,
+        is_tls: bool,
     ) -> Result<Self, ConnectError> {
         use doorward_etcd::{NodeAddress, address};
 
         let (nodes, servers): (Vec<&String>, Vec<&String>) =
             given.iter().partition(|text| address::is_meant(text));
         let node = match nodes.as_slice() {
-            [] => return Self::parse(given),
+            [] => return Self::parse(given, is_tls),
             [node] => node,
             _ => {
                 let problem = "more than one node in etcd is given; a client has one node";
@@ -140,8 +151,10 @@ impl Addresses {
         };
         let place = NodeAddress::parse(node).and_then(|address| address.place(elsewhere));
         let place = place.map_err(|error| ConnectError::BadNodeAddress(error.to_string()))?;
-        let given: Result<Arc<[Address]>, _> =
-            servers.into_iter().map(|text| parse(text)).collect();
+        let given: Result<Arc<[Address]>, _> = servers
+            .into_iter()
+            .map(|text| parse(text, is_tls))
+            .collect();
         let given = given?;
         let directory = Directory::new(place, Arc::clone(&given), timeout);
         Ok(Self {

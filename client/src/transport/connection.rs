@@ -14,10 +14,11 @@ use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
 use doorward_session::master_finder::{DeadEnd, MasterFinder};
 use doorward_session::race::{self, HEAD_START};
-use tonic::transport::{Channel, Endpoint};
+use doorward_tls::dialer::{Dialed, Dialer};
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
+use crate::error::ConnectError;
 use crate::hooks::Hooks;
 use crate::time::Time;
 #[cfg(feature = "etcd")]
@@ -65,9 +66,10 @@ pub(crate) struct Connection {
     #[cfg(feature = "etcd")]
     directory: Option<Directory>,
     /// Channel to the finder's server, once that server has confirmed that it is the master.
-    channel: Option<(CapacityClient<Channel>, Address)>,
+    channel: Option<(CapacityClient<Dialed>, Address)>,
     /// End of the last lease.
     leases_end: Option<Time>,
+    dialer: Dialer,
     clock: Clock,
     hooks: Arc<dyn Hooks>,
     timeout: Duration,
@@ -85,6 +87,7 @@ impl fmt::Debug for Connection {
 impl Connection {
     pub(crate) fn new(
         addresses: Addresses,
+        dialer: Dialer,
         clock: Clock,
         hooks: Arc<dyn Hooks>,
         timeout: Duration,
@@ -95,6 +98,7 @@ impl Connection {
             directory: addresses.directory,
             channel: None,
             leases_end: None,
+            dialer,
             clock,
             hooks,
             timeout,
@@ -161,21 +165,20 @@ impl Connection {
 
     /// Returns the channel, and opens one if there is none. A new channel asks for the master first; a server that is
     /// too old for the question counts as the master.
-    async fn connected(&mut self) -> Result<(CapacityClient<Channel>, Address), Failure> {
+    async fn connected(&mut self) -> Result<(CapacityClient<Dialed>, Address), Failure> {
         loop {
             if let Some(connected) = &self.channel {
                 return Ok(connected.clone());
             }
             let asked = self.target().await?;
-            let endpoint = match endpoint(&asked, self.timeout) {
-                Ok(endpoint) => endpoint,
+            let mut client = match client(&self.dialer, &asked, self.timeout) {
+                Ok(client) => client,
                 Err(error) => return Err(self.failed(&asked, "connecting", &error)),
             };
-            let mut client = client(&endpoint);
             let question = client.discovery(doorman::DiscoveryRequest {});
-            let timeout = self.timeout;
+            let (dialer, timeout) = (self.dialer.clone(), self.timeout);
             let rivals = self.finder.rivals().into_iter();
-            let rivals = rivals.map(|rival| answers(rival, timeout));
+            let rivals = rivals.map(|rival| answers(dialer.clone(), rival, timeout));
             let answer = tokio::select! {
                 biased;
                 answer = tokio::time::timeout(timeout, question) => answer,
@@ -299,7 +302,10 @@ impl Connection {
         problem: &dyn Display,
     ) -> Failure {
         self.channel = None;
-        let problem = format!("{what} at {asked}: {problem}");
+        let mut problem = format!("{what} at {asked}: {problem}");
+        if let Some(alert) = self.dialer.refusal() {
+            problem += &format!("; the server refuses our certificate: {alert}");
+        }
         let problem = visible::line(&problem).into_owned();
         debug!(problem, "call failed");
         let reason = if lost.is_election {
@@ -311,13 +317,18 @@ impl Connection {
     }
 }
 
-fn client(endpoint: &Endpoint) -> CapacityClient<Channel> {
-    CapacityClient::new(endpoint.connect_lazy()).max_decoding_message_size(ANSWER_BYTES_MAX)
+fn client(
+    dialer: &Dialer,
+    server: &Address,
+    timeout: Duration,
+) -> Result<CapacityClient<Dialed>, ConnectError> {
+    let channel = dialer.channel(&endpoint(server, timeout)?);
+    Ok(CapacityClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX))
 }
 
 /// Returns the address if its server knows the master, or is too old to say so.
-async fn answers(address: Address, timeout: Duration) -> Result<Address, ()> {
-    let mut client = client(&endpoint(&address, timeout).map_err(drop)?);
+async fn answers(dialer: Dialer, address: Address, timeout: Duration) -> Result<Address, ()> {
+    let mut client = client(&dialer, &address, timeout).map_err(drop)?;
     let question = client.discovery(doorman::DiscoveryRequest {});
     match tokio::time::timeout(timeout, question).await {
         Ok(Ok(answer)) if knows_master(answer.get_ref()) => Ok(address),

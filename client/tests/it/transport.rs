@@ -217,7 +217,8 @@ async fn connecting_to_a_wrong_address_fails_with_the_reason() {
     for (bad, problem) in [
         ("nowhere", "it has no port"),
         ("127.0.0.1:99999", "it has a port above 65535"),
-        ("https://a:1", "the scheme must be http"),
+        ("https://a:1", "https needs `ClientBuilder::tls`"),
+        ("ftp://a:1", "the scheme must be http"),
     ] {
         let error = client(bad).connect_lazy().err().unwrap().to_string();
         assert!(error.contains(problem), "{error}");

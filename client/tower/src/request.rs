@@ -11,6 +11,18 @@ use smallvec::SmallVec;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login(pub String);
 
+#[cfg(feature = "tls")]
+impl Login {
+    /// Returns the name in a client's certificate: its SPIFFE URI, else `dns:` and its first DNS name, else `cn:` and
+    /// its common name. `der`: the certificate, as rustls returns it; tonic has it in
+    /// [`Request::peer_certs`](https://docs.rs/tonic/latest/tonic/struct.Request.html#method.peer_certs). Parsing takes
+    /// microseconds, so do it once for each connection.
+    pub fn of_certificate(der: &[u8]) -> Option<Self> {
+        let identity = doorward_tls::identity::Identity::of_certificate(der)?;
+        Some(Self(identity.to_string()))
+    }
+}
+
 /// Mark of a request that is over a limit with `action: degrade`. A handler that finds it in the extensions serves
 /// less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -162,7 +162,7 @@ mod tests {
     fn nothing() -> RequestBody<Body> {
         let looking = Arc::new(Semaphore::new(1));
         let door = Door::new(limits(1, 1), Paths::default(), looking);
-        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()));
+        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
         RequestBody::new(Body::empty(), door, connection.unwrap(), false)
     }
 

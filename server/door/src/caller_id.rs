@@ -1,14 +1,27 @@
-//! The caller that a connection, and all that it causes, is attributed to: an address, until callers have identities.
+//! The caller that a connection, and all that it causes, is attributed to: the identity of its certificate, or else an
+//! address.
 //!
 //! An IPv4 address counts as a whole, and so does an IPv4 address mapped into IPv6. Of an IPv6 address only the first
 //! 64 bits count, because the owner of one address has the whole /64 network.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A value that identifies a caller: an IPv4 address or an IPv6 network.
+use doorward_tls::identity::Identity;
+
+/// A value that identifies a caller: an IPv4 address, an IPv6 network, or the hash of an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallerId(u128);
+pub struct CallerId {
+    bits: u128,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Kind {
+    Address,
+    Identity { is_loopback: bool },
+}
 
 /// The bits of an IPv6 address that name its network.
 const NETWORK: u128 = !(u64::MAX as u128);
@@ -18,27 +31,53 @@ impl CallerId {
     pub fn of(ip: IpAddr) -> Self {
         let bits = |ip: Ipv6Addr| u128::from_be_bytes(ip.octets());
         match ip.to_canonical() {
-            IpAddr::V4(ip) => Self(bits(ip.to_ipv6_mapped())),
-            IpAddr::V6(ip) => Self(bits(ip) & NETWORK),
+            IpAddr::V4(ip) => Self::address(bits(ip.to_ipv6_mapped())),
+            IpAddr::V6(ip) => Self::address(bits(ip) & NETWORK),
+        }
+    }
+
+    const fn address(bits: u128) -> Self {
+        let kind = Kind::Address;
+        Self { bits, kind }
+    }
+
+    /// Returns the same caller, known by its identity.
+    pub fn identified(self, identity: &Identity) -> Self {
+        let hash = |half: u8| {
+            let mut hasher = DefaultHasher::new();
+            (half, identity).hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        Self {
+            bits: hash(0) << 64 | hash(1),
+            kind: Kind::Identity {
+                is_loopback: self.is_loopback(),
+            },
         }
     }
 
     /// Returns whether it is an address of this machine itself. Only `::1` of `::/64` is in use.
     pub fn is_loopback(self) -> bool {
-        let ip = Ipv6Addr::from_bits(self.0);
+        if let Kind::Identity { is_loopback } = self.kind {
+            return is_loopback;
+        }
+        let ip = Ipv6Addr::from_bits(self.bits);
         let is_v4 = ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback());
         is_v4 || self == Self::of(Ipv6Addr::LOCALHOST.into())
     }
 
-    /// Returns its bits, as those of an IPv6 address.
+    /// Returns its bits: those of an IPv6 address, or a hash.
     pub const fn get(self) -> u128 {
-        self.0
+        self.bits
     }
 }
 
 impl fmt::Display for CallerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ip = Ipv6Addr::from(self.0.to_be_bytes());
+        if self.kind != Kind::Address {
+            return write!(f, "identity {:016x}", self.bits >> 64);
+        }
+        let ip = Ipv6Addr::from(self.bits.to_be_bytes());
         match ip.to_ipv4_mapped() {
             Some(ip) => ip.fmt(f),
             None => write!(f, "{ip}/64"),

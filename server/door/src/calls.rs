@@ -66,6 +66,16 @@ where
         if let Some(limit) = call.refusal(request.uri().path(), now) {
             return Box::pin(std::future::ready(Ok(refused(&limit, call))));
         }
+        match self
+            .door
+            .prove(&self.connection, request.uri().path(), request.headers())
+        {
+            Ok(proof) => proof.extend(request.extensions_mut()),
+            Err(denied) => {
+                let answer = tracked(denied.status().into_http(), call);
+                return Box::pin(std::future::ready(Ok(answer)));
+            }
+        }
         let path = request.uri().path();
         let looks = paths.looks.contains(&path);
         let waits = looks || paths.with_one_message.contains(&path);

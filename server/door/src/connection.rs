@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use doorward_limits::{AtomicBucket, Units};
 use doorward_time::millis;
+use doorward_tls::identity::Identity;
 use tokio::sync::Notify;
 
 use crate::caller_id::CallerId;
@@ -81,6 +82,8 @@ impl CallerState {
 pub struct Connection {
     id: u64,
     caller: CallerId,
+    /// Identity of the caller's certificate, if it has one.
+    identity: Option<Identity>,
     of_caller: Arc<CallerState>,
     /// Whether a call on it was answered, in part or in whole.
     proven: AtomicBool,
@@ -109,12 +112,14 @@ impl Connection {
     pub(super) fn new(
         id: u64,
         caller: CallerId,
+        identity: Option<Identity>,
         of_caller: Arc<CallerState>,
         now: Duration,
     ) -> Self {
         Self {
             id,
             caller,
+            identity,
             of_caller,
             proven: AtomicBool::new(false),
             calls: AtomicU32::new(0),
@@ -138,6 +143,11 @@ impl Connection {
     /// Returns its caller.
     pub fn caller(&self) -> CallerId {
         self.caller
+    }
+
+    /// Returns the identity of the caller's certificate, if it has one.
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
     }
 
     /// Returns the state that it shares with other connections of its caller.

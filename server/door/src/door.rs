@@ -1,12 +1,21 @@
 //! An entry for gRPC, HTTP or another protocol: its connections, and the bytes that wait in it.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::http::HeaderMap;
 use doorward_clock::Instant;
+use doorward_tls::identity::Identity;
+use doorward_tls::server::Protocol;
+use doorward_tls::tokens::Role;
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status as RpcStatus;
+use tracing::{debug, warn};
 
+use crate::access::{self, Access, Denied, Proof};
 use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::door_limits::DoorLimits;
@@ -14,12 +23,15 @@ use crate::limit::{self, Limit};
 use crate::overload;
 use crate::paths::Paths;
 use crate::registry::Registry;
+use crate::socket::Socket;
 
 /// An entry.
 #[derive(Debug)]
 pub struct Door {
     limits: Arc<DoorLimits>,
     paths: Paths,
+    access: Arc<Access>,
+    protocol: Protocol,
     started: Instant,
     /// One permit: a look at everything blocks a whole thread, so only one runs at a time.
     looking: Arc<Semaphore>,
@@ -29,11 +41,24 @@ pub struct Door {
 impl Door {
     /// Makes a door. Doors of one server share `looking`, which has one permit.
     pub fn new(limits: DoorLimits, paths: Paths, looking: Arc<Semaphore>) -> Arc<Self> {
+        Self::secured(limits, paths, looking, Arc::default(), Protocol::Other)
+    }
+
+    /// Makes a door with requirements on its callers. They speak `protocol`.
+    pub fn secured(
+        limits: DoorLimits,
+        paths: Paths,
+        looking: Arc<Semaphore>,
+        access: Arc<Access>,
+        protocol: Protocol,
+    ) -> Arc<Self> {
         limits.incoming_bytes.take_up();
         limits.outgoing_bytes.take_up();
         let limits = Arc::new(limits);
         let door = Self {
             paths,
+            access,
+            protocol,
             started: Instant::now(),
             looking,
             registry: Mutex::new(Registry::new(Arc::clone(&limits))),
@@ -51,6 +76,60 @@ impl Door {
     /// Returns the paths of special calls.
     pub fn paths(&self) -> &Paths {
         &self.paths
+    }
+
+    /// Opens a connection, by TLS if that is required. Returns the identity of its certificate.
+    ///
+    /// # Errors
+    ///
+    /// If the caller does not do what is required.
+    pub(crate) async fn open(&self, socket: TcpStream) -> io::Result<(Socket, Option<Identity>)> {
+        self.access.open(socket, self.protocol).await
+    }
+
+    /// Counts a failed handshake, and logs the reason at most once in a while.
+    pub(crate) fn note_handshake_failure(&self, peer: SocketAddr, error: &io::Error) {
+        let number = self.access.note_failure();
+        if number.is_power_of_two() || number.is_multiple_of(1_000) {
+            warn!(%peer, %error, failures = number, "a connection was refused");
+        } else {
+            debug!(%peer, %error, "a connection was refused");
+        }
+    }
+
+    /// Returns the proof of a call on a connection.
+    ///
+    /// # Errors
+    ///
+    /// If it needs an identity or a role that its caller does not have.
+    pub(crate) fn prove(
+        &self,
+        connection: &Connection,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<Proof, Denied> {
+        if !self.paths.only.is_empty() && !self.paths.only.contains(&path) {
+            return Err(Denied::NotHere);
+        }
+        let needs = if self.paths.open.contains(&path) {
+            None
+        } else if self.paths.of_servers.contains(&path) {
+            Some(Role::Server)
+        } else {
+            Some(Role::Client)
+        };
+        let token = access::token(headers);
+        self.access.prove(connection.identity(), token, needs)
+    }
+
+    /// Returns the identity of a token's holder.
+    ///
+    /// # Errors
+    ///
+    /// If the token is unknown, or not that of a client.
+    pub(crate) fn prove_by_token(&self, token: &[u8]) -> Result<Option<Identity>, Denied> {
+        let proof = self.access.prove(None, Some(token), Some(Role::Client));
+        proof.map(|proof| proof.identity)
     }
 
     /// Waits for the turn to look at everything. None: the semaphore is closed.
@@ -80,9 +159,9 @@ impl Door {
 
     /// Admits a new connection. At a limit, evicts another connection in its stead. None: the new connection is
     /// refused.
-    pub fn admit(&self, caller: CallerId) -> Option<Arc<Connection>> {
+    pub fn admit(&self, caller: CallerId, identity: Option<Identity>) -> Option<Arc<Connection>> {
         let mut registry = self.registry();
-        let admission = registry.admit(caller, self.now());
+        let admission = registry.admit(caller, identity, self.now());
         self.report_use(&registry);
         drop(registry);
         if let Some(full) = admission.full {

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -19,6 +19,7 @@ use crate::door::Door;
 use crate::frames::ControlFrames;
 use crate::guarded::{Guarded, PREFACE};
 use crate::listening;
+use crate::socket::Socket;
 
 /// Largest size of a call's headers, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
@@ -66,7 +67,7 @@ pub async fn serve<S>(
 }
 
 async fn converse<S>(
-    mut socket: TcpStream,
+    mut socket: Socket,
     door: Arc<Door>,
     connection: Arc<Connection>,
     services: Arc<S>,
@@ -133,7 +134,7 @@ fn is_flood(error: &hyper::Error) -> bool {
 }
 
 /// Waits for the HTTP/2 preface of the client.
-async fn hear_preface(socket: &mut TcpStream) -> io::Result<()> {
+async fn hear_preface(socket: &mut Socket) -> io::Result<()> {
     let mut heard = [0; PREFACE.len()];
     let mut length = 0;
     loop {

@@ -14,17 +14,19 @@ use http_body::Frame;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 use tracing::debug;
 
+use crate::access::Denied;
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::guarded::Guarded;
 use crate::limit::{Limit, LimitTexts};
 use crate::listening;
 use crate::response_body::{InFlightCall, ResponseBody};
+use crate::socket::Socket;
 
 /// Bytes of a request or an answer that are in memory at once.
 const BUFFER: usize = 16 * 1024;
@@ -49,7 +51,7 @@ pub async fn serve(listener: TcpListener, door: Arc<Door>, pages: Router, stop: 
 }
 
 async fn converse(
-    socket: TcpStream,
+    socket: Socket,
     door: Arc<Door>,
     connection: Arc<Connection>,
     pages: Router,
@@ -97,6 +99,11 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         if let Some(limit) = call.refusal(path, now) {
             return Box::pin(std::future::ready(Ok(refused(&limit, call))));
         }
+        match self.door.prove(&self.connection, path, request.headers()) {
+            Ok(proof) => proof.extend(request.extensions_mut()),
+            Err(denied) => return Box::pin(std::future::ready(Ok(unproven(&denied, call)))),
+        }
+        let path = request.uri().path();
         let paths = self.door.paths();
         let is_vital = paths.vital.contains(&path);
         let has_message = paths.with_one_message.contains(&path);
@@ -118,6 +125,18 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
             }
         })
     }
+}
+
+fn unproven(denied: &Denied, call: InFlightCall) -> Response<ResponseBody<Body>> {
+    let code = match denied {
+        Denied::NotHere | Denied::NoRole(..) => StatusCode::FORBIDDEN,
+        Denied::NoIdentity | Denied::UnknownToken => StatusCode::UNAUTHORIZED,
+    };
+    let mut answer = Response::new(Body::from(format!("{denied}\n")));
+    *answer.status_mut() = code;
+    let headers = answer.headers_mut();
+    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    answer.map(|body| ResponseBody::new(body, cut_off, call))
 }
 
 fn refused(limit: &Limit, call: InFlightCall) -> Response<ResponseBody<Body>> {

@@ -11,9 +11,10 @@
 //! [limits](door_limits::DoorLimits) with their texts.
 //!
 //! Every limit holds for each [caller](caller_id), and for all callers together.
-//! The door checks no permissions.
+//! [`access`] has TLS and identities, if the server wants them.
 
 mod accepting;
+pub mod access;
 pub mod bounded;
 pub mod caller_id;
 pub mod calls;
@@ -37,5 +38,6 @@ pub mod raw;
 pub mod registry;
 pub mod request_body;
 pub mod response_body;
+pub mod socket;
 
 pub use crate::door::Door;

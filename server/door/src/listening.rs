@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use doorward_tls::identity::Identity;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use crate::accepting::{self, Arrival};
 use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::door::Door;
+use crate::socket::Socket;
 
 /// Checks of a connection within the patience.
 const LOOKS: u32 = 2;
@@ -53,7 +55,7 @@ pub(super) async fn serve<F>(
     listener: TcpListener,
     door: Arc<Door>,
     stop: CancellationToken,
-    serve: impl Fn(TcpStream, Arc<Connection>) -> F,
+    serve: impl Fn(Socket, Arc<Connection>) -> F + Send + Sync + 'static,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -64,6 +66,7 @@ pub(super) async fn serve<F>(
             return;
         }
     };
+    let serve = Arc::new(serve);
     let mut connections = JoinSet::new();
     loop {
         let arrival = tokio::select! {
@@ -73,11 +76,10 @@ pub(super) async fn serve<F>(
         let Some(Arrival { socket, peer, room }) = arrival else {
             break;
         };
-        let Some(connection) = door.admit(CallerId::of(peer.ip())) else {
+        let Some(admitted) = Admitted::new(&door, CallerId::of(peer.ip()), None) else {
             debug!(%peer, "a connection too many is closed");
             continue;
         };
-        let closing = Closing(Arc::clone(&door), Arc::clone(&connection));
         let socket = match TcpStream::from_std(socket) {
             Ok(socket) => socket,
             Err(error) => {
@@ -87,30 +89,72 @@ pub(super) async fn serve<F>(
         };
         // The messages are small, and each is waited for.
         let _ = socket.set_nodelay(true);
-        let serving = serve(socket, Arc::clone(&connection));
-        let door = Arc::clone(&door);
+        let serve = Arc::clone(&serve);
         connections.spawn(async move {
             // Order of the drops: the socket closes, the connection leaves the registry, and the permit is free again.
-            let (_room, closing) = (room, closing);
+            let _room = room;
+            let Some((socket, admitted)) = open(socket, admitted, peer).await else {
+                return;
+            };
+            let Admitted(door, connection) = &admitted;
             tokio::select! {
-                () = serving => {}
+                () = serve(socket, Arc::clone(connection)) => {}
                 () = connection.evicted() => debug!(%peer, "a silent connection makes room"),
-                why = stuck(&door, &connection) => {
+                why = stuck(door, connection) => {
                     door.refuse(&door.limits().patience);
                     debug!(%peer, why, "a connection is closed");
                 }
             }
-            drop(closing);
         });
     }
     while connections.join_next().await.is_some() {}
 }
 
+/// Opens the socket of a connection, which becomes that of its identity if it proves one. None: it is closed.
+async fn open(
+    socket: TcpStream,
+    admitted: Admitted,
+    peer: SocketAddr,
+) -> Option<(Socket, Admitted)> {
+    let Admitted(door, connection) = &admitted;
+    let opened = tokio::select! {
+        opened = tokio::time::timeout(door.patience(), door.open(socket)) => opened,
+        () = connection.evicted() => return None,
+    };
+    let (socket, identity) = match opened {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(error)) => {
+            door.note_handshake_failure(peer, &error);
+            return None;
+        }
+        Err(_) => {
+            door.refuse(&door.limits().patience);
+            return None;
+        }
+    };
+    let Some(identity) = identity else {
+        return Some((socket, admitted));
+    };
+    let (door, caller) = (Arc::clone(door), connection.caller().identified(&identity));
+    debug!(%peer, %identity, "a caller has proved its identity");
+    drop(admitted);
+    let admitted = Admitted::new(&door, caller, Some(identity))?;
+    Some((socket, admitted))
+}
+
 /// An open connection. It leaves the registry when this is dropped.
 #[derive(Debug)]
-struct Closing(Arc<Door>, Arc<Connection>);
+struct Admitted(Arc<Door>, Arc<Connection>);
 
-impl Drop for Closing {
+impl Admitted {
+    /// Admits a connection. None: there is no room for it.
+    fn new(door: &Arc<Door>, caller: CallerId, identity: Option<Identity>) -> Option<Self> {
+        let connection = door.admit(caller, identity)?;
+        Some(Self(Arc::clone(door), connection))
+    }
+}
+
+impl Drop for Admitted {
     fn drop(&mut self) {
         let Self(door, connection) = self;
         door.close(connection);

@@ -11,6 +11,12 @@ pub struct Paths {
     pub with_one_message: &'static [&'static str],
     /// Calls whose messages may be large.
     pub large: &'static [&'static str],
+    /// The only calls that are answered. Empty: all are.
+    pub only: &'static [&'static str],
+    /// Calls that need no proof of identity.
+    pub open: &'static [&'static str],
+    /// Calls of child servers.
+    pub of_servers: &'static [&'static str],
     /// Calls that stay open while their caller listens. Their connection counts as silent.
     pub silent: &'static [&'static str],
 }

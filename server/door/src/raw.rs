@@ -11,15 +11,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::HeaderMap;
+use doorward_tls::identity::Identity;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Denied;
 use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::guarded::Guarded;
 use crate::listening;
+use crate::socket::Socket;
 
 /// Largest number of bytes of one read.
 const READ_BYTES_MAX: usize = 16 * 1024;
@@ -32,12 +36,12 @@ pub async fn serve<F>(
     listener: TcpListener,
     door: Arc<Door>,
     stop: CancellationToken,
-    converse: impl Fn(Conversation) -> F,
+    converse: impl Fn(Conversation) -> F + Send + Sync + 'static,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
     let door_of = Arc::clone(&door);
-    listening::serve(listener, door, stop, |socket, connection| {
+    listening::serve(listener, door, stop, move |socket, connection| {
         converse(Conversation::new(socket, Arc::clone(&door_of), connection))
     })
     .await;
@@ -46,7 +50,7 @@ pub async fn serve<F>(
 /// A connection and its client.
 #[derive(Debug)]
 pub struct Conversation {
-    socket: Guarded<TcpStream>,
+    socket: Guarded<Socket>,
     door: Arc<Door>,
     connection: Arc<Connection>,
     /// Counted bytes of an incomplete request.
@@ -56,7 +60,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    fn new(socket: TcpStream, door: Arc<Door>, connection: Arc<Connection>) -> Self {
+    fn new(socket: Socket, door: Arc<Door>, connection: Arc<Connection>) -> Self {
         Self {
             socket: Guarded::plain(socket, Arc::clone(&door), Arc::clone(&connection)),
             door,
@@ -69,6 +73,25 @@ impl Conversation {
     /// Returns the caller.
     pub fn caller(&self) -> CallerId {
         self.connection.caller()
+    }
+
+    /// Returns the identity of the caller, if it needs none or has proved one.
+    ///
+    /// # Errors
+    ///
+    /// If it has to prove one.
+    pub fn identity(&self) -> Result<Option<Identity>, Denied> {
+        let proof = self.door.prove(&self.connection, "", &HeaderMap::new());
+        proof.map(|proof| proof.identity)
+    }
+
+    /// Returns the identity that a token proves.
+    ///
+    /// # Errors
+    ///
+    /// If the token is unknown, or not that of a client.
+    pub fn prove(&self, token: &[u8]) -> Result<Option<Identity>, Denied> {
+        self.door.prove_by_token(token)
     }
 
     /// Returns the number of the connection.

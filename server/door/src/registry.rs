@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_tls::identity::Identity;
+
 use crate::caller_id::CallerId;
 use crate::connection::{CallerState, Connection};
 use crate::door_limits::DoorLimits;
@@ -99,7 +101,12 @@ impl Registry {
     }
 
     /// Adds a new connection. `now` is the time since the start.
-    pub fn admit(&mut self, caller: CallerId, now: Duration) -> NewcomerOutcome {
+    pub fn admit(
+        &mut self,
+        caller: CallerId,
+        identity: Option<Identity>,
+        now: Duration,
+    ) -> NewcomerOutcome {
         self.forget_left(now);
         let limits = &self.limits;
         let of_caller = self.callers.get_mut(&caller);
@@ -112,7 +119,7 @@ impl Registry {
             }
             None => {
                 return NewcomerOutcome {
-                    admitted: Some(self.insert(caller, now)),
+                    admitted: Some(self.insert(caller, identity, now)),
                     evicted: None,
                     full: None,
                 };
@@ -122,7 +129,7 @@ impl Registry {
         let evicted = queue.longest_silent(&self.connections);
         let admitted = evicted.as_ref().map(|silent| {
             self.remove(silent, now);
-            self.insert(caller, now)
+            self.insert(caller, identity, now)
         });
         NewcomerOutcome {
             admitted,
@@ -138,7 +145,12 @@ impl Registry {
         Some(silent)
     }
 
-    fn insert(&mut self, caller: CallerId, now: Duration) -> Arc<Connection> {
+    fn insert(
+        &mut self,
+        caller: CallerId,
+        identity: Option<Identity>,
+        now: Duration,
+    ) -> Arc<Connection> {
         self.last_id += 1;
         let id = self.last_id;
         let entry = self.callers.entry(caller).or_insert_with(|| CallerEntry {
@@ -150,7 +162,7 @@ impl Registry {
         resize(&mut self.sizes, entry.connections, entry.connections + 1);
         entry.connections += 1;
         let state = Arc::clone(&entry.state);
-        let connection = Arc::new(Connection::new(id, caller, state, now));
+        let connection = Arc::new(Connection::new(id, caller, identity, state, now));
         self.connections.insert(id, Arc::clone(&connection));
         entry.queue.push(id, entry.connections, &self.connections);
         self.all.push(id, self.connections.len(), &self.connections);

@@ -218,7 +218,7 @@ mod tests {
         // With this rate, any look uses up the time of the caller for long.
         limits.look_time_per_caller.set_max(0);
         let door = Door::new(limits, Paths::default(), Arc::clone(looking));
-        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()));
+        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
         (door, connection.unwrap())
     }
 

@@ -88,7 +88,7 @@ enum Next {
 
 impl Server {
     async fn converse(&self, mut client: Conversation, stop: CancellationToken) -> io::Result<()> {
-        let mut session = Session::new(client.id(), client.caller().to_string());
+        let mut session = Session::new(client.id(), client.caller().to_string(), client.identity());
         let (mut held, mut answers) = (Vec::new(), Vec::new());
         let mut stopped = pin!(stop.cancelled());
         loop {
@@ -152,7 +152,7 @@ impl Server {
             if !client.takes_request(now) {
                 let busy = "too many commands of this address; try again".to_owned();
                 Reply::Error(busy).write(session.version(), answers);
-            } else if self.answer(session, &words, answers).await == Next::Close {
+            } else if self.answer(client, session, &words, answers).await == Next::Close {
                 return Ok(Next::Close);
             }
             if answers.len() >= ANSWERS_BYTES_MAX {
@@ -164,12 +164,34 @@ impl Server {
 
     async fn answer(
         &self,
+        client: &Conversation,
         session: &mut Session,
         words: &Words<'_>,
         answers: &mut Vec<u8>,
     ) -> Next {
-        match Command::parse(words) {
+        let command = Command::parse(words);
+        if let Ok(
+            Command::Auth(token)
+            | Command::Hello {
+                token: Some(token), ..
+            },
+        ) = command
+        {
+            match client.prove(token) {
+                Ok(identity) => session.identify(identity),
+                Err(denied) => {
+                    let denied = format!("{denied}");
+                    Reply::Coded("WRONGPASS", denied).write(session.version(), answers);
+                    return Next::Continue;
+                }
+            }
+        }
+        match command {
             Err(refusal) => refusal.write(session.version(), answers),
+            Ok(command) if !session.is_open() && command != Command::Quit => {
+                let advice = "Authentication required: AUTH TOKEN, or a client certificate";
+                Reply::Coded("NOAUTH", advice.to_owned()).write(session.version(), answers);
+            }
             Ok(Command::Throttle(_)) if !self.edge.is_loaded() => {
                 Reply::Error(NOT_LOADED.to_owned()).write(session.version(), answers);
             }

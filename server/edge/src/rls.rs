@@ -16,6 +16,7 @@ use doorward_proto::envoy::ratelimit::{
     HeaderValue, RateLimitDescriptor, RateLimitRequest, RateLimitResponse,
 };
 use doorward_rules::{Decision, Descriptor, Entry, Settled, Status as RuleStatus, rule::Counted};
+use doorward_tls::identity::Identity;
 use tonic::{Request, Response, Status};
 
 use crate::clock;
@@ -63,15 +64,25 @@ impl RateLimitService for Rls {
 
 /// Returns the name of a call's caller.
 pub(crate) fn caller_of<T>(request: &Request<T>) -> String {
-    let named = request.metadata().get(CLIENT).map(|name| name.to_str());
-    if let Some(Ok(name)) = named
-        && !name.is_empty()
-    {
-        return name.to_owned();
-    }
-    match request.extensions().get::<CallerId>() {
-        Some(caller) => caller.to_string(),
-        None => "unix".to_owned(),
+    let named = request.metadata().get(CLIENT);
+    let named = named.and_then(|name| name.to_str().ok());
+    let (identity, address) = (request.extensions().get(), request.extensions().get());
+    caller_name(named, identity, address)
+}
+
+/// Returns the name of a caller. Callers with an identity have names of their own, which no other identity can use.
+pub(crate) fn caller_name(
+    given: Option<&str>,
+    identity: Option<&Identity>,
+    address: Option<&CallerId>,
+) -> String {
+    let given = given.filter(|name| !name.is_empty());
+    match (identity, given, address) {
+        (Some(identity), Some(name), _) => format!("{identity}/{name}"),
+        (Some(identity), None, _) => identity.to_string(),
+        (None, Some(name), _) => name.to_owned(),
+        (None, None, Some(address)) => address.to_string(),
+        (None, None, None) => "unix".to_owned(),
     }
 }
 

@@ -19,6 +19,8 @@ use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
+use crate::admin::callers_service::may_write;
+use crate::rpc::caller;
 use crate::rules::documents::{self, DOCUMENTS_MAX, Documents, PROBLEMS_MAX};
 use crate::rules::instances::{INSTANCES_MAX, NAME_BYTES_MAX, REPORT_BYTES_MAX};
 use crate::rules::store::RuleStore;
@@ -65,15 +67,16 @@ impl RulesService {
     }
 }
 
-/// Returns the caller's address, if the caller may write.
+/// Returns the caller's identity, or else its address, if the caller may write.
 fn writer<T>(request: &Request<T>) -> Result<String, RpcStatus> {
-    let address = request.extensions().get::<CallerId>();
-    let Some(loopback) = address.filter(|address| address.is_loopback()) else {
-        let problem = "rules are written from the server's own machine only; call from there, or change the directory or \
-                       etcd itself";
+    if !may_write(request) {
+        let problem = "rules are written from the server's own machine, or with the token of an operator; or change the \
+                       directory or etcd itself";
         return Err(RpcStatus::permission_denied(problem));
-    };
-    Ok(loopback.to_string())
+    }
+    let address = request.extensions().get::<CallerId>();
+    let address = || address.map_or_else(String::new, ToString::to_string);
+    Ok(caller::identity(request).map_or_else(address, ToString::to_string))
 }
 
 /// Parses a document on a blocking thread, because a large one takes long.

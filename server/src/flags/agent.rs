@@ -19,6 +19,7 @@ use crate::files;
 use crate::flags::limits::LimitFlags;
 use crate::flags::logs::LogFlags;
 use crate::flags::parent::{ParentError, ParentServers, parent_servers, parent_source};
+use crate::flags::security::SecurityFlags;
 use crate::flags::{HttpListen, http_listen, listened, node_name, with_variable};
 use crate::limits::ServerLimit;
 use crate::rules::store::RulesPlace;
@@ -99,6 +100,10 @@ pub struct AgentFlags {
     #[command(flatten)]
     pub election: ElectionFlags,
 
+    /// TLS and identities.
+    #[command(flatten)]
+    pub security: SecurityFlags,
+
     /// Level and format of the log.
     #[command(flatten)]
     pub logs: LogFlags,
@@ -121,9 +126,9 @@ pub enum AgentFlagsError {
     /// Address of the parent.
     #[error(transparent)]
     Parent(#[from] ParentError),
-    /// Place of the rules.
+    /// Place of the rules, TLS.
     #[error("{0}")]
-    Rules(String),
+    Other(String),
 }
 
 impl AgentFlags {
@@ -161,8 +166,9 @@ impl AgentFlags {
             config,
             prefix: self.election.prefix.clone(),
         });
-        let parent = parent_source(&self.parent, elsewhere.as_ref())?;
-        let rules = self.rules_place(etcd).map_err(AgentFlagsError::Rules)?;
+        let security = self.security.config().map_err(AgentFlagsError::Other)?;
+        let parent = parent_source(&self.parent, elsewhere.as_ref(), security.dialer.is_tls())?;
+        let rules = self.rules_place(etcd).map_err(AgentFlagsError::Other)?;
         let default = ServerConfig::default();
         let mut bounds = LimitFlags::default().of_door(files::raise_limit());
         for limit in [
@@ -191,6 +197,7 @@ impl AgentFlags {
                 ..default.node.clone()
             },
             rules: Some(rules),
+            security,
             doors: EdgeDoors {
                 has_http: true,
                 redis_listen: self.redis_listen,

@@ -24,10 +24,16 @@ pub enum ParentError {
     /// A server has one parent.
     #[error("--parent names more than one node in etcd; give one")]
     MoreThanOne,
+    /// There is nothing to verify the parent with.
+    #[error("--parent is https, which needs --ca")]
+    NeedsCa,
+    /// The scheme means no TLS.
+    #[error("--parent has a scheme that is not https; with --ca, connections use TLS")]
+    Plain,
 }
 
 /// Where the servers of the parent are. None: there is no parent. `elsewhere` says where etcd is
-/// for an address that does not. Reads the files that an address names.
+/// for an address that does not. `is_tls`: connections use TLS. Reads the files that an address names.
 ///
 /// # Errors
 ///
@@ -35,11 +41,24 @@ pub enum ParentError {
 pub fn parent_source(
     flags: &[ParentServers],
     elsewhere: Option<&Etcd>,
+    is_tls: bool,
 ) -> Result<Option<parent::ParentSource>, ParentError> {
     let mut source = parent::ParentSource::default();
     for flag in flags {
         match flag {
-            ParentServers::At(addresses) => source.given.extend(addresses.iter().cloned()),
+            ParentServers::At(addresses) => {
+                for address in addresses {
+                    let without = match (address.split_once("://"), is_tls) {
+                        (None, _) => address.as_str(),
+                        (Some(("https", address)), true) | (Some(("http", address)), false) => {
+                            address
+                        }
+                        (Some(("https", _)), false) => return Err(ParentError::NeedsCa),
+                        (Some(_), _) => return Err(ParentError::Plain),
+                    };
+                    source.given.push(without.to_owned());
+                }
+            }
             ParentServers::InEtcd(node) => {
                 let place = node.place(elsewhere)?;
                 if source.node.replace(place).is_some() {
@@ -79,7 +98,7 @@ mod tests {
                 arguments.extend(["--parent", parent]);
             }
             let flags = Flags::try_parse_from(arguments).expect("valid");
-            parent_source(&flags.serve.parent, elsewhere)
+            parent_source(&flags.serve.parent, elsewhere, false)
         };
         assert_eq!(source(&[], None), Ok(None));
         let list = source(&["a:1, b:2", "c:3"], None).expect("valid");

@@ -2,7 +2,13 @@
 
 use doorward_door::caller_id::CallerId;
 use doorward_engine::id::Caller;
+use doorward_tls::identity::Identity;
 use tonic::Request;
+
+/// Returns the identity that the caller of a request has proved, if it has.
+pub fn identity<T>(request: &Request<T>) -> Option<&Identity> {
+    request.extensions().get::<Identity>()
+}
 
 /// Returns the caller that a request is attributed to. None: the door has set none.
 pub fn of<T>(request: &Request<T>) -> Option<Caller> {

@@ -13,6 +13,7 @@ use doorward_door::calls::CallService;
 use doorward_door::request_body::RequestBody;
 use doorward_engine::id::Caller;
 use doorward_proto::doorman::capacity_server::{CapacityServer, SERVICE_NAME};
+use doorward_tls::identity::Identity;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::codegen::{BoxFuture, StdError};
@@ -44,10 +45,15 @@ impl Services {
     }
 
     /// Answers `GetCapacity` with one plain message.
-    fn answer_plain(&self, message: Bytes, caller: CallerId) -> Answering {
+    fn answer_plain(
+        &self,
+        message: Bytes,
+        caller: CallerId,
+        identity: Option<&Identity>,
+    ) -> Answering {
         let decided = unary::read(message).and_then(|request| {
             self.service
-                .answer(request, Some(Caller::new(caller.get())))
+                .answer(request, Some(Caller::new(caller.get())), identity)
         });
         match decided {
             Ok(Answer::Ready(answer)) => Answering::Ready(unary::response(&answer)),
@@ -94,7 +100,10 @@ where
         let is_plain = path == GET_CAPACITY && unary::is_plain(request.headers());
         let message = is_plain.then(|| request.body_mut().take_only_message());
         let answer = match message.flatten() {
-            Some(message) => self.answer_plain(message, caller),
+            Some(message) => {
+                let identity = request.extensions().get::<Identity>();
+                self.answer_plain(message, caller, identity)
+            }
             None => {
                 // For `rpc::caller`.
                 request.extensions_mut().insert(caller);

@@ -20,6 +20,7 @@ use doorward_proto::doorman as wire;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStream;
 use doorward_replica::{ChildMessage, StreamEnd, ToChild};
 use doorward_session::close_reason::CloseReason;
+use doorward_tls::identity::Identity;
 use tokio::sync::mpsc;
 use tokio::task;
 use tokio_stream::Stream;
@@ -28,6 +29,7 @@ use tracing::{info, warn};
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::rpc::bindings::Bindings;
 use crate::rpc::child_outbox::{ChildOutbox, NotSent, StreamEnding};
 use crate::rpc::convert::server_capacity::ReadRequest;
 use crate::rpc::{caller, child_outbox, closed, convert, cycle};
@@ -38,6 +40,7 @@ use crate::status::ServerState;
 pub struct CapacityStreamService {
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
+    names: Arc<Bindings>,
 }
 
 /// The stream of a child. The stream ends when this is dropped.
@@ -80,11 +83,17 @@ impl ChildStream {
         &mut self,
         mut requests: Streaming<wire::GetServerCapacityRequest>,
         caller: Option<Caller>,
+        (names, identity): (Arc<Bindings>, Option<Identity>),
     ) {
         loop {
             let task = tokio::select! {
                 task = self.tasks.recv() => task,
                 request = requests.message(), if self.refused.is_none() => {
+                    if let Ok(Some(message)) = &request
+                        && let Err(status) = names.claim(&message.server_id, identity.as_ref())
+                    {
+                        return self.refuse(status);
+                    }
                     match self.read(request, caller).await {
                         Read::Message => continue,
                         Read::Malformed(status) => return self.refuse(status),
@@ -314,18 +323,29 @@ impl CapacityStream for CapacityStreamService {
         request: Request<Streaming<wire::GetServerCapacityRequest>>,
     ) -> Result<Response<Self::StreamServerCapacityStream>, RpcStatus> {
         let (outbox, outgoing) = child_outbox::channel();
-        let caller = caller::of(&request);
+        let (caller, identity) = (caller::of(&request), caller::identity(&request).cloned());
+        let names = Arc::clone(&self.names);
         let requests = request.into_inner();
         let (state, metrics) = (Arc::clone(&self.state), Arc::clone(&self.metrics));
         let mut stream = ChildStream::open(state, metrics, outbox);
-        tokio::spawn(async move { stream.serve(requests, caller).await });
+        // Each message has a name, and a stream has one child.
+        let owner = (names, identity);
+        tokio::spawn(async move { stream.serve(requests, caller, owner).await });
         Ok(Response::new(Box::pin(outgoing)))
     }
 }
 
 impl CapacityStreamService {
     /// Makes the service of the streams.
-    pub fn new(state: Arc<ServerState>, metrics: Arc<Metrics>) -> Self {
-        Self { state, metrics }
+    pub(super) fn new(
+        state: Arc<ServerState>,
+        metrics: Arc<Metrics>,
+        names: Arc<Bindings>,
+    ) -> Self {
+        Self {
+            state,
+            metrics,
+            names,
+        }
     }
 }

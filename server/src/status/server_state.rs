@@ -12,6 +12,7 @@ use crate::clock;
 use crate::edge;
 use crate::limits::{LimitFigure, ServerLimits};
 use crate::replica_handle::ReplicaHandle;
+use crate::security::Security;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
 use crate::transports::election::EtcdHealth;
@@ -29,6 +30,7 @@ pub struct ServerState {
     ready: Mutex<ReadyState>,
     /// Decisions by rules. Absent: this server has no rules.
     edge: OnceLock<Arc<Edge>>,
+    security: OnceLock<Arc<Security>>,
     /// Sums over all resources, and the time when they were added up.
     pub(super) totals: Mutex<(Time, Totals)>,
 }
@@ -120,6 +122,7 @@ impl ServerState {
             }),
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             edge: OnceLock::new(),
+            security: OnceLock::new(),
             totals: Mutex::default(),
         }
     }
@@ -141,6 +144,16 @@ impl ServerState {
     /// Returns the decisions by rules, which are none before the first call.
     pub(crate) fn start_edge(&self) -> &Arc<Edge> {
         self.edge.get_or_init(|| edge::new(self))
+    }
+
+    /// Returns TLS and identities. None: the server does not listen yet.
+    pub fn security(&self) -> Option<&Arc<Security>> {
+        self.security.get()
+    }
+
+    /// Sets TLS and identities, once.
+    pub fn start_security(&self, security: Security) -> &Arc<Security> {
+        self.security.get_or_init(|| Arc::new(security))
     }
 
     /// Returns the node's name.

@@ -25,6 +25,7 @@ use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
     CONNECT_TIMEOUT, ConnectionNumber, ParentFailure, ParentReport, PollReason, Transport,
 };
+use doorward_tls::dialer::Dialer;
 use tokio::sync::{mpsc, watch};
 use tonic::Status as RpcStatus;
 use tracing::{debug, error, info, warn};
@@ -67,6 +68,7 @@ impl ParentTransportConfig {
 /// The transport to the parent.
 pub struct ParentTransport {
     servers: ParentSource,
+    dialer: Dialer,
     node: Arc<ReplicaHandle>,
     state: Arc<ServerState>,
     addresses: Addresses,
@@ -95,13 +97,14 @@ impl fmt::Debug for ParentTransport {
 }
 
 impl ParentTransport {
-    /// Returns the transport for the replica of `state`, and notes in the state that there is a parent. Must be called
-    /// within a tokio runtime.
-    pub fn new(config: ParentTransportConfig, state: Arc<ServerState>) -> Self {
+    /// Returns the transport for the replica of `state`, which connects by `dialer`, and notes in the state that there is
+    /// a parent. Must be called within a tokio runtime.
+    pub fn new(config: ParentTransportConfig, dialer: Dialer, state: Arc<ServerState>) -> Self {
         let node = Arc::clone(state.node());
         let mut upstream = Self {
             addresses: Addresses::new(config.servers.clone()),
             servers: config.servers,
+            dialer,
             tasks: node.parent_tasks(),
             masterships: node.masterships(),
             node,
@@ -174,8 +177,8 @@ impl ParentTransport {
                 rivals,
             } => {
                 self.connection = connection;
-                self.link = Link::connect(&to, transport, CONNECT_TIMEOUT);
-                self.rival = rival::find(rivals);
+                self.link = Link::connect(&self.dialer, &to, transport, CONNECT_TIMEOUT);
+                self.rival = rival::find(self.dialer.clone(), rivals);
             }
             ToParent::Discover => self.link.discover(),
             ToParent::Open => self.link.open(),
@@ -232,7 +235,10 @@ impl ParentTransport {
     }
 
     fn close(&mut self, problem: &str, end: ConnectionEnd) {
-        self.heard = Some(problem.to_owned());
+        self.heard = Some(match self.dialer.refusal() {
+            Some(alert) => format!("{problem}; the parent refuses our certificate: {alert}"),
+            None => problem.to_owned(),
+        });
         self.pass_on(FromParent::Closed(end));
     }
 

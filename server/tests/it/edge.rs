@@ -116,7 +116,7 @@ async fn rls_and_http_count_the_same_limit() {
 async fn check(server: &Server, user: &str) -> String {
     let body = format!(r#"{{"domain": "api", "entries": {{"user": "{user}"}}}}"#);
     let request = format!(
-        "POST /v1/check HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "POST /v1/check HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
     );

@@ -37,6 +37,8 @@ mod processes_of_a_node;
 mod readiness;
 mod rules;
 mod running;
+mod security;
+mod security_refusals;
 mod shutdown;
 mod status_pages;
 mod template_file;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
+use doorward_server::security::Security;
 use doorward_server::transports::election::EtcdHealth;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -12,6 +13,7 @@ use tokio::net::TcpStream;
 use crate::family::{Family, WORD};
 use crate::mastership::candidate_config;
 use crate::running::{asked, capacity, get, start};
+use crate::security::Files;
 
 /// A family of metrics.
 #[derive(Debug)]
@@ -156,6 +158,9 @@ fn in_a_tree() -> Metrics {
         since: std::time::Duration::ZERO,
         problem: None,
     });
+    let files = Files::new();
+    let security = files.flags().config().unwrap();
+    family.eu.start_security(Security::new(&security, &[]));
     let election = candidate_config();
     family
         .eu
@@ -213,8 +218,9 @@ async fn the_format_is_the_one_that_is_asked_for() {
     ] {
         let address = server.http_address().expect("pages are on");
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let request =
-            format!("GET /metrics HTTP/1.1\r\nHost: x\r\n{accept}Connection: close\r\n\r\n");
+        let request = format!(
+            "GET /metrics HTTP/1.1\r\nHost: localhost\r\n{accept}Connection: close\r\n\r\n"
+        );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();

@@ -152,7 +152,7 @@ const fn walk_every() -> Duration {
 impl Demand {
     /// Fills in the defaults that depend on other fields, and checks what depends on them.
     pub(super) fn complete(&mut self, end: Duration) -> Read<()> {
-        let fill = |every: &mut Duration, of: Duration, parts| {
+        let fill = |every: &mut Duration, of: Duration, parts: u32| {
             if *every == UNSAID {
                 *every = (of / parts).max(STEP_MIN);
             }

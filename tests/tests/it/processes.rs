@@ -16,6 +16,7 @@ mod etcd_wiped;
 mod outside;
 mod ready;
 mod restart;
+mod secured;
 mod shorter_leases;
 mod templates_etcd;
 mod tree_of_processes;

@@ -3,7 +3,7 @@
 use doorward_proto::admin::v1::rules_client::RulesClient;
 use doorward_proto::admin::v1::{ListInstancesRequest, RulesInstance};
 use doorward_session::address::Address;
-use tonic::transport::Channel;
+use doorward_tls::dialer::Dialed as Channel;
 
 use crate::caller::{MasterCaller, Miss};
 use crate::failure::Failure;

@@ -7,7 +7,7 @@ use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::doorman;
 use doorward_session::master_finder::MasterFinder;
-use tonic::transport::Channel;
+use doorward_tls::dialer::Dialed as Channel;
 
 use crate::caller::{MasterCaller, Miss};
 use crate::failure::Failure;

@@ -95,7 +95,7 @@ impl Directory {
 
 /// Parses an address from etcd, which may be anything.
 fn parse(address: &str) -> Option<Address> {
-    let parsed = super::parse(address);
+    let parsed = super::parse(address, false);
     if let Err(error) = &parsed {
         debug!(%error, "ignoring an invalid address in etcd");
     }

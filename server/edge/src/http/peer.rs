@@ -6,31 +6,32 @@ use std::net::SocketAddr;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use doorward_door::caller_id::CallerId;
+use doorward_tls::identity::Identity;
 
-use crate::rls::CLIENT;
+use crate::rls::{CLIENT, caller_name};
 
 /// Name and address of a caller, as the connection and the headers give them.
 #[derive(Debug)]
 pub(super) struct Peer {
     named: Option<String>,
+    identity: Option<Identity>,
     /// None: the connection has no address.
     pub(super) address: Option<CallerId>,
 }
 
 impl Peer {
-    /// Returns the name that the program gives itself in the body, or else in the header.
+    /// Returns the name that the program gives itself in the body, or else in the header. With an identity, the name is
+    /// one of that identity's.
     pub(super) fn given_name(&self, in_body: Option<String>) -> Option<String> {
         let in_body = in_body.filter(|name| !name.is_empty());
-        in_body.or_else(|| self.named.clone())
+        let given = in_body.or_else(|| self.named.clone())?;
+        Some(caller_name(Some(&given), self.identity.as_ref(), None))
     }
 
     /// Returns the name, or else the address.
     pub(super) fn name(&self, in_body: Option<String>) -> String {
         let given = self.given_name(in_body);
-        given.unwrap_or_else(|| match self.address {
-            Some(address) => address.to_string(),
-            None => "unix".to_owned(),
-        })
+        given.unwrap_or_else(|| caller_name(None, self.identity.as_ref(), self.address.as_ref()))
     }
 }
 
@@ -43,6 +44,7 @@ impl<S: Sync> FromRequestParts<S> for Peer {
         let connected = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         Ok(Self {
             named: named.filter(|name| !name.is_empty()).map(str::to_owned),
+            identity: parts.extensions.get().cloned(),
             address: set_by_door.or_else(|| Some(CallerId::of(connected?.0.ip()))),
         })
     }

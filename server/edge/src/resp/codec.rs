@@ -142,6 +142,8 @@ pub(super) enum Reply<'a> {
     Simple(&'static str),
     /// A text of one line.
     Error(String),
+    /// An error with a code of its own.
+    Coded(&'static str, String),
     /// The error for an unknown version of the protocol.
     NoProtocol,
     Bulk(&'a [u8]),
@@ -161,6 +163,7 @@ impl Reply<'_> {
         let _ = match self {
             Self::Simple(text) => write!(answers, "+{text}\r\n"),
             Self::Error(text) => write!(answers, "-ERR {text}\r\n"),
+            Self::Coded(code, text) => write!(answers, "-{code} {text}\r\n"),
             Self::NoProtocol => answers.write_all(b"-NOPROTO unsupported protocol version\r\n"),
             Self::Bulk(text) => {
                 let _ = write!(answers, "${}\r\n", text.len());

@@ -1,7 +1,7 @@
 //! Commands, and the answers that need no limit.
 //!
 //! Clients introduce themselves with `HELLO`, `CLIENT`, `COMMAND`, `SELECT` and `INFO` before their first request. The
-//! answers are those of a Redis with one database and without passwords.
+//! answers are those of a Redis with one database. `AUTH` takes a token, if the server has tokens.
 
 use crate::edge::NAME_BYTES_MAX;
 use crate::resp::codec::{Reply, Version, Words, integer, quoted};
@@ -19,7 +19,10 @@ pub(super) enum Command<'a> {
     Hello {
         version: Option<Version>,
         name: Option<&'a str>,
+        token: Option<&'a [u8]>,
     },
+    /// A token, with or without a user, which has no meaning.
+    Auth(&'a [u8]),
     SetName(&'a str),
     GetName,
     Id,
@@ -50,13 +53,14 @@ impl<'a> Command<'a> {
             [message] if is("PING") => Self::Ping(Some(message)),
             [message] if is("ECHO") => Self::Echo(message),
             arguments if is("HELLO") => return hello(arguments),
+            [token] | [_, token] if is("AUTH") => Self::Auth(token),
             [subcommand, arguments @ ..] if is("CLIENT") => return client(subcommand, arguments),
             _ if is("COMMAND") => Self::Commands,
             _ if is("INFO") => Self::Info,
             [b"0"] if is("SELECT") => Self::Select,
             [_] if is("SELECT") => return error("DB index is out of range"),
             _ if is("QUIT") => Self::Quit,
-            _ if is("PING") || is("ECHO") || is("CLIENT") || is("SELECT") => {
+            _ if is("PING") || is("ECHO") || is("AUTH") || is("CLIENT") || is("SELECT") => {
                 return Err(wrong_number(name));
             }
             _ => {
@@ -127,7 +131,7 @@ fn hello<'a>(arguments: &[&'a [u8]]) -> Result<Command<'a>, Reply<'a>> {
         [b"3", options @ ..] => (Some(Version::Resp3), options),
         _ => return Err(Reply::NoProtocol),
     };
-    let mut name = None;
+    let (mut name, mut token) = (None, None);
     while let [option, values @ ..] = options {
         let is = |known: &str| option.eq_ignore_ascii_case(known.as_bytes());
         options = match values {
@@ -135,11 +139,18 @@ fn hello<'a>(arguments: &[&'a [u8]]) -> Result<Command<'a>, Reply<'a>> {
                 name = Some(client_name(set)?);
                 options
             }
-            [_, _, ..] if is("AUTH") => return error("AUTH: there are no passwords here"),
+            [_, given, options @ ..] if is("AUTH") => {
+                token = Some(*given);
+                options
+            }
             _ => return error(format!("Syntax error in HELLO option '{}'", quoted(option))),
         };
     }
-    Ok(Command::Hello { version, name })
+    Ok(Command::Hello {
+        version,
+        name,
+        token,
+    })
 }
 
 fn client<'a>(subcommand: &[u8], arguments: &[&'a [u8]]) -> Result<Command<'a>, Reply<'a>> {

@@ -1,7 +1,11 @@
 //! The session of a client: its name and its version of the protocol.
 
+use doorward_door::access::Denied;
+use doorward_tls::identity::Identity;
+
 use crate::resp::codec::{Reply, Version};
 use crate::resp::command::Command;
+use crate::rls::caller_name;
 
 /// Answer to `INFO`.
 const INFO: &str = concat!(
@@ -18,18 +22,30 @@ pub(super) struct Session {
     version: Version,
     /// Empty: the client has not given one.
     name: String,
-    address: String,
+    /// Identity, or else the address, of a caller without a name.
+    unnamed: String,
+    /// Name of the caller for fair shares.
+    caller: String,
+    identity: Option<Identity>,
+    /// Whether commands are answered: the caller needs no token, or has given one.
+    is_open: bool,
 }
 
 impl Session {
     /// Creates the session of a new connection.
-    pub(super) fn new(id: u64, address: String) -> Self {
-        Self {
+    pub(super) fn new(id: u64, address: String, proved: Result<Option<Identity>, Denied>) -> Self {
+        let is_open = proved.is_ok();
+        let mut session = Self {
             id: i64::try_from(id).unwrap_or(i64::MAX),
             version: Version::default(),
             name: String::new(),
-            address,
-        }
+            unnamed: address,
+            caller: String::new(),
+            identity: None,
+            is_open,
+        };
+        session.identify(proved.ok().flatten());
+        session
     }
 
     /// Returns the version of the protocol.
@@ -37,12 +53,31 @@ impl Session {
         self.version
     }
 
-    /// Returns the name of the caller for fair shares: that of the client, or else its address.
-    pub(super) fn caller(&self) -> &str {
-        match self.name.as_str() {
-            "" => &self.address,
-            name => name,
+    /// Returns whether commands are answered, or only `AUTH` and `HELLO`.
+    pub(super) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Notes the identity that the caller has proved. None: it needs none.
+    pub(super) fn identify(&mut self, identity: Option<Identity>) {
+        self.is_open = true;
+        if let Some(identity) = &identity {
+            self.unnamed = identity.to_string();
         }
+        self.identity = identity;
+        self.rename();
+    }
+
+    fn rename(&mut self) {
+        self.caller = match self.name.as_str() {
+            "" => self.unnamed.clone(),
+            name => caller_name(Some(name), self.identity.as_ref(), None),
+        };
+    }
+
+    /// Returns the name of the caller for fair shares: that of the client, or else its identity or address.
+    pub(super) fn caller(&self) -> &str {
+        &self.caller
     }
 
     /// Appends the answer to a command other than `THROTTLE`.
@@ -56,6 +91,7 @@ impl Session {
         } = command
         {
             (*name).clone_into(&mut self.name);
+            self.rename();
         }
         let reply = match command {
             Command::Ping(None) => Reply::Simple("PONG"),
@@ -65,9 +101,11 @@ impl Session {
             Command::GetName => Reply::Bulk(self.name.as_bytes()),
             Command::Id => Reply::Integer(self.id),
             Command::Info => Reply::Bulk(INFO.as_bytes()),
-            Command::SetName(_) | Command::SetInfo | Command::Select | Command::Quit => {
-                Reply::Simple("OK")
-            }
+            Command::Auth(_)
+            | Command::SetName(_)
+            | Command::SetInfo
+            | Command::Select
+            | Command::Quit => Reply::Simple("OK"),
             Command::Commands | Command::Throttle(_) => Reply::Array(&[]),
         };
         reply.write(self.version, answers);

@@ -22,7 +22,7 @@ struct Core {
 impl Core {
     fn new() -> Self {
         Self {
-            session: Session::new(7, "192.0.2.1".to_owned()),
+            session: Session::new(7, "192.0.2.1".to_owned(), Ok(None)),
             buckets: Buckets::new(1_000, [1, 2]),
         }
     }
@@ -88,7 +88,7 @@ fn clients_introduce_themselves_and_go_on() {
         "CLIENT SETNAME",
         "-ERR unknown subcommand or wrong number of arguments for 'SETNAME'",
     );
-    core.session = Session::new(8, "192.0.2.1".to_owned());
+    core.session = Session::new(8, "192.0.2.1".to_owned(), Ok(None));
     assert_eq!(core.session.caller(), "192.0.2.1");
     core.check("HELLO 3", &format!("%7 {}", rest.replace(":7", ":8")));
     core.check("CLIENT GETNAME", "_");
@@ -102,7 +102,7 @@ fn what_is_not_known_is_an_error_and_no_end() {
     core.check("\u{7}", "-ERR unknown command '\\x07'; there is THROTTLE");
     core.check("ECHO", "-ERR wrong number of arguments for 'ECHO' command");
     core.check("HELLO 4", "-NOPROTO unsupported protocol version");
-    core.check("HELLO 3 AUTH a b", "-ERR AUTH: there are no passwords here");
+    core.check("AUTH", "-ERR wrong number of arguments for 'AUTH' command");
     core.check("HELLO 3 WHY", "-ERR Syntax error in HELLO option 'WHY'");
     let usage = "-ERR Usage: THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]";
     core.check("THROTTLE a 1 1", usage);

@@ -43,7 +43,10 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
         config: Arc::new(config),
         prefix: flags.election.prefix.clone(),
     });
-    let parent = flags::parent_source(&flags.parent, elsewhere.as_ref()).map_err(Misused::of)?;
+    let security = flags.security.config().map_err(Misused)?;
+    let is_tls = security.dialer.is_tls();
+    let parent = flags::parent_source(&flags.parent, elsewhere.as_ref(), is_tls);
+    let parent = parent.map_err(Misused::of)?;
     if parent.is_none() && flags.node != DEFAULT_NODE {
         info!(
             node = flags.node,
@@ -55,6 +58,7 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
     let place = flags.rules.clone();
     let place = place.map(|place| RulesPlace::of(place, etcd.clone().map(Arc::new)));
     config.rules = place.transpose().map_err(Misused)?;
+    config.security = security;
     let templates = match &follows {
         Some(Follows::Etcd(templates)) => Some(templates),
         _ => None,

@@ -75,7 +75,11 @@ impl Fixture {
         limits.set_bounds(&LimitFlags::default().of_door(20_000));
         let looking = Arc::new(Semaphore::new(1));
         let door = Door::new(limits.of_grpc(), Paths::default(), looking);
-        let service = CapacityService { state, metrics };
+        let service = CapacityService {
+            state,
+            metrics,
+            names: Arc::default(),
+        };
         Self {
             services: Services::new(service, Routes::default()),
             node,
@@ -92,7 +96,7 @@ impl Fixture {
     /// Returns a call that has arrived with this body.
     async fn body(&self, body: &[u8]) -> RequestBody<AxumBody> {
         let caller = CallerId::of(Ipv4Addr::LOCALHOST.into());
-        let connection = self.door.admit(caller).unwrap();
+        let connection = self.door.admit(caller, None).unwrap();
         let body = AxumBody::from(body.to_vec());
         let mut body = RequestBody::new(body, Arc::clone(&self.door), connection, false);
         poll_fn(|cx| body.poll_only(cx)).await.unwrap();

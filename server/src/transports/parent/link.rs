@@ -15,9 +15,10 @@ use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorward::v1::capacity_stream_client::CapacityStreamClient;
 use doorward_session::address::Address;
 use doorward_session::parent_session::Transport;
+use doorward_tls::dialer::{Dialed as Channel, Dialer};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Endpoint;
 use tonic::{Response, Status as RpcStatus, Streaming};
 
 use crate::clock;
@@ -114,7 +115,13 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// Begins to connect. The session gives up after a timeout.
-    pub(super) fn connect(to: &Address, way: Transport, timeout: Duration) -> Self {
+    pub(super) fn connect(
+        dialer: &Dialer,
+        to: &Address,
+        way: Transport,
+        timeout: Duration,
+    ) -> Self {
+        let dialer = dialer.clone();
         let uri = format!("http://{to}");
         Self::Connecting(Box::pin(async move {
             let endpoint = Endpoint::from_shared(uri).map_err(|error| error.to_string())?;
@@ -127,7 +134,8 @@ impl Link {
                 // No pings: each call has its own timeout, and Doorman servers end connections that ping them often.
                 Transport::Calls => endpoint,
             };
-            endpoint.connect().await.map_err(|error| innermost(&error))
+            let connected = dialer.connect(&endpoint).await;
+            connected.map_err(|error| innermost(&error))
         }))
     }
 

@@ -11,6 +11,7 @@ use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
 use doorward_session::parent_session::CONNECT_TIMEOUT;
 use doorward_session::race::{self, HEAD_START};
+use doorward_tls::dialer::Dialer;
 use tonic::Code;
 use tonic::transport::Endpoint;
 
@@ -25,15 +26,16 @@ pub(super) fn none() -> Rival {
 }
 
 /// Tries the servers, after a head start for the asked one.
-pub(super) fn find(others: Vec<Address>) -> Rival {
+pub(super) fn find(dialer: Dialer, others: Vec<Address>) -> Rival {
+    let answers = move |other| answers(dialer.clone(), other);
     let attempts = others.into_iter().map(answers);
     Box::pin(race::rival(attempts, || tokio::time::sleep(HEAD_START)))
 }
 
 /// Returns the address if its server knows the master, or is too old to tell it. The session bounds the time.
-async fn answers(address: Address) -> Result<Address, ()> {
+async fn answers(dialer: Dialer, address: Address) -> Result<Address, ()> {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(drop)?;
-    let channel = endpoint.connect_timeout(CONNECT_TIMEOUT).connect_lazy();
+    let channel = dialer.channel(&endpoint.connect_timeout(CONNECT_TIMEOUT));
     let mut client = CapacityClient::new(channel).max_decoding_message_size(DISCOVERY_BYTES_MAX);
     match client.discovery(wire::DiscoveryRequest {}).await {
         Ok(answer) if knows_master(answer.get_ref()) => Ok(address),

@@ -1,0 +1,36 @@
+//! `doorward whoami`: whom a server takes the caller for.
+
+use std::io::Write;
+
+use doorward_proto::admin::v1::callers_client::CallersClient;
+use doorward_proto::admin::v1::{WhoAmIRequest, WhoAmIResponse};
+use doorward_tls::dialer::Dialed;
+use serde_json::json;
+
+use crate::caller::MasterCaller;
+use crate::common::{Common, Output};
+use crate::failure::Failure;
+use crate::output;
+
+/// Asks the server, and prints its answer.
+pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
+    let caller = MasterCaller::new(common)?;
+    let ask = |channel: Dialed| async move {
+        CallersClient::new(channel).who_am_i(WhoAmIRequest {}).await
+    };
+    let WhoAmIResponse {
+        identity,
+        address,
+        may_write,
+    } = caller.call(ask, |_| None).await?;
+    let mut out = output::stdout();
+    if common.output == Output::Json {
+        let answer = json!({"identity": identity, "address": address, "may_write": may_write});
+        output::json(&mut out, &answer)?;
+        return Ok(());
+    }
+    let identity = identity.unwrap_or_else(|| "nobody: no certificate, no token".to_owned());
+    let may = if may_write { "may" } else { "may not" };
+    writeln!(out, "{identity}, from {address}; {may} change rules")?;
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! Connections by TLS, and the proof of who the client is: a certificate or a token.
+//!
+//! ```no_run
+//! use doorward_client::Client;
+//! use doorward_client::tls::{ClientFiles, ClientTls};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let tls = ClientTls::open(ClientFiles {
+//!     ca: "/etc/doorward/ca.pem".into(),
+//!     identity: Some(("/etc/orders/tls.crt".into(), "/etc/orders/tls.key".into())),
+//!     token: None,
+//! })?;
+//! let client = Client::builder("orders-1").address("https://quota.example.com:6970").tls(tls);
+//! # Ok(())
+//! # }
+//! ```
+
+pub use doorward_tls::TlsError;
+pub use doorward_tls::client::{ClientFiles, ClientTls};

@@ -1,0 +1,180 @@
+//! TLS of connections, and the proof of an identity that a call needs.
+//!
+//! A caller proves its identity by a certificate, for the whole connection, or by a token in each call. A certificate
+//! has all roles but that of an operator.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::http::{Extensions, HeaderMap, header};
+use doorward_tls::identity::Identity;
+use doorward_tls::server::{Protocol, ServerTls, linger};
+use doorward_tls::tokens::{Role, Tokens};
+use thiserror::Error;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tonic::Status as RpcStatus;
+
+use crate::socket::Socket;
+
+/// Requirements on connections and calls. The default has none.
+#[derive(Debug, Default)]
+pub struct Access {
+    /// TLS of connections. None: they are plain.
+    pub tls: Option<ServerTls>,
+    /// Whether plain connections are accepted beside those by TLS, and calls without an identity, while callers change
+    /// over.
+    pub accepts_plain: bool,
+    /// Tokens of callers.
+    pub tokens: Option<Tokens>,
+    /// Whether a call needs an identity.
+    pub needs_identity: bool,
+    /// Connections that were refused.
+    pub failures: AtomicU64,
+}
+
+/// Marks the call of an operator, as an extension of its request.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator;
+
+/// Reason why a call is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Denied {
+    /// Its caller proves no identity.
+    #[error(
+        "prove who calls: by a client certificate, or by a token (authorization: Bearer TOKEN)"
+    )]
+    NoIdentity,
+    /// Its token is not one of this server.
+    #[error("this server does not know the token")]
+    UnknownToken,
+    /// It is not served here.
+    #[error("this port serves Doorman's clients only")]
+    NotHere,
+    /// Its identity lacks a role.
+    #[error("{0} may not do this; its token needs the role \"{1}\"")]
+    NoRole(Identity, &'static str),
+}
+
+impl Denied {
+    /// Returns the status of a gRPC call.
+    pub fn status(&self) -> RpcStatus {
+        match self {
+            Self::NoIdentity | Self::UnknownToken => RpcStatus::unauthenticated(self.to_string()),
+            Self::NotHere | Self::NoRole(..) => RpcStatus::permission_denied(self.to_string()),
+        }
+    }
+}
+
+/// Proof of a call.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Proof {
+    pub(crate) identity: Option<Identity>,
+    pub(crate) is_operator: bool,
+}
+
+impl Proof {
+    /// Adds it to the extensions of a request: an [`Identity`], and [`Operator`].
+    pub(crate) fn extend(self, extensions: &mut Extensions) {
+        if let Some(identity) = self.identity {
+            extensions.insert(identity);
+        }
+        if self.is_operator {
+            extensions.insert(Operator);
+        }
+    }
+}
+
+impl Access {
+    /// Opens a new connection. Returns the identity of its certificate.
+    ///
+    /// # Errors
+    ///
+    /// If the handshake fails, or the connection is plain and must not be.
+    pub(crate) async fn open(
+        &self,
+        mut socket: TcpStream,
+        protocol: Protocol,
+    ) -> io::Result<(Socket, Option<Identity>)> {
+        let Some(tls) = &self.tls else {
+            return Ok((Socket::Left(socket), None));
+        };
+        if ServerTls::is_tls(&socket).await? {
+            let (stream, identity) = tls.accept(socket, protocol).await?;
+            return Ok((Socket::Right(Box::new(stream)), identity));
+        }
+        if self.accepts_plain {
+            return Ok((Socket::Left(socket), None));
+        }
+        socket.write_all(needs_tls(protocol)).await?;
+        linger(socket).await;
+        Err(io::Error::other("the caller does not use TLS"))
+    }
+
+    /// Counts a refused connection. Returns the number of all.
+    pub(crate) fn note_failure(&self) -> u64 {
+        self.failures.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Returns the proof of a call. `certificate`: the identity of the connection; `needs`: None if the call needs no
+    /// proof.
+    ///
+    /// # Errors
+    ///
+    /// If the proof is missing or not good enough.
+    pub(crate) fn prove(
+        &self,
+        certificate: Option<&Identity>,
+        token: Option<&[u8]>,
+        needs: Option<Role>,
+    ) -> Result<Proof, Denied> {
+        let Some(needs) = needs else {
+            return Ok(Proof::default());
+        };
+        if let (Some(tokens), Some(token)) = (&self.tokens, token) {
+            let (identity, roles) = tokens.find(token).ok_or(Denied::UnknownToken)?;
+            let is_operator = roles.contains(&Role::Operator);
+            let name = match needs {
+                Role::Client => "client",
+                Role::Server => "server",
+                Role::Operator => "operator",
+            };
+            return if roles.contains(&needs) || (is_operator && needs == Role::Client) {
+                let identity = Some(identity);
+                Ok(Proof {
+                    identity,
+                    is_operator,
+                })
+            } else {
+                Err(Denied::NoRole(identity, name))
+            };
+        }
+        if certificate.is_none() && self.needs_identity && !self.accepts_plain {
+            return Err(Denied::NoIdentity);
+        }
+        Ok(Proof {
+            identity: certificate.cloned(),
+            is_operator: false,
+        })
+    }
+}
+
+/// Returns the token in the headers of a call.
+pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    value.strip_prefix(b"Bearer ")
+}
+
+/// Returns the answer to a plain connection, in its own protocol.
+const fn needs_tls(protocol: Protocol) -> &'static [u8] {
+    match protocol {
+        // SETTINGS without a setting, and GOAWAY with the code INADEQUATE_SECURITY (RFC 9113, sections 6.5 and 6.8).
+        Protocol::Http2 => {
+            b"\0\0\0\x04\0\0\0\0\0\0\0\x2c\x07\0\0\0\0\0\0\0\0\0\0\0\0\x0cthis port needs TLS (https, or --ca)"
+        }
+        Protocol::Http1 => {
+            b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 30\r\nconnection: close\r\n\r\nthis port needs TLS: https://\n"
+        }
+        Protocol::Other => b"-ERR this port needs TLS\r\n",
+    }
+}

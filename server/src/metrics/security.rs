@@ -1,0 +1,34 @@
+//! Metrics of TLS and identities.
+
+use std::fmt;
+
+use crate::metrics::families::{Families, flag};
+use crate::status::ServerState;
+
+/// Writes them.
+pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
+    let Some(security) = state.security() else {
+        return Ok(());
+    };
+    let ends = security.ends();
+    let ends: Vec<_> = ends
+        .iter()
+        .map(|(path, end)| (path.display().to_string(), end.as_secs_f64()))
+        .collect();
+    families.gauges(
+        "tls_certificate_expiry_timestamp_seconds",
+        "First end of the certificates in a file, since the Unix epoch",
+        ends.iter()
+            .map(|(file, end)| ([("file", file.as_str())], *end)),
+    )?;
+    families.counter(
+        "tls_refused_connections",
+        "Connections that were refused: a handshake failed, or was missing",
+        security.failures(),
+    )?;
+    families.gauge(
+        "tls_exposed",
+        "1 if the server listens on a network without TLS",
+        flag(security.is_exposed()),
+    )
+}

@@ -1,0 +1,175 @@
+//! TLS and identities of a server: reads the files again when they change, and watches the end of certificates.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorward_door::access::Access;
+use doorward_tls::TlsError;
+use doorward_tls::dialer::Dialer;
+use doorward_tls::flags::described;
+use doorward_tls::server;
+use tracing::{info, warn};
+
+use crate::clock;
+
+/// Interval between two looks at the files.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Time before the end of a certificate from which the log warns.
+const WARN_BEFORE: Duration = Duration::from_secs(7 * 86_400);
+
+/// Interval between two warnings.
+const WARN_EVERY: Duration = Duration::from_secs(86_400);
+
+/// Configuration of TLS and identities. The default has none.
+#[derive(Clone, Debug, Default)]
+pub struct SecurityConfig {
+    /// Way to the parent.
+    pub dialer: Dialer,
+    /// Requirements on callers.
+    pub access: Arc<Access>,
+    /// Certificates whose end is watched.
+    pub certificates: Vec<PathBuf>,
+    /// Address of a port without TLS for Doorman's clients. Absent: there is none.
+    pub plain_listen: Option<SocketAddr>,
+    /// Whether the operator wants a server without TLS on a network.
+    pub is_insecure: bool,
+    /// Host names under which browsers may ask for the pages, besides those that the server knows.
+    pub http_hosts: Vec<String>,
+}
+
+/// TLS and identities of a running server.
+#[derive(Debug)]
+pub struct Security {
+    access: Arc<Access>,
+    /// End of each certificate, since the Unix epoch.
+    ends: Mutex<BTreeMap<PathBuf, Duration>>,
+    is_exposed: bool,
+    http_hosts: Vec<String>,
+}
+
+impl Security {
+    /// Returns the state of a server that listens on these addresses. Warns if it has no TLS on a network.
+    pub fn new(config: &SecurityConfig, listens: &[SocketAddr]) -> Self {
+        let outside = listens
+            .iter()
+            .find(|address| !address.ip().to_canonical().is_loopback());
+        let is_exposed = outside.is_some() && config.access.tls.is_none();
+        if let (Some(address), true) = (outside, is_exposed && !config.is_insecure) {
+            warn!(
+                %address,
+                "anyone on the network can act as any client: give --tls-cert and --tls-key. The next version does \
+                 not start like this without --insecure"
+            );
+        }
+        let security = Self {
+            access: Arc::clone(&config.access),
+            ends: Mutex::default(),
+            is_exposed,
+            http_hosts: config.http_hosts.clone(),
+        };
+        for path in &config.certificates {
+            security.read_end(path);
+        }
+        security
+    }
+
+    /// Returns the requirements on callers.
+    pub(crate) const fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+
+    /// Returns the end of each certificate, since the Unix epoch.
+    pub fn ends(&self) -> BTreeMap<PathBuf, Duration> {
+        self.lock().clone()
+    }
+
+    /// Returns whether the server listens on a network without TLS.
+    pub const fn is_exposed(&self) -> bool {
+        self.is_exposed
+    }
+
+    /// Returns the number of connections that were refused by TLS.
+    pub fn failures(&self) -> u64 {
+        self.access.failures.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the operator names this host for the pages.
+    pub(crate) fn has_http_host(&self, host: &str) -> bool {
+        self.http_hosts
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(host))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Duration>> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_end(&self, path: &Path) {
+        // An invalid file is reported elsewhere; the last valid certificate counts.
+        if let Ok(end) = server::expiry(path) {
+            self.lock().insert(path.to_owned(), end);
+        }
+    }
+
+    /// Reads the files again whenever they change. Runs until the server ends: spawn it.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut warned_at = None;
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            looks.tick().await;
+            let security = Arc::clone(&self);
+            // Small files, but disks may be slow.
+            if tokio::task::spawn_blocking(move || security.refresh())
+                .await
+                .is_err()
+            {
+                return;
+            }
+            let now = clock::wall();
+            if warned_at.is_none_or(|warned| now.saturating_sub(warned) >= WARN_EVERY) {
+                warned_at = Some(now);
+                self.warn_of_ends(now);
+            }
+        }
+    }
+
+    fn refresh(&self) {
+        if let Some(tls) = &self.access.tls {
+            report("certificates", tls.refresh());
+        }
+        if let Some(tokens) = &self.access.tokens {
+            report("tokens", tokens.refresh());
+        }
+        let paths: Vec<PathBuf> = self.lock().keys().cloned().collect();
+        paths.iter().for_each(|path| self.read_end(path));
+    }
+
+    fn warn_of_ends(&self, now: Duration) {
+        for (path, end) in self.ends() {
+            let left = end.saturating_sub(now);
+            if left < WARN_BEFORE {
+                let (file, hours) = (path.display(), left.as_secs() / 3_600);
+                warn!(%file, hours, "a certificate ends soon, or has ended");
+            }
+        }
+    }
+}
+
+fn report(what: &str, refreshed: Result<bool, TlsError>) {
+    match refreshed {
+        Ok(true) => info!(what, "files were read again"),
+        Ok(false) => {}
+        Err(error) => {
+            let problem = described(&error);
+            warn!(
+                what,
+                problem, "files are invalid; the last valid ones stay in force"
+            );
+        }
+    }
+}

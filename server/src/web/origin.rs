@@ -1,0 +1,65 @@
+//! Defence against pages of other sites in a browser that reaches this server.
+//!
+//! A site can let its name point at this server's address (DNS rebinding), and then read the pages as if they were its
+//! own. So the Host of a request must be an address or a name of this server. And a request that another site makes
+//! changes nothing.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::status::ServerState;
+use crate::web::PATHS;
+
+/// Refuses requests of other sites.
+pub(super) async fn check(
+    State(state): State<Arc<ServerState>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let is_probe = PATHS.vital.contains(&request.uri().path());
+    if !is_probe && !is_own_host(&state, request.headers()) {
+        let problem = "this server does not know that it has this name; give it by --http-host\n";
+        return (StatusCode::MISDIRECTED_REQUEST, problem).into_response();
+    }
+    let only_reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !only_reads && is_of_other_site(request.headers()) {
+        let problem = "a page of another site may not do this\n";
+        return (StatusCode::FORBIDDEN, problem).into_response();
+    }
+    next.run(request).await
+}
+
+fn is_own_host(state: &ServerState, headers: &HeaderMap) -> bool {
+    // A program without a Host is no browser.
+    let Some(host) = headers.get(header::HOST) else {
+        return true;
+    };
+    let Ok(host) = host.to_str() else {
+        return false;
+    };
+    let host = without_port(host);
+    host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok()
+        || host.eq_ignore_ascii_case("localhost")
+        || host.eq_ignore_ascii_case(without_port(state.address()))
+        || state
+            .security()
+            .is_some_and(|security| security.has_http_host(host))
+}
+
+/// Returns the host without a port.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => host,
+        _ => host,
+    }
+}
+
+fn is_of_other_site(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
+    site.is_some_and(|site| site != "same-origin" && site != "none")
+}

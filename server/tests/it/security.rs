@@ -1,0 +1,302 @@
+//! TLS and identities of running servers, with real connections.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use doorward_client::tls::{ClientFiles, ClientTls};
+use doorward_client::{Capacity, Client};
+use doorward_engine::templates::Templates;
+use doorward_proto::admin::v1::callers_client::CallersClient;
+use doorward_proto::admin::v1::{WhoAmIRequest, WhoAmIResponse};
+use doorward_proto::doorman::capacity_client::CapacityClient;
+use doorward_proto::doorman::{DiscoveryRequest, ReleaseCapacityRequest};
+use doorward_server::app::{Server, ServerConfig};
+use doorward_server::flags::SecurityFlags;
+use doorward_server::security::SecurityConfig;
+use doorward_server::transports::parent::ParentTransportConfig;
+use doorward_tests::certificates::{Authority, Certified, SanType};
+use doorward_tls::dialer::{Dialed, Dialer};
+use doorward_tls::flags::TlsFlags;
+use tempfile::TempDir;
+use tonic::transport::Endpoint;
+use tonic::{Code, Status};
+
+use crate::running::{PATIENCE, asked, config, eventually, request, started};
+
+/// Certificates in files.
+pub(crate) struct Files {
+    folder: TempDir,
+    pub(crate) authority: Authority,
+}
+
+impl Files {
+    pub(crate) fn new() -> Self {
+        let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+        let files = Self { folder, authority };
+        files.write("ca.pem", &files.authority.certificate);
+        files.certify("server");
+        files
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Replaces a file as a whole, as programs that renew certificates do.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let (path, new) = (self.path(name), self.path("new"));
+        fs::write(&new, text).unwrap();
+        fs::rename(new, &path).unwrap();
+        path
+    }
+
+    pub(crate) fn write_pair(&self, name: &str, pair: &Certified) -> (PathBuf, PathBuf) {
+        (
+            self.write(&format!("{name}.pem"), &pair.certificate),
+            self.write(&format!("{name}.key"), &pair.key),
+        )
+    }
+
+    /// Writes a certificate for this machine with a SPIFFE URI of that name.
+    pub(crate) fn certify(&self, name: &str) -> (PathBuf, PathBuf) {
+        let uri = format!("spiffe://example.com/{name}");
+        let pair = self
+            .authority
+            .certify_with(name, &["localhost", "127.0.0.1"], |params| {
+                let uri = SanType::URI(uri.try_into().unwrap());
+                params.subject_alt_names.push(uri);
+            });
+        self.write_pair(name, &pair)
+    }
+
+    /// Returns flags for a server with mutual TLS.
+    pub(crate) fn flags(&self) -> SecurityFlags {
+        SecurityFlags {
+            tls: TlsFlags {
+                ca: Some(self.path("ca.pem")),
+                cert: Some(self.path("server.pem")),
+                key: Some(self.path("server.key")),
+                token_file: None,
+            },
+            tls_client_ca: Some(self.path("ca.pem")),
+            ..SecurityFlags::default()
+        }
+    }
+
+    pub(crate) fn client(&self, identity: Option<&str>, token: Option<&str>) -> ClientTls {
+        let pair = |name| {
+            (
+                self.path(&format!("{name}.pem")),
+                self.path(&format!("{name}.key")),
+            )
+        };
+        ClientTls::open(ClientFiles {
+            ca: self.path("ca.pem"),
+            identity: identity.map(pair),
+            token: token.map(|token| self.write(&format!("{token}.token"), token)),
+        })
+        .unwrap()
+    }
+}
+
+pub(crate) async fn serve(security: SecurityConfig) -> Server {
+    started(ServerConfig {
+        security,
+        ..config()
+    })
+    .await
+}
+
+pub(crate) fn channel(server: &Server, tls: Option<ClientTls>) -> Dialed {
+    let endpoint = format!("http://{}", server.grpc_address());
+    Dialer::new(tls).channel(&Endpoint::from_shared(endpoint).unwrap())
+}
+
+async fn who(server: &Server, tls: Option<ClientTls>) -> Result<WhoAmIResponse, Status> {
+    let mut callers = CallersClient::new(channel(server, tls));
+    let answer = callers.who_am_i(WhoAmIRequest {}).await;
+    answer.map(tonic::Response::into_inner)
+}
+
+fn tokens(files: &Files) -> PathBuf {
+    use std::fmt::Write as _;
+
+    let mut text = "tokens:\n".to_owned();
+    for (name, roles) in [("batch", "client"), ("ops", "operator"), ("leaf", "server")] {
+        let hash = doorward_tls::tokens::hash(name.as_bytes());
+        writeln!(text, "- name: {name}\n  sha256: {hash}\n  roles: [{roles}]").unwrap();
+    }
+    files.write("tokens.yaml", &text)
+}
+
+#[tokio::test]
+async fn a_caller_is_who_its_certificate_or_its_token_says() {
+    let files = Files::new();
+    files.certify("orders");
+    let mut flags = files.flags();
+    flags.tokens = Some(tokens(&files));
+    let server = serve(flags.config().unwrap()).await;
+    for (certificate, token, expected) in [
+        (Some("orders"), None, "spiffe://example.com/orders"),
+        (None, Some("batch"), "token:batch"),
+        (None, Some("ops"), "token:ops"),
+        (Some("orders"), Some("batch"), "token:batch"),
+    ] {
+        let answer = who(&server, Some(files.client(certificate, token))).await;
+        assert_eq!(answer.unwrap().identity(), expected);
+    }
+    for (certificate, token, code, problem) in [
+        (None, None, Code::Unauthenticated, "prove who calls"),
+        (
+            None,
+            Some("another"),
+            Code::Unauthenticated,
+            "does not know the token",
+        ),
+        (
+            Some("orders"),
+            Some("another"),
+            Code::Unauthenticated,
+            "does not know",
+        ),
+        (
+            None,
+            Some("leaf"),
+            Code::PermissionDenied,
+            "needs the role \"client\"",
+        ),
+    ] {
+        let refused = who(&server, Some(files.client(certificate, token))).await;
+        let refused = refused.unwrap_err();
+        assert_eq!(
+            refused.code(),
+            code,
+            "{certificate:?} {token:?}: {refused:?}"
+        );
+        assert!(refused.message().contains(problem), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_belongs_to_the_identity_that_used_it_first() {
+    let files = Files::new();
+    for name in ["orders", "billing"] {
+        files.certify(name);
+    }
+    let server = serve(files.flags().config().unwrap()).await;
+    let of =
+        |name: &str| CapacityClient::new(channel(&server, Some(files.client(Some(name), None))));
+    let (mut orders, mut billing) = (of("orders"), of("billing"));
+    let ask = || request("orders-1", vec![asked("fair/a", 10.0)]);
+    orders.get_capacity(ask()).await.unwrap();
+    let release = || ReleaseCapacityRequest {
+        client_id: "orders-1".to_owned(),
+        resource_id: vec!["fair/a".to_owned()],
+        ..ReleaseCapacityRequest::default()
+    };
+    let refused = [
+        billing.get_capacity(ask()).await.map(drop),
+        billing.release_capacity(release()).await.map(drop),
+    ];
+    for refused in refused {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), Code::PermissionDenied);
+        assert!(refused.message().contains("belongs to another identity"));
+    }
+    orders.get_capacity(ask()).await.unwrap();
+    orders.release_capacity(release()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_tree_leases_and_clients_find_the_master_by_tls_alone() {
+    let files = Files::new();
+    files.certify("orders");
+    let root = serve(files.flags().config().unwrap()).await;
+    let leaf = started(ServerConfig {
+        node_name: "eu".to_owned(),
+        templates: Templates::default(),
+        parent: Some(ParentTransportConfig {
+            servers: vec![root.grpc_address().to_string()].into(),
+            round: Duration::from_millis(1),
+            slow_round: Duration::from_millis(1),
+        }),
+        security: files.flags().config().unwrap(),
+        ..config()
+    })
+    .await;
+    let client = Client::builder("orders-1")
+        .address(format!("https://{}", leaf.grpc_address()))
+        .tls(files.client(Some("orders"), None))
+        .connect()
+        .await
+        .unwrap();
+    let resource = client.resource("fair/a").wants(30.0).open().unwrap();
+    resource.wait_for_lease(PATIENCE).await.unwrap();
+    let granted = Capacity::Limited(30.0);
+    eventually("all is granted", &mut async || {
+        resource.capacity() == granted
+    })
+    .await;
+    client.close().await;
+}
+
+#[tokio::test]
+async fn authorities_and_certificates_are_replaced_three_times_and_no_call_fails() {
+    let mut files = Files::new();
+    files.certify("orders");
+    let server = serve(files.flags().config().unwrap()).await;
+    let tls = files.client(Some("orders"), None);
+    let mut kept = CapacityClient::new(channel(&server, Some(tls.clone())));
+    let mut works = async || {
+        kept.discovery(DiscoveryRequest {}).await.unwrap();
+        who(&server, Some(tls.clone())).await.unwrap();
+    };
+    works().await;
+    for _ in 0..3 {
+        let former = std::mem::replace(&mut files.authority, Authority::new());
+        let (old, new) = (
+            former.certificate.clone(),
+            files.authority.certificate.clone(),
+        );
+        files.write("ca.pem", &format!("{old}{new}"));
+        files.certify("probe");
+        let mut trusts = async |name, expected| {
+            works().await;
+            who(&server, Some(files.client(Some(name), None)))
+                .await
+                .is_ok()
+                == expected
+        };
+        eventually("both authorities are trusted", &mut async || {
+            trusts("probe", true).await
+        })
+        .await;
+        let probe = former.certify("former", &[]);
+        files.write_pair("former", &probe);
+        files.certify("server");
+        files.certify("orders");
+        files.write("new-ca.pem", &new);
+        let by_new = ClientTls::open(ClientFiles {
+            ca: files.path("new-ca.pem"),
+            identity: Some((files.path("probe.pem"), files.path("probe.key"))),
+            token: None,
+        })
+        .unwrap();
+        let mut serves = async || {
+            works().await;
+            who(&server, Some(by_new.clone())).await.is_ok()
+        };
+        eventually("the new certificate is served", &mut serves).await;
+        files.write("ca.pem", &new);
+        let mut trusts = async |name, expected| {
+            works().await;
+            who(&server, Some(files.client(Some(name), None)))
+                .await
+                .is_ok()
+                == expected
+        };
+        let mut forgotten = async || trusts("former", false).await;
+        eventually("the old authority is forgotten", &mut forgotten).await;
+    }
+}

@@ -1,0 +1,79 @@
+//! A connection of a client that remembers the server's last alert.
+//!
+//! With TLS 1.3, a client completes its handshake before the server judges the client's certificate. So the refusal
+//! comes with the first read, and the HTTP library reports only that the connection has closed.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// The last alert of a server, if its last connection ended by one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastAlert(Arc<Mutex<Option<String>>>);
+
+impl LastAlert {
+    pub(crate) fn get(&self) -> Option<String> {
+        let alert = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        alert.clone()
+    }
+
+    fn set(&self, alert: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = alert;
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Alerting {
+    pub(crate) stream: TlsStream<TcpStream>,
+    pub(crate) last: LastAlert,
+    /// Whether the server has sent anything.
+    pub(crate) has_read: bool,
+}
+
+impl AsyncRead for Alerting {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        match &read {
+            Poll::Ready(Err(error)) => {
+                let tls = error.get_ref().and_then(|it| it.downcast_ref());
+                if let Some(rustls::Error::AlertReceived(alert)) = tls {
+                    self.last.set(Some(format!("{alert:?}")));
+                }
+            }
+            Poll::Ready(Ok(())) if !self.has_read => {
+                self.has_read = true;
+                self.last.set(None);
+            }
+            Poll::Ready(Ok(())) | Poll::Pending => {}
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Alerting {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,214 @@
+//! Connections to servers by TLS.
+
+use std::future::Future;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, SupportedProtocolVersion};
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::transport::Endpoint;
+use tonic::{Request, Status};
+use tower_service::Service;
+use tracing::{info, warn};
+
+use crate::alerting::{Alerting, LastAlert};
+use crate::reloading::Reloading;
+use crate::{TlsError, pem, provider};
+
+/// Versions of TLS.
+pub(crate) const VERSIONS: &[&SupportedProtocolVersion] =
+    &[&rustls::version::TLS13, &rustls::version::TLS12];
+
+/// Files of a client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientFiles {
+    /// Authorities that sign the certificates of servers.
+    pub ca: PathBuf,
+    /// Own certificate and its key, for servers that ask for one.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Token for servers that ask for one: the only line of the file.
+    pub token: Option<PathBuf>,
+}
+
+/// TLS of a client. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ClientTls {
+    credentials: Arc<Reloading<Credentials>>,
+    last_alert: LastAlert,
+}
+
+/// Contents of the files.
+#[derive(Debug)]
+struct Credentials {
+    config: Arc<ClientConfig>,
+    bearer: Option<MetadataValue<Ascii>>,
+}
+
+impl ClientTls {
+    /// Reads the files. They are read again before a connection is made, if they have changed.
+    ///
+    /// # Errors
+    ///
+    /// If a file is missing or invalid.
+    pub fn open(files: ClientFiles) -> Result<Self, TlsError> {
+        let mut paths = vec![files.ca.clone()];
+        if let Some((certificate, key)) = &files.identity {
+            paths.extend([certificate.clone(), key.clone()]);
+        }
+        paths.extend(files.token.clone());
+        let read = move || Credentials::read(&files);
+        Ok(Self {
+            credentials: Arc::new(Reloading::open(paths, read)?),
+            last_alert: LastAlert::default(),
+        })
+    }
+
+    /// Returns the reason for which a server has refused the last connection, if it has.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        self.last_alert.get()
+    }
+}
+
+impl Credentials {
+    fn read(files: &ClientFiles) -> Result<Self, TlsError> {
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(VERSIONS)
+            .map_err(|error| TlsError::content(&files.ca, error))?
+            .with_root_certificates(pem::roots(&files.ca)?);
+        let mut config = match &files.identity {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => builder
+                .with_client_auth_cert(pem::chain(certificate)?, pem::key(key)?)
+                .map_err(|error| {
+                    TlsError::content(certificate, format!("{error}; is {key:?} its key?"))
+                })?,
+        };
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let bearer = files.token.as_deref().map(bearer).transpose()?;
+        Ok(Self {
+            config: Arc::new(config),
+            bearer,
+        })
+    }
+}
+
+fn bearer(path: &Path) -> Result<MetadataValue<Ascii>, TlsError> {
+    let read = std::fs::read_to_string(path);
+    let text = read.map_err(|source| TlsError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let value = MetadataValue::try_from(format!("Bearer {}", text.trim()));
+    let is_one_word = !text.trim().is_empty() && !text.trim().contains(char::is_whitespace);
+    match value {
+        Ok(mut value) if is_one_word => {
+            value.set_sensitive(true);
+            Ok(value)
+        }
+        _ => Err(TlsError::content(path, "a token is one line of ASCII")),
+    }
+}
+
+/// Returns the endpoint with the scheme of requests by TLS. The connector does the TLS, so tonic must not.
+pub(crate) fn encrypted(endpoint: &Endpoint) -> Endpoint {
+    let mut parts = endpoint.uri().clone().into_parts();
+    parts.scheme = Some(http::uri::Scheme::HTTPS);
+    match Uri::from_parts(parts) {
+        Ok(origin) => endpoint.clone().origin(origin),
+        Err(_) => endpoint.clone(),
+    }
+}
+
+/// Adds the token to each call.
+#[derive(Clone, Debug)]
+pub struct Bearer(pub(crate) Option<ClientTls>);
+
+impl Interceptor for Bearer {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(tls) = &self.0
+            && let Some(bearer) = &tls.credentials.current().bearer
+        {
+            let metadata = request.metadata_mut();
+            metadata.insert("authorization", bearer.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// Makes the connections of a channel.
+#[derive(Clone, Debug)]
+pub(crate) struct Connector(pub(crate) ClientTls);
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<Alerting>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, io::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let Self(tls) = self.clone();
+        Box::pin(async move {
+            let host = server.host().unwrap_or_default();
+            let host = host
+                .trim_start_matches('[')
+                .trim_end_matches(']')
+                .to_owned();
+            let port = server.port_u16().unwrap_or(443);
+            let credentials = refreshed(tls.credentials).await?;
+            let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
+            let socket = TcpStream::connect((host, port)).await?;
+            socket.set_nodelay(true)?;
+            let connector = TlsConnector::from(Arc::clone(&credentials.config));
+            let connected = connector.connect(name, socket).await;
+            Ok(TokioIo::new(Alerting {
+                stream: connected.map_err(explained)?,
+                last: tls.last_alert,
+                has_read: false,
+            }))
+        })
+    }
+}
+
+/// Returns the error of a handshake with its usual cause.
+fn explained(error: io::Error) -> io::Error {
+    let tls = error
+        .get_ref()
+        .and_then(|it| it.downcast_ref::<rustls::Error>());
+    let is_cut = matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof
+    );
+    if is_cut || matches!(tls, Some(rustls::Error::InvalidMessage(_))) {
+        return io::Error::other("the server does not answer by TLS; is it a port without TLS?");
+    }
+    error
+}
+
+/// Returns the credentials in force, after a look at the files.
+async fn refreshed(tls: Arc<Reloading<Credentials>>) -> io::Result<Arc<Credentials>> {
+    let refresh = move || {
+        match tls.refresh() {
+            Ok(true) => info!("certificates were read again"),
+            Ok(false) => {}
+            Err(error) => {
+                let error = format!("{error:#}");
+                warn!(error, "certificates are invalid; the last valid ones count");
+            }
+        }
+        tls.current()
+    };
+    let refreshed = tokio::task::spawn_blocking(refresh).await;
+    refreshed.map_err(io::Error::other)
+}

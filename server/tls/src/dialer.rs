@@ -1,0 +1,86 @@
+//! The way to servers: with TLS or without. A program that is built without the feature `tls` has only the latter.
+
+use tonic::transport::{Channel, Endpoint};
+#[cfg(feature = "tls")]
+use tonic::{service::interceptor::InterceptedService, transport};
+
+#[cfg(feature = "tls")]
+use crate::client::{Bearer, ClientTls, Connector, encrypted};
+
+/// Way to servers. The default is without TLS.
+#[derive(Clone, Debug, Default)]
+pub struct Dialer {
+    #[cfg(feature = "tls")]
+    tls: Option<ClientTls>,
+}
+
+/// A channel that sends the token of its client, if it has one.
+#[cfg(feature = "tls")]
+pub type Dialed = InterceptedService<Channel, Bearer>;
+
+/// A channel.
+#[cfg(not(feature = "tls"))]
+pub type Dialed = Channel;
+
+#[cfg(feature = "tls")]
+impl Dialer {
+    /// Returns a way with TLS; None: without.
+    pub const fn new(tls: Option<ClientTls>) -> Self {
+        Self { tls }
+    }
+
+    /// Returns whether connections use TLS.
+    pub const fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Returns the reason for which a server has refused the last connection, if it has told one.
+    pub fn refusal(&self) -> Option<String> {
+        self.tls.as_ref().and_then(ClientTls::refusal)
+    }
+
+    /// Returns a channel that connects at its first call. The scheme of the endpoint has no effect.
+    pub fn channel(&self, endpoint: &Endpoint) -> Dialed {
+        let channel = match &self.tls {
+            None => endpoint.connect_lazy(),
+            Some(tls) => encrypted(endpoint).connect_with_connector_lazy(Connector(tls.clone())),
+        };
+        InterceptedService::new(channel, Bearer(self.tls.clone()))
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// If there is no connection.
+    pub async fn connect(&self, endpoint: &Endpoint) -> Result<Dialed, transport::Error> {
+        let channel = match &self.tls {
+            None => endpoint.connect().await?,
+            Some(tls) => {
+                let connector = Connector(tls.clone());
+                encrypted(endpoint)
+                    .connect_with_connector(connector)
+                    .await?
+            }
+        };
+        Ok(InterceptedService::new(channel, Bearer(self.tls.clone())))
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+impl Dialer {
+    /// Returns whether connections use TLS.
+    pub const fn is_tls(&self) -> bool {
+        false
+    }
+
+    /// Returns None: without TLS, no server refuses a connection.
+    pub fn refusal(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns a channel that connects at its first call.
+    pub fn channel(&self, endpoint: &Endpoint) -> Dialed {
+        endpoint.connect_lazy()
+    }
+}

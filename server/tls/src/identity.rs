@@ -1,0 +1,69 @@
+//! Names of callers, by their certificates.
+
+use std::fmt;
+use std::sync::Arc;
+
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Largest length of a name, in bytes.
+const NAME_BYTES_MAX: usize = 256;
+
+/// Name of a caller that proved it: `spiffe://…`, `dns:NAME`, `cn:NAME` or `token:NAME`. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identity(Arc<str>);
+
+impl Identity {
+    /// Returns the identity of the holder of a token.
+    pub(crate) fn of_token(name: &str) -> Self {
+        Self(format!("token:{name}").into())
+    }
+
+    /// Returns the identity of the holder of a certificate: its SPIFFE URI, else its first DNS name, else its common
+    /// name. None: it has none of these, or a very long one.
+    pub fn of_certificate(der: &[u8]) -> Option<Self> {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
+        let names = certificate.subject_alternative_name().ok().flatten();
+        let names = names.map_or(&[][..], |it| &it.value.general_names[..]);
+        let spiffe = names.iter().find_map(|name| match name {
+            GeneralName::URI(uri) if uri.starts_with("spiffe://") => Some((*uri).to_owned()),
+            _ => None,
+        });
+        let dns = || {
+            names.iter().find_map(|name| match name {
+                GeneralName::DNSName(name) => Some(format!("dns:{}", name.to_ascii_lowercase())),
+                _ => None,
+            })
+        };
+        let common = || {
+            let name = certificate.subject().iter_common_name().next()?;
+            Some(format!("cn:{}", name.as_str().ok()?))
+        };
+        let name = spiffe.or_else(dns).or_else(common)?;
+        Self::parse(&name)
+    }
+
+    /// Returns the identity with that text. None: it is empty, too long, or has control characters.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_usable =
+            !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(char::is_control);
+        is_usable.then(|| Self(text.into()))
+    }
+
+    /// Returns its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

@@ -1,0 +1,209 @@
+//! TLS of a server's connections.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::client::VERSIONS;
+use crate::identity::Identity;
+use crate::reloading::Reloading;
+use crate::{TlsError, pem, provider};
+
+/// First byte of a TLS connection: a record with a handshake (RFC 8446, section 5.1).
+const HANDSHAKE: u8 = 0x16;
+
+/// Longest wait for a refused caller to close its connection, and the bytes that it may send until then.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES_MAX: u64 = 64 * 1024;
+
+/// Files of a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerFiles {
+    /// Certificate with its chain.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// Authorities that sign the certificates of callers. None: callers have none.
+    pub client_ca: Option<PathBuf>,
+    /// Revocation lists of those authorities.
+    pub revoked: Option<PathBuf>,
+}
+
+/// Protocol of a port, as it is agreed on in the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// gRPC.
+    Http2,
+    /// Pages.
+    Http1,
+    /// No protocol is agreed on.
+    Other,
+}
+
+/// TLS of a server.
+#[derive(Debug)]
+pub struct ServerTls(Reloading<Configs>);
+
+#[derive(Debug)]
+struct Configs {
+    http2: Arc<ServerConfig>,
+    http1: Arc<ServerConfig>,
+    other: Arc<ServerConfig>,
+}
+
+impl ServerTls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    ///
+    /// If a file is missing or invalid, or the certificate does not fit the key.
+    pub fn open(files: ServerFiles) -> Result<Self, TlsError> {
+        let mut paths = vec![files.certificate.clone(), files.key.clone()];
+        paths.extend(files.client_ca.clone());
+        paths.extend(files.revoked.clone());
+        Ok(Self(Reloading::open(paths, move || read(&files))?))
+    }
+
+    /// Reads the files again if they have changed. See [`Reloading::refresh`].
+    ///
+    /// # Errors
+    ///
+    /// If the new files are invalid.
+    pub fn refresh(&self) -> Result<bool, TlsError> {
+        self.0.refresh()
+    }
+
+    /// Waits for the first byte of a connection. Returns whether it begins a TLS handshake.
+    ///
+    /// # Errors
+    ///
+    /// If the connection ends before.
+    pub async fn is_tls(socket: &TcpStream) -> io::Result<bool> {
+        let mut first = [0];
+        match socket.peek(&mut first).await? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(first == [HANDSHAKE]),
+        }
+    }
+
+    /// Accepts a connection. Returns it with the identity of a caller that has a certificate.
+    ///
+    /// # Errors
+    ///
+    /// If the handshake fails, for instance because a certificate of the caller is invalid.
+    pub async fn accept(
+        &self,
+        socket: TcpStream,
+        protocol: Protocol,
+    ) -> io::Result<(TlsStream<TcpStream>, Option<Identity>)> {
+        let configs = self.0.current();
+        let config = match protocol {
+            Protocol::Http2 => &configs.http2,
+            Protocol::Http1 => &configs.http1,
+            Protocol::Other => &configs.other,
+        };
+        let accepting = TlsAcceptor::from(Arc::clone(config)).accept(socket);
+        let stream = match accepting.into_fallible().await {
+            Ok(stream) => stream,
+            Err((error, socket)) => {
+                linger(socket).await;
+                return Err(error);
+            }
+        };
+        let certificates = stream.get_ref().1.peer_certificates();
+        let identity = match certificates.and_then(<[_]>::first) {
+            None => None,
+            Some(certificate) => {
+                let identity = Identity::of_certificate(certificate);
+                Some(identity.ok_or_else(|| {
+                    io::Error::other(
+                        "the caller's certificate has no SPIFFE URI, DNS or common name",
+                    )
+                })?)
+            }
+        };
+        Ok((stream, identity))
+    }
+}
+
+/// Closes a connection whose caller has yet to read why. A socket that closes with unread bytes resets the connection,
+/// and then the caller may lose the reason.
+pub async fn linger(mut socket: TcpStream) {
+    let rest = async {
+        socket.shutdown().await?;
+        let mut rest = socket.take(LINGER_BYTES_MAX);
+        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+    };
+    // The connection ends in any case.
+    let _ = tokio::time::timeout(LINGER, rest).await;
+}
+
+fn read(files: &ServerFiles) -> Result<Configs, TlsError> {
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(VERSIONS)
+        .map_err(|error| TlsError::content(&files.certificate, error))?;
+    let builder = match &files.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(authority) => {
+            let roots = Arc::new(pem::roots(authority)?);
+            let mut verifier = WebPkiClientVerifier::builder_with_provider(roots, provider())
+                // The door refuses calls of a caller that needs a certificate and has none. Probes need none.
+                .allow_unauthenticated();
+            if let Some(revoked) = &files.revoked {
+                // An authority without a list revokes nothing.
+                verifier = verifier
+                    .with_crls(pem::all(revoked, "revocation list")?)
+                    .only_check_end_entity_revocation()
+                    .allow_unknown_revocation_status();
+            }
+            let verifier = verifier.build();
+            let verifier = verifier.map_err(|error| {
+                let path = files.revoked.as_ref().unwrap_or(authority);
+                TlsError::content(path, error)
+            })?;
+            builder.with_client_cert_verifier(verifier)
+        }
+    };
+    let (certificate, key) = (&files.certificate, &files.key);
+    let mut config = builder
+        .with_single_cert(pem::chain(certificate)?, pem::key(key)?)
+        .map_err(|error| TlsError::content(certificate, format!("{error}; is {key:?} its key?")))?;
+    // A resumed session would not verify the caller's certificate again.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
+    let with = |protocols: &[&[u8]]| {
+        let mut config = config.clone();
+        config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
+        Arc::new(config)
+    };
+    Ok(Configs {
+        http2: with(&[b"h2"]),
+        http1: with(&[b"http/1.1"]),
+        other: with(&[]),
+    })
+}
+
+/// Returns the first end of the certificates in a file, since the Unix epoch.
+///
+/// # Errors
+///
+/// If the file is missing or invalid.
+pub fn expiry(path: &Path) -> Result<Duration, TlsError> {
+    let mut first = u64::MAX;
+    for certificate in pem::chain(path)? {
+        let (_, certificate) = X509Certificate::from_der(&certificate)
+            .map_err(|error| TlsError::content(path, format!("invalid certificate: {error}")))?;
+        let end = certificate.validity().not_after.timestamp();
+        first = first.min(u64::try_from(end).unwrap_or(0));
+    }
+    Ok(Duration::from_secs(first))
+}
