@@ -154,8 +154,12 @@ fn templates_of(rules: &Rules) -> Result<Templates, String> {
     let templates = rules.into_iter().filter_map(|rule| {
         let glob = ids::glob(domain(rule), &rule.levels);
         let capacity = rule.counted()?.rate.as_per_second();
+        let kind = match rule.ranks.has_priorities() {
+            true => "PRIORITY_BANDS",
+            false => "FAIR_SHARE",
+        };
         Some(format!(
-            "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{kind: FAIR_SHARE, {TERMS}}}\n"
+            "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{kind: {kind}, {TERMS}}}\n"
         ))
     });
     let text = format!("resources:\n{}", templates.collect::<String>());

@@ -103,7 +103,7 @@ impl Node {
 ///
 /// The first part must be the text's start and the last its end. The parts between are found from left to right, each
 /// as early as possible, so the time is at most the product of both lengths.
-fn star_matches(pattern: &[u8], text: &[u8]) -> bool {
+pub(crate) fn star_matches(pattern: &[u8], text: &[u8]) -> bool {
     let mut parts = pattern.split(|byte| *byte == b'*');
     let first = parts.next().unwrap_or_default();
     let last = parts.next_back();

@@ -15,6 +15,7 @@ use doorward_client::state::Step;
 use doorward_client::time::Time;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_limits::{Decision, Units};
+use doorward_rules::Rank;
 use tokio::sync::{Notify, watch};
 
 use crate::clock::{self, Clock};
@@ -72,6 +73,7 @@ struct Use {
     is_used: AtomicBool,
     /// Amount that the next lease pays.
     debt: AtomicU64,
+    rank: Mutex<Rank>,
     opened_at: Time,
 }
 
@@ -92,7 +94,7 @@ impl Caller {
 
     /// Takes `cost` of a resource. None: there is no lease.
     pub fn take(&self, resource: &str, cost: u64) -> Option<Result<(), Decision>> {
-        let used = self.use_of(resource)?;
+        let used = self.use_of(resource, None)?;
         let now = self.clock.now();
         let cost = Units::whole(cost).as_f64();
         used.demand().asked(cost, now);
@@ -117,7 +119,7 @@ impl Caller {
     /// Corrects the amount that a request took: `used` instead of `taken`. Without a lease, the next one pays.
     pub fn settle(&self, resource: &str, taken: u64, used: u64) {
         let now = self.clock.now();
-        let Some(it) = self.use_of(resource) else {
+        let Some(it) = self.use_of(resource, None) else {
             return;
         };
         if it.has_lease(now) {
@@ -129,14 +131,16 @@ impl Caller {
         }
     }
 
-    /// Opens a resource.
-    pub fn open(&self, resource: &str) {
-        let _ = self.use_of(resource);
+    /// Opens a resource, or changes the rank in it.
+    pub fn open(&self, resource: &str, rank: Rank) {
+        if let Some(used) = self.use_of(resource, Some(rank)) {
+            *used.rank() = rank;
+        }
     }
 
     /// Waits for the first lease of a resource, until `max_wait` has passed since its first use.
     pub async fn ready(&self, resource: &str, max_wait: Duration) {
-        let Some(used) = self.use_of(resource) else {
+        let Some(used) = self.use_of(resource, None) else {
             return;
         };
         let until = used.opened_at + max_wait;
@@ -151,19 +155,19 @@ impl Caller {
         }
     }
 
-    /// Returns the use of a resource, and opens it. None: there is no room, or its id is too long.
-    fn use_of(&self, resource: &str) -> Option<Arc<Use>> {
+    /// Returns the use of a resource, and opens it with a rank. None: there is no room, or its id is too long.
+    fn use_of(&self, resource: &str, rank: Option<Rank>) -> Option<Arc<Use>> {
         let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = uses.get(resource) {
             used.is_used.store(true, Ordering::Relaxed);
             return Some(Arc::clone(used));
         }
         drop(uses);
-        self.open_new(resource)
+        self.open_new(resource, rank.unwrap_or_default())
     }
 
     #[cold]
-    fn open_new(&self, resource: &str) -> Option<Arc<Use>> {
+    fn open_new(&self, resource: &str, rank: Rank) -> Option<Arc<Use>> {
         let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = uses.get(resource) {
             return Some(Arc::clone(used));
@@ -179,12 +183,13 @@ impl Caller {
             allowance: watch::Sender::new(Allowance::NONE),
             is_used: AtomicBool::new(true),
             debt: AtomicU64::new(0),
+            rank: Mutex::new(rank),
             opened_at: now,
         });
         uses.insert(resource.into(), Arc::clone(&used));
         self.open.fetch_add(1, Ordering::Relaxed);
         drop(uses);
-        self.holder().open(resource, WANTS.least, now);
+        self.holder().open(resource, rank, WANTS.least, now);
         self.wake.notify_one();
         Some(used)
     }
@@ -245,6 +250,7 @@ impl Caller {
         uses.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let mut holder = self.holder();
         for (id, used) in uses {
+            holder.set_rank(&id, *used.rank());
             let wants = used.demand().rate(now);
             if DemandMeter::is_worth_asking(wants, holder.wants(&id)) {
                 holder.ask(&id, wants);
@@ -297,6 +303,10 @@ impl Caller {
 impl Use {
     fn demand(&self) -> MutexGuard<'_, DemandMeter> {
         self.demand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rank(&self) -> MutexGuard<'_, Rank> {
+        self.rank.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the amount that the lease admits at once.

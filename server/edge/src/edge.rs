@@ -9,7 +9,7 @@ use std::time::Duration;
 use doorward_engine::id::HolderName;
 use doorward_limits::Decision as Taken;
 use doorward_rules::limiter::Settled;
-use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rules, Status, Why};
+use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rank, Rules, Status, Why};
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
@@ -177,11 +177,11 @@ impl Edge {
     pub async fn decide(self: &Arc<Self>, asked: &Asked<'_>) -> Decision {
         let shared = self.limiter.shared(asked.domain, asked.descriptors);
         let leases = self.leases(asked);
-        for (descriptor, _) in &shared {
-            leases.open(descriptor);
+        for (descriptor, rule) in &shared {
+            leases.open(descriptor, rule.ranks.of(asked.caller));
         }
-        for (descriptor, max_wait) in shared {
-            leases.ready(&descriptor, max_wait).await;
+        for (descriptor, rule) in shared {
+            leases.ready(&descriptor, rule.max_wait).await;
         }
         let now = self.wall.now();
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
@@ -274,9 +274,9 @@ struct CallerLeases<'a> {
 }
 
 impl CallerLeases<'_> {
-    fn open(&self, descriptor: &str) {
+    fn open(&self, descriptor: &str, rank: Rank) {
         if let Some(caller) = self.edge.caller(self.name) {
-            caller.open(&ids::resource(self.domain, descriptor));
+            caller.open(&ids::resource(self.domain, descriptor), rank);
         }
     }
 

@@ -33,9 +33,9 @@ impl Limiter {
         })
     }
 
-    /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
-    /// wait that long for the lease before it decides.
-    pub fn shared(&self, domain: &str, descriptors: &[Descriptor<'_>]) -> Vec<(String, Duration)> {
+    /// Returns the texts of the descriptors whose rules are shared, each with its rule: a service may wait for the lease
+    /// for `max_wait` before it decides.
+    pub fn shared(&self, domain: &str, descriptors: &[Descriptor<'_>]) -> Vec<(String, Arc<Rule>)> {
         self.with_asked(
             domain,
             descriptors,
@@ -172,12 +172,12 @@ pub enum Settled {
 }
 
 impl InForce {
-    /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule.
-    pub(crate) fn shared(&self, asked: &[Asked<'_>]) -> Vec<(String, Duration)> {
+    /// Returns the texts of the descriptors whose rules are shared, each with its rule.
+    pub(crate) fn shared(&self, asked: &[Asked<'_>]) -> Vec<(String, Arc<Rule>)> {
         let shared = asked.iter().filter_map(|it| {
             let rule = self.rules.rules().get(it.number?)?;
             let is_shared = rule.scope == Scope::Shared && rule.counted().is_some();
-            is_shared.then(|| (shared::text(it.entries), rule.max_wait))
+            is_shared.then(|| (shared::text(it.entries), Arc::clone(rule)))
         });
         shared.collect()
     }

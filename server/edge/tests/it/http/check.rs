@@ -29,6 +29,7 @@ descriptors:
   scope: shared
   on_failure: closed
   rate_limit: {unit: minute, requests_per_unit: 10}
+  callers: [{name: web-1, priority: 2, weight: 3}]
 ";
 
 /// Checks the fields that are given.
@@ -258,6 +259,11 @@ async fn each_caller_has_leases_of_its_own() {
     let resources = asked.iter().flat_map(|it| &it.asks);
     for ask in resources {
         assert_eq!(ask.resource.as_str(), "shared/api/shared=x");
+    }
+    for it in asked.iter() {
+        let rank = (it.asks[0].priority, it.asks[0].weight.get());
+        let is_ranked = it.client.as_str() == "caller:web-1";
+        assert_eq!(rank, if is_ranked { (2, 3.0) } else { (0, 1.0) });
     }
 }
 
