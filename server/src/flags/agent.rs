@@ -41,6 +41,9 @@ Exit codes: 0 stopped by a signal; 1 failed; 2 wrong usage, or invalid rules.";
 /// Requests per second from one address, such as that of all programs of this machine.
 const REQUESTS_MAX: u64 = 200_000;
 
+/// Points of the demand curve of a resource with few callers: there may be many agents and resources.
+const FEW_POINTS: usize = 8;
+
 /// The arguments and variables of an agent.
 #[derive(Clone, Debug, Parser)]
 #[command(
@@ -187,6 +190,7 @@ impl AgentFlags {
             node: node::Config {
                 refresh_floor: Duration::from_millis(100),
                 limits: LimitFlags::default().of_node(),
+                few_points: FEW_POINTS,
                 clock_tolerance: clock::tolerance(),
                 ..default.node.clone()
             },
