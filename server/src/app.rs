@@ -7,7 +7,7 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use std::time::Duration;
 use doorward_door::Door;
 use doorward_door::bounded::Bounded;
 use doorward_door::health::Health;
-use doorward_door::listening::{self, LISTEN_BACKLOG};
+use doorward_door::listener::{Address, Listener};
+use doorward_door::listening::LISTEN_BACKLOG;
 use doorward_door::meter::Metered;
 use doorward_door::paths::Paths;
 use doorward_door::{grpc, http};
@@ -26,7 +27,6 @@ use doorward_engine::templates::Templates;
 use doorward_replica::{Replica, ReplicaConfig};
 use doorward_session::child_streams::StreamLimits;
 use thiserror::Error;
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -54,9 +54,9 @@ pub struct ServerConfig {
     /// Name of the node that this server belongs to; unique in the tree.
     pub node_name: String,
     /// Address of gRPC. Port 0: any free one.
-    pub listen: SocketAddr,
+    pub listen: Address,
     /// Address of pages and metrics. Absent: they are not served.
-    pub http_listen: Option<SocketAddr>,
+    pub http_listen: Option<Address>,
     /// Address that others are given, `host:port`. Absent: the bound one.
     pub advertise: Option<String>,
     /// Templates in force at the start.
@@ -91,8 +91,8 @@ impl Default for ServerConfig {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
             node_name: "root".to_owned(),
-            listen: loopback,
-            http_listen: Some(loopback),
+            listen: loopback.into(),
+            http_listen: Some(loopback.into()),
             advertise: None,
             templates: Templates::default(),
             templates_source: "nowhere".to_owned(),
@@ -113,6 +113,8 @@ impl Default for ServerConfig {
         }
     }
 }
+
+const UNSPECIFIED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A part of a server that has a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +160,7 @@ pub enum ServerError {
         /// Part that needs the socket.
         port: Port,
         /// Address to listen on.
-        address: SocketAddr,
+        address: Address,
         /// Cause.
         source: io::Error,
     },
@@ -194,8 +196,11 @@ pub struct Server {
     metrics: Arc<Metrics>,
     health: Health,
     election: Option<EtcdElection>,
+    /// Unspecified for a Unix socket.
     grpc_address: SocketAddr,
+    /// Absent: nowhere, or at a Unix socket.
     http_address: Option<SocketAddr>,
+    has_http: bool,
     shutdown_grace: Duration,
     stop_grpc: CancellationToken,
     stop_http: CancellationToken,
@@ -206,18 +211,20 @@ pub struct Server {
 
 /// Sockets with their addresses.
 struct Sockets {
-    grpc: (TcpListener, SocketAddr),
-    http: Option<(TcpListener, SocketAddr)>,
-    redis: Option<(TcpListener, SocketAddr)>,
+    grpc: (Listener, Address),
+    http: Option<(Listener, Address)>,
+    redis: Option<(Listener, Address)>,
 }
 
 impl Sockets {
     fn open(config: &ServerConfig) -> Result<Self, ServerError> {
         let open = |port, address| listen(port, address, config.listen_backlog);
-        let http = config.http_listen.map(|it| open(Port::Http, it));
-        let redis = config.doors.redis_listen.map(|it| open(Port::Redis, it));
+        let http = config.http_listen.as_ref();
+        let http = http.map(|it| open(Port::Http, it));
+        let redis = config.doors.redis_listen.as_ref();
+        let redis = redis.map(|it| open(Port::Redis, it));
         Ok(Self {
-            grpc: open(Port::Grpc, config.listen)?,
+            grpc: open(Port::Grpc, &config.listen)?,
             http: http.transpose()?,
             redis: redis.transpose()?,
         })
@@ -232,12 +239,13 @@ impl Server {
     /// If a socket cannot be opened.
     pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
         let sockets = Sockets::open(&config)?;
-        let grpc_address = sockets.grpc.1;
-        if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
+        let grpc_address = sockets.grpc.1.clone();
+        let is_unspecified = |address: SocketAddr| address.ip().is_unspecified();
+        if config.advertise.is_none() && grpc_address.tcp().is_some_and(is_unspecified) {
             warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
         }
-        let http_address = sockets.http.as_ref().map(|(_, address)| *address);
-        let state = state_of(&config, grpc_address);
+        let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
+        let state = state_of(&config, &grpc_address);
         state.limits().set_bounds(&config.bounds);
         let metrics = Arc::new(Metrics::new(&state));
         metrics.count_template_load(true, clock::wall());
@@ -282,8 +290,9 @@ impl Server {
             metrics,
             health,
             election,
-            grpc_address,
+            grpc_address: grpc_address.tcp().unwrap_or(UNSPECIFIED),
             http_address,
+            has_http: sockets.http.is_some(),
             shutdown_grace: config.shutdown_grace,
             stop_grpc,
             stop_http: CancellationToken::new(),
@@ -316,7 +325,7 @@ impl Server {
         }
     }
 
-    fn serve_grpc(&mut self, listener: TcpListener, looking: Arc<Semaphore>, services: Services) {
+    fn serve_grpc(&mut self, listener: Listener, looking: Arc<Semaphore>, services: Services) {
         let metrics = Arc::clone(&self.metrics);
         let limits = self.state.limits();
         let calls = Arc::clone(limits.of(ServerLimit::Calls));
@@ -333,12 +342,7 @@ impl Server {
         });
     }
 
-    fn serve_http(
-        &mut self,
-        listener: TcpListener,
-        looking: Arc<Semaphore>,
-        edge: Option<Arc<Edge>>,
-    ) {
+    fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, edge: Option<Arc<Edge>>) {
         let pages = web::router(Arc::clone(&self.state), Arc::clone(&self.metrics), edge);
         let door = Door::new(self.state.limits().of_http(), web::PATHS, looking);
         let served = http::serve(listener, door, pages, self.stop_http.clone());
@@ -348,7 +352,7 @@ impl Server {
         });
     }
 
-    fn serve_redis(&mut self, listener: TcpListener, looking: Arc<Semaphore>, edge: Arc<Edge>) {
+    fn serve_redis(&mut self, listener: Listener, looking: Arc<Semaphore>, edge: Arc<Edge>) {
         let door = Door::new(self.state.limits().of_grpc(), Paths::default(), looking);
         let served = resp::serve(listener, edge, door, self.stop_grpc.clone());
         self.serving.spawn(async move {
@@ -357,12 +361,12 @@ impl Server {
         });
     }
 
-    /// Returns the address of gRPC.
+    /// Returns the address of gRPC. Of a Unix socket, it is unspecified.
     pub fn grpc_address(&self) -> SocketAddr {
         self.grpc_address
     }
 
-    /// Returns the address of the pages, if they are served.
+    /// Returns the address of the pages, if they are served by TCP.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http_address
     }
@@ -421,9 +425,8 @@ impl Server {
             edge.stop();
         }
         self.stop_grpc.cancel();
-        let (serving, stop_http) = (&mut self.serving, &self.stop_http);
+        let (serving, stop_http, has_http) = (&mut self.serving, &self.stop_http, self.has_http);
         let finished = tokio::time::timeout(self.shutdown_grace, async {
-            let has_http = self.http_address.is_some();
             while serving.len() > usize::from(has_http) {
                 serving.join_next().await;
             }
@@ -444,18 +447,18 @@ impl Server {
 
 fn listen(
     port: Port,
-    address: SocketAddr,
+    address: &Address,
     backlog: NonZeroU32,
-) -> Result<(TcpListener, SocketAddr), ServerError> {
-    listening::listen(address, backlog).map_err(|source| ServerError::Listen {
+) -> Result<(Listener, Address), ServerError> {
+    Listener::open(address, backlog).map_err(|source| ServerError::Listen {
         port,
-        address,
+        address: address.clone(),
         source,
     })
 }
 
 /// Returns the state of a server with a new node.
-fn state_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<ServerState> {
+fn state_of(config: &ServerConfig, grpc_address: &Address) -> Arc<ServerState> {
     let bound = |limit| usize::try_from(*config.bounds.get(&limit)?).ok();
     let replica = ReplicaConfig {
         node: node::Config {

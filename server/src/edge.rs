@@ -4,9 +4,9 @@
 //! without templates of its own gets one for each rule.
 
 use std::cmp::Reverse;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
+use doorward_door::listener::Address;
 use doorward_edge::edge::Edge;
 use doorward_edge::ids;
 use doorward_edge::node::{Later, Node};
@@ -36,7 +36,7 @@ pub struct EdgeDoors {
     /// Whether the HTTP port answers requests by rules.
     pub has_http: bool,
     /// Address of the door for Redis clients. Absent: it is not served.
-    pub redis_listen: Option<SocketAddr>,
+    pub redis_listen: Option<Address>,
     /// Whether each rule makes a template, for a root without templates of its own.
     pub makes_templates: bool,
 }

@@ -1,12 +1,12 @@
 //! The caller that a connection, and all that it causes, is attributed to: an address, until callers have identities.
 //!
 //! An IPv4 address counts as a whole, and so does an IPv4 address mapped into IPv6. Of an IPv6 address only the first
-//! 64 bits count, because the owner of one address has the whole /64 network.
+//! 64 bits count, because the owner of one address has the whole /64 network. Callers of Unix sockets are one.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A value that identifies a caller: an IPv4 address or an IPv6 network.
+/// A value that identifies a caller: an IPv4 address, an IPv6 network, or Unix sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallerId(u128);
 
@@ -14,6 +14,9 @@ pub struct CallerId(u128);
 const NETWORK: u128 = !(u64::MAX as u128);
 
 impl CallerId {
+    /// All callers of Unix sockets together.
+    pub const UNIX: Self = Self(u128::MAX);
+
     /// Returns the caller that `ip` belongs to.
     pub fn of(ip: IpAddr) -> Self {
         let bits = |ip: Ipv6Addr| u128::from_be_bytes(ip.octets());
@@ -27,7 +30,7 @@ impl CallerId {
     pub fn is_loopback(self) -> bool {
         let ip = Ipv6Addr::from_bits(self.0);
         let is_v4 = ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback());
-        is_v4 || self == Self::of(Ipv6Addr::LOCALHOST.into())
+        is_v4 || self == Self::of(Ipv6Addr::LOCALHOST.into()) || self == Self::UNIX
     }
 
     /// Returns its bits, as those of an IPv6 address.
@@ -38,6 +41,9 @@ impl CallerId {
 
 impl fmt::Display for CallerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::UNIX {
+            return f.write_str("unix");
+        }
         let ip = Ipv6Addr::from(self.0.to_be_bytes());
         match ip.to_ipv4_mapped() {
             Some(ip) => ip.fmt(f),

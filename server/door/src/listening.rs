@@ -5,12 +5,10 @@
 //! pause it would spin.
 
 use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -19,6 +17,7 @@ use crate::accepting::{self, Arrival};
 use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::door::Door;
+use crate::listener::Listener;
 
 /// Checks of a connection within the patience.
 const LOOKS: u32 = 2;
@@ -29,28 +28,10 @@ const MUCH: u64 = 16 * 1024;
 /// Default backlog: as many connections as the system allows. Linux keeps at most `net.core.somaxconn`.
 pub const LISTEN_BACKLOG: NonZeroU32 = const { NonZeroU32::new(65_535).unwrap() };
 
-/// Opens a listener for which the system queues at most `backlog` connections. Returns it with its address.
-///
-/// # Errors
-///
-/// If the system refuses it.
-pub fn listen(address: SocketAddr, backlog: NonZeroU32) -> io::Result<(TcpListener, SocketAddr)> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // A restarted server gets its port at once.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    let listener = socket.listen(backlog.get())?;
-    let bound = listener.local_addr()?;
-    Ok((listener, bound))
-}
-
 /// Accepts connections and serves each until `stop`, then finishes what is in progress. Cuts the connections off when
 /// dropped.
 pub(super) async fn serve<F>(
-    listener: TcpListener,
+    listener: Listener,
     door: Arc<Door>,
     stop: CancellationToken,
     serve: impl Fn(TcpStream, Arc<Connection>) -> F,
@@ -73,8 +54,10 @@ pub(super) async fn serve<F>(
         let Some(Arrival { socket, peer, room }) = arrival else {
             break;
         };
-        let Some(connection) = door.admit(CallerId::of(peer.ip())) else {
-            debug!(%peer, "a connection too many is closed");
+        let Some(connection) =
+            door.admit(peer.map_or(CallerId::UNIX, |peer| CallerId::of(peer.ip())))
+        else {
+            debug!(?peer, "a connection too many is closed");
             continue;
         };
         let closing = Closing(Arc::clone(&door), Arc::clone(&connection));
@@ -94,10 +77,10 @@ pub(super) async fn serve<F>(
             let (_room, closing) = (room, closing);
             tokio::select! {
                 () = serving => {}
-                () = connection.evicted() => debug!(%peer, "a silent connection makes room"),
+                () = connection.evicted() => debug!(?peer, "a silent connection makes room"),
                 why = stuck(&door, &connection) => {
                     door.refuse(&door.limits().patience);
-                    debug!(%peer, why, "a connection is closed");
+                    debug!(?peer, why, "a connection is closed");
                 }
             }
             drop(closing);

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::guarded::Guarded;
+use crate::listener::Listener;
 use crate::listening;
 
 /// Largest number of bytes of one read.
@@ -29,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until `stop`. Then a conversation has to end by itself.
 pub async fn serve<F>(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     door: Arc<Door>,
     stop: CancellationToken,
     converse: impl Fn(Conversation) -> F,
@@ -37,7 +38,7 @@ pub async fn serve<F>(
     F: Future<Output = ()> + Send + 'static,
 {
     let door_of = Arc::clone(&door);
-    listening::serve(listener, door, stop, |socket, connection| {
+    listening::serve(listener.into(), door, stop, |socket, connection| {
         converse(Conversation::new(socket, Arc::clone(&door_of), connection))
     })
     .await;

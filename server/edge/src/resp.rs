@@ -19,10 +19,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use doorward_door::Door;
+use doorward_door::listener::Listener;
 use doorward_door::raw::{self, Conversation};
 use doorward_limits::Moment;
 use doorward_rules::{Descriptor, Entry};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -54,7 +54,7 @@ const KEPT_BYTES_MAX: usize = 512;
 
 /// Serves clients of Redis until `stop`, then finishes the commands in progress.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     edge: Arc<Edge>,
     door: Arc<Door>,
     stop: CancellationToken,

@@ -1,10 +1,10 @@
 //! The flags of `doorward-agent`, and what `--help` teaches.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser};
+use doorward_door::listener::Address;
 use doorward_edge::rlqs;
 use doorward_engine::node;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags, FlagsError};
@@ -19,7 +19,7 @@ use crate::files;
 use crate::flags::limits::LimitFlags;
 use crate::flags::logs::LogFlags;
 use crate::flags::parent::{ParentError, ParentServers, parent_servers, parent_source};
-use crate::flags::{HttpListen, http_listen, listened, node_name, with_variable};
+use crate::flags::{HttpListen, address, http_listen, node_name, with_variable};
 use crate::limits::ServerLimit;
 use crate::rules::store::RulesPlace;
 use crate::transports::parent::ParentTransportConfig;
@@ -76,23 +76,28 @@ pub struct AgentFlags {
     #[arg(long, value_name = "NAME", value_parser = node_name)]
     pub node: Option<String>,
 
-    /// Where to serve Envoy: RLS and RLQS.
-    #[arg(long, value_name = "ADDRESS", value_parser = listened, default_value = "127.0.0.1:6980")]
-    pub listen: SocketAddr,
+    /// Where to serve Envoy: RLS and RLQS. unix:PATH is a socket of the mode 0660.
+    #[arg(
+        long,
+        value_name = "ADDRESS|unix:PATH",
+        value_parser = address,
+        default_value = "127.0.0.1:6980"
+    )]
+    pub listen: Address,
 
     /// Where to serve HTTP: /json, /v1/check, /v1/charge, /v1/lease, the status page, /metrics,
     /// /healthz and /readyz; "none" for nowhere.
     #[arg(
         long,
-        value_name = "ADDRESS|none",
+        value_name = "ADDRESS|unix:PATH|none",
         value_parser = http_listen,
         default_value = "127.0.0.1:6981"
     )]
     pub http_listen: HttpListen,
 
     /// Where to serve Redis clients: THROTTLE and CL.THROTTLE [default: nowhere].
-    #[arg(long, value_name = "ADDRESS", value_parser = listened)]
-    pub redis_listen: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS|unix:PATH", value_parser = address)]
+    pub redis_listen: Option<Address>,
 
     /// Where etcd is, for rules or a parent that are found there.
     #[command(flatten)]
@@ -179,8 +184,8 @@ impl AgentFlags {
         let is_alone = parent.is_none();
         Ok(ServerConfig {
             node_name: self.node.clone().unwrap_or_else(|| format!("{host}/agent")),
-            listen: self.listen,
-            http_listen: self.http_listen.0,
+            listen: self.listen.clone(),
+            http_listen: self.http_listen.0.clone(),
             templates_source: if is_alone { "the rules" } else { "the parent" }.to_owned(),
             parent: parent.map(|servers| ParentTransportConfig {
                 servers,
@@ -197,7 +202,7 @@ impl AgentFlags {
             rules: Some(rules),
             doors: EdgeDoors {
                 has_http: true,
-                redis_listen: self.redis_listen,
+                redis_listen: self.redis_listen.clone(),
                 makes_templates: is_alone,
             },
             bounds,

@@ -43,6 +43,7 @@ mod template_file;
 mod templates;
 mod tree;
 mod tree_pages;
+mod unix_sockets;
 mod upstream;
 mod upstream_addresses;
 mod upstream_refusals;
