@@ -73,6 +73,8 @@ struct Use {
     is_used: AtomicBool,
     /// Amount that the next lease pays.
     debt: AtomicU64,
+    /// Amount that requests took of leases: no more is given back.
+    counted: AtomicU64,
     rank: Mutex<Rank>,
     opened_at: Time,
 }
@@ -96,6 +98,7 @@ impl Caller {
     pub fn take(&self, resource: &str, cost: u64) -> Option<Result<(), Decision>> {
         let used = self.use_of(resource, None)?;
         let now = self.clock.now();
+        let whole = cost;
         let cost = Units::whole(cost).as_f64();
         used.demand().asked(cost, now);
         if !used.has_lease(now) {
@@ -109,6 +112,9 @@ impl Caller {
             let (part, all) = (units(at_once), units(cost));
             used.limiter.settle(now, part, all, Units::ZERO, now);
         }
+        if taken.is_ok() {
+            used.counted.fetch_add(whole, Ordering::Relaxed);
+        }
         Some(taken.map_err(|not_now| match not_now {
             NotNow::RetryAfter { retry_after } => Decision::After(retry_after),
             // The next refresh may bring something.
@@ -116,19 +122,46 @@ impl Caller {
         }))
     }
 
-    /// Corrects the amount that a request took: `used` instead of `taken`. Without a lease, the next one pays.
-    pub fn settle(&self, resource: &str, taken: u64, used: u64) {
+    /// Returns the amount of a lease that may be used at once. None: there is no lease.
+    pub fn left(&self, resource: &str) -> Option<u64> {
+        let (used, now) = (self.used(resource)?, self.clock.now());
+        used.has_lease(now).then(|| used.limiter.left(now).floor())
+    }
+
+    /// Takes `cost` of a resource, available or not. Without a lease, the next one pays.
+    pub fn charge(&self, resource: &str, cost: u64) {
         let now = self.clock.now();
-        let Some(it) = self.use_of(resource, None) else {
+        let Some(used) = self.use_of(resource, None) else {
             return;
         };
-        if it.has_lease(now) {
-            let (taken, used) = (Units::whole(taken), Units::whole(used));
-            it.limiter.settle(now, taken, used, Units::ZERO, now);
+        if used.has_lease(now) {
+            used.counted.fetch_add(cost, Ordering::Relaxed);
+            let cost = Units::whole(cost);
+            used.limiter
+                .settle(now, Units::ZERO, cost, Units::ZERO, now);
         } else {
-            it.debt
-                .fetch_add(used.saturating_sub(taken), Ordering::Relaxed);
+            used.debt.fetch_add(cost, Ordering::Relaxed);
         }
+    }
+
+    /// Gives back `cost` of a resource, up to the amount that requests took. Without a lease, the next one pays less.
+    /// Returns the amount that was given back.
+    pub fn give_back(&self, resource: &str, cost: u64) -> u64 {
+        let Some(used) = self.used(resource) else {
+            return 0;
+        };
+        let now = self.clock.now();
+        let has_lease = used.has_lease(now);
+        let counter = if has_lease { &used.counted } else { &used.debt };
+        let less = |counted: u64| Some(counted.saturating_sub(cost));
+        let counted = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let given = counted.unwrap_or_default().min(cost);
+        if has_lease {
+            let given = Units::whole(given);
+            used.limiter
+                .settle(now, given, Units::ZERO, Units::ZERO, now);
+        }
+        given
     }
 
     /// Opens a resource, or changes the rank in it.
@@ -183,6 +216,7 @@ impl Caller {
             allowance: watch::Sender::new(Allowance::NONE),
             is_used: AtomicBool::new(true),
             debt: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
             rank: Mutex::new(rank),
             opened_at: now,
         });
@@ -269,7 +303,9 @@ impl Caller {
             used.limiter.handle_allowance(allowance, now);
             if !had_lease && allowance.source == Source::Lease {
                 // A lease begins empty, and the first request need not wait for its first amount.
-                let debt = Units::whole(used.debt.swap(0, Ordering::Relaxed));
+                let debt = used.debt.swap(0, Ordering::Relaxed);
+                used.counted.fetch_add(debt, Ordering::Relaxed);
+                let debt = Units::whole(debt);
                 used.limiter.settle(now, Units::ONE, debt, Units::ZERO, now);
             }
             used.allowance.send_replace(allowance);

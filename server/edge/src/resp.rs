@@ -27,15 +27,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::clock;
-use crate::edge::{Asked, Edge};
+use crate::edge::{Asked, Edge, REDIS_DOMAIN};
 use crate::resp::codec::{Malformed, Reply, Words};
 use crate::resp::command::Command;
 use crate::resp::session::Session;
 use crate::resp::throttle::{Answer, Buckets, Throttle};
 use crate::rls::NOT_LOADED;
-
-/// Domain of the rules for keys.
-pub const DOMAIN: &str = "redis";
 
 /// Key of the entry of a descriptor.
 pub const ENTRY: &str = "key";
@@ -197,7 +194,7 @@ impl Server {
             hits: None,
         }];
         let asked = Asked {
-            domain: DOMAIN,
+            domain: REDIS_DOMAIN,
             descriptors: &descriptors,
             hits: command.quantity,
             caller,

@@ -106,6 +106,7 @@ impl QuotaStream {
             return;
         };
         debug!(name = self.name, domain, "a stream for quotas begins");
+        self.edge.note_domain(&domain);
         let holder = Holder::new(name, clock::incarnation(), clock::sequence());
         let mut buckets = Buckets::new(domain, self.caller.clone(), holder, clock::generation());
         self.handle(&mut buckets, first).await;

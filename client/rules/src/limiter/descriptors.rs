@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::decision::Decision;
 use crate::document::{Domain, INLINE, replaced_names};
 use crate::limiter::{Asked, Descriptor, InForce, Limiter};
-use crate::rule::{Rule, Scope};
+use crate::rule::{OnFailure, Rule, Scope};
 use crate::shared::{self, Leases, Terms};
 use crate::tree::Entry;
 
@@ -69,12 +69,18 @@ impl Limiter {
                 else {
                     continue;
                 };
-                let cost = it.hits.unwrap_or(rule.cost);
+                let mut cost = it.hits.unwrap_or(rule.cost);
                 if rule.scope == Scope::Shared {
                     let text = shared::text(it.entries);
                     match settled {
                         Settled::Charge => leases.charge(&text, cost),
-                        Settled::Refund => leases.give_back(&text, cost, Duration::ZERO),
+                        Settled::Refund => {
+                            let given = leases.give_back(&text, cost, Duration::ZERO);
+                            // Without a lease, only `safe` has counted.
+                            if rule.on_failure != OnFailure::Safe {
+                                cost = given;
+                            }
+                        }
                     }
                 }
                 let counter = counter.get_or_init(|| self.counter(limit));
@@ -134,6 +140,11 @@ impl Limiter {
             });
             descriptors.collect()
         })
+    }
+
+    /// Returns whether a document has a domain.
+    pub fn has_domain(&self, domain: &str) -> bool {
+        self.with_rules(|in_force| in_force.rules.domain(domain).is_some())
     }
 
     /// Returns whether a domain rejects requests without a rule.
