@@ -114,6 +114,7 @@ impl Default for ServerConfig {
     }
 }
 
+/// Address of a server without one.
 const UNSPECIFIED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// A part of a server that has a socket.
@@ -482,5 +483,6 @@ fn state_of(config: &ServerConfig, grpc_address: &Address) -> Arc<ServerState> {
         Arc::new(node),
     );
     let election = config.election.as_ref();
+    let state = state.needing_rules(config.doors.has_http);
     Arc::new(state.riding_out(election.map_or(Duration::ZERO, ElectionConfig::rides_out)))
 }

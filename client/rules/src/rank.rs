@@ -42,10 +42,4 @@ impl Ranks {
         let listed = self.listed.iter().find(matches);
         listed.map_or(self.usual, |(_, rank)| *rank)
     }
-
-    /// Returns whether there is a priority other than 0.
-    pub fn has_priorities(&self) -> bool {
-        let mut listed = self.listed.iter();
-        self.usual.priority != 0 || listed.any(|(_, rank)| rank.priority != 0)
-    }
 }

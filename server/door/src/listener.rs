@@ -48,8 +48,8 @@ impl Address {
 }
 
 impl Listener {
-    /// Opens a listener for which the system queues at most `backlog` connections. Returns it with its address. A file
-    /// of a socket to which nobody listens is replaced.
+    /// Opens a listener for which the system queues at most `backlog` connections. Returns it with its address. Replaces
+    /// the file of a socket without a listener.
     ///
     /// # Errors
     ///

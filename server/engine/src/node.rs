@@ -276,7 +276,7 @@ pub struct Config {
     pub clock_tolerance: Tolerance,
     /// Limits on resources, leases and requests.
     pub limits: Limits,
-    /// Points of the demand curve of fewer than [`FEW`](crate::claims::FEW) holders of a resource. Default: as of more holders.
+    /// Points of the demand curve of fewer than [`FEW`](crate::claims::FEW) holders of a resource.
     pub few_points: usize,
 }
 

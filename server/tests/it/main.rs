@@ -36,6 +36,7 @@ mod processes;
 mod processes_of_a_node;
 mod readiness;
 mod rules;
+mod rules_shown;
 mod running;
 mod shutdown;
 mod status_pages;

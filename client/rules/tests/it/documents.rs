@@ -114,7 +114,6 @@ fn the_first_name_that_matches_gives_the_rank_of_a_caller() {
     for (caller, priority, weight) in [("web-1", -3, 2), ("web-2", 1, 100), ("batch", 1, 2)] {
         assert_eq!(ranks.of(caller), Rank { priority, weight }, "{caller}");
     }
-    assert!(ranks.has_priorities());
     let invalid = |field: &str, value: &str, what: &str| {
         format!("shop.yaml:5: {field}: {value} is invalid; write a whole number{what}")
     };
