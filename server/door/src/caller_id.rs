@@ -91,6 +91,14 @@ mod tests {
     }
 
     #[test]
+    fn unix_sockets_are_one_caller_of_this_machine() {
+        let last = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff".parse().unwrap();
+        assert_ne!(CallerId::UNIX, CallerId::of(last));
+        assert!(CallerId::UNIX.is_loopback());
+        assert_eq!(CallerId::UNIX.to_string(), "unix");
+    }
+
+    #[test]
     fn an_address_is_printed_as_people_write_it() {
         for (ip, printed) in [
             ("10.0.0.1", "10.0.0.1"),

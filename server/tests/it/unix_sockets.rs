@@ -72,8 +72,8 @@ async fn all_doors_serve_unix_sockets_and_their_callers_are_one() {
     }
     assert!(server.state().address().starts_with("unix:/"));
     let [grpc, http, redis] = &sockets;
-    let ready = b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n";
-    exchange(http, ready, "\r\n\r\nready\n").await;
+    let alive = b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
+    exchange(http, alive, "\r\n\r\nok\n").await;
     eventually("the rules are in force", async || {
         let answer = exchange(redis, b"THROTTLE k 5 10 1\r\n", "\r\n").await;
         answer.starts_with("*5")
