@@ -55,6 +55,7 @@ mod request;
 pub mod rule;
 pub mod service;
 mod shared;
+mod star;
 mod tree;
 pub mod value;
 pub mod who;

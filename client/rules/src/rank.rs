@@ -1,6 +1,6 @@
 //! The rank of a caller among those that share a lease of a rule: its priority, and its weight.
 
-use crate::tree::star_matches;
+use crate::star::star_matches;
 
 /// Largest weight: a caller counts as at most so many others.
 pub const WEIGHT_MAX: u32 = 100;
