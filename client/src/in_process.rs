@@ -1,6 +1,7 @@
 //! A client in the process of its server, without a network: messages of its state as those of the engine, and back.
 
 use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::messages::{self, GetCapacity, GetCapacityReply, RefusalReason};
 use doorward_engine::templates::SafeCapacity;
@@ -30,6 +31,7 @@ fn ask(ask: &Ask) -> Option<messages::Ask> {
     Some(messages::Ask {
         resource: ResourceId::new(&ask.resource).ok()?,
         priority: ask.priority,
+        weight: Subclients::ONE,
         wants: Amount::new(ask.wants).ok()?,
         has: ask.has.and_then(has),
     })

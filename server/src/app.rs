@@ -8,7 +8,7 @@ mod ports;
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use doorward_door::access::Access;
 use doorward_door::bounded::Bounded;
 use doorward_door::calls::CallService;
 use doorward_door::health::Health;
+use doorward_door::listener::{Address, Listener};
 use doorward_door::listening::LISTEN_BACKLOG;
 use doorward_door::meter::Metered;
 use doorward_door::paths::Paths;
@@ -31,7 +32,6 @@ use doorward_session::child_streams::StreamLimits;
 use doorward_tls::server::Protocol;
 use hyper::body::Incoming;
 use thiserror::Error;
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -62,9 +62,9 @@ pub struct ServerConfig {
     /// Name of the node that this server belongs to; unique in the tree.
     pub node_name: String,
     /// Address of gRPC. Port 0: any free one.
-    pub listen: SocketAddr,
+    pub listen: Address,
     /// Address of pages and metrics. Absent: they are not served.
-    pub http_listen: Option<SocketAddr>,
+    pub http_listen: Option<Address>,
     /// Address that others are given, `host:port`. Absent: the bound one.
     pub advertise: Option<String>,
     /// Templates in force at the start.
@@ -101,8 +101,8 @@ impl Default for ServerConfig {
         let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
             node_name: "root".to_owned(),
-            listen: loopback,
-            http_listen: Some(loopback),
+            listen: loopback.into(),
+            http_listen: Some(loopback.into()),
             advertise: None,
             templates: Templates::default(),
             templates_source: "nowhere".to_owned(),
@@ -125,6 +125,9 @@ impl Default for ServerConfig {
     }
 }
 
+/// Address of a server without one.
+const UNSPECIFIED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+
 /// Failure of a server, at its start or later.
 #[derive(Debug, Error)]
 pub enum ServerError {
@@ -138,7 +141,7 @@ pub enum ServerError {
         /// Part that needs the socket.
         port: Port,
         /// Address to listen on.
-        address: SocketAddr,
+        address: Address,
         /// Cause.
         source: io::Error,
     },
@@ -174,8 +177,11 @@ pub struct Server {
     metrics: Arc<Metrics>,
     health: Health,
     election: Option<EtcdElection>,
+    /// Unspecified for a Unix socket.
     grpc_address: SocketAddr,
+    /// Absent: nowhere, or at a Unix socket.
     http_address: Option<SocketAddr>,
+    has_http: bool,
     shutdown_grace: Duration,
     stop_grpc: CancellationToken,
     stop_http: CancellationToken,
@@ -192,12 +198,13 @@ impl Server {
     /// If a socket cannot be opened.
     pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
         let sockets = Sockets::open(&config)?;
-        let grpc_address = sockets.grpc.1;
-        if config.advertise.is_none() && grpc_address.ip().is_unspecified() {
+        let grpc_address = sockets.grpc.1.clone();
+        let is_unspecified = |address: SocketAddr| address.ip().is_unspecified();
+        if config.advertise.is_none() && grpc_address.tcp().is_some_and(is_unspecified) {
             warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
         }
-        let http_address = sockets.http.as_ref().map(|(_, address)| *address);
-        let state = state_of(&config, grpc_address);
+        let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
+        let state = state_of(&config, &grpc_address);
         state.limits().set_bounds(&config.bounds);
         let security = Security::new(&config.security, &sockets.addresses());
         let security = Arc::clone(state.start_security(security));
@@ -245,8 +252,9 @@ impl Server {
             metrics,
             health,
             election,
-            grpc_address,
+            grpc_address: grpc_address.tcp().unwrap_or(UNSPECIFIED),
             http_address,
+            has_http: sockets.http.is_some(),
             shutdown_grace: config.shutdown_grace,
             stop_grpc,
             stop_http: CancellationToken::new(),
@@ -314,7 +322,7 @@ impl Server {
 
     fn serve_grpc(
         &mut self,
-        listener: TcpListener,
+        listener: Listener,
         looking: Arc<Semaphore>,
         services: Arc<impl CallService<Incoming>>,
         access: Arc<Access>,
@@ -330,12 +338,7 @@ impl Server {
         });
     }
 
-    fn serve_http(
-        &mut self,
-        listener: TcpListener,
-        looking: Arc<Semaphore>,
-        edge: Option<Arc<Edge>>,
-    ) {
+    fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, edge: Option<Arc<Edge>>) {
         let pages = web::router(Arc::clone(&self.state), Arc::clone(&self.metrics), edge);
         let (limits, access) = (self.state.limits().of_http(), self.access());
         let door = Door::secured(limits, web::PATHS, looking, access, Protocol::Http1);
@@ -346,7 +349,7 @@ impl Server {
         });
     }
 
-    fn serve_redis(&mut self, listener: TcpListener, looking: Arc<Semaphore>, edge: Arc<Edge>) {
+    fn serve_redis(&mut self, listener: Listener, looking: Arc<Semaphore>, edge: Arc<Edge>) {
         let (limits, access) = (self.state.limits().of_grpc(), self.access());
         let door = Door::secured(limits, Paths::default(), looking, access, Protocol::Other);
         let served = resp::serve(listener, edge, door, self.stop_grpc.clone());
@@ -356,12 +359,12 @@ impl Server {
         });
     }
 
-    /// Returns the address of gRPC.
+    /// Returns the address of gRPC. Of a Unix socket, it is unspecified.
     pub fn grpc_address(&self) -> SocketAddr {
         self.grpc_address
     }
 
-    /// Returns the address of the pages, if they are served.
+    /// Returns the address of the pages, if they are served by TCP.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http_address
     }
@@ -420,9 +423,8 @@ impl Server {
             edge.stop();
         }
         self.stop_grpc.cancel();
-        let (serving, stop_http) = (&mut self.serving, &self.stop_http);
+        let (serving, stop_http, has_http) = (&mut self.serving, &self.stop_http, self.has_http);
         let finished = tokio::time::timeout(self.shutdown_grace, async {
-            let has_http = self.http_address.is_some();
             while serving.len() > usize::from(has_http) {
                 serving.join_next().await;
             }
@@ -442,7 +444,7 @@ impl Server {
 }
 
 /// Returns the state of a server with a new node.
-fn state_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<ServerState> {
+fn state_of(config: &ServerConfig, grpc_address: &Address) -> Arc<ServerState> {
     let bound = |limit| usize::try_from(*config.bounds.get(&limit)?).ok();
     let replica = ReplicaConfig {
         node: node::Config {
@@ -466,5 +468,6 @@ fn state_of(config: &ServerConfig, grpc_address: SocketAddr) -> Arc<ServerState>
         Arc::new(node),
     );
     let election = config.election.as_ref();
+    let state = state.needing_rules(config.doors.has_http);
     Arc::new(state.riding_out(election.map_or(Duration::ZERO, ElectionConfig::rides_out)))
 }

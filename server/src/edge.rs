@@ -4,9 +4,10 @@
 //! without templates of its own gets one for each rule.
 
 use std::cmp::Reverse;
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use doorward_door::listener::Address;
 use doorward_edge::edge::Edge;
 use doorward_edge::ids;
 use doorward_edge::node::{Later, Node};
@@ -15,20 +16,22 @@ use doorward_engine::node as engine;
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
+use doorward_proto::admin::v1::RulesStatus;
 use doorward_retriever::files;
 use doorward_rules::{Rule, Rules};
 use tracing::warn;
 
+use crate::clock;
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, ReplicaHandle};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
-use crate::status::ServerState;
+use crate::status::{RulesDocument, RulesNews, ServerState};
 use crate::templates;
 
-/// Terms of the templates that rules make. Leases last a little longer than Envoy may use an assignment that is not
+/// Terms of the templates that rules make. Callers of one priority have fair shares. Leases last a little longer than Envoy may use an assignment that is not
 /// renewed.
-const TERMS: &str = "lease_length: 16s, refresh_interval: 1s";
+const TERMS: &str = "kind: PRIORITY_BANDS, lease_length: 16s, refresh_interval: 1s";
 
 /// Doors for programs without a client library, besides Envoy's.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +39,7 @@ pub struct EdgeDoors {
     /// Whether the HTTP port answers requests by rules.
     pub has_http: bool,
     /// Address of the door for Redis clients. Absent: it is not served.
-    pub redis_listen: Option<SocketAddr>,
+    pub redis_listen: Option<Address>,
     /// Whether each rule makes a template, for a root without templates of its own.
     pub makes_templates: bool,
 }
@@ -87,18 +90,23 @@ pub(crate) async fn follow(
     metrics: Arc<Metrics>,
 ) {
     let mut documents = store.documents();
-    let mut in_force = None;
+    let (mut in_force, mut problem) = (None, None);
     loop {
         let now = Arc::clone(&documents.borrow_and_update());
         // Until the first read, no request is decided.
         let versions = now.is_read.then(|| now.versions_in_force());
         let rules = match &versions {
-            Some(_) if versions != in_force => load(Arc::clone(&now)).await,
-            _ => None,
+            Some(_) if versions != in_force => load(Arc::clone(&now)).await.map(Some),
+            _ => Ok(None),
+        };
+        problem = match &rules {
+            Ok(Some(_)) => None,
+            Ok(None) => problem,
+            Err(problem) => Some(problem.clone()),
         };
         edge.set_refused(now.has_problem());
         in_force = versions;
-        if let Some(rules) = rules {
+        if let Ok(Some(rules)) = rules {
             if makes_templates {
                 match templates_of(&rules) {
                     Ok(made) => templates::apply(&state, &metrics, made).await,
@@ -107,14 +115,46 @@ pub(crate) async fn follow(
             }
             edge.set_rules(rules);
         }
+        let former = state.rules_news().documents;
+        state.set_rules(RulesNews {
+            documents: described(&now, &edge.rules(), &former),
+            problem: now.problem.clone().or_else(|| problem.clone()),
+        });
         if documents.changed().await.is_err() {
             return;
         }
     }
 }
 
+/// Describes the documents, each with the time when it came into force.
+fn described(now: &Documents, rules: &Rules, former: &[RulesDocument]) -> Vec<RulesDocument> {
+    let mut counts = BTreeMap::<&str, u32>::new();
+    for rule in rules.rules() {
+        *counts.entry(domain(rule)).or_default() += 1;
+    }
+    let documents = now.by_domain.iter().map(|(domain, document)| {
+        let (version, stored) = (&document.in_force.version, &document.stored);
+        let mut same = former.iter();
+        let same = same.find(|(it, _)| it.domain == *domain && it.version == *version);
+        let status = RulesStatus {
+            domain: domain.clone(),
+            version: version.clone(),
+            rules_count: counts.get(&**domain).copied().unwrap_or_default(),
+            age_ms: 0,
+            refused_version: (stored.problem.is_some()).then(|| stored.version.clone()),
+            problem: stored.problem.clone(),
+        };
+        (status, same.map_or_else(clock::wall, |(_, since)| *since))
+    });
+    documents.collect()
+}
+
 /// Loads the texts in force, on a thread that large documents may keep busy.
-async fn load(documents: Arc<Documents>) -> Option<Rules> {
+///
+/// # Errors
+///
+/// The problem, if they do not load together.
+async fn load(documents: Arc<Documents>) -> Result<Rules, String> {
     let load = move || {
         let texts = documents.by_domain.values().filter_map(|it| {
             let text = it.in_force.text.as_ref()?;
@@ -123,15 +163,13 @@ async fn load(documents: Arc<Documents>) -> Option<Rules> {
         files::load(texts)
     };
     match tokio::task::spawn_blocking(load).await {
-        Ok(Ok(rules)) => Some(rules),
+        Ok(Ok(rules)) => Ok(rules),
         Ok(Err(problems)) => {
-            warn!(
-                problem = files::lines(&problems),
-                "rules do not load together; those in force stay"
-            );
-            None
+            let problem = files::lines(&problems);
+            warn!(problem, "rules do not load together; those in force stay");
+            Err(problem)
         }
-        Err(_) => None,
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -155,7 +193,7 @@ fn templates_of(rules: &Rules) -> Result<Templates, String> {
         let glob = ids::glob(domain(rule), &rule.levels);
         let capacity = rule.counted()?.rate.as_per_second();
         Some(format!(
-            "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{kind: FAIR_SHARE, {TERMS}}}\n"
+            "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{{TERMS}}}\n"
         ))
     });
     let text = format!("resources:\n{}", templates.collect::<String>());

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
+use doorward_door::listener::Address;
 use doorward_door::listening::LISTEN_BACKLOG;
 use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::DocumentPlace;
@@ -324,18 +325,27 @@ fn variable_of(flag: &str) -> String {
 }
 
 /// Where the pages are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpListen(
     /// Absent: nowhere.
-    pub Option<SocketAddr>,
+    pub Option<Address>,
 );
 
 fn http_listen(text: &str) -> Result<HttpListen, String> {
     if text == "none" {
         return Ok(HttpListen(None));
     }
-    let address = listened(text).map_err(|problem| format!("{problem}, or \"none\""))?;
+    let address = address(text).map_err(|problem| format!("{problem}, or \"none\""))?;
     Ok(HttpListen(Some(address)))
+}
+
+/// An address to listen on, or a Unix socket.
+fn address(text: &str) -> Result<Address, String> {
+    match text.strip_prefix("unix:") {
+        Some("") => Err("give the path of a socket, as in unix:/run/doorward.sock".to_owned()),
+        Some(path) => Ok(Address::Unix(path.into())),
+        None => listened(text).map(Address::Tcp),
+    }
 }
 
 /// An address to listen on. Names are not looked up: one may have several addresses, or another one tomorrow.

@@ -415,6 +415,7 @@ mod tests {
     use std::time::Duration;
 
     use doorward_engine::amount::Amount;
+    use doorward_engine::claims::Subclients;
     use doorward_engine::id::{HolderName, ResourceId};
     use doorward_engine::messages::Ask;
     use doorward_engine::node::Config;
@@ -450,6 +451,7 @@ mod tests {
             asks: vec![Ask {
                 resource: ResourceId::new("r").expect("an id"),
                 priority: 0,
+                weight: Subclients::ONE,
                 wants: Amount::new(1.0).expect("an amount"),
                 has: None,
             }],

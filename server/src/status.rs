@@ -20,14 +20,17 @@ use doorward_engine::time::Time;
 use doorward_proto::STATUS_SCHEMA_VERSION;
 pub use doorward_proto::admin::v1::{
     ChildStatus, ConflictStatus, EtcdStatus, GetStatusRequest, GetStatusResponse as Status,
-    LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, States, TemplateMatch,
+    LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, RulesStatus, States,
+    TemplateMatch,
 };
 
 pub use crate::status::listing::LEASES_MAX;
 use crate::status::listing::Room;
 use crate::status::model::{count, millis};
 use crate::status::readiness::Readiness;
-pub use crate::status::server_state::{ParentLink, ParentNews, ServerState, TemplatesNews};
+pub use crate::status::server_state::{
+    ParentLink, ParentNews, RulesDocument, RulesNews, ServerState, TemplatesNews,
+};
 
 /// Number of resources on a page of `/status` without a limit in the query.
 pub const RESOURCES_DEFAULT: u32 = 1_000;
@@ -139,7 +142,7 @@ impl ServerState {
 
     /// Returns the status of the server as a whole.
     fn head(&self) -> Status {
-        let templates = self.templates_news();
+        let (templates, rules) = (self.templates_news(), self.rules_news());
         let etcd = self.etcd_health();
         let totals = self.totals();
         let (mastership, learning, mut status) = self.node().look(|node, now| {
@@ -187,6 +190,8 @@ impl ServerState {
             is_in_cycle: self.is_in_cycle(),
             states: Some(model::states(&self.sessions(), learning)),
             conflicts: self.conflicts(),
+            rules: rules.documents.into_iter().map(model::rules).collect(),
+            rules_problem: rules.problem,
             ..status
         }
     }

@@ -236,6 +236,16 @@ impl Status {
         }
     }
 
+    /// Lowers the units that are left to those of a lease.
+    pub(crate) fn bound_remaining(&mut self, most: Units) {
+        if let Some(answer) = &mut self.answer {
+            answer.standing.remaining = answer.standing.remaining.min(most);
+            if let Taken::Allowed(allowed) = &mut answer.decision {
+                allowed.remaining = allowed.remaining.min(most);
+            }
+        }
+    }
+
     /// Returns the time until everything is available again, or until the window ends. Zero if nothing is counted.
     pub fn reset(&self) -> Duration {
         self.answer

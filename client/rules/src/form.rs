@@ -112,6 +112,32 @@ pub(crate) struct DescriptorForm {
     /// Units that a request takes if it does not say. Default: 1.
     #[schemars(with = "Option<NonZeroU64>")]
     pub(crate) cost: Scalar,
+    /// Priority of callers in a lease of the rule; higher is first. Default: 0.
+    #[schemars(with = "Option<i64>")]
+    pub(crate) priority: Scalar,
+    /// Number of callers that each caller counts as in a lease of the rule, from 1 (default) to 100.
+    #[schemars(with = "Option<NonZeroU32>")]
+    pub(crate) weight: Scalar,
+    /// Callers with another priority or weight; the first name that matches counts.
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<CallerForm>>")]
+    pub(crate) callers: Option<Vec<Placed<CallerForm>>>,
+}
+
+/// A caller with a priority or a weight of its own.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Caller")]
+pub(crate) struct CallerForm {
+    /// Name of the caller; `*` stands for any characters. Required.
+    #[schemars(with = "Text")]
+    pub(crate) name: Scalar,
+    /// Priority. Default: that of the rule.
+    #[schemars(with = "Option<i64>")]
+    pub(crate) priority: Scalar,
+    /// Weight. Default: that of the rule.
+    #[schemars(with = "Option<NonZeroU32>")]
+    pub(crate) weight: Scalar,
 }
 
 /// A limit: `unit` and `requests_per_unit`, or `rate`, or `unlimited`.

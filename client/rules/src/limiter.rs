@@ -92,12 +92,17 @@ struct Charge<'a> {
 struct Leased<'a> {
     leases: Option<&'a dyn Leases>,
     taken: Vec<(String, u64)>,
+    /// Places of statuses, and the units that their leases have left.
+    left: Vec<(usize, Units)>,
 }
 
 impl<'a> Leased<'a> {
     const fn new(leases: Option<&'a dyn Leases>) -> Self {
-        let taken = Vec::new();
-        Self { leases, taken }
+        Self {
+            leases,
+            taken: Vec::new(),
+            left: Vec::new(),
+        }
     }
 
     /// Takes the cost of a shared rule of its lease. `None`: the rule is not shared, or has no lease. The error is the
@@ -107,14 +112,18 @@ impl<'a> Leased<'a> {
         rule: Option<&Arc<Rule>>,
         why: Why,
         asked: &Asked<'_>,
+        place: usize,
     ) -> Option<Result<(), Status>> {
         let is_shared = |rule: &&Arc<Rule>| rule.scope == Scope::Shared && rule.counted().is_some();
         let rule = rule.filter(is_shared).filter(|_| why != Why::Replaced)?;
         let cost = asked.hits.unwrap_or(rule.cost);
         let descriptor = shared::text(asked.entries);
-        let answer = self.leases?.take(&descriptor, cost)?;
+        let leases = self.leases?;
+        let answer = leases.take(&descriptor, cost)?;
         Some(match answer {
             Ok(()) => {
+                let left = leases.left(&descriptor).map(Units::whole);
+                self.left.extend(left.map(|left| (place, left)));
                 self.taken.push((descriptor, cost));
                 Ok(())
             }
@@ -256,7 +265,7 @@ impl Limiter {
         let mut leased = Leased::new(terms.leases);
         for it in asked {
             let (rule, mut why, mut limit) = in_force.status(it.number, &names);
-            let answer = leased.take(rule, why, it);
+            let answer = leased.take(rule, why, it, statuses.len());
             let is_leased = matches!(answer, Some(Ok(())));
             match answer {
                 None => {}
@@ -300,6 +309,11 @@ impl Limiter {
             }
         }
         drop(locks);
+        for (place, left) in leased.left {
+            if let Some(status) = statuses.get_mut(place) {
+                status.bound_remaining(left);
+            }
+        }
     }
 
     /// Returns the rules in force.

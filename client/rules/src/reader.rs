@@ -17,6 +17,7 @@ use serde::de::value::Error as ValueError;
 use crate::document::{Domain, Rules};
 use crate::form::{DescriptorForm, DocumentForm, Placed, ReplacesForm, Scalar};
 use crate::problem::Problem;
+use crate::rank::{CALLERS_MAX, Rank, Ranks, WEIGHT_MAX};
 use crate::rule::{Action, Algorithm, Limit, MAX_WAIT, MAX_WAIT_MAX, OnFailure, Rule, Scope};
 use crate::tree::Node;
 
@@ -179,6 +180,7 @@ impl<'a, 'f> Reader<'a, 'f> {
             text.parse().ok().map(NonZeroU64::get)
         });
         let bans = form.ban.as_ref().and_then(|ban| self.bans(ban));
+        let ranks = self.ranks(form);
         let Some(limit_form) = &form.rate_limit else {
             self.without_limit(form);
             return None;
@@ -219,11 +221,48 @@ impl<'a, 'f> Reader<'a, 'f> {
                 Scope::Shared => OnFailure::Safe,
             }),
             cost,
+            ranks,
         })
+    }
+
+    /// Returns the ranks of callers.
+    fn ranks(&mut self, form: &DescriptorForm) -> Ranks {
+        let usual = self.rank(&form.priority, &form.weight, Rank::default());
+        let forms = form.callers.as_deref().unwrap_or_default();
+        if let Some(beyond) = forms.get(CALLERS_MAX) {
+            let message = format!("callers: has more than {CALLERS_MAX}; write stars in names");
+            self.problem(beyond.line, message);
+        }
+        let mut listed = Vec::new();
+        for Placed { value, line, .. } in forms {
+            let rank = self.rank(&value.priority, &value.weight, usual);
+            match scalar(&value.name) {
+                Some((name, _)) => listed.push((name.to_owned(), rank)),
+                None => self.problem(*line, "callers: has an empty name; write it".to_owned()),
+            }
+        }
+        Ranks { usual, listed }
+    }
+
+    fn rank(&mut self, priority: &Scalar, weight: &Scalar, usual: Rank) -> Rank {
+        let priority = self.parsed("priority", priority, "a whole number", |text| {
+            text.parse().ok()
+        });
+        let what = "a whole number from 1 to 100";
+        let weight = self.parsed("weight", weight, what, |text| {
+            let weight = text.parse().ok();
+            weight.filter(|weight| (1..=WEIGHT_MAX).contains(weight))
+        });
+        Rank {
+            priority: priority.unwrap_or(usual.priority),
+            weight: weight.unwrap_or(usual.weight),
+        }
     }
 
     /// Refuses the fields that have no effect in a descriptor without a limit.
     fn without_limit(&mut self, form: &DescriptorForm) {
+        let callers = form.callers.as_deref().and_then(|all| all.first());
+        let callers = callers.map(|caller| caller.line);
         let fields = [
             ("ban", form.ban.as_ref().map(|ban| ban.line)),
             ("shadow_mode", line(&form.shadow_mode)),
@@ -232,6 +271,9 @@ impl<'a, 'f> Reader<'a, 'f> {
             ("scope", line(&form.scope)),
             ("max_wait", line(&form.max_wait)),
             ("on_failure", line(&form.on_failure)),
+            ("priority", line(&form.priority)),
+            ("weight", line(&form.weight)),
+            ("callers", callers),
         ];
         for (field, line) in fields {
             if let Some(line) = line {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::guarded::Guarded;
+use crate::rank::Ranks;
 
 /// Default of `max_wait`.
 pub const MAX_WAIT: Duration = Duration::from_millis(5);
@@ -42,6 +43,8 @@ pub struct Rule {
     pub on_failure: OnFailure,
     /// Units that a request takes if it does not say. At least 1.
     pub cost: u64,
+    /// Ranks of callers in a lease of the rule.
+    pub ranks: Ranks,
 }
 
 /// The limit of a rule.

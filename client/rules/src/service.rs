@@ -68,7 +68,9 @@ impl Service {
     /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
     /// wait that long for the lease before it decides.
     pub fn shared(&self, request: &Request<'_>) -> Vec<(String, Duration)> {
-        self.with_asked(request, |in_force, _domain, asked| in_force.shared(asked))
+        let shared = self.with_asked(request, |in_force, _domain, asked| in_force.shared(asked));
+        let shared = shared.into_iter();
+        shared.map(|(text, rule)| (text, rule.max_wait)).collect()
     }
 
     /// Returns the name of the metric of a rule that limits the request.

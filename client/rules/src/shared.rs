@@ -15,9 +15,14 @@ pub trait Leases {
     /// Takes `cost` of the lease of a descriptor, without waiting. `None`: there is no lease.
     fn take(&self, descriptor: &str, cost: u64) -> Option<Result<(), Decision>>;
 
+    /// Returns the units that the lease of a descriptor has left. `None`: unknown.
+    fn left(&self, _descriptor: &str) -> Option<u64> {
+        None
+    }
+
     /// Gives back what a request took that is not served. `took`: the time since then. A lease that began later gets
-    /// nothing.
-    fn give_back(&self, descriptor: &str, cost: u64, took: Duration);
+    /// nothing. Returns the units that were given back.
+    fn give_back(&self, descriptor: &str, cost: u64, took: Duration) -> u64;
 
     /// Takes `cost` of the lease of a descriptor, available or not.
     fn charge(&self, descriptor: &str, cost: u64);

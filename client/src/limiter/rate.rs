@@ -143,6 +143,16 @@ impl LeasedRate {
         }
     }
 
+    /// Returns the amount that the rate admits at once now.
+    pub fn left(&self, now: Time) -> Units {
+        let mut applied = self.lock();
+        self.follow(&mut applied, Units::ZERO, now);
+        match self.bucket.peek(Units::ZERO, moment(now)) {
+            Decision::Allowed(allowed) => allowed.remaining,
+            Decision::After(_) | Decision::Never(_) => Units::ZERO,
+        }
+    }
+
     /// Returns whether the rate admits `cost` now, without using it.
     ///
     /// # Errors

@@ -21,8 +21,9 @@ impl Leases for OfClient {
         Some(Err(refusal))
     }
 
-    fn give_back(&self, key: &str, cost: u64, took: Duration) {
+    fn give_back(&self, key: &str, cost: u64, took: Duration) -> u64 {
         self.0.settle(key, cost as f64, 0.0, took);
+        cost
     }
 
     fn charge(&self, key: &str, cost: u64) {

@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::door::Door;
+use crate::listener::Listener;
 
 /// Delay after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -33,7 +33,8 @@ const NEWCOMERS: usize = 16;
 pub(super) struct Arrival {
     /// Not registered with a runtime yet.
     pub(super) socket: TcpStream,
-    pub(super) peer: SocketAddr,
+    /// Absent: a Unix socket.
+    pub(super) peer: Option<SocketAddr>,
     /// Permit that its receiver keeps while the socket is open.
     pub(super) room: OwnedSemaphorePermit,
 }
@@ -44,11 +45,10 @@ pub(super) struct Arrival {
 ///
 /// If the system cannot start another thread.
 pub(super) fn start(
-    listener: TcpListener,
+    listener: Listener,
     door: Arc<Door>,
     stop: CancellationToken,
 ) -> io::Result<UnboundedReceiver<Arrival>> {
-    let listener = listener.into_std()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -57,7 +57,7 @@ pub(super) fn start(
         .name("accept".to_owned())
         .spawn(move || {
             let accepting = async {
-                match TcpListener::from_std(listener) {
+                match listener.move_here() {
                     Ok(listener) => accept(listener, &door, &sender, &stop).await,
                     Err(error) => warn!(%error, "connections cannot be accepted"),
                 }
@@ -69,7 +69,7 @@ pub(super) fn start(
 }
 
 async fn accept(
-    listener: TcpListener,
+    listener: Listener,
     door: &Door,
     sender: &UnboundedSender<Arrival>,
     stop: &CancellationToken,
@@ -90,7 +90,6 @@ async fn accept(
             // The semaphore is never closed.
             return;
         };
-        let accepted = accepted.and_then(|(socket, peer)| Ok((socket.into_std()?, peer)));
         match accepted {
             Ok((socket, peer)) => {
                 let arrival = Arrival { socket, peer, room };

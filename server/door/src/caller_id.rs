@@ -2,7 +2,7 @@
 //! address.
 //!
 //! An IPv4 address counts as a whole, and so does an IPv4 address mapped into IPv6. Of an IPv6 address only the first
-//! 64 bits count, because the owner of one address has the whole /64 network.
+//! 64 bits count, because the owner of one address has the whole /64 network. Callers of Unix sockets are one.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use doorward_tls::identity::Identity;
 
-/// A value that identifies a caller: an IPv4 address, an IPv6 network, or the hash of an identity.
+/// A value that identifies a caller: an IPv4 address, an IPv6 network, Unix sockets, or the hash of an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallerId {
     bits: u128,
@@ -27,6 +27,9 @@ enum Kind {
 const NETWORK: u128 = !(u64::MAX as u128);
 
 impl CallerId {
+    /// All callers of Unix sockets together.
+    pub const UNIX: Self = Self::address(u128::MAX);
+
     /// Returns the caller that `ip` belongs to.
     pub fn of(ip: IpAddr) -> Self {
         let bits = |ip: Ipv6Addr| u128::from_be_bytes(ip.octets());
@@ -63,7 +66,7 @@ impl CallerId {
         }
         let ip = Ipv6Addr::from_bits(self.bits);
         let is_v4 = ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback());
-        is_v4 || self == Self::of(Ipv6Addr::LOCALHOST.into())
+        is_v4 || self == Self::of(Ipv6Addr::LOCALHOST.into()) || self == Self::UNIX
     }
 
     /// Returns its bits: those of an IPv6 address, or a hash.
@@ -76,6 +79,9 @@ impl fmt::Display for CallerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.kind != Kind::Address {
             return write!(f, "identity {:016x}", self.bits >> 64);
+        }
+        if *self == Self::UNIX {
+            return f.write_str("unix");
         }
         let ip = Ipv6Addr::from(self.bits.to_be_bytes());
         match ip.to_ipv4_mapped() {
@@ -121,6 +127,14 @@ mod tests {
             let address = CallerId::of(ip.parse().unwrap());
             assert_eq!(address.is_loopback(), expected, "{ip}");
         }
+    }
+
+    #[test]
+    fn unix_sockets_are_one_caller_of_this_machine() {
+        let last = "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff".parse().unwrap();
+        assert_ne!(CallerId::UNIX, CallerId::of(last));
+        assert!(CallerId::UNIX.is_loopback());
+        assert_eq!(CallerId::UNIX.to_string(), "unix");
     }
 
     #[test]

@@ -88,12 +88,12 @@ impl Door {
     }
 
     /// Counts a failed handshake, and logs the reason at most once in a while.
-    pub(crate) fn note_handshake_failure(&self, peer: SocketAddr, error: &io::Error) {
+    pub(crate) fn note_handshake_failure(&self, peer: Option<SocketAddr>, error: &io::Error) {
         let number = self.access.note_failure();
         if number.is_power_of_two() || number.is_multiple_of(1_000) {
-            warn!(%peer, %error, failures = number, "a connection was refused");
+            warn!(?peer, %error, failures = number, "a connection was refused");
         } else {
-            debug!(%peer, %error, "a connection was refused");
+            debug!(?peer, %error, "a connection was refused");
         }
     }
 

@@ -9,7 +9,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -18,6 +17,7 @@ use crate::connection::Connection;
 use crate::door::Door;
 use crate::frames::ControlFrames;
 use crate::guarded::{Guarded, PREFACE};
+use crate::listener::Listener;
 use crate::listening;
 use crate::socket::Socket;
 
@@ -45,7 +45,7 @@ const OWN_RESETS_MAX: usize = 4_096;
 
 /// Serves gRPC until `stop`, then finishes the calls in progress.
 pub async fn serve<S>(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     door: Arc<Door>,
     services: Arc<S>,
     stop: CancellationToken,
@@ -54,7 +54,7 @@ pub async fn serve<S>(
 {
     let stopping = stop.clone();
     let door_of = Arc::clone(&door);
-    listening::serve(listener, door, stop, move |socket, connection| {
+    listening::serve(listener.into(), door, stop, move |socket, connection| {
         let (door, services) = (Arc::clone(&door_of), Arc::clone(&services));
         let stop = stopping.clone();
         async move {

@@ -14,7 +14,6 @@ use http_body::Frame;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 use tracing::debug;
@@ -24,6 +23,7 @@ use crate::connection::Connection;
 use crate::door::Door;
 use crate::guarded::Guarded;
 use crate::limit::{Limit, LimitTexts};
+use crate::listener::Listener;
 use crate::listening;
 use crate::response_body::{InFlightCall, ResponseBody};
 use crate::socket::Socket;
@@ -35,10 +35,15 @@ const BUFFER: usize = 16 * 1024;
 const HEADERS_MAX: usize = 64;
 
 /// Serves pages until `stop`, then finishes the requests in progress.
-pub async fn serve(listener: TcpListener, door: Arc<Door>, pages: Router, stop: CancellationToken) {
+pub async fn serve(
+    listener: impl Into<Listener>,
+    door: Arc<Door>,
+    pages: Router,
+    stop: CancellationToken,
+) {
     let stopping = stop.clone();
     let door_of = Arc::clone(&door);
-    listening::serve(listener, door, stop, move |socket, connection| {
+    listening::serve(listener.into(), door, stop, move |socket, connection| {
         let (door, pages) = (Arc::clone(&door_of), pages.clone());
         let stop = stopping.clone();
         async move {

@@ -29,6 +29,7 @@ mod gzip;
 pub mod health;
 pub mod http;
 pub mod limit;
+pub mod listener;
 pub mod listening;
 pub mod meter;
 pub mod overload;

@@ -5,13 +5,12 @@
 //! pause it would spin.
 
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use doorward_tls::identity::Identity;
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -20,6 +19,7 @@ use crate::accepting::{self, Arrival};
 use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::door::Door;
+use crate::listener::Listener;
 use crate::socket::Socket;
 
 /// Checks of a connection within the patience.
@@ -31,28 +31,10 @@ const MUCH: u64 = 16 * 1024;
 /// Default backlog: as many connections as the system allows. Linux keeps at most `net.core.somaxconn`.
 pub const LISTEN_BACKLOG: NonZeroU32 = const { NonZeroU32::new(65_535).unwrap() };
 
-/// Opens a listener for which the system queues at most `backlog` connections. Returns it with its address.
-///
-/// # Errors
-///
-/// If the system refuses it.
-pub fn listen(address: SocketAddr, backlog: NonZeroU32) -> io::Result<(TcpListener, SocketAddr)> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // A restarted server gets its port at once.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    let listener = socket.listen(backlog.get())?;
-    let bound = listener.local_addr()?;
-    Ok((listener, bound))
-}
-
 /// Accepts connections and serves each until `stop`, then finishes what is in progress. Cuts the connections off when
 /// dropped.
 pub(super) async fn serve<F>(
-    listener: TcpListener,
+    listener: Listener,
     door: Arc<Door>,
     stop: CancellationToken,
     serve: impl Fn(Socket, Arc<Connection>) -> F + Send + Sync + 'static,
@@ -76,8 +58,9 @@ pub(super) async fn serve<F>(
         let Some(Arrival { socket, peer, room }) = arrival else {
             break;
         };
-        let Some(admitted) = Admitted::new(&door, CallerId::of(peer.ip()), None) else {
-            debug!(%peer, "a connection too many is closed");
+        let caller = peer.map_or(CallerId::UNIX, |peer| CallerId::of(peer.ip()));
+        let Some(admitted) = Admitted::new(&door, caller, None) else {
+            debug!(?peer, "a connection too many is closed");
             continue;
         };
         let socket = match TcpStream::from_std(socket) {
@@ -99,10 +82,10 @@ pub(super) async fn serve<F>(
             let Admitted(door, connection) = &admitted;
             tokio::select! {
                 () = serve(socket, Arc::clone(connection)) => {}
-                () = connection.evicted() => debug!(%peer, "a silent connection makes room"),
+                () = connection.evicted() => debug!(?peer, "a silent connection makes room"),
                 why = stuck(door, connection) => {
                     door.refuse(&door.limits().patience);
-                    debug!(%peer, why, "a connection is closed");
+                    debug!(?peer, why, "a connection is closed");
                 }
             }
         });
@@ -114,7 +97,7 @@ pub(super) async fn serve<F>(
 async fn open(
     socket: TcpStream,
     admitted: Admitted,
-    peer: SocketAddr,
+    peer: Option<SocketAddr>,
 ) -> Option<(Socket, Admitted)> {
     let Admitted(door, connection) = &admitted;
     let opened = tokio::select! {
@@ -136,7 +119,7 @@ async fn open(
         return Some((socket, admitted));
     };
     let (door, caller) = (Arc::clone(door), connection.caller().identified(&identity));
-    debug!(%peer, %identity, "a caller has proved its identity");
+    debug!(?peer, %identity, "a caller has proved its identity");
     drop(admitted);
     let admitted = Admitted::new(&door, caller, Some(identity))?;
     Some((socket, admitted))

@@ -14,7 +14,6 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use doorward_tls::identity::Identity;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Denied;
@@ -22,6 +21,7 @@ use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::guarded::Guarded;
+use crate::listener::Listener;
 use crate::listening;
 use crate::socket::Socket;
 
@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections until `stop`. Then a conversation has to end by itself.
 pub async fn serve<F>(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     door: Arc<Door>,
     stop: CancellationToken,
     converse: impl Fn(Conversation) -> F + Send + Sync + 'static,
@@ -41,7 +41,7 @@ pub async fn serve<F>(
     F: Future<Output = ()> + Send + 'static,
 {
     let door_of = Arc::clone(&door);
-    listening::serve(listener, door, stop, move |socket, connection| {
+    listening::serve(listener.into(), door, stop, move |socket, connection| {
         converse(Conversation::new(socket, Arc::clone(&door_of), connection))
     })
     .await;

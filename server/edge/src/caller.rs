@@ -15,6 +15,7 @@ use doorward_client::state::Step;
 use doorward_client::time::Time;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_limits::{Decision, Units};
+use doorward_rules::Rank;
 use tokio::sync::{Notify, watch};
 
 use crate::clock::{self, Clock};
@@ -72,6 +73,9 @@ struct Use {
     is_used: AtomicBool,
     /// Amount that the next lease pays.
     debt: AtomicU64,
+    /// Amount that requests took of leases: no more is given back.
+    counted: AtomicU64,
+    rank: Mutex<Rank>,
     opened_at: Time,
 }
 
@@ -92,8 +96,9 @@ impl Caller {
 
     /// Takes `cost` of a resource. None: there is no lease.
     pub fn take(&self, resource: &str, cost: u64) -> Option<Result<(), Decision>> {
-        let used = self.use_of(resource)?;
+        let used = self.use_of(resource, None)?;
         let now = self.clock.now();
+        let whole = cost;
         let cost = Units::whole(cost).as_f64();
         used.demand().asked(cost, now);
         if !used.has_lease(now) {
@@ -107,6 +112,9 @@ impl Caller {
             let (part, all) = (units(at_once), units(cost));
             used.limiter.settle(now, part, all, Units::ZERO, now);
         }
+        if taken.is_ok() {
+            used.counted.fetch_add(whole, Ordering::Relaxed);
+        }
         Some(taken.map_err(|not_now| match not_now {
             NotNow::RetryAfter { retry_after } => Decision::After(retry_after),
             // The next refresh may bring something.
@@ -114,29 +122,58 @@ impl Caller {
         }))
     }
 
-    /// Corrects the amount that a request took: `used` instead of `taken`. Without a lease, the next one pays.
-    pub fn settle(&self, resource: &str, taken: u64, used: u64) {
+    /// Returns the amount of a lease that may be used at once. None: there is no lease.
+    pub fn left(&self, resource: &str) -> Option<u64> {
+        let (used, now) = (self.used(resource)?, self.clock.now());
+        used.has_lease(now).then(|| used.limiter.left(now).floor())
+    }
+
+    /// Takes `cost` of a resource, available or not. Without a lease, the next one pays.
+    pub fn charge(&self, resource: &str, cost: u64) {
         let now = self.clock.now();
-        let Some(it) = self.use_of(resource) else {
+        let Some(used) = self.use_of(resource, None) else {
             return;
         };
-        if it.has_lease(now) {
-            let (taken, used) = (Units::whole(taken), Units::whole(used));
-            it.limiter.settle(now, taken, used, Units::ZERO, now);
+        if used.has_lease(now) {
+            used.counted.fetch_add(cost, Ordering::Relaxed);
+            let cost = Units::whole(cost);
+            used.limiter
+                .settle(now, Units::ZERO, cost, Units::ZERO, now);
         } else {
-            it.debt
-                .fetch_add(used.saturating_sub(taken), Ordering::Relaxed);
+            used.debt.fetch_add(cost, Ordering::Relaxed);
         }
     }
 
-    /// Opens a resource.
-    pub fn open(&self, resource: &str) {
-        let _ = self.use_of(resource);
+    /// Gives back `cost` of a resource, up to the amount that requests took. Without a lease, the next one pays less.
+    /// Returns the amount that was given back.
+    pub fn give_back(&self, resource: &str, cost: u64) -> u64 {
+        let Some(used) = self.used(resource) else {
+            return 0;
+        };
+        let now = self.clock.now();
+        let has_lease = used.has_lease(now);
+        let counter = if has_lease { &used.counted } else { &used.debt };
+        let less = |counted: u64| Some(counted.saturating_sub(cost));
+        let counted = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let given = counted.unwrap_or_default().min(cost);
+        if has_lease {
+            let given = Units::whole(given);
+            used.limiter
+                .settle(now, given, Units::ZERO, Units::ZERO, now);
+        }
+        given
+    }
+
+    /// Opens a resource, or changes the rank in it.
+    pub fn open(&self, resource: &str, rank: Rank) {
+        if let Some(used) = self.use_of(resource, Some(rank)) {
+            *used.rank() = rank;
+        }
     }
 
     /// Waits for the first lease of a resource, until `max_wait` has passed since its first use.
     pub async fn ready(&self, resource: &str, max_wait: Duration) {
-        let Some(used) = self.use_of(resource) else {
+        let Some(used) = self.use_of(resource, None) else {
             return;
         };
         let until = used.opened_at + max_wait;
@@ -151,19 +188,19 @@ impl Caller {
         }
     }
 
-    /// Returns the use of a resource, and opens it. None: there is no room, or its id is too long.
-    fn use_of(&self, resource: &str) -> Option<Arc<Use>> {
+    /// Returns the use of a resource, and opens it with a rank. None: there is no room, or its id is too long.
+    fn use_of(&self, resource: &str, rank: Option<Rank>) -> Option<Arc<Use>> {
         let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = uses.get(resource) {
             used.is_used.store(true, Ordering::Relaxed);
             return Some(Arc::clone(used));
         }
         drop(uses);
-        self.open_new(resource)
+        self.open_new(resource, rank.unwrap_or_default())
     }
 
     #[cold]
-    fn open_new(&self, resource: &str) -> Option<Arc<Use>> {
+    fn open_new(&self, resource: &str, rank: Rank) -> Option<Arc<Use>> {
         let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = uses.get(resource) {
             return Some(Arc::clone(used));
@@ -179,12 +216,14 @@ impl Caller {
             allowance: watch::Sender::new(Allowance::NONE),
             is_used: AtomicBool::new(true),
             debt: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
+            rank: Mutex::new(rank),
             opened_at: now,
         });
         uses.insert(resource.into(), Arc::clone(&used));
         self.open.fetch_add(1, Ordering::Relaxed);
         drop(uses);
-        self.holder().open(resource, WANTS.least, now);
+        self.holder().open(resource, rank, WANTS.least, now);
         self.wake.notify_one();
         Some(used)
     }
@@ -245,6 +284,7 @@ impl Caller {
         uses.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         let mut holder = self.holder();
         for (id, used) in uses {
+            holder.set_rank(&id, *used.rank());
             let wants = used.demand().rate(now);
             if DemandMeter::is_worth_asking(wants, holder.wants(&id)) {
                 holder.ask(&id, wants);
@@ -263,7 +303,9 @@ impl Caller {
             used.limiter.handle_allowance(allowance, now);
             if !had_lease && allowance.source == Source::Lease {
                 // A lease begins empty, and the first request need not wait for its first amount.
-                let debt = Units::whole(used.debt.swap(0, Ordering::Relaxed));
+                let debt = used.debt.swap(0, Ordering::Relaxed);
+                used.counted.fetch_add(debt, Ordering::Relaxed);
+                let debt = Units::whole(debt);
                 used.limiter.settle(now, Units::ONE, debt, Units::ZERO, now);
             }
             used.allowance.send_replace(allowance);
@@ -297,6 +339,10 @@ impl Caller {
 impl Use {
     fn demand(&self) -> MutexGuard<'_, DemandMeter> {
         self.demand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rank(&self) -> MutexGuard<'_, Rank> {
+        self.rank.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the amount that the lease admits at once.

@@ -1,6 +1,6 @@
 //! Decisions of all doors: by the rules in force, with the leases of the caller.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,8 +9,9 @@ use std::time::Duration;
 use doorward_engine::id::HolderName;
 use doorward_limits::Decision as Taken;
 use doorward_rules::limiter::Settled;
-use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rules, Status, Why};
+use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rank, Rules, Status, Why};
 use tokio_util::sync::CancellationToken;
+use tracing::info;
 
 use crate::caller::Caller;
 use crate::clock::{self, Clock, Wall};
@@ -26,6 +27,12 @@ pub const CALLERS_MAX: usize = 10_000;
 /// Longest name of a caller, in bytes. A longer one is cut.
 pub const NAME_BYTES_MAX: usize = 80;
 
+/// Domain of the rules for keys of Redis clients.
+pub const REDIS_DOMAIN: &str = "redis";
+
+/// Largest number of domains without rules that the log names.
+const LOGGED_MAX: usize = 100;
+
 /// Name of the callers that find no room.
 const OTHERS: &str = "others";
 
@@ -40,6 +47,9 @@ pub struct Edge {
     allowed: AtomicU64,
     shadow: AtomicU64,
     refused: AtomicU64,
+    unknown: AtomicU64,
+    /// Unknown domains that the log has named.
+    logged: Mutex<BTreeSet<String>>,
     pub(crate) streams: AtomicUsize,
     /// Open resources of all callers.
     open: Arc<AtomicUsize>,
@@ -60,6 +70,8 @@ pub struct Seen {
     pub shadow: u64,
     /// Requests that were refused.
     pub refused: u64,
+    /// Requests and streams of domains without rules.
+    pub unknown: u64,
     /// Callers with leases.
     pub callers: usize,
     /// Streams of Envoy's quotas.
@@ -99,6 +111,8 @@ impl Edge {
             allowed: AtomicU64::new(0),
             shadow: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            unknown: AtomicU64::new(0),
+            logged: Mutex::default(),
             streams: AtomicUsize::new(0),
             open: Arc::default(),
             is_loaded: AtomicBool::new(is_loaded),
@@ -156,9 +170,26 @@ impl Edge {
             allowed: self.allowed.load(Ordering::Relaxed),
             shadow: self.shadow.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
+            unknown: self.unknown.load(Ordering::Relaxed),
             callers: callers.len(),
             streams: self.streams.load(Ordering::Relaxed),
             is_refused: self.is_refused.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Counts a request or a stream, if no document has its domain. The log names each such domain once.
+    pub(crate) fn note_domain(&self, domain: &str) {
+        // The numbers of a command decide without rules.
+        if domain == REDIS_DOMAIN || self.limiter.has_domain(domain) {
+            return;
+        }
+        self.unknown.fetch_add(1, Ordering::Relaxed);
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let domain = cut(domain);
+        if logged.len() < LOGGED_MAX && !logged.contains(domain) {
+            logged.insert(domain.to_owned());
+            drop(logged);
+            info!(domain, "requests of a domain without rules pass");
         }
     }
 
@@ -177,11 +208,11 @@ impl Edge {
     pub async fn decide(self: &Arc<Self>, asked: &Asked<'_>) -> Decision {
         let shared = self.limiter.shared(asked.domain, asked.descriptors);
         let leases = self.leases(asked);
-        for (descriptor, _) in &shared {
-            leases.open(descriptor);
+        for (descriptor, rule) in &shared {
+            leases.open(descriptor, rule.ranks.of(asked.caller));
         }
-        for (descriptor, max_wait) in shared {
-            leases.ready(&descriptor, max_wait).await;
+        for (descriptor, rule) in shared {
+            leases.ready(&descriptor, rule.max_wait).await;
         }
         let now = self.wall.now();
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
@@ -189,6 +220,9 @@ impl Edge {
             .limiter
             .decide_with(domain, descriptors, hits, &leases, now);
         self.count(&decision);
+        if decision.why == Why::NoRule {
+            self.note_domain(domain);
+        }
         if let Advice::ProceedAfter(delay) = decision.advice {
             self.clock.sleep_until(self.clock.now() + delay).await;
         }
@@ -274,9 +308,9 @@ struct CallerLeases<'a> {
 }
 
 impl CallerLeases<'_> {
-    fn open(&self, descriptor: &str) {
+    fn open(&self, descriptor: &str, rank: Rank) {
         if let Some(caller) = self.edge.caller(self.name) {
-            caller.open(&ids::resource(self.domain, descriptor));
+            caller.open(&ids::resource(self.domain, descriptor), rank);
         }
     }
 
@@ -294,15 +328,20 @@ impl Leases for CallerLeases<'_> {
         self.edge.caller(self.name)?.take(&resource, cost)
     }
 
-    fn give_back(&self, descriptor: &str, cost: u64, _took: Duration) {
-        if let Some(caller) = self.edge.caller(self.name) {
-            caller.settle(&ids::resource(self.domain, descriptor), cost, 0);
-        }
+    fn left(&self, descriptor: &str) -> Option<u64> {
+        let resource = ids::resource(self.domain, descriptor);
+        self.edge.caller(self.name)?.left(&resource)
+    }
+
+    fn give_back(&self, descriptor: &str, cost: u64, _took: Duration) -> u64 {
+        let resource = ids::resource(self.domain, descriptor);
+        let caller = self.edge.caller(self.name);
+        caller.map_or(0, |caller| caller.give_back(&resource, cost))
     }
 
     fn charge(&self, descriptor: &str, cost: u64) {
         if let Some(caller) = self.edge.caller(self.name) {
-            caller.settle(&ids::resource(self.domain, descriptor), 0, cost);
+            caller.charge(&ids::resource(self.domain, descriptor), cost);
         }
     }
 }

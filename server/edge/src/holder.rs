@@ -3,15 +3,18 @@
 //! Without a network, a request cannot be lost or arrive late. Apart from that, a holder is treated as any client: it
 //! refreshes its leases, and proves that it has shrunk before others grow.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doorward_client::capacity::{Allowance, Capacity};
 use doorward_client::in_process;
 use doorward_client::state::{ClientConfig, ClientState, LimitedBy, Mode, Step, Trouble};
 use doorward_client::time::Time;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
+use doorward_rules::Rank;
 
 /// A holder. See the [module](self).
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub struct Holder {
     name: HolderName,
     incarnation: Incarnation,
     state: ClientState,
+    /// Rank in each open resource.
+    ranks: BTreeMap<Box<str>, Rank>,
     /// Number of the request under way.
     asked: u64,
 }
@@ -30,6 +35,7 @@ impl Holder {
             name,
             incarnation,
             state: ClientState::new(ClientConfig::default(), sequence),
+            ranks: BTreeMap::new(),
             asked: 0,
         }
     }
@@ -40,8 +46,17 @@ impl Holder {
     }
 
     /// Opens a resource, if it is not open yet. Without a lease, the holder may use nothing of it.
-    pub fn open(&mut self, resource: &str, wants: f64, now: Time) {
+    pub fn open(&mut self, resource: &str, rank: Rank, wants: f64, now: Time) {
         self.state.open(resource, 0, Mode::Pessimistic, wants, now);
+        self.set_rank(resource, rank);
+    }
+
+    /// Changes the rank in a resource, from the next request on.
+    pub fn set_rank(&mut self, resource: &str, rank: Rank) {
+        match self.ranks.get_mut(resource) {
+            Some(former) => *former = rank,
+            None => drop(self.ranks.insert(resource.into(), rank)),
+        }
     }
 
     /// Changes the wants of a resource.
@@ -57,6 +72,7 @@ impl Holder {
     /// Closes a resource. Returns the release of its lease, if there may be one.
     pub fn close(&mut self, resource: &str, now: Time) -> Option<ReleaseCapacity> {
         let is_held = self.state.close(resource, now);
+        self.ranks.remove(resource);
         let resource = ResourceId::new(resource).ok().filter(|_| is_held)?;
         Some(ReleaseCapacity {
             client: self.name.clone(),
@@ -82,7 +98,14 @@ impl Holder {
     pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> GetCapacity {
         let request = self.state.request(in_flight, now);
         self.asked = request.sequence;
-        in_process::request(&self.name, self.incarnation, &request)
+        let mut request = in_process::request(&self.name, self.incarnation, &request);
+        for ask in &mut request.asks {
+            let rank = self.ranks.get(ask.resource.as_str()).copied();
+            let rank = rank.unwrap_or_default();
+            ask.priority = rank.priority;
+            ask.weight = Subclients::new(rank.weight.into()).unwrap_or(Subclients::ONE);
+        }
+        request
     }
 
     /// Handles the outcome of the last request. `chance` is uniform in 0…1. None: the node was started anew.

@@ -19,23 +19,20 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use doorward_door::Door;
+use doorward_door::listener::Listener;
 use doorward_door::raw::{self, Conversation};
 use doorward_limits::Moment;
 use doorward_rules::{Descriptor, Entry};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::clock;
-use crate::edge::{Asked, Edge};
+use crate::edge::{Asked, Edge, REDIS_DOMAIN};
 use crate::resp::codec::{Malformed, Reply, Words};
 use crate::resp::command::Command;
 use crate::resp::session::Session;
 use crate::resp::throttle::{Answer, Buckets, Throttle};
 use crate::rls::NOT_LOADED;
-
-/// Domain of the rules for keys.
-pub const DOMAIN: &str = "redis";
 
 /// Key of the entry of a descriptor.
 pub const ENTRY: &str = "key";
@@ -54,7 +51,7 @@ const KEPT_BYTES_MAX: usize = 512;
 
 /// Serves clients of Redis until `stop`, then finishes the commands in progress.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     edge: Arc<Edge>,
     door: Arc<Door>,
     stop: CancellationToken,
@@ -219,7 +216,7 @@ impl Server {
             hits: None,
         }];
         let asked = Asked {
-            domain: DOMAIN,
+            domain: REDIS_DOMAIN,
             descriptors: &descriptors,
             hits: command.quantity,
             caller,

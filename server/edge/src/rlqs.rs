@@ -68,12 +68,13 @@ impl RateLimitQuotaService for Rlqs {
             return Err(Status::unavailable(NOT_LOADED));
         }
         let number = self.streams.fetch_add(1, Ordering::Relaxed) + 1;
-        let name = format!("{number}:{}", caller_of(&request));
+        let caller = caller_of(&request);
         let (answers, receiver) = mpsc::channel(WAITING_MAX);
         let edge = Arc::clone(&self.edge);
         let stream = QuotaStream {
             edge,
-            name,
+            name: format!("{number}:{caller}"),
+            caller,
             answers,
         };
         tokio::spawn(stream.run(request.into_inner()));
@@ -85,6 +86,7 @@ impl RateLimitQuotaService for Rlqs {
 struct QuotaStream {
     edge: Arc<Edge>,
     name: String,
+    caller: String,
     answers: mpsc::Sender<Result<RateLimitQuotaResponse, Status>>,
 }
 
@@ -104,8 +106,9 @@ impl QuotaStream {
             return;
         };
         debug!(name = self.name, domain, "a stream for quotas begins");
+        self.edge.note_domain(&domain);
         let holder = Holder::new(name, clock::incarnation(), clock::sequence());
-        let mut buckets = Buckets::new(domain, holder, clock::generation());
+        let mut buckets = Buckets::new(domain, self.caller.clone(), holder, clock::generation());
         self.handle(&mut buckets, first).await;
         self.edge.streams.fetch_add(1, Ordering::Relaxed);
         self.serve(&mut buckets, &mut reports).await;

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use divan::Bencher;
 use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{Ask, GetCapacity, GetCapacityReply, Has};
 use doorward_engine::node::mastership::{Mastership, Outcome};
@@ -149,6 +150,7 @@ impl Crowd {
         let ask = Ask {
             resource: self.resource.clone(),
             priority: i64::try_from(client % 4).unwrap(),
+            weight: Subclients::ONE,
             wants: self.wants[client],
             has: Some(Has {
                 granted_by: None,

@@ -17,6 +17,7 @@ use std::time::Duration;
 use doorward_engine::admission::Rate;
 use doorward_engine::admission::limits::Limits;
 use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{Ask, GetCapacity};
 use doorward_engine::node::mastership::Mastership;
@@ -115,6 +116,7 @@ fn fill(resources: u32, each: u32) -> Node {
                 asks: vec![Ask {
                     resource: ResourceId::new(&format!("bench-{of:07}")).unwrap(),
                     priority: 0,
+                    weight: Subclients::ONE,
                     wants: Amount::new(wants).unwrap(),
                     has: None,
                 }],

@@ -26,7 +26,7 @@ pub struct SubclientsError(f64);
 
 impl Subclients {
     /// One client.
-    pub(crate) const ONE: Self = Self(1.0);
+    pub const ONE: Self = Self(1.0);
 
     /// Largest count: more clients than there are on earth.
     pub const MAX: Self = Self(1e12);

@@ -11,6 +11,7 @@
 //! use std::time::Duration;
 //!
 //! use doorward_engine::amount::Amount;
+//! use doorward_engine::claims::Subclients;
 //! use doorward_engine::id::{HolderName, ResourceId};
 //! use doorward_engine::node::mastership::{Mastership, Outcome};
 //! use doorward_engine::node::{Config, Node};
@@ -41,6 +42,7 @@
 //!     asks: vec![Ask {
 //!         resource: ResourceId::new("db/orders")?,
 //!         priority: 0,
+//!         weight: Subclients::ONE,
 //!         wants: Amount::new(30.0)?,
 //!         has: None,
 //!     }],

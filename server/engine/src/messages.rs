@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::admission::Full;
 use crate::amount::Amount;
-use crate::claims::ServerDemand;
+use crate::claims::{ServerDemand, Subclients};
 use crate::division::ParentTerms;
 use crate::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::templates::{Algorithm, SafeCapacity};
@@ -68,6 +68,8 @@ pub struct Ask {
     pub resource: ResourceId,
     /// Higher is more important; only PRIORITY_BANDS looks at it.
     pub priority: i64,
+    /// Number of clients that it counts as: its fair share is that of so many. 1 for each client on the network.
+    pub weight: Subclients,
     /// Amount that the client could use.
     pub wants: Amount,
     /// Amount that the client may be using now. Absent: nothing.

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use crate::admission::Admission;
 use crate::admission::limits::Limits;
+use crate::claims::POINTS_MAX;
 use crate::id::{Incarnation, MastershipId, ResourceId};
 use crate::messages::{
     Counters, LeaseSnapshot, LeasesFrom, NodeEvent, NodeSnapshot, ResourceSnapshot,
@@ -275,6 +276,8 @@ pub struct Config {
     pub clock_tolerance: Tolerance,
     /// Limits on resources, leases and requests.
     pub limits: Limits,
+    /// Points of the demand curve of fewer than [`FEW`](crate::claims::FEW) holders of a resource.
+    pub few_points: usize,
 }
 
 impl Default for Config {
@@ -287,6 +290,7 @@ impl Default for Config {
             refresh_floor: Duration::from_secs(1),
             clock_tolerance: Tolerance::default(),
             limits: Limits::default(),
+            few_points: POINTS_MAX,
         }
     }
 }

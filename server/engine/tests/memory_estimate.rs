@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use doorward_engine::admission::limits::{Limits, NO_BOUND};
 use doorward_engine::amount::Amount;
-use doorward_engine::claims::{BandDemand, Claim, ClaimIndex, DemandCurve, ServerDemand};
+use doorward_engine::claims::{
+    BandDemand, Claim, ClaimIndex, DemandCurve, ServerDemand, Subclients,
+};
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{Ask, GetCapacity, GetServerCapacity, Has, ServerAsk, Via};
 use doorward_engine::node::mastership::Mastership;
@@ -140,6 +142,7 @@ fn clients(resources: u32, leases_each: u32, name_bytes: usize, priorities: u32)
                 asks: vec![Ask {
                     resource: resource(of),
                     priority: i64::from(client % priorities),
+                    weight: Subclients::ONE,
                     wants: scattered(client),
                     has: None,
                 }],

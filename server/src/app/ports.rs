@@ -4,8 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
-use doorward_door::listening;
-use tokio::net::TcpListener;
+use doorward_door::listener::{Address, Listener};
 
 use crate::app::{ServerConfig, ServerError};
 
@@ -46,21 +45,23 @@ impl fmt::Display for Port {
 
 /// Sockets with their addresses.
 pub(super) struct Sockets {
-    pub(super) grpc: (TcpListener, SocketAddr),
-    pub(super) http: Option<(TcpListener, SocketAddr)>,
-    pub(super) redis: Option<(TcpListener, SocketAddr)>,
-    pub(super) doorman: Option<(TcpListener, SocketAddr)>,
+    pub(super) grpc: (Listener, Address),
+    pub(super) http: Option<(Listener, Address)>,
+    pub(super) redis: Option<(Listener, Address)>,
+    pub(super) doorman: Option<(Listener, Address)>,
 }
 
 impl Sockets {
     pub(super) fn open(config: &ServerConfig) -> Result<Self, ServerError> {
         let open = |port, address| listen(port, address, config.listen_backlog);
-        let http = config.http_listen.map(|it| open(Port::Http, it));
-        let redis = config.doors.redis_listen.map(|it| open(Port::Redis, it));
-        let plain = config.security.plain_listen;
-        let doorman = plain.map(|it| open(Port::Doorman, it));
+        let http = config.http_listen.as_ref();
+        let http = http.map(|it| open(Port::Http, it));
+        let redis = config.doors.redis_listen.as_ref();
+        let redis = redis.map(|it| open(Port::Redis, it));
+        let plain = config.security.plain_listen.map(Address::from);
+        let doorman = plain.as_ref().map(|it| open(Port::Doorman, it));
         Ok(Self {
-            grpc: open(Port::Grpc, config.listen)?,
+            grpc: open(Port::Grpc, &config.listen)?,
             http: http.transpose()?,
             redis: redis.transpose()?,
             doorman: doorman.transpose()?,
@@ -72,19 +73,19 @@ impl Sockets {
     /// Returns the addresses of the ports that serve all callers.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let others = [&self.http, &self.redis].into_iter().flatten();
-        let others = others.map(|(_, address)| *address);
-        others.chain([self.grpc.1]).collect()
+        let all = others.chain([&self.grpc]);
+        all.filter_map(|(_, address)| address.tcp()).collect()
     }
 }
 
 fn listen(
     port: Port,
-    address: SocketAddr,
+    address: &Address,
     backlog: NonZeroU32,
-) -> Result<(TcpListener, SocketAddr), ServerError> {
-    listening::listen(address, backlog).map_err(|source| ServerError::Listen {
+) -> Result<(Listener, Address), ServerError> {
+    Listener::open(address, backlog).map_err(|source| ServerError::Listen {
         port,
-        address,
+        address: address.clone(),
         source,
     })
 }

@@ -1,10 +1,10 @@
 //! The flags of `doorward-agent`, and what `--help` teaches.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{ArgAction, Parser};
+use doorward_door::listener::Address;
 use doorward_edge::rlqs;
 use doorward_engine::node;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags, FlagsError};
@@ -20,7 +20,7 @@ use crate::flags::limits::LimitFlags;
 use crate::flags::logs::LogFlags;
 use crate::flags::parent::{ParentError, ParentServers, parent_servers, parent_source};
 use crate::flags::security::SecurityFlags;
-use crate::flags::{HttpListen, http_listen, listened, node_name, with_variable};
+use crate::flags::{HttpListen, address, http_listen, node_name, with_variable};
 use crate::limits::ServerLimit;
 use crate::rules::store::RulesPlace;
 use crate::transports::parent::ParentTransportConfig;
@@ -41,6 +41,9 @@ Exit codes: 0 stopped by a signal; 1 failed; 2 wrong usage, or invalid rules.";
 
 /// Requests per second from one address, such as that of all programs of this machine.
 const REQUESTS_MAX: u64 = 200_000;
+
+/// Points of the demand curve of a resource with few callers: there may be many agents and resources.
+const FEW_POINTS: usize = 8;
 
 /// The arguments and variables of an agent.
 #[derive(Clone, Debug, Parser)]
@@ -74,23 +77,28 @@ pub struct AgentFlags {
     #[arg(long, value_name = "NAME", value_parser = node_name)]
     pub node: Option<String>,
 
-    /// Where to serve Envoy: RLS and RLQS.
-    #[arg(long, value_name = "ADDRESS", value_parser = listened, default_value = "127.0.0.1:6980")]
-    pub listen: SocketAddr,
+    /// Where to serve Envoy: RLS and RLQS. unix:PATH is a socket of the mode 0660.
+    #[arg(
+        long,
+        value_name = "ADDRESS|unix:PATH",
+        value_parser = address,
+        default_value = "127.0.0.1:6980"
+    )]
+    pub listen: Address,
 
     /// Where to serve HTTP: /json, /v1/check, /v1/charge, /v1/lease, the status page, /metrics,
     /// /healthz and /readyz; "none" for nowhere.
     #[arg(
         long,
-        value_name = "ADDRESS|none",
+        value_name = "ADDRESS|unix:PATH|none",
         value_parser = http_listen,
         default_value = "127.0.0.1:6981"
     )]
     pub http_listen: HttpListen,
 
     /// Where to serve Redis clients: THROTTLE and CL.THROTTLE [default: nowhere].
-    #[arg(long, value_name = "ADDRESS", value_parser = listened)]
-    pub redis_listen: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS|unix:PATH", value_parser = address)]
+    pub redis_listen: Option<Address>,
 
     /// Where etcd is, for rules or a parent that are found there.
     #[command(flatten)]
@@ -182,8 +190,8 @@ impl AgentFlags {
         let is_alone = parent.is_none();
         Ok(ServerConfig {
             node_name: self.node.clone().unwrap_or_else(|| format!("{host}/agent")),
-            listen: self.listen,
-            http_listen: self.http_listen.0,
+            listen: self.listen.clone(),
+            http_listen: self.http_listen.0.clone(),
             templates_source: if is_alone { "the rules" } else { "the parent" }.to_owned(),
             parent: parent.map(|servers| ParentTransportConfig {
                 servers,
@@ -193,6 +201,7 @@ impl AgentFlags {
             node: node::Config {
                 refresh_floor: Duration::from_millis(100),
                 limits: LimitFlags::default().of_node(),
+                few_points: FEW_POINTS,
                 clock_tolerance: clock::tolerance(),
                 ..default.node.clone()
             },
@@ -200,7 +209,7 @@ impl AgentFlags {
             security,
             doors: EdgeDoors {
                 has_http: true,
-                redis_listen: self.redis_listen,
+                redis_listen: self.redis_listen.clone(),
                 makes_templates: is_alone,
             },
             bounds,

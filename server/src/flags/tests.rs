@@ -83,6 +83,7 @@ fn without_flags_it_serves_on_loopback() {
             .serve
             .http_listen
             .0
+            .and_then(|address| address.tcp())
             .is_some_and(|a| a.ip().is_loopback())
     );
 }

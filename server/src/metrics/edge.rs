@@ -21,6 +21,11 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         "Requests decided by rules, from RLS, HTTP and Redis clients",
         rows,
     )?;
+    families.counter(
+        "edge_unknown_domains",
+        "Requests and quota streams of a domain without rules, which pass",
+        seen.unknown,
+    )?;
     families.gauge(
         "edge_rules_refused",
         "1 if the newest version of the rules is not in force",

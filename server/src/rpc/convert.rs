@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
 use doorward_engine::messages::{
     Ask, ClientLease, GetCapacity, GetCapacityReply, Has, LimitedBy, Refusal, RefusalReason,
@@ -266,6 +267,7 @@ fn ask(asked: &wire::ResourceRequest, wall: Duration) -> Result<Ask, String> {
     Ok(Ask {
         resource,
         priority: asked.priority,
+        weight: Subclients::ONE,
         wants,
         has,
     })

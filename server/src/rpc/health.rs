@@ -1,6 +1,7 @@
 //! The readiness of the server ([`crate::status::readiness`]), as gRPC's health service reports it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward_door::health::Health;
 
@@ -15,6 +16,9 @@ pub const SERVICES: [&str; 5] = [
     "doorward.admin.v1.Rules",
 ];
 
+/// Longest time until a change of another fact shows, such as the rules of an agent.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Reports each change of readiness to the health service. Runs until the server stops: spawn it.
 pub async fn report_readiness(state: Arc<ServerState>, health: Health) {
     let clock = state.node().clock();
@@ -26,12 +30,8 @@ pub async fn report_readiness(state: Arc<ServerState>, health: Health) {
         parent_answered.mark_unchanged();
         let (readiness, ends_at) = state.judge_readiness();
         health.set(readiness.is_ready()).await;
-        let over = async {
-            match ends_at {
-                Some(end) => clock.sleep_until(end).await,
-                None => std::future::pending().await,
-            }
-        };
+        let look = clock.now() + LOOK;
+        let over = clock.sleep_until(ends_at.map_or(look, |end| end.min(look)));
         tokio::select! {
             Ok(()) = masterships.changed() => {}
             Ok(()) = parent_answered.changed() => {}

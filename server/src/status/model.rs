@@ -14,13 +14,13 @@ use doorward_engine::time::Time;
 use doorward_proto::admin::v1::limit_status::Unit as WireUnit;
 use doorward_proto::admin::v1::{
     ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, LimitStatus, OwnLeaseStatus,
-    ParentStatus, ResourceStatus, States,
+    ParentStatus, ResourceStatus, RulesStatus, States,
 };
 
 use crate::clock;
 use crate::limits::{LimitFigure, Unit};
 use crate::status::sessions::{Machine, Sessions};
-use crate::status::{ParentNews, learning};
+use crate::status::{ParentNews, RulesDocument, learning};
 use crate::transports::election::EtcdHealth;
 pub(super) use doorward_session::time::millis;
 
@@ -151,6 +151,12 @@ pub(super) fn etcd(contact: EtcdHealth, master_for: Option<Duration>) -> EtcdSta
         mastership_remaining_ms: master_for.map(millis),
         mastership_confirmed_ms: master_for.map(|left| millis(contact.term.saturating_sub(left))),
     }
+}
+
+/// Returns a document of rules with its age.
+pub(super) fn rules((status, since): RulesDocument) -> RulesStatus {
+    let age_ms = millis(clock::wall().saturating_sub(since));
+    RulesStatus { age_ms, ..status }
 }
 
 /// Returns a conflict: two live processes that ask under one name.

@@ -1,7 +1,8 @@
 //! Readiness of a server: requests that are sent here are served, by this server or by one that it names.
 //!
 //! A server is ready when it knows a master of its node. If it is the master itself and has a parent, the parent must
-//! have answered since the process started. A candidate needs no parent: it sends callers to the master.
+//! have answered since the process started, and must not refuse this process for another one of the same name. A
+//! candidate needs no parent: it sends callers to the master. An agent needs its rules.
 //!
 //! A ready server stays ready for about as long as an election takes ([`ReadyState::new`]). Otherwise a load balancer
 //! would remove all servers of a node at once, although clients have their leases and try again. For the same reason
@@ -42,6 +43,10 @@ pub struct Facts {
     pub parent_problem: Option<String>,
     /// Problem, if etcd cannot be asked.
     pub etcd_problem: Option<String>,
+    /// Problem of an agent whose rules are not loaded yet.
+    pub rules_problem: Option<String>,
+    /// Whether the parent refuses this process, because another one has the node's name.
+    pub is_second: bool,
     /// Problem, if there are no templates. A root without templates does not stand for election.
     pub templates_problem: Option<String>,
 }
@@ -50,12 +55,21 @@ impl Facts {
     /// Returns the missing condition in words. None: none is missing.
     fn missing(&self) -> Option<String> {
         let (mut why, problems) = match &self.mastership {
+            _ if self.rules_problem.is_some() => (
+                "the rules are not loaded".to_owned(),
+                [&self.rules_problem, &None],
+            ),
             Mastership::Unknown => (
                 "no master of this node is known".to_owned(),
                 [&self.etcd_problem, &self.templates_problem],
             ),
             Mastership::Master { .. } if self.is_in_cycle => (
                 "the node is its own ancestor; check --node and --parent of the servers above it"
+                    .to_owned(),
+                [&self.parent_problem, &None],
+            ),
+            Mastership::Master { .. } if self.is_second => (
+                "the parent refuses this process, because another one has the name of the node"
                     .to_owned(),
                 [&self.parent_problem, &None],
             ),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use doorward_edge::edge::Edge;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
+use doorward_proto::admin::v1::RulesStatus;
 
 use crate::clock;
 use crate::edge;
@@ -31,6 +32,8 @@ pub struct ServerState {
     /// Decisions by rules. Absent: this server has no rules.
     edge: OnceLock<Arc<Edge>>,
     security: OnceLock<Arc<Security>>,
+    /// Whether it serves nothing without rules.
+    needs_rules: bool,
     /// Sums over all resources, and the time when they were added up.
     pub(super) totals: Mutex<(Time, Totals)>,
 }
@@ -39,6 +42,7 @@ pub struct ServerState {
 #[derive(Debug)]
 struct News {
     templates: TemplatesNews,
+    rules: RulesNews,
     /// Parent. Absent at the root.
     parent: Option<ParentNews>,
     /// Health of etcd. Absent: there is no election.
@@ -56,6 +60,18 @@ pub struct TemplatesNews {
     /// Problem of the newest version, if it was refused. Absent: it is in force.
     pub problem: Option<String>,
 }
+
+/// State of the rules.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RulesNews {
+    /// Documents by domain.
+    pub documents: Vec<RulesDocument>,
+    /// Problem of the place, or of all documents together. Absent: there is none.
+    pub problem: Option<String>,
+}
+
+/// A document of rules, and the time when its version came into force, since the Unix epoch.
+pub type RulesDocument = (RulesStatus, Duration);
 
 /// State of the parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +132,7 @@ impl ServerState {
                     since: clock::wall(),
                     problem: None,
                 },
+                rules: RulesNews::default(),
                 parent: None,
                 etcd: None,
                 is_stopping: false,
@@ -123,6 +140,7 @@ impl ServerState {
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             edge: OnceLock::new(),
             security: OnceLock::new(),
+            needs_rules: false,
             totals: Mutex::default(),
         }
     }
@@ -132,6 +150,15 @@ impl ServerState {
     pub fn riding_out(self, elections: Duration) -> Self {
         Self {
             ready: Mutex::new(ReadyState::new(elections)),
+            ..self
+        }
+    }
+
+    /// Returns the state of a server that is not ready without rules, if `needs` them.
+    #[must_use]
+    pub fn needing_rules(self, needs_rules: bool) -> Self {
+        Self {
+            needs_rules,
             ..self
         }
     }
@@ -259,6 +286,24 @@ impl ServerState {
         self.node.read_replica(|replica, _| replica.is_in_cycle())
     }
 
+    /// Returns the problem of an agent whose rules are not loaded.
+    fn rules_problem(&self) -> Option<String> {
+        let edge = self.edge().filter(|_| self.needs_rules)?;
+        let problem = self.news().rules.problem.clone();
+        let not_yet = || "they have not been read yet".to_owned();
+        (!edge.is_loaded()).then(|| problem.unwrap_or_else(not_yet))
+    }
+
+    /// Returns the state of the rules.
+    pub fn rules_news(&self) -> RulesNews {
+        self.news().rules.clone()
+    }
+
+    /// Sets the state of the rules.
+    pub fn set_rules(&self, rules: RulesNews) {
+        self.news().rules = rules;
+    }
+
     /// Returns whether requests can be served.
     pub fn readiness(&self) -> Readiness {
         self.judge_readiness().0
@@ -270,19 +315,23 @@ impl ServerState {
             let why = "the server is shutting down".to_owned();
             return (Readiness::Unready(why), None);
         }
-        let (mastership, templates, parent, is_in_cycle, now) =
+        let (mastership, templates, parent, is_in_cycle, is_second, now) =
             self.node.read_replica(|replica, now| {
                 let node = replica.node();
+                let session = replica.parent_session();
                 (
                     node.mastership(now).clone(),
                     node.templates().len(),
                     replica.parent_status(),
                     replica.is_in_cycle(),
+                    session.is_some_and(|session| session.is_second(now)),
                     now,
                 )
             });
         let facts = Facts {
             is_in_cycle,
+            is_second,
+            rules_problem: self.rules_problem(),
             mastership,
             parent_answered: parent.map(|status| status.has_answered),
             parent_problem: self.parent_news().and_then(|news| news.problem),

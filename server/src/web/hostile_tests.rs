@@ -7,7 +7,7 @@ use axum::body::to_bytes;
 use super::*;
 use crate::status::{
     ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, LimitStatus, OwnLeaseStatus,
-    ParentStatus, ResourceStatus, States, Status, TemplateMatch,
+    ParentStatus, ResourceStatus, RulesStatus, States, Status, TemplateMatch,
 };
 
 /// A text that ends attributes, elements, the style sheet and the title, reverses the direction of writing, and hides.
@@ -133,6 +133,15 @@ fn status(is_master: bool, link: &'static str) -> Status {
         clients_count: Some(1.0),
         waiting_count: Some(1),
         resources: Vec::new(),
+        rules: vec![RulesStatus {
+            domain: evil(),
+            version: Some(evil()),
+            rules_count: 1,
+            age_ms: 1,
+            refused_version: Some(evil()),
+            problem: Some(evil()),
+        }],
+        rules_problem: Some(evil()),
         template_match: Some(TemplateMatch { glob: Some(evil()) }),
         next_token: Some(evil()),
     }

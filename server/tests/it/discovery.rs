@@ -110,7 +110,7 @@ async fn a_client_goes_on_with_what_it_knows_while_etcd_is_away() {
     etcd.kill(0);
     server.shutdown().await;
     let mut again = root_config(templates_with(50.0));
-    again.listen = listen;
+    again.listen = listen.into();
     let server = started(again).await;
     until_has(&resource, 50.0).await;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand};
+use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand, Subclients};
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{
     Ask, GetCapacity, GetServerCapacity, Has, RefusalReason, ServerAsk, Via,
@@ -228,6 +228,7 @@ impl Family {
             asks: vec![Ask {
                 resource: ResourceId::new(resource).unwrap(),
                 priority: 0,
+                weight: Subclients::ONE,
                 wants: amount(wants),
                 has: None,
             }],

@@ -221,6 +221,12 @@ async fn two_servers_of_one_node_never_hand_out_more_than_their_parent_granted()
         problem.is_some_and(|problem| problem.contains("another live process"))
     })
     .await;
+    let (code, _, why) = page(&second, "/readyz").await;
+    assert!(
+        code == 503 && why.contains("another one has the name"),
+        "{why}"
+    );
+    assert_eq!(page(&first, "/readyz").await.0, 200);
     for _ in 0..10 {
         of_first.asks(100.0).await;
         of_second.asks(100.0).await;

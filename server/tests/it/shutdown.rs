@@ -16,7 +16,7 @@ use crate::running::{asked, capacity, channel, config, get, page, start};
 async fn a_taken_port_is_named_with_what_to_do() {
     let first = start().await;
     let config = ServerConfig {
-        listen: first.grpc_address(),
+        listen: first.grpc_address().into(),
         ..config()
     };
     let error = Server::start(config).await.expect_err("taken").to_string();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{Ask, GetCapacity};
 use doorward_engine::node::Config;
@@ -41,6 +42,7 @@ pub(crate) fn ask(state: &ServerState, client: &str, resources: impl IntoIterato
     let asks = resources.into_iter().map(|id| Ask {
         resource: ResourceId::new(&id).unwrap(),
         priority,
+        weight: Subclients::ONE,
         wants,
         has,
     });

@@ -1,5 +1,6 @@
 //! The way of a server below the root to its parent: several addresses, redirects, restarts.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use doorward_proto::doorman::refusal::Reason;
@@ -74,8 +75,8 @@ async fn a_parent_that_is_down_at_first_is_found_when_it_is_up() {
 
 #[tokio::test]
 async fn a_parent_that_restarts_is_found_again() {
-    let parent_at = |listen| ServerConfig {
-        listen,
+    let parent_at = |listen: SocketAddr| ServerConfig {
+        listen: listen.into(),
         http_listen: None,
         ..config()
     };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use doorward_client::in_process::response;
 use doorward_client::state::{ClientConfig, ClientState, Request, Step};
 use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{Incarnation, MastershipId};
 use doorward_engine::messages::{Ask, GetCapacity, Has};
 use doorward_engine::node::mastership::Outcome;
@@ -205,6 +206,7 @@ impl World<'_> {
             Some(Ask {
                 resource: usage.resource.clone(),
                 priority: ask.priority,
+                weight: Subclients::ONE,
                 wants: Amount::new(ask.wants).ok()?,
                 has: ask.has.and_then(|has| {
                     Some(Has {

@@ -1,6 +1,7 @@
 //! Template documents from operators and from etcd: refused with every problem at its place, or valid for a server.
 
 use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{Ask, GetCapacity};
 use doorward_engine::node::mastership::{Mastership, Outcome};
@@ -50,6 +51,7 @@ fn serve(templates: &Templates) {
             asks: vec![Ask {
                 resource: resource.clone(),
                 priority: 0,
+                weight: Subclients::ONE,
                 wants: Amount::MAX,
                 has: None,
             }],

@@ -153,8 +153,8 @@ fn config(name: &str, (grpc, http): (u16, u16)) -> ServerConfig {
     let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
     ServerConfig {
         node_name: name.to_owned(),
-        listen: loopback(grpc),
-        http_listen: Some(loopback(http)),
+        listen: loopback(grpc).into(),
+        http_listen: Some(loopback(http).into()),
         node: node::Config {
             seed: clock::seed(),
             refresh_floor: EARLY_GAP,

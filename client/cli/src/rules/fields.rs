@@ -3,7 +3,7 @@
 use doorward_limits::Algorithm as _;
 use doorward_rules::guarded::Bans;
 use doorward_rules::rule::{Counted, MAX_WAIT, Rule};
-use doorward_rules::{Algorithm, OnFailure, Rules, Scope};
+use doorward_rules::{Algorithm, OnFailure, Rank, Rules, Scope};
 
 /// A field of a rule or a domain.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,6 +51,9 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
         field("scope", word(rule.scope), "local"),
         field("on_failure", word(rule.on_failure), &word(on_failure)),
         field("cost", rule.cost.to_string(), "1"),
+        field("priority", rule.ranks.usual.priority.to_string(), "0"),
+        field("weight", rule.ranks.usual.weight.to_string(), "1"),
+        field("callers", callers(&rule.ranks.listed), ""),
         field("shadow_mode", rule.shadow.to_string(), "false"),
         field("detailed_metric", rule.detailed_metric.to_string(), "false"),
         field("name", or_none(rule.name.clone()), NONE),
@@ -106,6 +109,12 @@ fn burst(counted: &Counted) -> Option<(String, String)> {
     let rate = counted.rate;
     let default = rate.in_a_second().unwrap_or(rate.amount());
     Some((counted.settings.limit().to_string(), default.to_string()))
+}
+
+fn callers(listed: &[(String, Rank)]) -> String {
+    let listed = listed.iter();
+    let listed = listed.map(|(name, rank)| format!("{name} ({}, {})", rank.priority, rank.weight));
+    listed.collect::<Vec<_>>().join(" ")
 }
 
 fn ban(bans: &Bans) -> String {

@@ -17,7 +17,7 @@ use crate::{PATIENCE, POLL, document, limits, until, until_status, write};
 async fn serve(folder: &Path, listen: Option<SocketAddr>) -> Server {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let config = ServerConfig {
-        listen: listen.unwrap_or(any),
+        listen: listen.unwrap_or(any).into(),
         rules: Some(RulesPlace::Directory(folder.to_owned(), POLL)),
         ..ServerConfig::default()
     };

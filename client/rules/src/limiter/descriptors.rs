@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::decision::Decision;
 use crate::document::{Domain, INLINE, replaced_names};
 use crate::limiter::{Asked, Descriptor, InForce, Limiter};
-use crate::rule::{Rule, Scope};
+use crate::rule::{OnFailure, Rule, Scope};
 use crate::shared::{self, Leases, Terms};
 use crate::tree::Entry;
 
@@ -33,9 +33,9 @@ impl Limiter {
         })
     }
 
-    /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
-    /// wait that long for the lease before it decides.
-    pub fn shared(&self, domain: &str, descriptors: &[Descriptor<'_>]) -> Vec<(String, Duration)> {
+    /// Returns the texts of the descriptors whose rules are shared, each with its rule: a service may wait for the lease
+    /// for `max_wait` before it decides.
+    pub fn shared(&self, domain: &str, descriptors: &[Descriptor<'_>]) -> Vec<(String, Arc<Rule>)> {
         self.with_asked(
             domain,
             descriptors,
@@ -69,12 +69,18 @@ impl Limiter {
                 else {
                     continue;
                 };
-                let cost = it.hits.unwrap_or(rule.cost);
+                let mut cost = it.hits.unwrap_or(rule.cost);
                 if rule.scope == Scope::Shared {
                     let text = shared::text(it.entries);
                     match settled {
                         Settled::Charge => leases.charge(&text, cost),
-                        Settled::Refund => leases.give_back(&text, cost, Duration::ZERO),
+                        Settled::Refund => {
+                            let given = leases.give_back(&text, cost, Duration::ZERO);
+                            // Without a lease, only `safe` has counted.
+                            if rule.on_failure != OnFailure::Safe {
+                                cost = given;
+                            }
+                        }
                     }
                 }
                 let counter = counter.get_or_init(|| self.counter(limit));
@@ -136,6 +142,11 @@ impl Limiter {
         })
     }
 
+    /// Returns whether a document has a domain.
+    pub fn has_domain(&self, domain: &str) -> bool {
+        self.with_rules(|in_force| in_force.rules.domain(domain).is_some())
+    }
+
     /// Returns whether a domain rejects requests without a rule.
     pub fn rejects_unmatched(&self, domain: &str) -> bool {
         self.with_rules(|in_force| in_force.rules.rejects_unmatched(domain))
@@ -172,12 +183,12 @@ pub enum Settled {
 }
 
 impl InForce {
-    /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule.
-    pub(crate) fn shared(&self, asked: &[Asked<'_>]) -> Vec<(String, Duration)> {
+    /// Returns the texts of the descriptors whose rules are shared, each with its rule.
+    pub(crate) fn shared(&self, asked: &[Asked<'_>]) -> Vec<(String, Arc<Rule>)> {
         let shared = asked.iter().filter_map(|it| {
             let rule = self.rules.rules().get(it.number?)?;
             let is_shared = rule.scope == Scope::Shared && rule.counted().is_some();
-            is_shared.then(|| (shared::text(it.entries), rule.max_wait))
+            is_shared.then(|| (shared::text(it.entries), Arc::clone(rule)))
         });
         shared.collect()
     }

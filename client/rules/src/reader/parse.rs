@@ -42,7 +42,7 @@ const LACKED: [&str; 4] = [
 ];
 
 /// Fields of a descriptor, which do not belong to `rate_limit`.
-const OF_DESCRIPTOR: [&str; 8] = [
+const OF_DESCRIPTOR: [&str; 11] = [
     "shadow_mode",
     "detailed_metric",
     "ban",
@@ -51,6 +51,9 @@ const OF_DESCRIPTOR: [&str; 8] = [
     "scope",
     "on_failure",
     "cost",
+    "priority",
+    "weight",
+    "callers",
 ];
 
 /// Fields of `rate_limit`, which do not belong to a descriptor.

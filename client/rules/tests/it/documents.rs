@@ -1,6 +1,6 @@
 //! Problems of documents that the vectors do not have: fields beyond envoyproxy/ratelimit.
 
-use doorward_rules::Rules;
+use doorward_rules::{Rank, Rules};
 use serde_json::Value;
 
 /// Returns the problems of a document with these lines below `rate_limit` and beside it.
@@ -106,6 +106,27 @@ fn fields_of_a_descriptor_are_checked_with_their_line_and_advice() {
 }
 
 #[test]
+fn the_first_name_that_matches_gives_the_rank_of_a_caller() {
+    let text = "domain: shop\ndescriptors:\n- key: user\n  rate_limit: {rate: 2/s}\n  priority: 1\n  weight: 2\n  \
+                callers: [{name: web-1, priority: -3}, {name: web-*, weight: 100}]\n";
+    let rules = Rules::load(&[("shop.yaml", text)]).unwrap();
+    let ranks = &rules.rules()[0].ranks;
+    for (caller, priority, weight) in [("web-1", -3, 2), ("web-2", 1, 100), ("batch", 1, 2)] {
+        assert_eq!(ranks.of(caller), Rank { priority, weight }, "{caller}");
+    }
+    let invalid = |field: &str, value: &str, what: &str| {
+        format!("shop.yaml:5: {field}: {value} is invalid; write a whole number{what}")
+    };
+    let from = " from 1 to 100";
+    check(TWO, "priority: high", &[&invalid("priority", "high", "")]);
+    check(TWO, "weight: 0", &[&invalid("weight", "0", from)]);
+    let weight = "callers: [{name: a, weight: 101}]";
+    check(TWO, weight, &[&invalid("weight", "101", from)]);
+    let nameless = "shop.yaml:5: callers: has an empty name; write it";
+    check(TWO, "callers: [{weight: 2}]", &[nameless]);
+}
+
+#[test]
 fn rules_that_refuse_every_request_or_have_no_effect_are_problems() {
     check("{rate: 0/min}", "", &[]);
     check("{rate: 10/min}", "cost: 10", &[]);
@@ -169,6 +190,8 @@ fn rules_that_refuse_every_request_or_have_no_effect_are_problems() {
         ("scope", "shared"),
         ("max_wait", "5ms"),
         ("on_failure", "open"),
+        ("priority", "1"),
+        ("weight", "2"),
     ] {
         let text = format!("domain: shop\ndescriptors:\n- key: user\n  {field}: {value}\n");
         let problems = Rules::load(&[("shop.yaml", &text)]).unwrap_err();
@@ -354,6 +377,8 @@ fn the_schema_accepts_documents_that_load_and_no_others() {
         (TWO, &format!("{bans}, growing: 1h}}")),
         (TWO, "action: perhaps"),
         (TWO, "scope: shared"),
+        (TWO, "callers: [{name: web-*, priority: 1, weight: 3}]"),
+        (TWO, "callers: [{name: a, share: 3}]"),
     ] {
         check(&format!(
             "domain: 1\ndescriptors:\n- key: user\n  rate_limit: {limit}\n  {beside}\n"

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use doorward_limits::{Decision as Taken, Moment};
-use doorward_rules::{Leases, Limiter, Part, Request, Service};
+use doorward_rules::{Descriptor, Entry, Leases, Limiter, Part, Request, Service, Settled};
 
 use crate::story::rules;
 
@@ -25,8 +25,10 @@ impl Leases for Lease {
         })
     }
 
-    fn give_back(&self, _descriptor: &str, cost: u64, _took: Duration) {
-        self.left.set(self.left.get() + cost);
+    fn give_back(&self, _descriptor: &str, cost: u64, _took: Duration) -> u64 {
+        let given = if self.is_there.get() { cost } else { 0 };
+        self.left.set(self.left.get() + given);
+        given
     }
 
     fn charge(&self, _descriptor: &str, cost: u64) {
@@ -85,4 +87,30 @@ fn what_was_taken_goes_back_and_nothing_else() {
         service.limiter().replace(rules(text), Moment::ORIGIN);
     };
     assert_eq!(undone(LOCAL, "", false, replaced), (10, Some(7)));
+}
+
+#[test]
+fn a_refund_of_what_an_open_rule_did_not_count_changes_nothing() {
+    let text = format!("domain: shop\ndescriptors:\n- key: user\n  {SHARED}\n");
+    let limiter = Limiter::new(rules(&text), 1_000, [1, 2]);
+    let lease = Lease {
+        is_there: Cell::new(true),
+        left: Cell::new(10),
+    };
+    let entries = [Entry {
+        key: "user",
+        value: Some(b"ann"),
+    }];
+    let descriptors = [Descriptor {
+        entries: &entries,
+        hits: None,
+    }];
+    let now = Moment::ORIGIN;
+    let decide = |hits| limiter.decide_with("shop", &descriptors, Some(hits), &lease, now);
+    assert_eq!(decide(3).remaining(), Some(2));
+    lease.is_there.set(false);
+    assert!(decide(2).is_allowed, "without a lease, the rule is open");
+    limiter.settle("shop", &descriptors, Some(2), Settled::Refund, &lease, now);
+    lease.is_there.set(true);
+    assert_eq!(decide(1).remaining(), Some(1));
 }

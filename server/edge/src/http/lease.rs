@@ -12,6 +12,7 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use doorward_engine::amount::{Amount, AmountError};
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{Caller, HolderName, ResourceId};
 use doorward_engine::messages::{
     Ask, ClientLease, GetCapacity, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity,
@@ -82,6 +83,7 @@ pub(super) async fn lease(
         asks: vec![Ask {
             resource: resource(&form.resource)?,
             priority: form.priority,
+            weight: Subclients::ONE,
             wants: field("wants", Amount::new(form.wants))?,
             has: form.has.map(has).transpose()?,
         }],

@@ -19,7 +19,7 @@ use doorward_limits::Units;
 use doorward_proto::envoy::rate_limit_quota::BucketId;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::BucketAction;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::BucketQuotaUsage;
-use doorward_rules::{Limiter, OnFailure, Rule, Scope};
+use doorward_rules::{Limiter, OnFailure, Rank, Rule, Scope};
 
 use crate::holder::Holder;
 use crate::ids;
@@ -54,6 +54,8 @@ const MARGIN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Buckets {
     domain: String,
+    /// Name of the Envoy.
+    caller: String,
     holder: Holder,
     by_id: BTreeMap<Id, Bucket>,
     by_resource: BTreeMap<Arc<str>, Id>,
@@ -106,6 +108,7 @@ enum Limit {
         /// Requests per second of the rule.
         rate: f64,
         on_failure: OnFailure,
+        rank: Rank,
     },
 }
 
@@ -121,9 +124,10 @@ impl Limit {
 impl Buckets {
     /// Creates a stream without buckets. `generation` should differ from that of an earlier stream of the same Envoy,
     /// which would not take a strategy that equals its former one.
-    pub fn new(domain: String, holder: Holder, generation: u32) -> Self {
+    pub fn new(domain: String, caller: String, holder: Holder, generation: u32) -> Self {
         Self {
             domain,
+            caller,
             holder,
             by_id: BTreeMap::new(),
             by_resource: BTreeMap::new(),
@@ -202,6 +206,7 @@ impl Buckets {
         if let Limit::Leased {
             resource,
             rate: of_rule,
+            rank,
             ..
         } = &limit
         {
@@ -216,7 +221,7 @@ impl Buckets {
             } else {
                 wants
             };
-            self.holder.open(resource, wants, now);
+            self.holder.open(resource, *rank, wants, now);
             self.holder.ask(resource, wants);
             self.by_resource.insert(Arc::clone(resource), id);
         }
@@ -228,7 +233,7 @@ impl Buckets {
         match limiter.find_unordered(&self.domain, id) {
             None if limiter.rejects_unmatched(&self.domain) => Limit::Rejected,
             None => Limit::None,
-            Some((descriptor, rule)) => limit(&self.domain, &descriptor, &rule),
+            Some((descriptor, rule)) => limit(&self.domain, &self.caller, &descriptor, &rule),
         }
     }
 
@@ -385,6 +390,7 @@ impl Bucket {
                 resource,
                 rate,
                 on_failure,
+                ..
             } => (resource, *rate, on_failure),
         };
         let allowance = self.allowance.seen_at(now);
@@ -420,7 +426,7 @@ impl Bucket {
     }
 }
 
-fn limit(domain: &str, descriptor: &str, rule: &Rule) -> Limit {
+fn limit(domain: &str, caller: &str, descriptor: &str, rule: &Rule) -> Limit {
     let Some(counted) = rule.counted().filter(|_| !rule.shadow) else {
         return Limit::None;
     };
@@ -431,6 +437,7 @@ fn limit(domain: &str, descriptor: &str, rule: &Rule) -> Limit {
             Scope::Local => OnFailure::Safe,
             Scope::Shared => rule.on_failure,
         },
+        rank: rule.ranks.of(caller),
     }
 }
 

@@ -50,9 +50,14 @@ struct World {
 
 impl World {
     fn new(demands: &[f64]) -> Self {
-        let rules =
-            "domain: api\ndescriptors:\n- {key: user, scope: shared, rate_limit: {rate: 300/s}}\n";
-        let rules = Rules::load(&[("api.yaml", rules)]).unwrap();
+        Self::with_callers("", demands)
+    }
+
+    /// `callers`: those with a rank of their own.
+    fn with_callers(callers: &str, demands: &[f64]) -> Self {
+        let rule = "{key: user, scope: shared, rate_limit: {rate: 300/s}";
+        let rules = format!("domain: api\ndescriptors:\n- {rule}, callers: [{callers}]}}\n");
+        let rules = Rules::load(&[("api.yaml", &rules)]).unwrap();
         let now = Time::from_secs(1_000);
         let mut world = Self {
             replica: replica(1, now),
@@ -152,7 +157,7 @@ impl World {
             *names += 1;
             let name = HolderName::new(&format!("envoy:{number}:{names}")).unwrap();
             let holder = Holder::new(name, Incarnation::new(u64::from(*names)).unwrap(), 1);
-            Buckets::new("api".to_owned(), holder, *names)
+            Buckets::new("api".to_owned(), format!("envoy-{number}"), holder, *names)
         });
         assert!(stream.handle_usage(usage, &self.limiter, now).is_none());
     }
@@ -226,7 +231,7 @@ fn replica(incarnation: u64, now: Time) -> Replica {
     let templates = Templates::parse(&[TemplateSpec {
         identifier_glob: Some("shared/api/user=*".to_owned()),
         capacity: Some(CAPACITY),
-        kind: Some(AlgorithmKind::FairShare),
+        kind: Some(AlgorithmKind::PriorityBands),
         lease_length: Some(Duration::from_secs(16)),
         refresh_interval: Some(Duration::from_secs(1)),
         ..TemplateSpec::default()
@@ -303,6 +308,32 @@ fn envoys_share_a_limit_fairly_and_follow_demand_within_ten_seconds() {
     world.envoys[1].demand = 0.0;
     world.play(seconds(10));
     world.check_rates(&[153.0, 0.0, 40.8]);
+}
+
+#[test]
+fn envoys_of_weights_1_and_3_divide_a_limit_1_to_3() {
+    let callers = "{name: envoy-1, weight: 3}";
+    let mut world = World::with_callers(callers, &[400.0, 400.0]);
+    world.play(seconds(30));
+    world.check_rates(&[75.0, 225.0]);
+    world.envoys[1].demand = 100.0;
+    world.play(seconds(10));
+    world.check_rates(&[198.0, 102.0]);
+}
+
+#[test]
+fn an_envoy_of_higher_priority_is_served_first() {
+    let callers = "{name: envoy-1, priority: 1}, {name: envoy-2, priority: -1}";
+    let mut world = World::with_callers(callers, &[400.0, 200.0, 400.0]);
+    world.play(seconds(30));
+    world.check_rates(&[96.0, 204.0, 0.0]);
+    // Another document changes the ranks of open buckets.
+    let rules =
+        "domain: api\ndescriptors:\n- {key: user, scope: shared, rate_limit: {rate: 300/s}}\n";
+    let rules = Rules::load(&[("api.yaml", rules)]).unwrap();
+    world.limiter = Limiter::new(rules, 100, [1, 2]);
+    world.play(seconds(15));
+    world.check_rates(&[100.0, 100.0, 100.0]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use doorward_engine::admission::Rate;
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::{
-    BandDemand, Claim, ClaimIndex, DemandCurve, POINTS_MAX, ServerDemand,
+    BandDemand, Claim, ClaimIndex, DemandCurve, POINTS_MAX, ServerDemand, Subclients,
 };
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{
@@ -372,6 +372,7 @@ fn asks(holder: usize, resources: std::ops::Range<usize>, wants: f64) -> GetCapa
     let ask = |number| Ask {
         resource: resource(number),
         priority: (holder % 4) as i64,
+        weight: Subclients::ONE,
         wants: Amount::new(wants + ((holder * 7_919 + number) % 100_003) as f64).unwrap(),
         has: None,
     };

@@ -25,6 +25,9 @@ use crate::rounding::{BEND, FROM_OUTSIDE, IDLE, ON_THE_CURVE, ROUNDED_AWAY};
 /// band.
 pub const POINTS_MAX: usize = 64;
 
+/// Number of holders of a resource from which on their curve has [`POINTS_MAX`] points.
+pub const FEW: usize = 100;
+
 /// Corners in a curve, at most, that a server takes from a child; and in all curves of a child's demand together, that
 /// count.
 pub(crate) const POINTS_ACCEPTED_MAX: usize = 1024;

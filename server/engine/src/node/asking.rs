@@ -256,7 +256,10 @@ impl Node {
             sequence: request.sequence,
             demand: Demand::Client {
                 priority: ask.priority,
-                claim: Claim::of_client(ask.wants),
+                claim: Claim {
+                    wants: ask.wants,
+                    subclients: ask.weight,
+                },
             },
             wants_more: false,
             in_use: InUse {

@@ -158,10 +158,10 @@ impl Node {
                 ..begun.request.clone()
             }));
         };
-        let tolerance = self.config.clock_tolerance;
+        let (tolerance, few_points) = (self.config.clock_tolerance, self.config.few_points);
         self.change_resource(&id, now, |resource| {
             begun.request.height = begun.request.height.max(resource.height());
-            if let Some(ask) = resource.ask_upstream(begun.sequence, now) {
+            if let Some(ask) = resource.ask_upstream(begun.sequence, few_points, now) {
                 begun.points += ask.demand.points();
                 begun.request.asks.push(ServerAsk {
                     has: ask.has.map(|has| longer_report(tolerance, has)),

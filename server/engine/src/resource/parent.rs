@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::demand::points_per_band;
-use crate::claims::{BandDemand, DemandCurve, POINTS_MAX, ServerDemand};
+use crate::claims::{BandDemand, DemandCurve, FEW, POINTS_MAX, ServerDemand};
 use crate::division::{ParentTerms, Supply};
 use crate::exact_sum::ExactSum;
 use crate::id::MastershipId;
@@ -188,7 +188,12 @@ impl Resource {
     }
 
     /// The request to the parent, with that sequence, for what holders ask for together.
-    pub(crate) fn ask_upstream(&mut self, sequence: u64, now: Time) -> Option<ServerAsk> {
+    pub(crate) fn ask_upstream(
+        &mut self,
+        sequence: u64,
+        few_points: usize,
+        now: Time,
+    ) -> Option<ServerAsk> {
         let learning = self.learning.is_on();
         let gives_back = self.holders.is_empty() && !learning;
         if gives_back {
@@ -198,7 +203,7 @@ impl Resource {
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
         let unreported = self.unreported();
-        let demand = self.aggregate();
+        let demand = self.aggregate(few_points);
         let clients = demand.clients();
         let ask = ServerAsk {
             resource: self.id.clone(),
@@ -263,10 +268,14 @@ impl Resource {
 }
 
 impl Resource {
-    /// The demand of all holders together. O(points · log n).
-    pub(super) fn aggregate(&self) -> ServerDemand {
+    /// The demand of all holders together. `few_points`: points of the curve of few holders. O(points · log n).
+    pub(super) fn aggregate(&self, few_points: usize) -> ServerDemand {
         let bands = self.holders.bands();
-        let points_max = points_per_band(bands.len()).min(POINTS_MAX);
+        let most = match self.holders.table().len() {
+            0..FEW => few_points,
+            _ => POINTS_MAX,
+        };
+        let points_max = points_per_band(bands.len()).min(most);
         let demands = bands.iter().map(|(priority, index)| {
             let wants = if bands.len() == 1 {
                 // To the bit, so that a capacity that is enough for all is seen to be.

@@ -5,7 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
-use doorward_engine::claims::ServerDemand;
+use doorward_engine::claims::{ServerDemand, Subclients};
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{
     Ask, GetCapacity, GetServerCapacity, Has, ReleaseCapacity, ServerAsk,
@@ -63,6 +63,7 @@ pub(crate) fn ask(resource: ResourceId, priority: i64, wants: Amount, has: Optio
     Ask {
         resource,
         priority,
+        weight: Subclients::ONE,
         wants,
         has,
     }

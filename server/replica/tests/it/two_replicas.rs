@@ -6,6 +6,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::messages::{
     Ask, GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply, Via,
@@ -205,6 +206,7 @@ impl Driver {
             asks: vec![Ask {
                 resource: ResourceId::new(resource).unwrap(),
                 priority: 0,
+                weight: Subclients::ONE,
                 wants: Amount::new(wants).unwrap(),
                 has: None,
             }],

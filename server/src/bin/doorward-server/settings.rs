@@ -18,8 +18,8 @@ pub(crate) fn config(
 ) -> ServerConfig {
     ServerConfig {
         node_name: flags.node.clone(),
-        listen: flags.listen,
-        http_listen: flags.http_listen.0,
+        listen: flags.listen.into(),
+        http_listen: flags.http_listen.0.clone(),
         advertise: flags.advertise.clone(),
         parent: parent.map(|servers| parent::ParentTransportConfig {
             servers,

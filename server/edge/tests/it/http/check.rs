@@ -2,8 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::ConnectInfo;
+use doorward_edge::caller::Caller;
+use doorward_edge::clock::Clock;
+use doorward_engine::id::HolderName;
+use doorward_rules::Rank;
 use serde_json::{Value, json};
 
 use super::{Answering, FakeNode, SECOND, Site, request};
@@ -29,6 +34,7 @@ descriptors:
   scope: shared
   on_failure: closed
   rate_limit: {unit: minute, requests_per_unit: 10}
+  callers: [{name: web-1, priority: 2, weight: 3}]
 ";
 
 /// Checks the fields that are given.
@@ -259,6 +265,11 @@ async fn each_caller_has_leases_of_its_own() {
     for ask in resources {
         assert_eq!(ask.resource.as_str(), "shared/api/shared=x");
     }
+    for it in asked.iter() {
+        let rank = (it.asks[0].priority, it.asks[0].weight.get());
+        let is_ranked = it.client.as_str() == "caller:web-1";
+        assert_eq!(rank, if is_ranked { (2, 3.0) } else { (0, 1.0) });
+    }
 }
 
 #[tokio::test]
@@ -338,4 +349,51 @@ async fn a_check_refunds_nothing_and_has_few_descriptors() {
     let many = json!({"domain": "api", "descriptors": vec![json!([]); 101]});
     let answer = site.post("/v1/check", many.to_string()).await;
     answer.check_problem("many descriptors", 400, "at most 100");
+}
+
+#[tokio::test]
+async fn no_more_is_left_than_the_lease_has() {
+    let rules = "
+domain: api
+descriptors:
+- {key: shared, scope: shared, max_wait: 10s, rate_limit: {rate: 1000/min}}
+";
+    let site = Site::new(rules, FakeNode::new(Answering::Grants(5.0)));
+    let body = json!({"domain": "api", "entries": {"shared": "x"}}).to_string();
+    let answer = site.post("/v1/check", body).await;
+    check_fields("a lease", &answer, 200, &json!({"limit": 1000}));
+    let left = answer.body["remaining"].as_u64().unwrap();
+    assert!(left <= 1, "a tenth of a second, and a request: {left}");
+    let header = answer.header("ratelimit").unwrap();
+    assert!(header.contains(&format!("r={left};")), "{header}");
+}
+
+#[tokio::test]
+async fn requests_of_unknown_domains_are_counted() {
+    let site = Site::with_rules(RULES);
+    for (domain, unknown) in [("api", 0), ("shop", 1), ("shop", 2), ("redis", 2)] {
+        let body = json!({"domain": domain, "entries": {"path": "/y"}});
+        let answer = site.post("/v1/check", body.to_string()).await;
+        check_fields(domain, &answer, 200, &json!({"allowed": true}));
+        assert_eq!(site.edge.seen().unknown, unknown, "{domain}");
+    }
+}
+
+#[tokio::test]
+async fn no_more_is_given_back_than_was_taken() {
+    let name = HolderName::new("caller:a").unwrap();
+    let caller = Arc::new(Caller::new(name, Clock::start(), Arc::default()));
+    caller.open("shared/api/x", Rank::default());
+    // Without a lease, the next one pays.
+    caller.charge("shared/api/x", 30);
+    assert_eq!(caller.give_back("shared/api/x", 100), 30);
+    let node = FakeNode::new(Answering::Grants(1000.0));
+    let keeping = Arc::clone(&caller);
+    let keeping = tokio::spawn(async move { keeping.run(&*node).await });
+    caller.ready("shared/api/x", Duration::from_secs(60)).await;
+    assert_eq!(caller.give_back("shared/api/x", 100), 0);
+    caller.charge("shared/api/x", 10);
+    assert_eq!(caller.give_back("shared/api/x", 4), 4);
+    assert_eq!(caller.give_back("shared/api/x", 100), 6);
+    keeping.abort();
 }

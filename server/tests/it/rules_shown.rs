@@ -1,0 +1,73 @@
+//! The rules of an agent on its pages, and readiness before they are loaded.
+
+use std::fs;
+use std::time::Duration;
+
+use doorward_server::app::ServerConfig;
+use doorward_server::edge::EdgeDoors;
+use doorward_server::rules::store::RulesPlace;
+use serde_json::Value;
+
+use crate::running::{config, eventually, page, started};
+
+const RULES: &str = "
+domain: api
+descriptors:
+- {key: user, rate_limit: {rate: 2/day}}
+- {key: path, rate_limit: {rate: 3/day}}
+";
+
+/// Interval between two reads of the rules.
+const POLL: Duration = Duration::from_millis(20);
+
+#[tokio::test]
+async fn an_agent_is_ready_with_its_rules_and_shows_them_with_refused_versions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rules.d");
+    let server = started(ServerConfig {
+        rules: Some(RulesPlace::Directory(path.clone(), POLL)),
+        doors: EdgeDoors {
+            has_http: true,
+            ..EdgeDoors::default()
+        },
+        ..config()
+    })
+    .await;
+    let ready = async || page(&server, "/readyz").await;
+    eventually("the problem of the rules is told", async || {
+        let (code, _, why) = ready().await;
+        assert_eq!(code, 503, "{why}");
+        why.starts_with("the rules are not loaded; ") && why.contains("rules.d")
+    })
+    .await;
+    fs::create_dir(&path).unwrap();
+    let file = path.join("api.yaml");
+    fs::write(&file, RULES).unwrap();
+    eventually("the agent is ready", async || ready().await.0 == 200).await;
+
+    let rules = async || {
+        let (_, _, status) = page(&server, "/status").await;
+        let status: Value = serde_json::from_str(&status).unwrap();
+        assert!(status["rules_problem"].is_null(), "{status}");
+        status["rules"][0].clone()
+    };
+    eventually("the rules are shown", async || {
+        rules().await["rules_count"] == 2
+    })
+    .await;
+    let loaded = rules().await;
+    assert_eq!(loaded["domain"], "api");
+    assert!(loaded["refused_version"].is_null());
+
+    fs::write(&file, "domain: api\nrules: many\n").unwrap();
+    eventually("the refused version is shown", async || {
+        !rules().await["problem"].is_null()
+    })
+    .await;
+    let refused = rules().await;
+    assert_eq!(refused["version"], loaded["version"]);
+    assert_ne!(refused["refused_version"], loaded["version"]);
+    assert_eq!(ready().await.0, 200);
+    let (_, _, front) = page(&server, "/").await;
+    assert!(front.contains("refused"), "{front}");
+}
