@@ -41,6 +41,8 @@ pub struct Edge {
     shadow: AtomicU64,
     refused: AtomicU64,
     pub(crate) streams: AtomicUsize,
+    /// Buckets of all streams.
+    pub(crate) buckets: AtomicUsize,
     /// Open resources of all callers.
     open: Arc<AtomicUsize>,
     /// Whether rules have been read.
@@ -64,6 +66,8 @@ pub struct Seen {
     pub callers: usize,
     /// Streams of Envoy's quotas.
     pub streams: usize,
+    /// Buckets of these streams.
+    pub buckets: usize,
     /// Whether the newest version of the rules is not in force.
     pub is_refused: bool,
 }
@@ -100,6 +104,7 @@ impl Edge {
             shadow: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             streams: AtomicUsize::new(0),
+            buckets: AtomicUsize::new(0),
             open: Arc::default(),
             is_loaded: AtomicBool::new(is_loaded),
             is_refused: AtomicBool::new(false),
@@ -158,6 +163,7 @@ impl Edge {
             refused: self.refused.load(Ordering::Relaxed),
             callers: callers.len(),
             streams: self.streams.load(Ordering::Relaxed),
+            buckets: self.buckets.load(Ordering::Relaxed),
             is_refused: self.is_refused.load(Ordering::Relaxed),
         }
     }

@@ -114,9 +114,7 @@ impl QuotaStream {
         let holder = Holder::new(name, clock::incarnation(), clock::sequence());
         let mut buckets = Buckets::new(domain, holder, clock::generation());
         self.handle(&mut buckets, first).await;
-        self.edge.streams.fetch_add(1, Ordering::Relaxed);
         self.serve(&mut buckets, &mut reports).await;
-        self.edge.streams.fetch_sub(1, Ordering::Relaxed);
         debug!(name = self.name, "a stream for quotas ends");
         buckets.handle_end();
         self.linger(&mut buckets).await;
@@ -151,7 +149,9 @@ impl QuotaStream {
         let clock = self.edge.clock();
         let mut wakes_at = self.now();
         let (mut looks_at, mut listens_until) = (wakes_at + LOOKS_EVERY, wakes_at);
+        let mut counted = Counted::new(&self.edge);
         loop {
+            counted.set(buckets.len());
             let now = self.now();
             if now.since(wakes_at) > STOOD_STILL {
                 listens_until = now + ENDS_KNOWN_IN;
@@ -217,5 +217,31 @@ impl QuotaStream {
         }
         let releases = buckets.release_all(self.now());
         self.release(releases).await;
+    }
+}
+
+/// A stream and its buckets in the numbers of the edge, until it is dropped.
+struct Counted<'a> {
+    edge: &'a Edge,
+    buckets: usize,
+}
+
+impl<'a> Counted<'a> {
+    fn new(edge: &'a Edge) -> Self {
+        edge.streams.fetch_add(1, Ordering::Relaxed);
+        Self { edge, buckets: 0 }
+    }
+
+    fn set(&mut self, buckets: usize) {
+        self.edge.buckets.fetch_add(buckets, Ordering::Relaxed);
+        self.edge.buckets.fetch_sub(self.buckets, Ordering::Relaxed);
+        self.buckets = buckets;
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.set(0);
+        self.edge.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }
