@@ -42,7 +42,7 @@ const LOOKS_EVERY: Duration = Duration::from_secs(10);
 /// Lateness from which on this process, or its machine, stood still.
 const STOOD_STILL: Duration = Duration::from_secs(2);
 
-/// Time after that until the end of a stream is known. What is assigned on a dead stream would stay reserved for its time
+/// Time after that until the end of a stream is known. An assignment on a dead stream would stay reserved for its time
 /// to live, and Envoy would get that much less on its new stream.
 const ENDS_KNOWN_IN: Duration = Duration::from_millis(100);
 
