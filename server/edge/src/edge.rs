@@ -51,6 +51,8 @@ pub struct Edge {
     /// Unknown domains that the log has named.
     logged: Mutex<BTreeSet<String>>,
     pub(crate) streams: AtomicUsize,
+    /// Buckets of all streams.
+    pub(crate) buckets: AtomicUsize,
     /// Open resources of all callers.
     open: Arc<AtomicUsize>,
     /// Whether rules have been read.
@@ -76,6 +78,8 @@ pub struct Seen {
     pub callers: usize,
     /// Streams of Envoy's quotas.
     pub streams: usize,
+    /// Buckets of these streams.
+    pub buckets: usize,
     /// Whether the newest version of the rules is not in force.
     pub is_refused: bool,
 }
@@ -114,6 +118,7 @@ impl Edge {
             unknown: AtomicU64::new(0),
             logged: Mutex::default(),
             streams: AtomicUsize::new(0),
+            buckets: AtomicUsize::new(0),
             open: Arc::default(),
             is_loaded: AtomicBool::new(is_loaded),
             is_refused: AtomicBool::new(false),
@@ -173,6 +178,7 @@ impl Edge {
             unknown: self.unknown.load(Ordering::Relaxed),
             callers: callers.len(),
             streams: self.streams.load(Ordering::Relaxed),
+            buckets: self.buckets.load(Ordering::Relaxed),
             is_refused: self.is_refused.load(Ordering::Relaxed),
         }
     }

@@ -39,6 +39,13 @@ const WAITING_MAX: usize = 16;
 /// Time between two looks for idle buckets.
 const LOOKS_EVERY: Duration = Duration::from_secs(10);
 
+/// Lateness from which on this process, or its machine, stood still.
+const STOOD_STILL: Duration = Duration::from_secs(2);
+
+/// Time after that until the end of a stream is known. An assignment on a dead stream would stay reserved for its time
+/// to live, and Envoy would get that much less on its new stream.
+const ENDS_KNOWN_IN: Duration = Duration::from_millis(100);
+
 /// The service.
 #[derive(Clone, Debug)]
 pub struct Rlqs {
@@ -110,9 +117,7 @@ impl QuotaStream {
         let holder = Holder::new(name, clock::incarnation(), clock::sequence());
         let mut buckets = Buckets::new(domain, self.caller.clone(), holder, clock::generation());
         self.handle(&mut buckets, first).await;
-        self.edge.streams.fetch_add(1, Ordering::Relaxed);
         self.serve(&mut buckets, &mut reports).await;
-        self.edge.streams.fetch_sub(1, Ordering::Relaxed);
         debug!(name = self.name, "a stream for quotas ends");
         buckets.handle_end();
         self.linger(&mut buckets).await;
@@ -145,15 +150,25 @@ impl QuotaStream {
         reports: &mut Streaming<RateLimitQuotaUsageReports>,
     ) {
         let clock = self.edge.clock();
-        let mut looks_at = self.now() + LOOKS_EVERY;
+        let mut wakes_at = self.now();
+        let (mut looks_at, mut listens_until) = (wakes_at + LOOKS_EVERY, wakes_at);
+        let mut counted = Counted::new(&self.edge);
         loop {
+            counted.set(buckets.len());
             let now = self.now();
+            if now.since(wakes_at) > STOOD_STILL {
+                listens_until = now + ENDS_KNOWN_IN;
+            }
             if now >= looks_at {
                 looks_at = now + LOOKS_EVERY;
                 let releases = buckets.forget_idle(now);
                 self.release(releases).await;
             }
-            let mut actions = buckets.actions(now);
+            let listens = now < listens_until;
+            let mut actions = match listens {
+                true => Vec::new(),
+                false => buckets.actions(now),
+            };
             while !actions.is_empty() {
                 let rest = actions.split_off(actions.len().min(ACTIONS_MAX));
                 let bucket_action = std::mem::replace(&mut actions, rest);
@@ -162,16 +177,20 @@ impl QuotaStream {
                     return;
                 }
             }
-            match buckets.holder().next_step(now) {
+            let step = match listens {
+                true => Step::Wait(Some(listens_until)),
+                false => buckets.holder().next_step(now),
+            };
+            match step {
                 Step::Send => self.ask(buckets).await,
                 Step::Wait(until) => {
-                    let at = until.unwrap_or(looks_at).min(looks_at);
+                    wakes_at = until.unwrap_or(looks_at).min(looks_at);
                     tokio::select! {
                         report = reports.message() => match report {
                             Ok(Some(report)) => self.handle(buckets, report).await,
                             Ok(None) | Err(_) => return,
                         },
-                        () = clock.sleep_until(at) => {}
+                        () = clock.sleep_until(wakes_at) => {}
                         () = self.edge.stopping().cancelled() => return,
                     }
                 }
@@ -201,5 +220,31 @@ impl QuotaStream {
         }
         let releases = buckets.release_all(self.now());
         self.release(releases).await;
+    }
+}
+
+/// A stream and its buckets in the numbers of the edge, until it is dropped.
+struct Counted<'a> {
+    edge: &'a Edge,
+    buckets: usize,
+}
+
+impl<'a> Counted<'a> {
+    fn new(edge: &'a Edge) -> Self {
+        edge.streams.fetch_add(1, Ordering::Relaxed);
+        Self { edge, buckets: 0 }
+    }
+
+    fn set(&mut self, buckets: usize) {
+        self.edge.buckets.fetch_add(buckets, Ordering::Relaxed);
+        self.edge.buckets.fetch_sub(self.buckets, Ordering::Relaxed);
+        self.buckets = buckets;
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.set(0);
+        self.edge.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }

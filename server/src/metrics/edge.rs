@@ -40,5 +40,10 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         "edge_quota_streams",
         "Open streams of Envoy's quota service",
         float(seen.streams),
+    )?;
+    families.gauge(
+        "edge_quota_buckets",
+        "Buckets of these streams",
+        float(seen.buckets),
     )
 }

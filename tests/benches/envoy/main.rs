@@ -2,8 +2,9 @@
 //! what an agent that is killed or frozen lets through.
 //!
 //! `cargo bench -p doorward-tests --bench envoy` takes ten minutes; `-- rlqs`, `rls`, `killed`, `away`, `frozen` or
-//! `calls` selects one. It needs an Envoy: `tests/install-envoy`.
+//! `calls` selects one. `-- buckets 20` runs for 20 minutes. It needs an Envoy: `tests/install-envoy`.
 
+mod buckets;
 mod calls;
 
 use std::fs::{self, File};
@@ -17,6 +18,10 @@ use doorward_tests::http_load::{Passed, load};
 use doorward_tests::processes::Server;
 use tempfile::TempDir;
 use tokio::time::sleep;
+
+/// The echo has the allocator of the agent.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Number of Envoys.
 const ENVOYS: usize = 3;
@@ -71,8 +76,8 @@ impl Envoy {
         let installed = Command::new("./install-envoy").output().unwrap();
         let program = String::from_utf8(installed.stdout).unwrap();
         let process = Command::new(program.trim())
-            .args(["--concurrency", "1", "--log-level", "error", "--base-id"])
-            .arg(format!("{}", 100 + number))
+            .args(["--concurrency", "1", "--log-level", "error"])
+            .arg("--use-dynamic-base-id")
             .arg("-c")
             .arg(&path)
             .stdout(Stdio::null())
@@ -168,6 +173,10 @@ async fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     if wanted.iter().any(|it| it == calls::ECHO) {
         return calls::echo().await;
+    }
+    if wanted.iter().any(|it| it == "buckets") {
+        let minutes = wanted.iter().find_map(|it| it.parse().ok());
+        return buckets::run(minutes.unwrap_or(20)).await;
     }
     let runs = |name: &str| wanted.iter().all(|it| it.starts_with('-') || it == name);
     let (minute, turn) = (seconds(60), seconds(20));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use doorward_documents::parse_duration;
 
-use crate::{memory, stalls, storm};
+use crate::{agents, memory, stalls, storm};
 
 const EXAMPLES: &str = "\
 Examples, each after `cargo bench -p doorward-tests --bench load --`:
@@ -17,6 +17,7 @@ Examples, each after `cargo bench -p doorward-tests --bench load --`:
   stalls                              what reloads, scrapes and accidents do to clients
   storm --clients 18000               many clients connect at once
   memory                              of connections, streams and leases, and what is given back
+  agents                              a leaf below which 1,000 agents lease 100 resources
 
 The server is started for it, in the profile of the bench, on a core of its own. Latencies of the open loop count
 from when a request was due. See docs/performance.md.";
@@ -62,6 +63,8 @@ pub(crate) enum Mode {
     Storm(storm::Size),
     /// Memory of a server, and the memory that it gives back.
     Memory(memory::Size),
+    /// A leaf with many agents below it, and the latencies of its clients.
+    Agents(agents::Size),
     /// An echo: prints its address, and answers until it is ended.
     Echo,
 }

@@ -4,6 +4,7 @@
 //! `cargo bench -p doorward-tests --bench load -- --help` lists the options; docs/performance.md has the results. Under
 //! `cargo test`, or with `--test` alone, each mode runs once, small, and must work, however long that takes.
 
+mod agents;
 mod cores;
 mod echo;
 mod fill;
@@ -111,6 +112,7 @@ async fn run(mode: Mode, place: &Place) {
             }
         }
         Mode::Memory(size) => memory::measure(place, size).await,
+        Mode::Agents(size) => agents::measure(place, size).await,
         Mode::Echo => {}
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::generator::{Figures, Load, Pace, rest_until};
 use crate::population::Population;
 use crate::subject::{Place, Subject, Templates};
-use crate::{latencies, memory, stalls, storm};
+use crate::{agents, latencies, memory, stalls, storm};
 
 /// Requests per second of the open loop.
 const RATE: usize = 500;
@@ -49,6 +49,13 @@ pub(crate) async fn run() {
     };
     memory::measure(&place, size).await;
     stalls::measure(&place, &stalls::Size::small()).await;
+    let size = agents::Size {
+        agents: 4,
+        resources: 3,
+        changes: 1,
+        lasts: Duration::from_secs(2),
+    };
+    agents::measure(&place, size).await;
 }
 
 const OPEN: Pace = Pace::Open {

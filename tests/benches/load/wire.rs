@@ -67,8 +67,35 @@ pub(crate) struct Wire {
 #[derive(Debug)]
 pub(crate) struct Stream {
     _wire: Wire,
-    _requests: SendStream<Bytes>,
-    _answers: RecvStream,
+    requests: SendStream<Bytes>,
+    answers: RecvStream,
+    /// Bytes of answers that were not taken yet.
+    received: BytesMut,
+}
+
+impl Stream {
+    /// Sends a message.
+    pub(crate) fn send(&mut self, message: &impl Message) -> Result<(), Failure> {
+        Ok(self.requests.send_data(framed(message), false)?)
+    }
+
+    /// Returns the next answer. Cancel safe.
+    pub(crate) async fn next<A: Message + Default>(&mut self) -> Result<A, Failure> {
+        loop {
+            if let Some((head, rest)) = self.received.split_first_chunk::<HEAD>() {
+                let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+                if rest.len() >= length {
+                    let message = self.received.split_to(HEAD + length).split_off(HEAD);
+                    let broken = |error| Failure::Broken(format!("{error}"));
+                    return A::decode(message).map_err(broken);
+                }
+            }
+            let part = self.answers.data().await;
+            let part = part.ok_or_else(|| Failure::Broken("the stream is over".to_owned()))??;
+            self.answers.flow_control().release_capacity(part.len())?;
+            self.received.extend_from_slice(&part);
+        }
+    }
 }
 
 impl Wire {
@@ -143,11 +170,13 @@ impl Wire {
             check(&answers.trailers().await?.unwrap_or(head.headers))?;
             return Err(Failure::Broken("the stream is over".to_owned()));
         };
-        answers.flow_control().release_capacity(first?.len())?;
+        let first = first?;
+        answers.flow_control().release_capacity(first.len())?;
         Ok(Stream {
             _wire: self.clone(),
-            _requests: requests,
-            _answers: answers,
+            requests,
+            answers,
+            received: BytesMut::from(first),
         })
     }
 }

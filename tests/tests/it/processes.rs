@@ -1,5 +1,6 @@
 //! Real servers, clients, command lines and etcd on loopback.
 
+mod agent;
 mod chaos;
 mod comeback;
 mod command_line;
@@ -14,6 +15,7 @@ mod election_restored;
 mod etcd;
 mod etcd_wiped;
 mod outside;
+mod quotas;
 mod ready;
 mod restart;
 mod secured;

@@ -68,8 +68,8 @@ pub struct Buckets {
     generation: u32,
 }
 
-/// Keys and values of a bucket.
-type Id = BTreeMap<String, String>;
+/// Keys and values of a bucket. Several maps have it.
+type Id = Arc<BTreeMap<String, String>>;
 
 #[derive(Debug)]
 struct Bucket {
@@ -171,6 +171,8 @@ impl Buckets {
             return None;
         }
         let limit = self.limit_of(&id, limiter);
+        let known = self.by_id.get_key_value(&id).map(|(known, _)| known);
+        let id = known.map_or_else(|| Arc::new(id), Arc::clone);
         let (allowed, denied) = (usage.num_requests_allowed, usage.num_requests_denied);
         let told = usage
             .time_elapsed
@@ -182,9 +184,9 @@ impl Buckets {
             let count = allowed.saturating_add(denied);
             let demand = rate(count, told.unwrap_or_default());
             let bucket = Bucket::new(demand, self.generation, now);
-            self.by_id.insert(id.clone(), bucket);
+            self.by_id.insert(Arc::clone(&id), bucket);
         }
-        self.due.insert(id.clone());
+        self.due.insert(Arc::clone(&id));
         let bucket = self.by_id.get_mut(&id)?;
         let span = now.since(bucket.reported_at);
         if span >= SPAN_MIN {
@@ -229,7 +231,7 @@ impl Buckets {
         release
     }
 
-    fn limit_of(&self, id: &Id, limiter: &Limiter) -> Limit {
+    fn limit_of(&self, id: &BTreeMap<String, String>, limiter: &Limiter) -> Limit {
         match limiter.find_unordered(&self.domain, id) {
             None if limiter.rejects_unmatched(&self.domain) => Limit::Rejected,
             None => Limit::None,
@@ -267,7 +269,7 @@ impl Buckets {
                     by_resource.remove(resource);
                     releases.extend(holder.close(resource, now));
                 }
-                abandoned.push(id.clone());
+                abandoned.push(Arc::clone(id));
             }
             is_used
         });
@@ -298,11 +300,11 @@ impl Buckets {
             };
             if let Some(bucket) = self.by_id.get_mut(id) {
                 bucket.allowance = allowance;
-                self.due.insert(id.clone());
+                self.due.insert(Arc::clone(id));
             }
         }
         let abandoned = std::mem::take(&mut self.abandoned).into_iter();
-        let abandoned = abandoned.map(|bucket| assignment::abandon(BucketId { bucket }));
+        let abandoned = abandoned.map(|id| assignment::abandon(bucket_id(&id)));
         let mut actions: Vec<_> = abandoned.collect();
         for id in std::mem::take(&mut self.due) {
             let Some(bucket) = self.by_id.get_mut(&id) else {
@@ -377,8 +379,7 @@ impl Bucket {
             since,
             until: now + ttl,
         });
-        let bucket = BucketId { bucket: id.clone() };
-        Some(assignment.action(bucket, ttl, self.size(), self.generation))
+        Some(assignment.action(bucket_id(id), ttl, self.size(), self.generation))
     }
 
     /// Returns the assignment, and its time to live. None: Envoy keeps what it has.
@@ -423,6 +424,12 @@ impl Bucket {
         )]
         let size = (rate / 10.0).ceil() as u32;
         size.max(1)
+    }
+}
+
+fn bucket_id(id: &Id) -> BucketId {
+    BucketId {
+        bucket: BTreeMap::clone(id),
     }
 }
 
