@@ -48,7 +48,7 @@ fn print_scenario(scenario: &Scenario, command: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     writeln!(out, "# Plays the same as: {command}")?;
     let files = "# Paths are relative to the folder of this file.";
-    writeln!(out, "{files} docs/scenario.schema.json lists all keys.")?;
+    writeln!(out, "{files} docs/schemas/scenario.json lists all keys.")?;
     out.write_all(text.as_bytes())?;
     Ok(())
 }

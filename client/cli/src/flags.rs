@@ -1,5 +1,6 @@
 //! Commands and flags, and what `--help` teaches.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -143,12 +144,26 @@ pub(crate) enum Command {
     /// capacity; the clients of the trace are spread over the leaves.
     #[cfg(feature = "demo")]
     Demo(DemoFlags),
+    /// Write first templates and rules, as templates.yaml and rules.yaml.
+    ///
+    /// They name their schemas, so that editors complete and check them. No file is replaced.
+    Init {
+        /// Folder for the files.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+    },
     /// Print the flags that every command takes: whom to ask, how to print, where etcd is.
     Options,
     /// Print a completion script for a shell.
     Completions {
         /// For which shell.
         shell: Shell,
+    },
+    /// Write manual pages of all programs, for packages.
+    #[command(hide = true)]
+    Man {
+        /// Folder for the files.
+        folder: PathBuf,
     },
 }
 

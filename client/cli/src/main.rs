@@ -13,7 +13,9 @@ mod failure;
 mod flags;
 mod get;
 mod granted;
+mod init;
 mod interruption;
+mod man;
 mod nodes;
 mod output;
 mod release;
@@ -95,6 +97,8 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
             clap_complete::generate(shell, &mut flags::to_complete(), "doorward", &mut script);
             Ok(io::stdout().write_all(&script)?)
         }
+        Command::Init { folder } => init::run(&folder),
+        Command::Man { folder } => man::run(&folder),
         Command::Options => Ok(write!(io::stdout(), "{}", flags::shared_help())?),
     }
 }

@@ -7,7 +7,7 @@
 //! - `request`: a request as people write it;
 //! - `try_requests`: the answers of rules to requests.
 
-mod document;
+pub(crate) mod document;
 mod fields;
 pub(crate) mod flags;
 mod instances;

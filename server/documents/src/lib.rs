@@ -101,4 +101,6 @@ fn parse(text: &str) -> Result<Located, Vec<Problem>> {
 }
 
 #[cfg(test)]
+mod schema_tests;
+#[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use crate::placed_value::{PlacedKey, PlacedValue, Value};
 use crate::places::{Located, TemplatePlaces};
 use crate::problem::{Position, Problem};
 
-const TEMPLATE_KEYS: [&Names; 7] = [
+pub(crate) const TEMPLATE_KEYS: [&Names; 7] = [
     &["identifier_glob"],
     &["capacity"],
     &["safe_capacity"],
@@ -19,7 +19,7 @@ const TEMPLATE_KEYS: [&Names; 7] = [
     &["description"],
     &["algorithm"],
 ];
-const ALGORITHM_KEYS: [&Names; 5] = [
+pub(crate) const ALGORITHM_KEYS: [&Names; 5] = [
     &["kind"],
     &["lease_length"],
     &["refresh_interval"],
@@ -28,7 +28,7 @@ const ALGORITHM_KEYS: [&Names; 5] = [
 ];
 
 /// Doorman's numbers of the kinds, and ours.
-const KIND_NUMBERS: [(i128, AlgorithmKind); 5] = [
+pub(crate) const KIND_NUMBERS: [(i128, AlgorithmKind); 5] = [
     (0, AlgorithmKind::NoAlgorithm),
     (1, AlgorithmKind::Static),
     (2, AlgorithmKind::ProportionalShare),

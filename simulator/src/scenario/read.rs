@@ -1,6 +1,6 @@
 //! Reads scenario files: YAML in, a [`Scenario`] or an error out.
 //!
-//! `docs/scenario.schema.json` has every key. An invalid file is refused with its first problem: with its line and
+//! `docs/schemas/scenario.json` has every key. An invalid file is refused with its first problem: with its line and
 //! column if serde finds it, or with the keys on the way to it if it concerns names or several fields.
 
 use std::path::Path;

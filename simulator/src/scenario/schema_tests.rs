@@ -10,7 +10,7 @@ use crate::scenario::Scenario;
 /// `UPDATE_SCHEMA=1` writes the schema anew.
 #[test]
 fn the_published_schema_is_that_of_the_types() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/scenario.schema.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schemas/scenario.json");
     let schema = schema_for!(Scenario).to_value();
     let expected = serde_json::to_string_pretty(&schema).unwrap() + "\n";
     if std::env::var_os("UPDATE_SCHEMA").is_some() {

@@ -147,3 +147,59 @@ fn who_makes_leases_shorter_in_a_file_is_warned() {
         }
     }
 }
+
+#[test]
+fn init_writes_valid_documents_with_their_schemas_and_replaces_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("new");
+    let init = || doorward().arg("init").arg(&folder).output().unwrap();
+    check_exit(&init(), 0);
+    for name in ["templates", "rules"] {
+        let file = folder.join(format!("{name}.yaml"));
+        let text = fs::read_to_string(&file).unwrap();
+        let first = text.lines().next().unwrap();
+        assert!(
+            first.starts_with("# yaml-language-server: $schema=https://"),
+            "{first}"
+        );
+        let schema = first.rsplit_once("/main/").unwrap().1;
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        assert!(std::path::Path::new(root).join(schema).exists(), "{schema}");
+        let output = doorward()
+            .args([name, "check"])
+            .arg(&file)
+            .output()
+            .unwrap();
+        check_exit(&output, 0);
+    }
+    fs::write(folder.join("rules.yaml"), "mine").unwrap();
+    fs::remove_file(folder.join("templates.yaml")).unwrap();
+    let output = init();
+    check_exit(&output, 1);
+    assert!(
+        stderr(&output).contains("rules.yaml exists"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(
+        fs::read_to_string(folder.join("rules.yaml")).unwrap(),
+        "mine"
+    );
+    assert!(!folder.join("templates.yaml").exists());
+}
+
+#[test]
+fn man_writes_a_page_for_each_program_and_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = doorward().arg("man").arg(folder.path()).output().unwrap();
+    check_exit(&output, 0);
+    for page in [
+        "doorward",
+        "doorward-templates-apply",
+        "doorward-server",
+        "doorward-agent",
+    ] {
+        let page = fs::read_to_string(folder.path().join(format!("{page}.1"))).unwrap();
+        assert!(page.contains(".SH OPTIONS"), "{page}");
+    }
+}

@@ -289,7 +289,7 @@ fn all_problems_of_all_documents_are_told_by_line() {
 /// `UPDATE_SCHEMA=1` writes the schema anew.
 #[test]
 fn the_published_schema_is_that_of_the_types() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules.schema.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/rules.json");
     let schema = serde_json::to_string_pretty(&Rules::schema()).unwrap() + "\n";
     if std::env::var_os("UPDATE_SCHEMA").is_some() {
         std::fs::write(path, &schema).unwrap();

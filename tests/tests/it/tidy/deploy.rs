@@ -1,0 +1,62 @@
+//! Dashboards and alerts name metrics that servers export, and runbooks that exist.
+//!
+//! Other tests compare `docs/metrics.md` with the metrics of a server and of an agent.
+
+use std::fs;
+
+use super::{leads_somewhere, named_files, root};
+
+/// Metrics that only a server with certificates exports.
+const OF_CERTIFICATES: [&str; 1] = ["doorward_tls_certificate_expiry_timestamp_seconds"];
+
+/// Returns the files of dashboards and alerts, each with its name.
+fn texts() -> Vec<(String, String)> {
+    let of_deploy = |(name, path): (String, _)| {
+        let is_one = name.starts_with("server/deploy/prometheus/")
+            || name.starts_with("server/deploy/grafana/");
+        is_one.then(|| (name, fs::read_to_string(path).unwrap()))
+    };
+    let files = named_files(".json").chain(named_files(".yaml"));
+    files.filter_map(of_deploy).collect()
+}
+
+#[test]
+fn dashboards_and_alerts_name_metrics_that_servers_export() {
+    let docs = fs::read_to_string(root().join("docs/metrics.md")).unwrap();
+    let mut count = 0;
+    for (file, text) in texts() {
+        let ends = |c: char| !c.is_ascii_lowercase() && c != '_';
+        for (at, _) in text.match_indices("doorward_") {
+            // A recorded series is named level:metric:operation.
+            let word = text[at..].split(ends).next().unwrap();
+            let is = |name: &str| docs.contains(&format!("\n| `{name}` | "));
+            let of_histogram = ["_bucket", "_sum", "_count"].iter().any(|end| {
+                let name = word.strip_suffix(end);
+                name.is_some_and(|name| docs.contains(&format!("\n| `{name}` | histogram")))
+            });
+            let is_recorded = text[..at].ends_with(':');
+            let is_known = is(word) || of_histogram || OF_CERTIFICATES.contains(&word);
+            assert!(is_known || is_recorded, "{file}: {word}");
+            count += 1;
+        }
+    }
+    assert!(count > 80, "{count}");
+}
+
+#[test]
+fn every_alert_has_a_runbook_that_exists() {
+    let rules = root().join("server/deploy/prometheus/doorward.rules.yaml");
+    let rules = fs::read_to_string(rules).unwrap();
+    let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
+    assert!(alerts.len() > 15);
+    for alert in alerts {
+        let name = alert.lines().next().unwrap();
+        assert!(alert.contains("      runbook: "), "{name}");
+        let url = alert.split("      runbook_url: ").nth(1).expect(name);
+        let (_, link) = url.lines().next().unwrap().split_once("/main/").unwrap();
+        assert!(
+            leads_somewhere(&root().join("README.md"), link),
+            "{name}: {link}"
+        );
+    }
+}
