@@ -15,6 +15,12 @@ pub(crate) struct LocalClock {
     speed: f64,
 }
 
+impl Default for LocalClock {
+    fn default() -> Self {
+        Self::TRUE
+    }
+}
+
 impl LocalClock {
     /// Clock that shows the time of the world.
     pub(crate) const TRUE: Self = Self {

@@ -4,6 +4,7 @@
 //! and the run takes as long as the trace. Its only limit is that clients never exceed the
 //! capacity.
 
+use std::fs;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -13,7 +14,6 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Template, Templates};
 use doorward_pages::numbers::several;
 use doorward_simulator::scenario::demand::{Demand, Trace};
-use doorward_simulator::scenario::files::bytes_of;
 use doorward_simulator::scenario::read::file_stem;
 use doorward_simulator::scenario::templates::ids;
 use doorward_simulator::scenario::usage::Usage;
@@ -101,8 +101,8 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
 /// Returns the template that applies and the resource that clients ask for.
 fn templates(flags: &ReplayFlags) -> anyhow::Result<(Templates, ResourceId)> {
     let file = flags.templates.display().to_string();
-    let bytes = bytes_of(&flags.templates);
-    let bytes = bytes.map_err(|cause| anyhow!("{file}: cannot be read: {cause}"))?;
+    let bytes =
+        fs::read(&flags.templates).map_err(|cause| anyhow!("{file}: cannot be read: {cause}"))?;
     let all = parse_bytes(&bytes, &file);
     let all = all.map_err(|error| anyhow!("the templates are invalid\n{error}"))?;
     let resource = match &flags.resource {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::id::{HolderName, Incarnation};
+use doorward_engine::id::Incarnation;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
@@ -23,10 +23,10 @@ use crate::world::etcd::EtcdConnection;
 use crate::world::message::{EtcdNews, Message, ServerId};
 
 /// Place of a node in the tree.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Place {
     pub(crate) number: u32,
-    pub(crate) name: HolderName,
+    pub(crate) name: String,
     pub(crate) parent: Option<u32>,
     pub(crate) children: Vec<u32>,
     pub(crate) level: usize,
@@ -139,7 +139,7 @@ impl ServerProcess {
         templates: Templates,
     ) -> Self {
         let node = Config {
-            name: place.name.to_string(),
+            name: place.name.clone(),
             // The seed is random, so each server has its own incarnation.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
