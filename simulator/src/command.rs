@@ -6,7 +6,6 @@ pub(crate) mod list;
 mod parallel;
 pub(crate) mod replay;
 pub(crate) mod run;
-pub(crate) mod what_if;
 
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;

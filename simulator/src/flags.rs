@@ -183,7 +183,7 @@ pub(crate) struct FuzzFlags {
     pub(crate) seed: Option<u64>,
 
     /// Draw this part of every scenario for certain, and strongly; the others stay random.
-    #[arg(long, value_name = "PART", value_parser = part)]
+    #[arg(long, value_name = "PART", value_enum)]
     pub(crate) focus: Option<Part>,
 
     /// Shrink a scenario that fails, for as long as it fails in the same way, and show the rest.
@@ -223,11 +223,6 @@ pub(crate) struct CompareFlags {
     /// Write a page with the charts of both; for scenarios, of the first seed.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) out: Option<PathBuf>,
-}
-
-fn part(text: &str) -> Result<Part, String> {
-    let found = Part::ALL.into_iter().find(|part| part.as_str() == text);
-    found.ok_or_else(|| format!("give one of {}", Part::ALL.map(Part::as_str).join(", ")))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -11,7 +11,6 @@
 mod addresses;
 mod clients;
 mod clocks;
-mod cuts;
 mod departures;
 mod draft;
 mod edits;
@@ -19,7 +18,6 @@ mod etcd;
 mod healed;
 mod masters;
 mod network;
-mod part;
 mod shrink;
 mod templates;
 mod topology;
@@ -30,13 +28,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, FAULTY_FOR, Quality};
-use crate::fuzz::part::Strength;
+use crate::fuzz::draft::{Draft, FAULTY_FOR, Quality, Strength};
 use crate::recording::{Checker, Recording};
 use crate::scenario::{Limits, Scenario};
 use crate::world::World;
 
-pub use crate::fuzz::part::Part;
+pub use crate::fuzz::draft::Part;
 pub use crate::fuzz::shrink::shrink;
 
 /// Largest deviation at rest, as a part of what can be used: the error of compressed curves.
@@ -78,7 +75,7 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     clients::draw(&mut draft, &mut chance.fork(4));
     network::draw(&mut draft, &mut chance.fork(5));
     masters::draw(&mut draft);
-    cuts::draw(&mut draft);
+    network::cut(&mut draft);
     etcd::draw(&mut draft);
     clocks::draw(&mut draft);
     edits::draw(&mut draft);

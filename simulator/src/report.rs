@@ -12,13 +12,12 @@ pub mod summary;
 mod terminal;
 #[cfg(test)]
 mod testing;
-mod text;
 mod words;
 
 use crate::recording::Recording;
 
 pub use folder::{ReportError, claim, write_all, write_page};
-pub use text::{WIDTH, wrapped};
+pub use terminal::{WIDTH, wrapped};
 
 /// Returns the command that plays the recording again.
 pub fn command(recording: &Recording) -> String {

@@ -9,8 +9,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::Draft;
-use crate::fuzz::part::{Part, Strength};
+use crate::fuzz::draft::{Draft, Part, Strength};
 use crate::scenario::ClientGroup;
 use crate::scenario::demand::{Demand, Diurnal};
 use crate::scenario::usage::{Adaptive, Limiter, Usage, Work};

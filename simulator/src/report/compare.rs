@@ -8,8 +8,7 @@ use std::io::{self, Write};
 
 use crate::recording::{Recording, Verdict};
 use crate::report::figures::{FIGURES, Figure, Unit, WAITS, is_shown, values};
-use crate::report::terminal::Terminal;
-use crate::report::text::{printable, shortened};
+use crate::report::terminal::{Terminal, printable, shortened};
 use crate::report::words::{self, Words};
 use doorward_pages::numbers::{measured, percent, points, seconds, several};
 use doorward_pages::terminal::palette::{Palette, Tone};

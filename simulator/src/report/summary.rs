@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
 use crate::report::figures::{FIGURES, WAITS, about, is_shown, values};
-use crate::report::terminal::Terminal;
-use crate::report::text::{printable, shortened};
+use crate::report::terminal::{Terminal, printable, shortened};
 use crate::report::words::{self, RunOutcome, Words};
 use doorward_pages::numbers::{clock, count, measured, percent, several};
 use doorward_pages::terminal::palette::{Palette, Tone};
@@ -194,8 +193,8 @@ fn name(resource: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::terminal::{WIDTH, width};
     use crate::report::testing::{hostile, played, violated};
-    use crate::report::text::{WIDTH, width};
 
     fn written(recording: &Recording, on: bool) -> String {
         let mut out = Vec::new();

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::recording::{Figures, Recording, ResourceRecording, Verdict};
 use crate::report::figures::{about, bound};
-use crate::report::text::printable;
+use crate::report::terminal::printable;
 use doorward_pages::numbers::{clock, count, measured, percent, seconds, several};
 
 /// Outcome of a run.

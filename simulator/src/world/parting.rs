@@ -18,7 +18,7 @@ use crate::world::World;
 use crate::world::message::ClientRequest;
 
 /// Leases that a client releases.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parting {
     /// The client ends when everything is released, and stays down until then.
     leaves_until: Option<Time>,
@@ -42,10 +42,7 @@ impl Parting {
     }
 
     fn is_over(&self) -> bool {
-        self.leaves_until.is_none()
-            && self.closing.is_empty()
-            && self.releases.is_empty()
-            && self.under_way.is_none()
+        *self == Self::default()
     }
 }
 
