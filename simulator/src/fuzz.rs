@@ -23,7 +23,6 @@ mod templates;
 mod topology;
 mod twins;
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -43,19 +42,13 @@ const AT_REST: f64 = 0.005;
 const STREAM: u64 = 0x5eed_0000_0000_0010;
 
 /// Failure of a random scenario.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{}: {detail}", checker.map_or("consistency", Checker::as_str))]
 pub struct FoundFailure {
     /// Checker of the broken promise; `None` for a failed assertion or another panic.
     pub checker: Option<Checker>,
     /// Text for readers.
     pub detail: String,
-}
-
-impl fmt::Display for FoundFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let checker = self.checker.map_or("consistency", Checker::as_str);
-        write!(f, "{checker}: {}", self.detail)
-    }
 }
 
 /// Returns the scenario of a seed. It contains the part `focus` for certain, and strongly.

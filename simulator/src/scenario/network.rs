@@ -12,7 +12,7 @@ use crate::scenario::nodes::{Node, all_named, named};
 use crate::scenario::source::{OneOf, Read, Within, refuse};
 
 /// The links, with the time of messages and their losses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Network {
     /// Between clients and servers, unless a node has its own way.
     pub clients: Link,
@@ -137,14 +137,9 @@ const LINK: Link = Link {
     duplication: 0.0,
 };
 
-impl Default for Network {
+impl Default for Link {
     fn default() -> Self {
-        Self {
-            clients: LINK,
-            servers: LINK,
-            at: BTreeMap::new(),
-            above: BTreeMap::new(),
-        }
+        LINK
     }
 }
 
