@@ -139,7 +139,6 @@ impl<'a> ClientProcess<'a> {
 }
 
 /// Running simulation of a scenario.
-#[derive(Debug)]
 pub struct World<'a> {
     scenario: &'a Scenario,
     now: Time,

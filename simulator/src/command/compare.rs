@@ -13,7 +13,7 @@ use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 
 use crate::command::parallel::in_order;
-use crate::command::run::{chosen, find};
+use crate::command::run::chosen;
 use crate::failure::Failure;
 use crate::flags::CompareFlags;
 
@@ -37,14 +37,7 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
             let (of_a, of_b) = (scenario(a)?, scenario(b)?);
             [play(a, &of_a, flags)?, play(b, &of_b, flags)?]
         }
-        (is_a, _) => {
-            let (recording, scenario) = if is_a { (a, b) } else { (b, a) };
-            find(scenario)?;
-            return Err(anyhow!(
-                "{recording} is a recording and {scenario} is a scenario; give two of the same kind"
-            )
-            .into());
-        }
+        _ => return Err(anyhow!("give two recordings or two scenarios").into()),
     };
     let mut out = io::stdout().lock();
     let [left, right] = &sides;

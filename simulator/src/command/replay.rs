@@ -37,7 +37,7 @@ pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
         scenario.name = String::new();
         return super::print_scenario(&scenario, &super::repeated());
     }
-    super::play(&scenario, super::repeated(), &flags.output)
+    super::play(&scenario, super::repeated(), flags.out.as_deref())
 }
 
 fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {

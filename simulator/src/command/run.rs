@@ -23,7 +23,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     if flags.seed.is_none() {
         command += &format!(" --seed {}", scenario.seed);
     }
-    super::play(&scenario, command, &flags.output)
+    super::play(&scenario, command, flags.out.as_deref())
 }
 
 /// Finds a scenario, and changes its seed and its duration.

@@ -8,7 +8,6 @@ mod etcd;
 mod silent;
 mod twin;
 
-use std::fmt;
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
@@ -23,13 +22,7 @@ use crate::world::message::CLIENT_TIMEOUT;
 use crate::world::uses::Use;
 
 /// End of a fault's effect.
-pub(super) struct FaultEnd(Box<dyn FnOnce(&mut World<'_>)>);
-
-impl fmt::Debug for FaultEnd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FaultEnd")
-    }
-}
+pub(super) type FaultEnd = Box<dyn FnOnce(&mut World<'_>)>;
 
 /// Present duration of elections.
 #[derive(Clone, Copy, Debug)]
@@ -359,12 +352,12 @@ impl World<'_> {
         at: Time,
         ending: impl FnOnce(&mut World<'_>) + 'static,
     ) {
-        let number = self.endings.push(Some(FaultEnd(Box::new(ending))));
+        let number = self.endings.push(Some(Box::new(ending)));
         self.events.put(at, EventKind::Ending(number));
     }
 
     pub(super) fn play_ending(&mut self, number: u32) {
-        if let Some(FaultEnd(end)) = self.endings[number].take() {
+        if let Some(end) = self.endings[number].take() {
             end(self);
         }
     }
