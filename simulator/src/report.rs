@@ -6,7 +6,6 @@ pub mod compare;
 pub mod csv;
 mod figures;
 mod folder;
-pub mod json;
 pub mod page;
 pub mod summary;
 mod terminal;
@@ -16,7 +15,7 @@ mod words;
 
 use crate::recording::Recording;
 
-pub use folder::{ReportError, claim, write_all, write_page};
+pub use folder::{RECORDING, ReportError, claim, write_all, write_page};
 pub use terminal::{WIDTH, wrapped};
 
 /// Returns the command that plays the recording again.

@@ -122,7 +122,7 @@ impl<'a> ClientProcess<'a> {
             finder,
             connected: None,
             name,
-            clock: LocalClock::TRUE,
+            clock: LocalClock::default(),
             is_due: false,
             is_twin: false,
             down_until: Time::ZERO,
@@ -184,7 +184,6 @@ fn addresses_of(place: u32, candidates: u32) -> Arc<[Address]> {
 }
 
 /// Running trace: the first client of its group, and its next rows.
-#[derive(Debug)]
 struct PlayedTrace {
     first: u32,
     rows: Peekable<TraceFeed>,

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::report::compare::{self, Side};
-use doorward_simulator::report::json::NAME;
-use doorward_simulator::report::write_page;
+use doorward_simulator::report::{RECORDING, write_page};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 
@@ -66,12 +65,13 @@ fn is_recording(name: &str) -> bool {
 fn read(name: &str) -> anyhow::Result<Side> {
     let mut path = PathBuf::from(name);
     if path.is_dir() {
-        path.push(NAME);
+        path.push(RECORDING);
     }
     let shown = path.display();
-    let advice = || format!("cannot open {shown}; give the folder of a report, or its {NAME}");
+    let advice = || format!("cannot open {shown}; give the folder of a report, or its {RECORDING}");
     let file = File::open(&path).with_context(advice)?;
-    let advice = || format!("{shown} holds no recording; give a {NAME} that this version wrote");
+    let advice =
+        || format!("{shown} holds no recording; give a {RECORDING} that this version wrote");
     let recording = serde_json::from_reader(BufReader::new(file)).with_context(advice)?;
     Ok(Side {
         name: name.to_owned(),

@@ -53,6 +53,21 @@ impl Words {
     }
 }
 
+/// A recording with its words. Readers ignore the words.
+#[derive(Serialize)]
+pub(super) struct WithWords<'a> {
+    #[serde(flatten)]
+    recording: &'a Recording,
+    words: Words,
+}
+
+impl<'a> WithWords<'a> {
+    pub(super) fn of(recording: &'a Recording) -> Self {
+        let words = Words::of(recording);
+        Self { recording, words }
+    }
+}
+
 fn headline(verdicts: &[Verdict]) -> (RunOutcome, String) {
     let judged = verdicts.iter().filter(|v| v.limit.is_some());
     let all = judged.clone().count();

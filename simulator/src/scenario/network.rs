@@ -131,15 +131,13 @@ struct SingleLinks {
 }
 
 /// Within a region, as in any cloud.
-const LINK: Link = Link {
-    latency: Latency::Uniform(Duration::from_millis(1), Duration::from_millis(5)),
-    loss: 0.0,
-    duplication: 0.0,
-};
-
 impl Default for Link {
     fn default() -> Self {
-        LINK
+        Self {
+            latency: Latency::Uniform(Duration::from_millis(1), Duration::from_millis(5)),
+            loss: 0.0,
+            duplication: 0.0,
+        }
     }
 }
 
@@ -177,7 +175,7 @@ impl LinkFile {
 
 impl NetworkFile {
     pub(super) fn resolve(self, nodes: &[Node]) -> Read<Network> {
-        let both = self.all.apply(LINK);
+        let both = self.all.apply(Link::default());
         let mut network = Network {
             clients: self.clients.apply(both),
             servers: self.servers.apply(both),
