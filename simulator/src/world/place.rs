@@ -138,21 +138,22 @@ impl ServerProcess {
         settings: Servers,
         templates: Templates,
     ) -> Self {
+        let floor = settings.refresh_floor;
         let node = Config {
             name: place.name.clone(),
             // The seed is random, so each server has its own incarnation.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
-            refresh_floor: settings.refresh_floor,
+            refresh_floor: floor,
             ..Config::default()
         };
-        let slow_round = slow_round(settings.refresh_floor);
         let config = ReplicaConfig {
             node,
             parent: place.parent.map(|_| ParentConfig {
                 addresses: Arc::clone(&place.parents),
                 round: settings.push_round,
-                slow_round,
+                // As the server computes it.
+                slow_round: (floor + floor / 16).max(Duration::from_millis(100)),
             }),
             push_round: settings.push_round,
             stream_limits: StreamLimits::default(),
@@ -224,9 +225,4 @@ impl Place {
         let slot = self.addresses.iter().position(|known| known == address)?;
         u32::try_from(slot).ok()
     }
-}
-
-/// Returns the slow refresh round, as the server computes it.
-fn slow_round(floor: Duration) -> Duration {
-    (floor + floor / 16).max(Duration::from_millis(100))
 }
