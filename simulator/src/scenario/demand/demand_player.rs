@@ -32,12 +32,13 @@ pub struct DemandChange {
 #[derive(Clone, Debug)]
 pub struct DemandPlayer {
     chance: Chance,
-    /// Time of the last change. None: there was none yet.
-    last: Option<Duration>,
+    /// Time of the last change, in nanoseconds.
+    last: u64,
     /// Amount of demand that depends on chance.
     wants: f64,
     /// Its place in its group.
     number: u32,
+    has_started: bool,
     /// Whether a demand of two amounts is at the first.
     is_on: bool,
 }
@@ -47,24 +48,26 @@ impl DemandPlayer {
     pub fn new(number: usize, chance: Chance) -> Self {
         Self {
             chance,
-            last: None,
+            last: 0,
             wants: 0.0,
             number: u32::try_from(number).unwrap_or(u32::MAX),
+            has_started: false,
             is_on: false,
         }
     }
 
     /// The next change. None: what is wanted stays as it is.
     pub fn next_change(&mut self, demand: &Demand) -> Option<DemandChange> {
-        let at = match self.last {
-            None => {
-                self.start(demand);
-                Duration::ZERO
-            }
+        let last = Duration::from_nanos(self.last);
+        let at = if self.has_started {
             // Later in any case, whatever was rounded away.
-            Some(last) => self.step(demand, last)?.max(last + Duration::from_nanos(1)),
+            self.step(demand, last)?.max(last + Duration::from_nanos(1))
+        } else {
+            self.start(demand);
+            last
         };
-        self.last = Some(at);
+        // A change in more than 584 years never comes.
+        self.last = u64::try_from(at.as_nanos()).ok()?;
         let wants = match demand {
             Demand::Trace(_) => return None,
             Demand::Walk { .. } | Demand::OnOff { .. } => self.wants,
@@ -77,6 +80,7 @@ impl DemandPlayer {
 
     /// Draws the start.
     fn start(&mut self, demand: &Demand) {
+        self.has_started = true;
         match *demand {
             Demand::Walk { start, factor, .. } => {
                 self.wants = walked(start, factor, &mut self.chance);
