@@ -54,7 +54,14 @@ pub struct FoundFailure {
 /// Returns the scenario of a seed. It contains the part `focus` for certain, and strongly.
 pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     let chance = Chance::new(seed ^ STREAM);
-    let strengths = strengths(&mut chance.fork(0), focus);
+    let mut of_strengths = chance.fork(0);
+    let strengths = Part::ALL.map(|part| {
+        let drawn = Strength::draw(&mut of_strengths);
+        match focus == Some(part) {
+            true => Strength::Much,
+            false => drawn,
+        }
+    });
     let mut draft = Draft {
         strengths,
         quality: Quality::draw(&mut chance.fork(1)),
@@ -76,16 +83,6 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     addresses::draw(&mut draft);
     twins::draw(&mut draft);
     finished(seed, draft)
-}
-
-fn strengths(chance: &mut Chance, focus: Option<Part>) -> [Strength; Part::ALL.len()] {
-    Part::ALL.map(|part| {
-        let drawn = Strength::draw(chance);
-        match focus == Some(part) {
-            true => Strength::Much,
-            false => drawn,
-        }
-    })
 }
 
 /// Completes a world: faults happen for a while and then stop.

@@ -63,9 +63,7 @@ impl World<'_> {
 
     /// Starts several clients.
     pub(super) fn start_clients(&mut self, clients: Vec<u32>) {
-        for client in clients {
-            self.start_client(client);
-        }
+        clients.into_iter().for_each(|it| self.start_client(it));
     }
 
     /// Ends a client's process without notice, and keeps it down until then at least.
