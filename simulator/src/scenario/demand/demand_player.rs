@@ -66,10 +66,11 @@ impl DemandPlayer {
             self.start(demand);
             last
         };
-        // A change in more than 584 years never comes.
-        self.last = u64::try_from(at.as_nanos()).ok()?;
+        // A change in more than 584 years never comes, and none follows it.
+        self.last = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
         let wants = match demand {
             Demand::Trace(_) => return None,
+            _ if self.last == u64::MAX => return None,
             Demand::Walk { .. } | Demand::OnOff { .. } => self.wants,
             curve => value(curve, self.number, at),
         };
