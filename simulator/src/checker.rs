@@ -148,7 +148,7 @@ impl Watched {
         Self {
             resource,
             algorithm: template.algorithm.clone(),
-            wants_max: wanted::most(template),
+            wants_max: template.holder_bounds.wants_max.map(Amount::get),
             settled_after,
             standings: Numbered::default(),
             accounts: Numbered::default(),
@@ -225,7 +225,7 @@ impl Watched {
         self.pass_span(now);
         if let Some(template) = template {
             self.algorithm = template.algorithm.clone();
-            self.note_wants_max(wanted::most(template), now);
+            self.note_wants_max(template.holder_bounds.wants_max.map(Amount::get), now);
         }
         let former = self.overshoot.former_leases_end;
         self.nesting

@@ -6,25 +6,24 @@ pub(crate) mod list;
 mod parallel;
 pub(crate) mod replay;
 pub(crate) mod run;
-pub(crate) mod what_if;
 
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::recording::Recording;
-use doorward_simulator::report::{claim, command_line, json, summary, write_all};
+use doorward_simulator::report::{claim, command_line, summary, write_all};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
-use crate::flags::OutputFlags;
 
 /// Plays a scenario and reports its outcome. `command` plays the same again.
-fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(), Failure> {
+fn play(scenario: &Scenario, command: String, folder: Option<&Path>) -> Result<(), Failure> {
     // A problem of the folder is reported before the run, which may take long.
-    if let Some(folder) = &flags.out {
+    if let Some(folder) = folder {
         claim(folder).map_err(anyhow::Error::from)?;
     }
     let bar = bar(
@@ -34,7 +33,7 @@ fn play(scenario: &Scenario, command: String, flags: &OutputFlags) -> Result<(),
     let mut recording = World::new(scenario).run(|at| bar.set_position(millis(at)));
     bar.finish_and_clear();
     recording.command = command;
-    show_outcome(&recording, flags)?;
+    show_outcome(&recording, folder)?;
     if recording.verdicts.iter().all(|verdict| verdict.holds) {
         Ok(())
     } else {
@@ -53,23 +52,16 @@ fn print_scenario(scenario: &Scenario, command: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the summary or the whole recording, and writes a report if the flags ask for one.
-fn show_outcome(recording: &Recording, flags: &OutputFlags) -> Result<(), Failure> {
+/// Prints the summary, and writes a report into the folder, if there is one.
+fn show_outcome(recording: &Recording, folder: Option<&Path>) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
-    if flags.json {
-        json::write(&mut out, recording)?;
-    } else {
-        summary::write(&mut out, recording, Palette::of_stdout())?;
-    }
+    summary::write(&mut out, recording, Palette::of_stdout())?;
     out.flush()?;
-    if let Some(folder) = &flags.out {
+    if let Some(folder) = folder {
         let page = write_all(recording, folder).map_err(|error| Failure::Report(error.into()))?;
-        if !flags.json {
-            writeln!(out, "  report: {}", page.display())?;
-            out.flush()?;
-        }
+        writeln!(out, "  report: {}", page.display())?;
     }
-    Ok(())
+    Ok(out.flush()?)
 }
 
 /// Returns the command line of this process without its flags for output.
@@ -79,9 +71,7 @@ fn repeated() -> String {
     while let Some(word) = arguments.next() {
         match word.to_string_lossy() {
             word if word == "--out" => drop(arguments.next()),
-            word if word.starts_with("--out=")
-                || word == "--json"
-                || word == "--print-scenario" => {}
+            word if word.starts_with("--out=") || word == "--print-scenario" => {}
             word => words.push(word.into_owned()),
         }
     }

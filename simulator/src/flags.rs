@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use clap_complete::Shell;
 use doorward_engine::id::ResourceId;
 use doorward_simulator::fuzz::Part;
 
@@ -69,25 +68,6 @@ pub(crate) enum Command {
     /// run of one side is better than every run of the other. With 5 seeds, chance alone does that to 1 of 126
     /// figures; with 3 seeds, to 1 of 10.
     Compare(CompareFlags),
-    /// Print the report page without a recording: it opens recording.json files.
-    Page,
-    /// Print a completion script for a shell.
-    Completions {
-        /// Name of the shell.
-        shell: Shell,
-    },
-}
-
-/// Flags for the output.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct OutputFlags {
-    /// Write a report into this folder, which must be new, empty, or hold an earlier report.
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) out: Option<PathBuf>,
-
-    /// Print the whole recording as JSON instead of a summary.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Flags that change the templates.
@@ -120,8 +100,9 @@ pub(crate) struct RunFlags {
     #[command(flatten)]
     pub(crate) what_if: WhatIfFlags,
 
-    #[command(flatten)]
-    pub(crate) output: OutputFlags,
+    /// Write a report into this folder, which must be new, empty, or hold an earlier report.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// Flags of `replay`.
@@ -156,22 +137,23 @@ pub(crate) struct ReplayFlags {
     pub(crate) what_if: WhatIfFlags,
 
     /// Print the scenario file of the replay instead of playing it; edit it and run it.
-    #[arg(long, conflicts_with_all = ["out", "json"])]
+    #[arg(long, conflicts_with = "out")]
     pub(crate) print_scenario: bool,
 
     /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    #[command(flatten)]
-    pub(crate) output: OutputFlags,
+    /// Write a report into this folder, which must be new, empty, or hold an earlier report.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// Flags of `fuzz`.
 #[derive(Debug, Args)]
 pub(crate) struct FuzzFlags {
     /// Number of seeds to play.
-    #[arg(long, value_name = "N", required_unless_present = "seed", conflicts_with_all = ["seed", "out", "json"], value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", required_unless_present = "seed", conflicts_with_all = ["seed", "out"], value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seeds: Option<u64>,
 
     /// First seed.
@@ -183,7 +165,7 @@ pub(crate) struct FuzzFlags {
     pub(crate) seed: Option<u64>,
 
     /// Draw this part of every scenario for certain, and strongly; the others stay random.
-    #[arg(long, value_name = "PART", value_parser = part)]
+    #[arg(long, value_name = "PART", value_enum)]
     pub(crate) focus: Option<Part>,
 
     /// Shrink a scenario that fails, for as long as it fails in the same way, and show the rest.
@@ -192,11 +174,12 @@ pub(crate) struct FuzzFlags {
 
     /// Print the scenario file of this seed instead of a summary; it plays the same in later
     /// releases. With --shrink, print the shrunk scenario if it fails.
-    #[arg(long, conflicts_with_all = ["seeds", "out", "json"])]
+    #[arg(long, conflicts_with_all = ["seeds", "out"])]
     pub(crate) print_scenario: bool,
 
-    #[command(flatten)]
-    pub(crate) output: OutputFlags,
+    /// Write a report into this folder, which must be new, empty, or hold an earlier report.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// Flags of `compare`.
@@ -223,11 +206,6 @@ pub(crate) struct CompareFlags {
     /// Write a page with the charts of both; for scenarios, of the first seed.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) out: Option<PathBuf>,
-}
-
-fn part(text: &str) -> Result<Part, String> {
-    let found = Part::ALL.into_iter().find(|part| part.as_str() == text);
-    found.ok_or_else(|| format!("give one of {}", Part::ALL.map(Part::as_str).join(", ")))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

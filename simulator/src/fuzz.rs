@@ -11,34 +11,28 @@
 mod addresses;
 mod clients;
 mod clocks;
-mod cuts;
-mod demand;
 mod departures;
 mod draft;
 mod edits;
 mod etcd;
 mod healed;
-mod limiters;
 mod masters;
 mod network;
-mod part;
 mod shrink;
 mod templates;
 mod topology;
 mod twins;
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, FAULTY_FOR, Quality};
-use crate::fuzz::part::Strength;
+use crate::fuzz::draft::{Draft, FAULTY_FOR, Quality, Strength};
 use crate::recording::{Checker, Recording};
 use crate::scenario::{Limits, Scenario};
 use crate::world::World;
 
-pub use crate::fuzz::part::Part;
+pub use crate::fuzz::draft::Part;
 pub use crate::fuzz::shrink::shrink;
 
 /// Largest deviation at rest, as a part of what can be used: the error of compressed curves.
@@ -48,7 +42,8 @@ const AT_REST: f64 = 0.005;
 const STREAM: u64 = 0x5eed_0000_0000_0010;
 
 /// Failure of a random scenario.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{}: {detail}", checker.map_or("consistency", Checker::as_str))]
 pub struct FoundFailure {
     /// Checker of the broken promise; `None` for a failed assertion or another panic.
     pub checker: Option<Checker>,
@@ -56,17 +51,17 @@ pub struct FoundFailure {
     pub detail: String,
 }
 
-impl fmt::Display for FoundFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let checker = self.checker.map_or("consistency", Checker::as_str);
-        write!(f, "{checker}: {}", self.detail)
-    }
-}
-
 /// Returns the scenario of a seed. It contains the part `focus` for certain, and strongly.
 pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     let chance = Chance::new(seed ^ STREAM);
-    let strengths = strengths(&mut chance.fork(0), focus);
+    let mut of_strengths = chance.fork(0);
+    let strengths = Part::ALL.map(|part| {
+        let drawn = Strength::draw(&mut of_strengths);
+        match focus == Some(part) {
+            true => Strength::Much,
+            false => drawn,
+        }
+    });
     let mut draft = Draft {
         strengths,
         quality: Quality::draw(&mut chance.fork(1)),
@@ -80,7 +75,7 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     clients::draw(&mut draft, &mut chance.fork(4));
     network::draw(&mut draft, &mut chance.fork(5));
     masters::draw(&mut draft);
-    cuts::draw(&mut draft);
+    network::cut(&mut draft);
     etcd::draw(&mut draft);
     clocks::draw(&mut draft);
     edits::draw(&mut draft);
@@ -88,16 +83,6 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     addresses::draw(&mut draft);
     twins::draw(&mut draft);
     finished(seed, draft)
-}
-
-fn strengths(chance: &mut Chance, focus: Option<Part>) -> [Strength; Part::ALL.len()] {
-    Part::ALL.map(|part| {
-        let drawn = Strength::draw(chance);
-        match focus == Some(part) {
-            true => Strength::Much,
-            false => drawn,
-        }
-    })
 }
 
 /// Completes a world: faults happen for a while and then stop.

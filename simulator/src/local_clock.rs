@@ -15,14 +15,18 @@ pub(crate) struct LocalClock {
     speed: f64,
 }
 
-impl LocalClock {
-    /// Clock that shows the time of the world.
-    pub(crate) const TRUE: Self = Self {
-        since: Time::ZERO,
-        shown: Time::ZERO,
-        speed: 1.0,
-    };
+/// Clock that shows the time of the world.
+impl Default for LocalClock {
+    fn default() -> Self {
+        Self {
+            since: Time::ZERO,
+            shown: Time::ZERO,
+            speed: 1.0,
+        }
+    }
+}
 
+impl LocalClock {
     /// Returns what the clock shows at a time of the world.
     pub(crate) fn shows(&self, world: Time) -> Time {
         self.shown + scaled(world.since(self.since), self.speed)
@@ -73,13 +77,13 @@ mod tests {
     #[test]
     fn a_clock_that_was_left_alone_shows_the_time_of_the_world() {
         let time = Time::from_nanos(123_456_789_012_345);
-        assert_eq!(LocalClock::TRUE.shows(time), time);
-        assert_eq!(LocalClock::TRUE.when(time), time);
+        assert_eq!(LocalClock::default().shows(time), time);
+        assert_eq!(LocalClock::default().when(time), time);
     }
 
     #[test]
     fn a_clock_runs_at_its_speed_and_never_wakes_a_process_too_early() {
-        let mut clock = LocalClock::TRUE;
+        let mut clock = LocalClock::default();
         clock.run_at(1.01, Time::from_secs(100));
         clock.jump(Duration::from_secs(5), Time::from_secs(200));
         assert_eq!(clock.shows(Time::from_secs(200)), Time::from_secs(206));

@@ -11,8 +11,7 @@ mod tree_flag;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-use doorward_simulator::report::page;
+use clap::Parser;
 
 use crate::command::{compare, fuzz, list, replay, run};
 use crate::failure::Failure;
@@ -42,12 +41,5 @@ fn play(flags: Flags) -> Result<(), Failure> {
         Command::List => list::list(),
         Command::Show { name } => list::show(&name),
         Command::Compare(flags) => compare::run(&flags),
-        Command::Page => Ok(page::write(&mut io::stdout().lock(), &[])?),
-        Command::Completions { shell } => {
-            // Generating into the output itself would panic when a write fails.
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Flags::command(), "doorward-sim", &mut script);
-            Ok(io::stdout().write_all(&script)?)
-        }
     }
 }

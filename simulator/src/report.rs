@@ -6,19 +6,17 @@ pub mod compare;
 pub mod csv;
 mod figures;
 mod folder;
-pub mod json;
 pub mod page;
 pub mod summary;
 mod terminal;
 #[cfg(test)]
 mod testing;
-mod text;
 mod words;
 
 use crate::recording::Recording;
 
-pub use folder::{ReportError, claim, write_all, write_page};
-pub use text::{WIDTH, wrapped};
+pub use folder::{RECORDING, ReportError, claim, write_all, write_page};
+pub use terminal::{WIDTH, wrapped};
 
 /// Returns the command that plays the recording again.
 pub fn command(recording: &Recording) -> String {

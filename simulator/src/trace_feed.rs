@@ -23,7 +23,6 @@ pub struct PlayedRow {
 }
 
 /// Rows of a trace with the speed and scale of the scenario.
-#[derive(Debug)]
 pub struct TraceFeed {
     rows: Rows,
     speed: f64,

@@ -24,7 +24,6 @@ mod place;
 mod publish;
 mod sampling;
 mod servers;
-mod shortages;
 mod uses;
 mod work;
 
@@ -34,7 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_client::state::ClientState;
-use doorward_engine::id::HolderName;
+use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
@@ -101,9 +100,10 @@ struct ClientProcess<'a> {
 
 impl<'a> ClientProcess<'a> {
     /// Returns the number of the running process; each start has another one.
-    fn incarnation(&self) -> u64 {
+    fn incarnation(&self) -> Incarnation {
         let account = u64::from(self.uses[0].account);
-        (u64::from(self.place) << 48) ^ account << 16 | u64::from(self.starts)
+        let bits = (u64::from(self.place) << 48) ^ account << 16 | u64::from(self.starts);
+        Incarnation::new(bits).unwrap_or(Incarnation::FIRST)
     }
 
     /// Creates a process that has not started yet.
@@ -122,7 +122,7 @@ impl<'a> ClientProcess<'a> {
             finder,
             connected: None,
             name,
-            clock: LocalClock::TRUE,
+            clock: LocalClock::default(),
             is_due: false,
             is_twin: false,
             down_until: Time::ZERO,
@@ -139,7 +139,6 @@ impl<'a> ClientProcess<'a> {
 }
 
 /// Running simulation of a scenario.
-#[derive(Debug)]
 pub struct World<'a> {
     scenario: &'a Scenario,
     now: Time,
@@ -185,7 +184,6 @@ fn addresses_of(place: u32, candidates: u32) -> Arc<[Address]> {
 }
 
 /// Running trace: the first client of its group, and its next rows.
-#[derive(Debug)]
 struct PlayedTrace {
     first: u32,
     rows: Peekable<TraceFeed>,

@@ -16,7 +16,7 @@ use crate::checker::extreme::Extreme;
 use crate::checker::{ROUNDING, Watched};
 
 /// Present span.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Immediate {
     /// Levels from the root to the clients.
     levels: u32,
@@ -35,11 +35,8 @@ impl Immediate {
     pub(super) fn new() -> Self {
         Self {
             levels: 1,
-            since: Time::ZERO,
-            lease: Duration::ZERO,
             allowed: f64::INFINITY,
-            least: Vec::new(),
-            worst: Extreme::default(),
+            ..Self::default()
         }
     }
 

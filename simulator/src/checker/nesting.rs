@@ -25,7 +25,7 @@ pub(crate) struct NodeBook {
     pub(crate) reserved: Option<f64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Nesting {
     /// Sum of the leases of the clients at each node.
     used: BTreeMap<u32, ExactSum>,
@@ -41,11 +41,9 @@ pub(super) struct Nesting {
 impl Nesting {
     pub(super) fn new(learns: Duration) -> Self {
         Self {
-            used: BTreeMap::new(),
             has_template: true,
-            learns_since: Time::ZERO,
             learns_until: Time::ZERO + learns,
-            worst: Extreme::default(),
+            ..Self::default()
         }
     }
 

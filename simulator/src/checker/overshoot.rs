@@ -20,8 +20,9 @@ use crate::checker::extreme::Extreme;
 use crate::local_clock::LocalClock;
 
 /// Promise on the total.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Total {
+    #[default]
     Free,
     Kept,
     Promised,
@@ -37,7 +38,7 @@ impl Total {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Overshoot {
     pub(super) capacity: f64,
     /// Largest capacity so far.
@@ -67,14 +68,7 @@ impl Overshoot {
             capacity,
             most: capacity,
             total: Total::of(&template.algorithm),
-            clock: LocalClock::TRUE,
-            former: None,
-            former_leases_end: Time::ZERO,
-            peak: 0.0,
-            peak_with_fallback: 0.0,
-            worst: Extreme::default(),
-            over_since: None,
-            over_for: Duration::ZERO,
+            ..Self::default()
         }
     }
 

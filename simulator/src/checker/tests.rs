@@ -129,7 +129,7 @@ fn grants_from_before_an_edit_must_be_gone_when_their_leases_end() {
 #[track_caller]
 fn cut_at_10_s(speeds: &[(f64, f64)], gone_at: f64, worst_at: Option<f64>) {
     let mut watched = watched(&template(FairShare, 100.0), &[0]);
-    let mut clock = LocalClock::TRUE;
+    let mut clock = LocalClock::default();
     watched.note_usable(0, 100.0, 0.0, at(0.0));
     let mut run_at = |watched: &mut Watched, from: f64, until: f64| {
         for (since, speed) in speeds.iter().filter(|it| (from..until).contains(&it.0)) {

@@ -1,16 +1,10 @@
 //! Counted wants of clients: a template may limit what one client can have.
 
-use doorward_engine::amount::Amount;
-use doorward_engine::templates::{AlgorithmKind, Template};
+use doorward_engine::templates::AlgorithmKind;
 use doorward_engine::time::Time;
 
 use crate::checker::ideal::Wish;
 use crate::checker::{ClientStanding, Watched, amount};
-
-/// Returns the largest amount that one client can have.
-pub(super) fn most(template: &Template) -> Option<f64> {
-    template.holder_bounds.wants_max.map(Amount::get)
-}
 
 impl Watched {
     /// Notes changed wants of a client.

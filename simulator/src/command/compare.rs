@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow};
 use doorward_pages::terminal::palette::Palette;
 use doorward_simulator::report::compare::{self, Side};
-use doorward_simulator::report::json::NAME;
-use doorward_simulator::report::write_page;
+use doorward_simulator::report::{RECORDING, write_page};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 
 use crate::command::parallel::in_order;
-use crate::command::run::{chosen, find};
+use crate::command::run::chosen;
 use crate::failure::Failure;
 use crate::flags::CompareFlags;
 
@@ -37,14 +36,7 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
             let (of_a, of_b) = (scenario(a)?, scenario(b)?);
             [play(a, &of_a, flags)?, play(b, &of_b, flags)?]
         }
-        (is_a, _) => {
-            let (recording, scenario) = if is_a { (a, b) } else { (b, a) };
-            find(scenario)?;
-            return Err(anyhow!(
-                "{recording} is a recording and {scenario} is a scenario; give two of the same kind"
-            )
-            .into());
-        }
+        _ => return Err(anyhow!("give two recordings or two scenarios").into()),
     };
     let mut out = io::stdout().lock();
     let [left, right] = &sides;
@@ -73,12 +65,13 @@ fn is_recording(name: &str) -> bool {
 fn read(name: &str) -> anyhow::Result<Side> {
     let mut path = PathBuf::from(name);
     if path.is_dir() {
-        path.push(NAME);
+        path.push(RECORDING);
     }
     let shown = path.display();
-    let advice = || format!("cannot open {shown}; give the folder of a report, or its {NAME}");
+    let advice = || format!("cannot open {shown}; give the folder of a report, or its {RECORDING}");
     let file = File::open(&path).with_context(advice)?;
-    let advice = || format!("{shown} holds no recording; give a {NAME} that this version wrote");
+    let advice =
+        || format!("{shown} holds no recording; give a {RECORDING} that this version wrote");
     let recording = serde_json::from_reader(BufReader::new(file)).with_context(advice)?;
     Ok(Side {
         name: name.to_owned(),

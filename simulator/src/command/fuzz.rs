@@ -36,7 +36,7 @@ pub(crate) fn run(flags: &FuzzFlags) -> Result<(), Failure> {
         writeln!(io::stdout())?;
     }
     outcome.recording.command = super::repeated();
-    super::show_outcome(&outcome.recording, &flags.output)?;
+    super::show_outcome(&outcome.recording, flags.out.as_deref())?;
     match outcome.failure {
         None => Ok(()),
         Some(_) => Err(Failure::Reported(1)),

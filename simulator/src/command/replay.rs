@@ -4,6 +4,7 @@
 //! and the run takes as long as the trace. Its only limit is that clients never exceed the
 //! capacity.
 
+use std::fs;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -11,9 +12,7 @@ use doorward_client::state::Mode;
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Template, Templates};
-use doorward_pages::numbers::several;
 use doorward_simulator::scenario::demand::{Demand, Trace};
-use doorward_simulator::scenario::files::bytes_of;
 use doorward_simulator::scenario::read::file_stem;
 use doorward_simulator::scenario::templates::ids;
 use doorward_simulator::scenario::usage::Usage;
@@ -38,7 +37,7 @@ pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
         scenario.name = String::new();
         return super::print_scenario(&scenario, &super::repeated());
     }
-    super::play(&scenario, super::repeated(), &flags.output)
+    super::play(&scenario, super::repeated(), flags.out.as_deref())
 }
 
 fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
@@ -59,9 +58,10 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
     let template = templates.find(&resource);
     let refresh = template.map(|template| template.algorithm.refresh_interval);
     let sample_every = Duration::from_secs((duration / SAMPLES).as_secs());
+    let name = file_stem(&flags.trace.to_string_lossy());
     let mut scenario = Scenario {
-        name: format!("replay-{}", file_stem(&flags.trace.to_string_lossy())),
-        description: description(flags, &templates, nodes.len()),
+        name: format!("replay-{name}"),
+        description: format!("The demand of {name}."),
         seed: flags.seed,
         duration,
         sample_every: sample_every.max(SAMPLE_EVERY).min(duration),
@@ -101,8 +101,8 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
 /// Returns the template that applies and the resource that clients ask for.
 fn templates(flags: &ReplayFlags) -> anyhow::Result<(Templates, ResourceId)> {
     let file = flags.templates.display().to_string();
-    let bytes = bytes_of(&flags.templates);
-    let bytes = bytes.map_err(|cause| anyhow!("{file}: cannot be read: {cause}"))?;
+    let bytes =
+        fs::read(&flags.templates).map_err(|cause| anyhow!("{file}: cannot be read: {cause}"))?;
     let all = parse_bytes(&bytes, &file);
     let all = all.map_err(|error| anyhow!("the templates are invalid\n{error}"))?;
     let resource = match &flags.resource {
@@ -134,18 +134,4 @@ fn only_id(templates: &Templates, file: &str) -> anyhow::Result<ResourceId> {
             bail!("{file} has templates for several resources; give one with --resource: {names}")
         }
     }
-}
-
-fn description(flags: &ReplayFlags, templates: &Templates, nodes: usize) -> String {
-    let mut capacities = templates.iter().map(|template| template.capacity.get());
-    format!(
-        "The demand of {}, against a capacity of {}, at {}.",
-        flags
-            .trace
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy(),
-        capacities.next().unwrap_or_default(),
-        several(nodes, "server", "servers"),
-    )
 }

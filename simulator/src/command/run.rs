@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use doorward_engine::templates::Templates;
+use doorward_engine::templates::{Template, Templates};
 use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::fault::Event;
+use doorward_simulator::scenario::templates::what_if;
 
 use crate::failure::Failure;
 use crate::flags::{RunFlags, WhatIfFlags};
@@ -22,7 +23,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     if flags.seed.is_none() {
         command += &format!(" --seed {}", scenario.seed);
     }
-    super::play(&scenario, command, &flags.output)
+    super::play(&scenario, command, flags.out.as_deref())
 }
 
 /// Finds a scenario, and changes its seed and its duration.
@@ -57,6 +58,23 @@ fn change(scenario: &mut Scenario, flags: &WhatIfFlags) -> anyhow::Result<()> {
     Ok(())
 }
 
+impl WhatIfFlags {
+    /// Returns whether the flags change nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.capacity_factor == 1.0 && self.lease_length.is_none()
+    }
+
+    /// Returns the changed templates.
+    pub(crate) fn changed<'a>(
+        &self,
+        templates: impl Iterator<Item = &'a Template>,
+    ) -> anyhow::Result<Templates> {
+        let changed = what_if(templates, self.capacity_factor, self.lease_length);
+        let message = "--capacity-factor and --lease-length make templates invalid";
+        changed.map_err(|problems| anyhow!("{message}\n{problems}"))
+    }
+}
+
 /// Finds the file or the scenario of the library with that name.
 pub(crate) fn find(name: &str) -> anyhow::Result<Scenario> {
     let path = Path::new(name);
@@ -74,3 +92,6 @@ pub(crate) fn find(name: &str) -> anyhow::Result<Scenario> {
     // The error begins with the file, as errors of compilers do.
     found.map_err(|error| anyhow!("the scenario is invalid\n{error}"))
 }
+
+#[cfg(test)]
+mod tests;

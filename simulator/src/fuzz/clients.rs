@@ -1,5 +1,6 @@
 //! Clients and their demand: few or many clients, which together want less than the capacity or
-//! much more, of one or several resources.
+//! much more, of one or several resources. Some use the library's limiters, for work in pieces that
+//! suit their demand.
 
 use std::time::Duration;
 
@@ -8,14 +9,16 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::Draft;
-use crate::fuzz::part::{Part, Strength};
-use crate::fuzz::{demand, limiters};
+use crate::fuzz::draft::{Draft, Part, Strength};
 use crate::scenario::ClientGroup;
-use crate::scenario::usage::Usage;
+use crate::scenario::demand::{Demand, Diurnal};
+use crate::scenario::usage::{Adaptive, Limiter, Usage, Work};
 
 /// Maximum number of clients.
 const CLIENTS_MAX: usize = 24;
+
+/// Smallest demand for permits, which are whole numbers.
+const PERMITS_WANTED_MIN: f64 = 4.0;
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     let most = chance.pick([1, 2, 4, 8]);
@@ -67,7 +70,7 @@ fn usage(chance: &mut Chance, spec: &TemplateSpec, factor: f64, limiters: f64) -
     let (capacity, lease) = (spec.capacity?, spec.lease_length?);
     let amount = capacity * factor * chance.between(0.1, 2.0);
     let limiter = chance.happens(limiters);
-    let limiter = limiter.then(|| limiters::draw(chance, amount, lease));
+    let limiter = limiter.then(|| self::limiter(chance, amount, lease));
     let mode = chance.pick([Mode::Pessimistic, Mode::Safe, Mode::Optimistic]);
     Some(Usage {
         // The id is a literal of this program.
@@ -77,7 +80,106 @@ fn usage(chance: &mut Chance, spec: &TemplateSpec, factor: f64, limiters: f64) -
             _ => 0,
         },
         mode,
-        demand: demand::draw(chance, amount),
+        demand: demand(chance, amount),
         limiter,
     })
+}
+
+const fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// Draws a curve around an amount.
+fn demand(chance: &mut Chance, amount: f64) -> Demand {
+    let every = seconds(1 + chance.below(20) as u64);
+    let at = chance.duration(seconds(10), seconds(180));
+    let long = chance.duration(seconds(5), seconds(100));
+    let low = amount * chance.pick([0.0, 0.1, 0.5]);
+    match chance.below(14) {
+        0..=4 => Demand::Constant(amount),
+        5 => Demand::Walk {
+            start: amount,
+            factor: chance.pick([(0.8, 1.25), (0.5, 2.0)]),
+            every,
+        },
+        6 | 7 => Demand::OnOff {
+            on: amount,
+            off: low,
+            on_for: every * chance.pick([1, 4]),
+            off_for: every * chance.pick([1, 2]),
+        },
+        8 => Demand::Spike {
+            base: amount,
+            peak: amount * 10.0,
+            at: every * 5,
+            length: every * 3,
+        },
+        9 => Demand::Ramp {
+            from: low,
+            to: amount,
+            at,
+            length: long,
+            every: long / 20,
+        },
+        10 => Demand::Diurnal(Diurnal {
+            least: low,
+            most: amount,
+            peak: long / 2,
+            period: long,
+            shift: chance.uniform(),
+            every: long / 50,
+        }),
+        11 => Demand::FlashCrowd {
+            base: low,
+            peak: amount * 3.0,
+            at,
+            rise: long / 5,
+            half_life: long / 3,
+            every: long / 50,
+        },
+        12 => Demand::Step {
+            from: amount,
+            to: low,
+            at,
+        },
+        _ => Demand::Sine {
+            mean: amount,
+            amplitude: amount - low,
+            period: long,
+            shift: chance.uniform(),
+            every: long / 30,
+        },
+    }
+}
+
+/// Draws the limiter of a client that wants about that amount, with leases of that length.
+fn limiter(chance: &mut Chance, amount: f64, lease: Duration) -> Limiter {
+    let pieces = chance.between(1.0, 8.0);
+    let is_gauge = amount >= PERMITS_WANTED_MIN && chance.happens(0.6);
+    let work = match is_gauge {
+        true => {
+            let most = (lease / 2).min(Duration::from_secs(chance.pick([2, 8, 20])));
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a number of permits; the cast saturates"
+            )]
+            let permits = (amount / pieces / 2.0).max(1.0) as u32;
+            Work::Concurrency {
+                permits,
+                takes: (most / 10, most),
+            }
+        }
+        // The demand is a rate, so the cost is a part of it.
+        false => Work::Rate {
+            cost: (amount / pieces).max(1e-3),
+        },
+    };
+    let adaptive = chance.happens(0.5).then(|| Adaptive {
+        window: Duration::from_secs(chance.pick([1, 5, 10])),
+        headroom: chance.pick([1.0, 1.2, 2.0]),
+        least: amount * chance.pick([0.0, 0.01, 0.3]),
+        most: amount * chance.pick([1.0, 3.0]),
+    });
+    Limiter { work, adaptive }
 }

@@ -5,8 +5,7 @@
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::Draft;
-use crate::fuzz::part::{Part, Strength};
+use crate::fuzz::draft::{Draft, Part, Strength};
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
 
 /// Largest error of a clock: half of what leases allow for.

@@ -6,8 +6,7 @@ use doorward_engine::id::ResourceId;
 
 use crate::chance::Chance;
 use crate::fuzz::clocks::one;
-use crate::fuzz::draft::Draft;
-use crate::fuzz::part::Part;
+use crate::fuzz::draft::{Draft, Part};
 use crate::scenario::fault::{ClientChoice, Event, Span};
 
 pub(super) fn draw(draft: &mut Draft) {

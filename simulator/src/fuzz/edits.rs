@@ -5,8 +5,7 @@ use std::time::Duration;
 use doorward_engine::templates::TemplateSpec;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Quality};
-use crate::fuzz::part::{Part, Strength};
+use crate::fuzz::draft::{Draft, Part, Quality, Strength};
 use crate::fuzz::templates::written;
 use crate::scenario::fault::{Event, Fault, NodeChoice};
 

@@ -6,9 +6,8 @@
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::Draft;
+use crate::fuzz::draft::{Draft, Part};
 use crate::fuzz::masters::change;
-use crate::fuzz::part::Part;
 use crate::scenario::fault::{EtcdLoss, Event, NodeChoice, NodeServers, Span, ToEtcd};
 
 pub(super) fn draw(draft: &mut Draft) {

@@ -6,8 +6,7 @@
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::Draft;
-use crate::fuzz::part::Part;
+use crate::fuzz::draft::{Draft, Part};
 use crate::fuzz::topology;
 use crate::scenario::fault::{Event, NodeChoice, NodeServers, Span, ToEtcd};
 

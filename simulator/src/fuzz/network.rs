@@ -1,9 +1,10 @@
-//! Network between clients, servers and their parents, and the settings of servers.
+//! Network between clients, servers and their parents, its partitions, and the settings of servers.
 
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Quality};
+use crate::fuzz::draft::{Draft, Part, Quality};
+use crate::scenario::fault::{Event, NodeChoice, Side};
 use crate::scenario::{Latency, Link, Network, ParentProtocol, Servers};
 
 const fn millis(millis: u64) -> Duration {
@@ -68,5 +69,25 @@ fn link(quality: Quality, chance: &mut Chance) -> Link {
             loss: chance.pick([0.0, 0.1, 0.2, 0.4]),
             duplication: chance.pick([0.0, 0.2, 0.6]),
         },
+    }
+}
+
+/// Cuts nodes off from their parents, from everything below, or from both; briefly, or until leases have expired.
+pub(super) fn cut(draft: &mut Draft) {
+    let chance = &mut draft.chance_of(Part::Cuts);
+    for _ in 0..draft.strength(Part::Cuts).many(chance, 3, 8) {
+        let at = draft.some_time(chance);
+        let lease = draft.lease();
+        let length = match chance.below(3) {
+            0 => (Duration::from_millis(100), Duration::from_secs(3)),
+            1 => (Duration::from_secs(1), lease),
+            _ => (lease / 2, lease * 3 / 2),
+        };
+        let event = Event::Partition {
+            node: NodeChoice::Node(chance.below(draft.scenario.nodes.len())),
+            from: chance.pick([Side::Parent, Side::Below, Side::All]),
+            length,
+        };
+        draft.put(at, event);
     }
 }

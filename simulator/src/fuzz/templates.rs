@@ -5,8 +5,7 @@ use std::time::Duration;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Quality};
-use crate::fuzz::part::{Part, Strength};
+use crate::fuzz::draft::{Draft, Part, Quality, Strength};
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     let of_total = [

@@ -7,8 +7,7 @@
 
 use std::time::Duration;
 
-use crate::fuzz::draft::{Draft, Quality};
-use crate::fuzz::part::Part;
+use crate::fuzz::draft::{Draft, Part, Quality};
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
 
 /// Leaves out the parts that do not go together with second processes.

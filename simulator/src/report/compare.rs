@@ -4,22 +4,19 @@
 //! of the other. With five runs a side, chance alone does that to 1 of 126 figures. With one run a side, any
 //! difference of more than a thousandth counts.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use crate::recording::{Recording, Verdict};
+use crate::recording::Recording;
 use crate::report::figures::{FIGURES, Figure, Unit, WAITS, is_shown, values};
-use crate::report::terminal::Terminal;
-use crate::report::text::{printable, shortened};
-use crate::report::words::{self, Words};
+use crate::report::terminal::{Terminal, printable};
+use crate::report::words::Words;
 use doorward_pages::numbers::{measured, percent, points, seconds, several};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table};
 
 /// Values that differ by less than this part of them are equal.
 const SAME: f64 = 1e-3;
-/// Largest width of a limit's name.
-const NAME_MAX: usize = 30;
-
 /// One of the two sides: its name, and at least one run.
 #[derive(Clone, Debug)]
 pub struct Side {
@@ -30,10 +27,10 @@ pub struct Side {
 }
 
 impl Side {
-    /// Returns a line about it: a single run's verdict, or the number of runs without a violation.
+    /// Returns a line about it: a single run's verdict or the number of runs without a violation, and what is violated.
     fn about(&self) -> String {
         let name = printable(&self.name);
-        match self.runs.as_slice() {
+        let mut about = match self.runs.as_slice() {
             [run] => format!("{name}: seed {}. {}", run.seed, Words::of(run).headline),
             runs => {
                 let seeds = runs.iter().map(|run| run.seed);
@@ -47,7 +44,15 @@ impl Side {
                     runs.len(),
                 )
             }
+        };
+        let verdicts = self.runs.iter().flat_map(|run| &run.verdicts);
+        let violated = verdicts.filter(|verdict| !verdict.holds);
+        let violated: BTreeSet<&str> = violated.map(|it| it.checker.as_str()).collect();
+        if !violated.is_empty() {
+            let violated: Vec<&str> = violated.into_iter().collect();
+            about += &format!(" Violated: {}.", violated.join(", "));
         }
+        about
     }
 }
 
@@ -178,7 +183,7 @@ pub fn write(out: &mut impl Write, a: &Side, b: &Side, palette: Palette) -> io::
             }
         }
     }
-    write_limits(&mut terminal, a, b)
+    Ok(())
 }
 
 /// Returns the conditions that differ between the first runs of both, a line each.
@@ -264,53 +269,6 @@ fn write_figures(
     to.table(table)
 }
 
-/// Writes all limits, with the value of a single run, or the number of runs in which each holds.
-fn write_limits(to: &mut Terminal<'_>, a: &Side, b: &Side) -> io::Result<()> {
-    let palette = to.palette;
-    let runs = || a.runs.iter().chain(&b.runs);
-    let mut limits: Vec<&Verdict> = Vec::new();
-    for verdict in runs().flat_map(|run| &run.verdicts) {
-        let is_same =
-            |it: &&Verdict| it.checker == verdict.checker && it.resource == verdict.resource;
-        if verdict.limit.is_some() && !limits.iter().any(is_same) {
-            limits.push(verdict);
-        }
-    }
-    if limits.is_empty() {
-        return Ok(());
-    }
-    let mut table = Table::new(["limits", "A", "B", "limit"], 1..3, palette).in_lines(2);
-    for limit in limits {
-        let cell = |side: &Side| {
-            let all = side.runs.iter().flat_map(|run| &run.verdicts);
-            let same =
-                all.filter(|it| it.checker == limit.checker && it.resource == limit.resource);
-            let found: Vec<&Verdict> = same.collect();
-            let held = found.iter().filter(|verdict| verdict.holds).count();
-            let tone = if held < found.len() {
-                Tone::Bad
-            } else {
-                Tone::Plain
-            };
-            let text = match found.as_slice() {
-                [] => "not checked".to_owned(),
-                [one] => format!("{}, {}", words::found(one), words::judgement(one)),
-                many => format!("holds in {held} of {}", many.len()),
-            };
-            palette.cell(tone, text)
-        };
-        let name = format!(
-            "{} of {}",
-            limit.checker.as_str(),
-            printable(&limit.resource)
-        );
-        let name = palette.cell(Tone::Quiet, shortened(&name, NAME_MAX));
-        let limit = palette.cell(Tone::Quiet, words::limit(limit));
-        table.add([name, cell(a), cell(b), limit]);
-    }
-    to.table(table)
-}
-
 fn is_same(a: f64, b: f64) -> bool {
     (a - b).abs() <= SAME * a.abs().max(b.abs()) || (a - b).abs() < 1e-9
 }
@@ -373,12 +331,11 @@ mod tests {
         let text = written(&side("before", &[&played()]), &side("after", &[&other]));
         for expected in [
             "A  before: seed 1. All 2 limits hold.",
-            "B  after: seed 8. 1 of 2 limits is violated.",
+            "B  after: seed 8. 1 of 2 limits is violated. Violated: utilisation.",
             "-  seed: A 1, B 8",
             "-  lease length of shared: A 20 s, B 30 s",
             "A is better in 0 figures, B in 1 figure.",
             "points lost to",
-            "VIOLATED",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }

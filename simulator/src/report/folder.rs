@@ -7,8 +7,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::recording::Recording;
-use crate::report::{csv, json, page, summary};
+use crate::report::words::WithWords;
+use crate::report::{csv, page, summary};
 use doorward_pages::terminal::palette::Palette;
+
+/// The recording as JSON: its fields and `words`, which the page shows.
+pub const RECORDING: &str = "recording.json";
 
 /// The page.
 const PAGE: &str = "report.html";
@@ -49,7 +53,7 @@ impl ReportError {
 pub fn claim(folder: &Path) -> Result<(), ReportError> {
     let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
     match entries.map_err(ReportError::io(folder))?.next() {
-        Some(Ok(entry)) if !folder.join(json::NAME).exists() => Err(ReportError::Occupied {
+        Some(Ok(entry)) if !folder.join(RECORDING).exists() => Err(ReportError::Occupied {
             folder: folder.to_owned(),
             found: entry.file_name().to_string_lossy().into_owned(),
         }),
@@ -61,8 +65,9 @@ pub fn claim(folder: &Path) -> Result<(), ReportError> {
 pub fn write_all(recording: &Recording, folder: &Path) -> Result<PathBuf, ReportError> {
     claim(folder)?;
     // The recording comes first: with it the folder is that of a report, whatever fails later.
-    write_file(&folder.join(json::NAME), |mut out| {
-        json::write(&mut out, recording)
+    write_file(&folder.join(RECORDING), |mut out| {
+        serde_json::to_writer(&mut out, &WithWords::of(recording))?;
+        writeln!(out)
     })?;
     write_file(&folder.join("summary.txt"), |mut out| {
         summary::write(&mut out, recording, Palette { on: false })
@@ -160,5 +165,16 @@ mod tests {
         assert_eq!(names(&report), before);
         let error = claim(&page).unwrap_err().to_string();
         assert!(error.contains("cannot write"), "{error}");
+    }
+
+    #[test]
+    fn a_recording_is_read_back_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        for recording in [&*played(), &Recording::default()] {
+            write_all(recording, folder.path()).unwrap();
+            let written = fs::read(folder.path().join(RECORDING)).unwrap();
+            let read: Recording = serde_json::from_slice(&written).unwrap();
+            assert_eq!(read, *recording);
+        }
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::recording::Recording;
 use crate::report::figures;
-use crate::report::json::WithWords;
+use crate::report::words::WithWords;
 
 const TEMPLATE: &str = include_str!("../../report-page/report.html");
 const STYLE: &str = include_str!("../../report-page/report.css");

@@ -2,12 +2,9 @@
 
 use std::io::{self, Write};
 
-use serde_json::Value;
-
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
 use crate::report::figures::{FIGURES, WAITS, about, is_shown, values};
-use crate::report::terminal::Terminal;
-use crate::report::text::{printable, shortened};
+use crate::report::terminal::{Terminal, printable, shortened};
 use crate::report::words::{self, RunOutcome, Words};
 use doorward_pages::numbers::{clock, count, measured, percent, several};
 use doorward_pages::terminal::palette::{Palette, Tone};
@@ -29,7 +26,9 @@ pub fn write(out: &mut impl Write, recording: &Recording, palette: Palette) -> i
     let mut terminal = Terminal { out, palette };
     write_what(&mut terminal, recording, &words)?;
     write_verdicts(&mut terminal, recording)?;
-    write_figures(&mut terminal, &recording.resources)?;
+    for resource in &recording.resources {
+        write_figures(&mut terminal, resource)?;
+    }
     for resource in recording.resources.iter().take(SHORTAGES_MAX) {
         write_waits(&mut terminal, resource)?;
         write_shortages(&mut terminal, resource)?;
@@ -92,32 +91,21 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
     Ok(())
 }
 
-/// Writes a row a figure and a column a resource, two resources a table.
-fn write_figures(to: &mut Terminal<'_>, resources: &[ResourceRecording]) -> io::Result<()> {
+fn write_figures(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::Result<()> {
     let palette = to.palette;
-    let all = resources.iter().map(|it| (name(&it.resource), values(it)));
-    let all: Vec<(String, Value)> = all.collect();
-    for now in all.chunks(2) {
-        let mut table = Table::headless(1..1 + now.len(), palette).in_lines(2);
-        let mut row = vec![palette.cell(Tone::Quiet, "figures")];
-        row.extend(now.iter().map(|(name, _)| palette.cell(Tone::Strong, name)));
-        table.add(row);
-        for figure in FIGURES {
-            let mut row = vec![palette.cell(Tone::Quiet, figure.name)];
-            row.extend(now.iter().map(|(_, figures)| {
-                let value = figure.of(figures);
-                let tone = if figure.is_alarming(value) {
-                    Tone::Bad
-                } else {
-                    Tone::Plain
-                };
-                palette.cell(tone, figure.unit.show(value))
-            }));
-            table.add(row);
-        }
-        to.table(table)?;
+    let values = values(resource);
+    let header = ["figures", &name(&resource.resource)];
+    let mut table = Table::new(header, 1..2, palette).in_lines(2);
+    for figure in FIGURES {
+        let value = figure.of(&values);
+        let tone = match figure.is_alarming(value) {
+            true => Tone::Bad,
+            false => Tone::Plain,
+        };
+        let value = palette.cell(tone, figure.unit.show(value));
+        table.add([palette.cell(Tone::Quiet, figure.name), value]);
     }
-    Ok(())
+    to.table(table)
 }
 
 fn write_waits(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::Result<()> {
@@ -194,8 +182,8 @@ fn name(resource: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::terminal::{WIDTH, width};
     use crate::report::testing::{hostile, played, violated};
-    use crate::report::text::{WIDTH, width};
 
     fn written(recording: &Recording, on: bool) -> String {
         let mut out = Vec::new();

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::recording::{Figures, Recording, ResourceRecording, Verdict};
 use crate::report::figures::{about, bound};
-use crate::report::text::printable;
+use crate::report::terminal::printable;
 use doorward_pages::numbers::{clock, count, measured, percent, seconds, several};
 
 /// Outcome of a run.
@@ -50,6 +50,21 @@ impl Words {
             command: super::command(recording),
             conditions: conditions(recording),
         }
+    }
+}
+
+/// A recording with its words. Readers ignore the words.
+#[derive(Serialize)]
+pub(super) struct WithWords<'a> {
+    #[serde(flatten)]
+    recording: &'a Recording,
+    words: Words,
+}
+
+impl<'a> WithWords<'a> {
+    pub(super) fn of(recording: &'a Recording) -> Self {
+        let words = Words::of(recording);
+        Self { recording, words }
     }
 }
 

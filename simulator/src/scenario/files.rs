@@ -4,11 +4,9 @@
 //! prints can be played from any folder.
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use doorward_documents::DOCUMENT_BYTES_MAX;
 use doorward_trace::TraceSource;
 
 /// The prefix of names of the library's traces.
@@ -26,18 +24,6 @@ const TRACES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Reads a document on disk, up to one byte more than a document may have.
-///
-/// # Errors
-///
-/// If it cannot be read.
-pub fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let most = DOCUMENT_BYTES_MAX as u64 + 1;
-    File::open(path)?.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// The place of the files that a scenario names.
 #[derive(Clone, Debug)]
 pub enum Files {
@@ -48,10 +34,10 @@ pub enum Files {
 }
 
 impl Files {
-    /// Reads a small file, and returns its name for messages too. Stops behind the largest size of a document.
+    /// Reads a small file, and returns its name for messages too.
     pub(super) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
         match self.source(name) {
-            Some(TraceSource::File(path)) => Ok((bytes_of(&path)?, path.display().to_string())),
+            Some(TraceSource::File(path)) => Ok((fs::read(&path)?, path.display().to_string())),
             Some(TraceSource::BuiltIn { name, text }) => Ok((text.into(), name.to_owned())),
             None => {
                 let message = "it is not in the library";

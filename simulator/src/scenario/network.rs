@@ -12,7 +12,7 @@ use crate::scenario::nodes::{Node, all_named, named};
 use crate::scenario::source::{OneOf, Read, Within, refuse};
 
 /// The links, with the time of messages and their losses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Network {
     /// Between clients and servers, unless a node has its own way.
     pub clients: Link,
@@ -131,19 +131,12 @@ struct SingleLinks {
 }
 
 /// Within a region, as in any cloud.
-const LINK: Link = Link {
-    latency: Latency::Uniform(Duration::from_millis(1), Duration::from_millis(5)),
-    loss: 0.0,
-    duplication: 0.0,
-};
-
-impl Default for Network {
+impl Default for Link {
     fn default() -> Self {
         Self {
-            clients: LINK,
-            servers: LINK,
-            at: BTreeMap::new(),
-            above: BTreeMap::new(),
+            latency: Latency::Uniform(Duration::from_millis(1), Duration::from_millis(5)),
+            loss: 0.0,
+            duplication: 0.0,
         }
     }
 }
@@ -182,7 +175,7 @@ impl LinkFile {
 
 impl NetworkFile {
     pub(super) fn resolve(self, nodes: &[Node]) -> Read<Network> {
-        let both = self.all.apply(LINK);
+        let both = self.all.apply(Link::default());
         let mut network = Network {
             clients: self.clients.apply(both),
             servers: self.servers.apply(both),

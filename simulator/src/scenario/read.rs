@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::time::Duration;
-use std::{io, mem};
+use std::{fs, mem};
 
 use doorward_documents::DOCUMENT_BYTES_MAX;
 use serde::Deserialize;
@@ -13,7 +13,6 @@ use serde::de::DeserializeOwned;
 
 use crate::scenario::fault::Fault;
 pub use crate::scenario::files::Files;
-use crate::scenario::files::bytes_of;
 use crate::scenario::forms::{As, UNSAID};
 use crate::scenario::nodes::TreeForm;
 use crate::scenario::source::{Read, Within, is_within, refuse};
@@ -105,9 +104,7 @@ fn parsed<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ScenarioErro
 /// The text of a file, and its name for messages.
 fn text_in(path: &Path) -> Result<(String, String), ScenarioError> {
     let file = path.display().to_string();
-    let bytes = bytes_of(path);
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-    match text {
+    match fs::read_to_string(path) {
         Ok(text) => Ok((text, file)),
         Err(cause) => Err(ScenarioError(format!("{file}: cannot be read: {cause}"))),
     }

@@ -6,8 +6,7 @@ use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
-use crate::checker::{Asked, Extreme, Watched};
-use crate::local_clock::LocalClock;
+use crate::checker::Watched;
 use crate::numbered::Numbered;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
 use crate::scenario::ClientGroup;
@@ -25,35 +24,18 @@ impl<'a> World<'a> {
             let parent = node.parent.map(|parent| parent as u32);
             let above = parent.map(|parent| &self.places[parent]);
             let level = above.map_or(0, |above| above.level + 1);
-            // The scenario's reader has checked the name.
-            let Ok(name) = HolderName::new(&node.name) else {
-                continue;
-            };
             let addresses = addresses_of(number, node.candidates);
             let slots = 0..node.candidates.max(1);
             self.places.push(Place {
                 number,
-                name,
+                name: node.name.clone(),
                 parent,
-                children: Vec::new(),
                 level,
-                clients: 0,
-                servers: Vec::new(),
                 slots: slots.map(|_| ServerSlot::default()).collect(),
-                starts: 0,
-                unable_until: Time::ZERO,
                 published: Arc::clone(&addresses),
                 addresses,
-                redirect_loop_until: Time::ZERO,
-                stale_until: Time::ZERO,
                 parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.published)),
-                cut_above_until: Time::ZERO,
-                cut_below_until: Time::ZERO,
-                clock: LocalClock::TRUE,
-                wake_at: None,
-                up_since: Time::ZERO,
-                asked: Asked::default(),
-                busiest: Extreme::default(),
+                ..Place::default()
             });
             if let Some(parent) = parent {
                 self.places[parent].children.push(number);
@@ -152,7 +134,7 @@ impl<'a> World<'a> {
                 .places
                 .iter()
                 .map(|place| NodeInfo {
-                    name: place.name.to_string(),
+                    name: place.name.clone(),
                     parent: place.parent.map(|parent| parent as usize),
                     level: place.level,
                     clients: place.clients,

@@ -11,7 +11,6 @@ use doorward_session::parent_session::ConnectionNumber;
 use std::time::Duration;
 
 use crate::world::World;
-use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
 
 /// Messages that may wait at a child that accepts none, as in a server.
@@ -55,7 +54,9 @@ impl World<'_> {
         let streams: Vec<u64> = of_child.map(|(number, _)| *number).collect();
         if is_cut && !streams.is_empty() {
             // In a partition the parent notices only when pings stay unanswered.
-            self.end_with(self.now + KEEPALIVE, FaultEnd::Silent(above, streams));
+            self.end_with(self.now + KEEPALIVE, move |world| {
+                world.note_gone(above, &streams);
+            });
         } else {
             self.note_gone(above, &streams);
         }

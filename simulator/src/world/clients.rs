@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use doorward_client::in_process::response;
+use doorward_client::in_process;
 use doorward_client::state::{ClientConfig, ClientState, Request, Step};
-use doorward_engine::amount::Amount;
-use doorward_engine::claims::Subclients;
-use doorward_engine::id::{Incarnation, MastershipId};
-use doorward_engine::messages::{Ask, GetCapacity, Has};
+use doorward_engine::messages::GetCapacity;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
@@ -62,6 +59,11 @@ impl World<'_> {
         client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.report_wants(number);
         self.step_client(number);
+    }
+
+    /// Starts several clients.
+    pub(super) fn start_clients(&mut self, clients: Vec<u32>) {
+        clients.into_iter().for_each(|it| self.start_client(it));
     }
 
     /// Ends a client's process without notice, and keeps it down until then at least.
@@ -201,29 +203,7 @@ impl World<'_> {
         let sequence = request.sequence;
         let client = &mut self.clients[number];
         client.seen.note_request(sequence, self.now);
-        let asks = request.asks.into_iter().filter_map(|ask| {
-            let usage = client.uses.iter().find(|it| it.id() == ask.resource)?.usage;
-            Some(Ask {
-                resource: usage.resource.clone(),
-                priority: ask.priority,
-                weight: Subclients::ONE,
-                wants: Amount::new(ask.wants).ok()?,
-                has: ask.has.and_then(|has| {
-                    Some(Has {
-                        granted_by: has.granted_by.map(MastershipId::new),
-                        capacity: Amount::new(has.capacity).ok()?,
-                        expires_in: Some(has.expires_in),
-                    })
-                }),
-            })
-        });
-        let request = GetCapacity {
-            caller: None,
-            incarnation: Incarnation::new(client.incarnation()),
-            client: client.name.clone(),
-            sequence: Some(sequence),
-            asks: asks.collect(),
-        };
+        let request = in_process::request(&client.name, client.incarnation(), &request);
         match client.connected {
             Some(term) => self.ask_master(number, term, request),
             None => self.find_master(number, request),
@@ -234,13 +214,24 @@ impl World<'_> {
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
+        self.call_master(number, term, sequence, ClientRequest::Ask(request));
+    }
+
+    /// Calls the server that the client has a connection with.
+    pub(super) fn call_master(
+        &mut self,
+        client: u32,
+        term: u64,
+        sequence: u64,
+        request: ClientRequest,
+    ) {
         let call = ClientCall {
-            client: number,
+            client,
             sequence,
             callee: Callee::Term(term),
-            request: ClientRequest::Ask(request),
+            request,
         };
-        self.send_or_fail(number, sequence, Message::Call(call));
+        self.send_or_fail(client, sequence, Message::Call(call));
     }
 
     /// Sends a message of a client's call between it and a server of its node. If it is lost, the
@@ -282,7 +273,7 @@ impl World<'_> {
                 client.finder.handle_answer();
                 let leases = reply.leases.iter();
                 let granted = leases.fold(0.0, |sum, lease| sum + lease.capacity.get());
-                if state.handle_response(sequence, &response(&reply), chance, local) {
+                if state.handle_response(sequence, &in_process::response(&reply), chance, local) {
                     self.work.refreshes += 1;
                     self.note(1, number.into(), granted);
                     self.note_answer(number, &reply);

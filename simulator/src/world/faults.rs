@@ -18,33 +18,11 @@ use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice, Side, Span, When};
 use crate::world::World;
 use crate::world::agenda::EventKind;
-use crate::world::message::{CLIENT_TIMEOUT, ServerId};
+use crate::world::message::CLIENT_TIMEOUT;
 use crate::world::uses::Use;
 
 /// End of a fault's effect.
-#[derive(Clone, Debug)]
-pub(super) enum FaultEnd {
-    /// Starts the server of a node and a slot, if no other fault keeps it down.
-    Start(u32, u32),
-    /// Lets the candidates of a node become master again.
-    Able(u32),
-    /// Publishes all addresses of a node's servers again, unless another fault lasts longer.
-    Addresses(u32),
-    /// Sets etcd back to its state then; `None` wipes it.
-    EtcdBack(Option<Time>),
-    /// Starts clients again.
-    Restart(Vec<u32>),
-    /// Lets clients use a resource again.
-    Reopen(Vec<(u32, u32)>),
-    /// Ends the second process of a node.
-    TwinServer(ServerId),
-    /// Ends the second processes of clients.
-    TwinClients(Vec<u32>),
-    /// Makes a server notice that these streams of its children are gone.
-    Silent(ServerId, Vec<u64>),
-    /// Restores the election time of the scenario, unless it has changed since this change.
-    Elections(u32),
-}
+pub(super) type FaultEnd = Box<dyn FnOnce(&mut World<'_>)>;
 
 /// Present duration of elections.
 #[derive(Clone, Copy, Debug)]
@@ -268,7 +246,7 @@ impl World<'_> {
     ) -> (u32, Time) {
         let number = self.choose(node);
         let until = self.end_of(length);
-        let text = text(self.places[number].name.as_str());
+        let text = text(&self.places[number].name);
         self.mark(Some(until), kind, text);
         (number, until)
     }
@@ -284,7 +262,12 @@ impl World<'_> {
         self.elections.take = take;
         self.elections.changes += 1;
         if let Some(until) = until {
-            self.end_with(until, FaultEnd::Elections(self.elections.changes));
+            let change = self.elections.changes;
+            self.end_with(until, move |world| {
+                if world.elections.changes == change {
+                    world.elections.take = world.scenario.servers.election;
+                }
+            });
         }
     }
 
@@ -344,7 +327,7 @@ impl World<'_> {
         for client in &chosen {
             self.crash_client(*client, until);
         }
-        self.end_with(until, FaultEnd::Restart(chosen));
+        self.end_with(until, move |world| world.start_clients(chosen));
     }
 
     /// Chooses clients for a fault, marks the fault, and returns its end: after the end of the run
@@ -363,34 +346,19 @@ impl World<'_> {
         (chosen, until.unwrap_or(self.end + CLIENT_TIMEOUT))
     }
 
-    pub(in crate::world) fn end_with(&mut self, at: Time, ending: FaultEnd) {
-        let number = self.endings.push(Some(ending));
+    /// Schedules the end of a fault's effect.
+    pub(in crate::world) fn end_with(
+        &mut self,
+        at: Time,
+        ending: impl FnOnce(&mut World<'_>) + 'static,
+    ) {
+        let number = self.endings.push(Some(Box::new(ending)));
         self.events.put(at, EventKind::Ending(number));
     }
 
     pub(super) fn play_ending(&mut self, number: u32) {
-        match self.endings[number].take() {
-            Some(FaultEnd::Start(place, slot)) => self.start_server(place, slot),
-            Some(FaultEnd::Able(place)) => self.report_able(place),
-            Some(FaultEnd::Addresses(place)) => self.publish_all(place),
-            Some(FaultEnd::EtcdBack(then)) => self.restore_etcd(then),
-            Some(FaultEnd::Restart(clients)) => {
-                for client in clients {
-                    self.start_client(client);
-                }
-            }
-            Some(FaultEnd::Reopen(clients)) => {
-                for (client, which) in clients {
-                    self.reopen(client, which);
-                }
-            }
-            Some(FaultEnd::TwinServer(id)) => self.end_server(id),
-            Some(FaultEnd::TwinClients(clients)) => self.end_twin_clients(&clients),
-            Some(FaultEnd::Silent(above, streams)) => self.note_gone(above, &streams),
-            Some(FaultEnd::Elections(change)) if self.elections.changes == change => {
-                self.elections.take = self.scenario.servers.election;
-            }
-            Some(FaultEnd::Elections(_)) | None => {}
+        if let Some(end) = self.endings[number].take() {
+            end(self);
         }
     }
 }

@@ -118,7 +118,7 @@ impl World<'_> {
                 .map(|child| (child.holder.name.to_string(), child.reserved))
                 .collect();
             for child in &place.children {
-                let reserved = known.get(self.places[*child].name.as_str()).copied();
+                let reserved = known.get(&self.places[*child].name).copied();
                 books[*child].reserved = Some(reserved.unwrap_or_default());
             }
         }

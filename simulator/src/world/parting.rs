@@ -8,18 +8,17 @@
 //! One difference remains: `Client::close` does not wait for work, and does not release leases of
 //! which permits are out. Here a client that ends waits for its work.
 
-use doorward_engine::id::{Incarnation, ResourceId};
+use doorward_engine::id::ResourceId;
 use doorward_engine::messages::ReleaseCapacity;
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
-use crate::world::faults::FaultEnd;
-use crate::world::message::{Callee, ClientCall, ClientRequest, Message};
+use crate::world::message::ClientRequest;
 
 /// Leases that a client releases.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parting {
     /// The client ends when everything is released, and stays down until then.
     leaves_until: Option<Time>,
@@ -43,10 +42,7 @@ impl Parting {
     }
 
     fn is_over(&self) -> bool {
-        self.leaves_until.is_none()
-            && self.closing.is_empty()
-            && self.releases.is_empty()
-            && self.under_way.is_none()
+        *self == Self::default()
     }
 }
 
@@ -67,7 +63,7 @@ impl World<'_> {
             }
             self.step_client(*number);
         }
-        self.end_with(until, FaultEnd::Restart(chosen));
+        self.end_with(until, move |world| world.start_clients(chosen));
     }
 
     /// Makes clients release a resource and stop using it.
@@ -99,7 +95,11 @@ impl World<'_> {
             client.parting.get_or_insert_default().closing.push(which);
             self.step_client(number);
         }
-        self.end_with(until, FaultEnd::Reopen(closed));
+        self.end_with(until, move |world| {
+            for (client, which) in closed {
+                world.reopen(client, which);
+            }
+        });
     }
 
     /// Lets a client use a resource again.
@@ -224,17 +224,11 @@ impl World<'_> {
         }
         let request = ReleaseCapacity {
             client: client.name.clone(),
-            incarnation: Incarnation::new(client.incarnation()),
+            incarnation: Some(client.incarnation()),
             caller: None,
             sequence: Some(sequence),
             resources,
         };
-        let call = ClientCall {
-            client: number,
-            sequence,
-            callee: Callee::Term(term),
-            request: ClientRequest::Release(request),
-        };
-        self.send_or_fail(number, sequence, Message::Call(call));
+        self.call_master(number, term, sequence, ClientRequest::Release(request));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::id::{HolderName, Incarnation};
+use doorward_engine::id::Incarnation;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
@@ -23,10 +23,10 @@ use crate::world::etcd::EtcdConnection;
 use crate::world::message::{EtcdNews, Message, ServerId};
 
 /// Place of a node in the tree.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Place {
     pub(crate) number: u32,
-    pub(crate) name: HolderName,
+    pub(crate) name: String,
     pub(crate) parent: Option<u32>,
     pub(crate) children: Vec<u32>,
     pub(crate) level: usize,
@@ -138,21 +138,22 @@ impl ServerProcess {
         settings: Servers,
         templates: Templates,
     ) -> Self {
+        let floor = settings.refresh_floor;
         let node = Config {
-            name: place.name.to_string(),
+            name: place.name.clone(),
             // The seed is random, so each server has its own incarnation.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
             seed,
-            refresh_floor: settings.refresh_floor,
+            refresh_floor: floor,
             ..Config::default()
         };
-        let slow_round = slow_round(settings.refresh_floor);
         let config = ReplicaConfig {
             node,
             parent: place.parent.map(|_| ParentConfig {
                 addresses: Arc::clone(&place.parents),
                 round: settings.push_round,
-                slow_round,
+                // As the server computes it.
+                slow_round: (floor + floor / 16).max(Duration::from_millis(100)),
             }),
             push_round: settings.push_round,
             stream_limits: StreamLimits::default(),
@@ -224,9 +225,4 @@ impl Place {
         let slot = self.addresses.iter().position(|known| known == address)?;
         u32::try_from(slot).ok()
     }
-}
-
-/// Returns the slow refresh round, as the server computes it.
-fn slow_round(floor: Duration) -> Duration {
-    (floor + floor / 16).max(Duration::from_millis(100))
 }

@@ -1,11 +1,13 @@
-//! Samples for the recording, and the schedule of the checkers' looks.
+//! Samples and clients' figures for the recording, and the schedule of the checkers' looks.
 
 use std::time::Duration;
 
 use doorward_engine::time::Time;
 
 use crate::checker::Watched;
-use crate::recording::{ClientSample, ClientSeries, NodeSample};
+use crate::recording::{
+    CLIENT_FIGURES_MAX, ClientFigures, ClientSample, ClientSeries, ClientSpread, NodeSample,
+};
 use crate::world::agenda::EventKind;
 use crate::world::place::Place;
 use crate::world::{CLIENTS_SHOWN, ClientProcess, World};
@@ -26,7 +28,7 @@ impl World<'_> {
                 .clients
                 .extend(shown.clone().map(|(_, client)| ClientSeries {
                     client: client.name.to_string(),
-                    node: self.places[client.place].name.to_string(),
+                    node: self.places[client.place].name.clone(),
                     samples: Vec::new(),
                 }));
             self.shown.push(shown.map(|(number, _)| number).collect());
@@ -127,6 +129,33 @@ impl World<'_> {
         if !self.is_settling && self.watched.iter().any(Watched::is_restless) {
             self.is_settling = true;
             self.events.put(self.now + SETTLE, EventKind::Settle);
+        }
+    }
+
+    /// Records the figures of clients, the largest shortage first.
+    pub(super) fn describe_shortages(&mut self) {
+        for (resource, watched) in self.watched.enumerate() {
+            let clients = self.clients.iter();
+            let clients = clients.filter_map(|client| Some((client, client.use_of(resource)?)));
+            let mut shown: Vec<_> = clients
+                .map(|(client, it)| (client, watched.figures_of(it.account)))
+                .filter(|(_, figures)| figures.wanted > 0.0)
+                .collect();
+            let spread = ClientSpread::of(shown.iter().map(|(_, figures)| figures));
+            let missing = |figures: &ClientFigures| figures.wanted - figures.got;
+            // A stable sort keeps equal shortages in order.
+            shown.sort_by(|(_, a), (_, b)| missing(b).total_cmp(&missing(a)));
+            shown.truncate(CLIENT_FIGURES_MAX);
+            let named = shown.into_iter().map(|(client, figures)| ClientFigures {
+                client: client.name.to_string(),
+                node: self.places[client.place].name.clone(),
+                ..figures
+            });
+            let named = named.collect();
+            if let Some(recorded) = self.recording.resources.get_mut(resource as usize) {
+                recorded.client_figures = named;
+                recorded.figures.spread = spread;
+            }
         }
     }
 }

@@ -128,12 +128,6 @@ impl Rows {
     }
 }
 
-impl std::fmt::Debug for Rows {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Rows({}:{})", self.file, self.line)
-    }
-}
-
 fn reader(source: &TraceSource) -> Result<Reader<Box<dyn Read + Send>>, TraceError> {
     let reader = source.open()?;
     Ok(ReaderBuilder::new().trim(Trim::All).from_reader(reader))

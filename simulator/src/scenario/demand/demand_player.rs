@@ -32,23 +32,15 @@ pub struct DemandChange {
 #[derive(Clone, Debug)]
 pub struct DemandPlayer {
     chance: Chance,
-    /// When the last change was, in nanoseconds. [`OVER`]: there are no more.
-    at: u64,
+    /// Time of the last change, in nanoseconds.
+    last: u64,
+    /// Amount of demand that depends on chance.
     wants: f64,
     /// Its place in its group.
     number: u32,
-    phase: DemandPhase,
-}
-
-/// No more changes: a time that does not come for 584 years.
-const OVER: u64 = u64::MAX;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DemandPhase {
-    /// Before the first change.
-    New,
-    On,
-    Off,
+    has_started: bool,
+    /// Whether a demand of two amounts is at the first.
+    is_on: bool,
 }
 
 impl DemandPlayer {
@@ -56,49 +48,40 @@ impl DemandPlayer {
     pub fn new(number: usize, chance: Chance) -> Self {
         Self {
             chance,
-            at: 0,
+            last: 0,
             wants: 0.0,
             number: u32::try_from(number).unwrap_or(u32::MAX),
-            phase: DemandPhase::New,
+            has_started: false,
+            is_on: false,
         }
     }
 
     /// The next change. None: what is wanted stays as it is.
     pub fn next_change(&mut self, demand: &Demand) -> Option<DemandChange> {
-        let at = if self.phase == DemandPhase::New {
-            self.start(demand);
-            0
-        } else if self.at == OVER {
-            return None;
+        let last = Duration::from_nanos(self.last);
+        let at = if self.has_started {
+            // Later in any case, whatever was rounded away.
+            self.step(demand, last)?.max(last + Duration::from_nanos(1))
         } else {
-            match self.step(demand) {
-                // Later in any case, whatever was rounded away.
-                Some(later) => nanos(later).max(self.at + 1),
-                None => OVER,
-            }
+            self.start(demand);
+            last
         };
-        self.at = at;
-        if at == OVER {
-            return None;
-        }
+        // A change in more than 584 years never comes, and none follows it.
+        self.last = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
         let wants = match demand {
-            Demand::Trace(_) => {
-                self.at = OVER;
-                return None;
-            }
+            Demand::Trace(_) => return None,
+            _ if self.last == u64::MAX => return None,
             Demand::Walk { .. } | Demand::OnOff { .. } => self.wants,
-            curve => value(curve, self.number, Duration::from_nanos(at)),
+            curve => value(curve, self.number, at),
         };
         let wants = if wants.is_finite() { wants } else { 0.0 };
-        Some(DemandChange {
-            at: Duration::from_nanos(at),
-            wants: wants.clamp(0.0, Amount::MAX.get()),
-        })
+        let wants = wants.clamp(0.0, Amount::MAX.get());
+        Some(DemandChange { at, wants })
     }
 
     /// Draws the start.
     fn start(&mut self, demand: &Demand) {
-        self.phase = DemandPhase::On;
+        self.has_started = true;
         match *demand {
             Demand::Walk { start, factor, .. } => {
                 self.wants = walked(start, factor, &mut self.chance);
@@ -111,21 +94,15 @@ impl DemandPlayer {
             } => {
                 // As likely as at any other time, so that the start is nothing special.
                 let (on_s, off_s) = (on_for.as_secs_f64(), off_for.as_secs_f64());
-                let is_on = self.chance.happens(on_s / (on_s + off_s));
-                self.phase = if is_on {
-                    DemandPhase::On
-                } else {
-                    DemandPhase::Off
-                };
-                self.wants = if is_on { on } else { off };
+                self.is_on = self.chance.happens(on_s / (on_s + off_s));
+                self.wants = if self.is_on { on } else { off };
             }
             _ => {}
         }
     }
 
     /// When the next change is, counted from the start. Draws the random parts.
-    fn step(&mut self, demand: &Demand) -> Option<Duration> {
-        let now = Duration::from_nanos(self.at);
+    fn step(&mut self, demand: &Demand, now: Duration) -> Option<Duration> {
         match *demand {
             Demand::Constant(_) | Demand::Trace(_) => None,
             Demand::Step { at, .. } => (now < at).then_some(at),
@@ -164,14 +141,10 @@ impl DemandPlayer {
                 on_for,
                 off_for,
             } => {
-                let (lasts, phase, wants) = match self.phase {
-                    DemandPhase::Off => (off_for, DemandPhase::On, on),
-                    DemandPhase::On | DemandPhase::New => (on_for, DemandPhase::Off, off),
-                };
-                let lasts = self.chance.exponential_duration(lasts);
-                self.phase = phase;
-                self.wants = wants;
-                Some(now.saturating_add(lasts))
+                let lasts = if self.is_on { on_for } else { off_for };
+                self.is_on = !self.is_on;
+                self.wants = if self.is_on { on } else { off };
+                Some(now.saturating_add(self.chance.exponential_duration(lasts)))
             }
         }
     }
@@ -277,10 +250,6 @@ fn part(now: Duration, start: Duration, length: Duration) -> f64 {
 /// Exactly `to` at the end.
 fn between(from: f64, to: f64, part: f64) -> f64 {
     from * (1.0 - part) + to * part
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(OVER)
 }
 
 #[cfg(test)]

@@ -44,18 +44,6 @@ pub enum NodeServers {
     All,
 }
 
-impl NodeServers {
-    /// For people.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::Master => "the master",
-            Self::Others => "the other candidates",
-            Self::Some => "some servers",
-            Self::All => "all servers",
-        }
-    }
-}
-
 /// The lost messages between a server and etcd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -68,15 +56,4 @@ pub enum ToEtcd {
     There,
     /// Answers: etcd does what was requested.
     Back,
-}
-
-impl ToEtcd {
-    /// For people.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::Both => "",
-            Self::There => ": their questions are lost",
-            Self::Back => ": its answers are lost",
-        }
-    }
 }

@@ -9,7 +9,6 @@ use doorward_session::address::Address;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{NodeChoice, Span};
 use crate::world::World;
-use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
 
 impl World<'_> {
@@ -67,7 +66,7 @@ impl World<'_> {
         let left = place.addresses.get(left).cloned();
         let published: Arc<[Address]> = gone.chain(left).collect();
         self.publish_addresses(number, published, None);
-        self.end_with(until, FaultEnd::Addresses(number));
+        self.end_with(until, move |world| world.publish_all(number));
     }
 
     /// Publishes all addresses of a node's servers again, with the master's, once the fault is

@@ -65,7 +65,7 @@ impl World<'_> {
     }
 
     pub(super) fn name_of(&self, place: u32) -> String {
-        self.places[place].name.to_string()
+        self.places[place].name.clone()
     }
 
     pub(in crate::world) fn names_of(&self, clients: &[u32]) -> String {

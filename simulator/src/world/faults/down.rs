@@ -5,7 +5,6 @@ use doorward_engine::time::Time;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{NodeChoice, Span};
 use crate::world::World;
-use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
 use crate::world::place::ServerProcess;
 
@@ -27,7 +26,7 @@ impl World<'_> {
             place.unable_until = place.unable_until.max(until);
             let able = place.unable_until;
             self.report_able(number);
-            self.end_with(able, FaultEnd::Able(number));
+            self.end_with(able, move |world| world.report_able(number));
         }
         if let Some(id) = leader {
             if length.is_none() {
@@ -89,7 +88,7 @@ impl World<'_> {
         if until <= now {
             self.start_server(number, slot);
         } else {
-            self.end_with(until, FaultEnd::Start(number, slot));
+            self.end_with(until, move |world| world.start_server(number, slot));
         }
     }
 

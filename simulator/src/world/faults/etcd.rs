@@ -8,7 +8,6 @@ use doorward_engine::time::Time;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{NodeChoice, Span, ToEtcd};
 use crate::world::World;
-use crate::world::faults::FaultEnd;
 
 impl World<'_> {
     /// Stops all servers of a node, and starts them again later.
@@ -44,7 +43,7 @@ impl World<'_> {
                 self.cut_off(number, slot, ToEtcd::Both, until);
             }
         }
-        self.end_with(until, FaultEnd::EtcdBack(then));
+        self.end_with(until, move |world| world.restore_etcd(then));
     }
 
     /// Loses a part of a node's calls to etcd, and delays the others.

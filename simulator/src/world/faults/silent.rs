@@ -74,16 +74,18 @@ impl World<'_> {
         way: ToEtcd,
         length: Span,
     ) {
-        let text = |name: &str| match (whose, way) {
-            (NodeServers::Master, ToEtcd::Both) => {
-                format!("{name}'s master is cut off from the election")
-            }
-            (whose, way) => format!(
-                "{} of {name} are cut off from etcd{}",
-                whose.text(),
-                way.text()
-            ),
+        let servers = match whose {
+            NodeServers::Master => "the master",
+            NodeServers::Others => "the other candidates",
+            NodeServers::Some => "some servers",
+            NodeServers::All => "all servers",
         };
+        let lost = match way {
+            ToEtcd::Both => "",
+            ToEtcd::There => ": requests are lost",
+            ToEtcd::Back => ": answers are lost",
+        };
+        let text = |name: &str| format!("etcd is cut off from {servers} of {name}{lost}");
         let (number, until) = self.begin_at(node, length, MarkKind::Isolate, text);
         let succession = self.end_of(self.elections.take);
         if self.places[number].slots.len() == 1 {

@@ -6,7 +6,6 @@ use doorward_engine::templates::Templates;
 use crate::recording::MarkKind;
 use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice, Span};
-use crate::world::faults::FaultEnd;
 use crate::world::message::ServerId;
 use crate::world::place::ServerProcess;
 use crate::world::uses::{Use, chance_of};
@@ -53,7 +52,7 @@ impl<'a> World<'a> {
             }
         }
         self.drive(id);
-        self.end_with(until, FaultEnd::TwinServer(id));
+        self.end_with(until, move |world| world.end_server(id));
     }
 
     fn twin_clients(&mut self, choice: &ClientChoice, length: Span) {
@@ -68,7 +67,7 @@ impl<'a> World<'a> {
         for twin in &twins {
             self.start_client(*twin);
         }
-        self.end_with(until, FaultEnd::TwinClients(twins));
+        self.end_with(until, move |world| world.end_twin_clients(&twins));
     }
 
     /// Creates a second process of a client, with the present wants of the first.
