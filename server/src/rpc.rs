@@ -98,7 +98,7 @@ impl CapacityService {
         caller: Option<Caller>,
         identity: Option<&Identity>,
     ) -> Result<Answer, RpcStatus> {
-        self.names.claim(&request.client_id, identity)?;
+        self.names.clients.claim(&request.client_id, identity)?;
         // The wall clock is read before the decision, so the lease ends no later by it.
         let wall = clock::wall();
         let (request, refused) = convert::get_capacity(request, caller, wall)?;
@@ -183,7 +183,9 @@ impl Capacity for CapacityService {
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, RpcStatus> {
         let (caller, identity) = (caller::of(&request), caller::identity(&request));
-        self.names.claim(&request.get_ref().server_id, identity)?;
+        self.names
+            .servers
+            .claim(&request.get_ref().server_id, identity)?;
         let request = request.get_ref();
         let answer = stream::answer(&self.state, &self.metrics, request, caller).await;
         answer.map(Response::new)
@@ -194,6 +196,7 @@ impl Capacity for CapacityService {
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
         self.names
+            .clients
             .claim(&request.get_ref().client_id, caller::identity(&request))?;
         let request = convert::release_capacity(request.get_ref(), caller::of(&request))?;
         let mut released = Vec::with_capacity(request.resources.len());

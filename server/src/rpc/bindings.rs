@@ -20,9 +20,16 @@ const NAMES_MAX: usize = 1_000_000;
 /// Number of names from which unused ones are looked for.
 const SWEEP_MIN: usize = 1_024;
 
-/// Names with their identities.
-#[derive(Debug)]
+/// Names with their identities. A client and a child server may have the same name.
+#[derive(Debug, Default)]
 pub(crate) struct Bindings {
+    pub(crate) clients: NameTable,
+    pub(crate) servers: NameTable,
+}
+
+/// Names of one kind.
+#[derive(Debug)]
+pub(crate) struct NameTable {
     started: Instant,
     names: Mutex<Names>,
 }
@@ -40,7 +47,7 @@ struct Owner {
     used_at: Duration,
 }
 
-impl Default for Bindings {
+impl Default for NameTable {
     fn default() -> Self {
         let (owners, sweep_at) = (HashMap::new(), SWEEP_MIN);
         Self {
@@ -50,7 +57,7 @@ impl Default for Bindings {
     }
 }
 
-impl Bindings {
+impl NameTable {
     /// Notes that a caller uses a name.
     ///
     /// # Errors
@@ -113,7 +120,7 @@ mod tests {
     #[test]
     fn a_name_belongs_to_the_identity_that_used_it_first_until_it_is_unused_for_an_hour() {
         let (ann, bob) = (identity("dns:ann"), identity("dns:bob"));
-        let mut names = Bindings::default().names.into_inner().unwrap();
+        let mut names = NameTable::default().names.into_inner().unwrap();
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         for (name, who, at, is_allowed) in [
             ("c", None, 0, true),
@@ -134,7 +141,7 @@ mod tests {
     #[test]
     fn unused_names_are_forgotten() {
         let ann = identity("dns:ann");
-        let mut names = Bindings::default().names.into_inner().unwrap();
+        let mut names = NameTable::default().names.into_inner().unwrap();
         for hour in 0..50 {
             for number in 0..1_000 {
                 let name = format!("{hour}-{number}");

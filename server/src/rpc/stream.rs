@@ -90,7 +90,7 @@ impl ChildStream {
                 task = self.tasks.recv() => task,
                 request = requests.message(), if self.refused.is_none() => {
                     if let Ok(Some(message)) = &request
-                        && let Err(status) = names.claim(&message.server_id, identity.as_ref())
+                        && let Err(status) = names.servers.claim(&message.server_id, identity.as_ref())
                     {
                         return self.refuse(status);
                     }

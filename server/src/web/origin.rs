@@ -11,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use doorward_door::caller_id::CallerId;
 
 use crate::status::ServerState;
 use crate::web::PATHS;
@@ -22,7 +23,9 @@ pub(super) async fn check(
     next: Next,
 ) -> Response {
     let is_probe = PATHS.vital.contains(&request.uri().path());
-    if !is_probe && !is_own_host(&state, request.headers()) {
+    // No browser reaches a Unix socket.
+    let is_local = request.extensions().get() == Some(&CallerId::UNIX);
+    if !is_probe && !is_local && !is_own_host(&state, request.headers()) {
         let problem = "this server does not know that it has this name; give it by --http-host\n";
         return (StatusCode::MISDIRECTED_REQUEST, problem).into_response();
     }

@@ -1,19 +1,21 @@
 //! Metrics in both formats, read as strictly as a scraper reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
-use doorward_server::security::Security;
+use doorward_server::security::{Security, SecurityConfig};
 use doorward_server::transports::election::EtcdHealth;
+use doorward_tests::certificates::Authority;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::family::{Family, WORD};
 use crate::mastership::candidate_config;
 use crate::running::{asked, capacity, get, start};
-use crate::security::Files;
 
 /// A family of metrics.
 #[derive(Debug)]
@@ -148,6 +150,13 @@ fn check_names(families: &BTreeMap<String, MetricFamily>) {
 }
 
 /// Returns the metrics of a server in a tree with an election. Every metric has a value there.
+/// A certificate, always in the same file.
+static CERTIFICATE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("metrics.pem");
+    fs::write(&path, Authority::new().certificate).unwrap();
+    path
+});
+
 fn in_a_tree() -> Metrics {
     let mut family = Family::new();
     family.child_asks("leaf-a", "fair/x", WORD);
@@ -158,8 +167,10 @@ fn in_a_tree() -> Metrics {
         since: std::time::Duration::ZERO,
         problem: None,
     });
-    let files = Files::new();
-    let security = files.flags().config().unwrap();
+    let security = SecurityConfig {
+        certificates: vec![CERTIFICATE.clone()],
+        ..SecurityConfig::default()
+    };
     family.eu.start_security(Security::new(&security, &[]));
     let election = candidate_config();
     family

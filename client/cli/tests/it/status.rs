@@ -118,7 +118,8 @@ fn status_for_programs_has_a_stable_shape() {
         "templates_problem": null, "learning_remaining_ms": null, "states": null, "etcd": null,
         "parent": null, "ancestors": [], "is_in_cycle": false, "conflicts": [], "limits": [],
         "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
-        "resources": null, "template_match": null, "next_token": null,
+        "resources": null, "template_match": null, "next_token": null, "rules": [],
+        "rules_problem": null,
     });
     assert_eq!(status, expected);
 }
