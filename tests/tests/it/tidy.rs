@@ -26,7 +26,12 @@ const SESSION_DEPENDENCIES: [&str; 4] = ["doorward-time", "serde", "smol_str", "
 
 /// Crates of this workspace that the door may use. It knows neither methods nor what they serve, so that other servers
 /// can use it.
-const DOOR_DEPENDENCIES: [&str; 3] = ["doorward-clock", "doorward-limits", "doorward-time"];
+const DOOR_DEPENDENCIES: [&str; 4] = [
+    "doorward-clock",
+    "doorward-limits",
+    "doorward-time",
+    "doorward-tls",
+];
 
 /// Allowed dependencies of the replica: the two that it composes.
 const REPLICA_DEPENDENCIES: [&str; 3] = ["doorward-engine", "doorward-session", "smol_str"];
