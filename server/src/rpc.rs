@@ -28,7 +28,7 @@ use doorward_door::health::Health;
 use doorward_edge::edge::Edge;
 use doorward_edge::rlqs::{self, Rlqs};
 use doorward_edge::rls::Rls;
-use doorward_engine::id::Caller;
+use doorward_engine::id::{Caller, ID_BYTES_MAX};
 use doorward_engine::messages::{ClientLease, GetCapacity};
 use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
@@ -98,10 +98,12 @@ impl CapacityService {
         caller: Option<Caller>,
         identity: Option<&Identity>,
     ) -> Result<Answer, RpcStatus> {
-        self.names.clients.claim(&request.client_id, identity)?;
         // The wall clock is read before the decision, so the lease ends no later by it.
         let wall = clock::wall();
         let (request, refused) = convert::get_capacity(request, caller, wall)?;
+        self.names
+            .clients
+            .claim(request.client.as_str(), identity)?;
         self.metrics.count_malformed(refused.len());
         let mut answers = Answers::to_client(&request);
         let asked = match self.state.node().answer_client_next(&request, &mut answers) {
@@ -183,10 +185,10 @@ impl Capacity for CapacityService {
         request: Request<wire::GetServerCapacityRequest>,
     ) -> Result<Response<wire::GetServerCapacityResponse>, RpcStatus> {
         let (caller, identity) = (caller::of(&request), caller::identity(&request));
-        self.names
-            .servers
-            .claim(&request.get_ref().server_id, identity)?;
         let request = request.get_ref();
+        if request.server_id.len() <= ID_BYTES_MAX {
+            self.names.servers.claim(&request.server_id, identity)?;
+        }
         let answer = stream::answer(&self.state, &self.metrics, request, caller).await;
         answer.map(Response::new)
     }
@@ -195,10 +197,10 @@ impl Capacity for CapacityService {
         &self,
         request: Request<wire::ReleaseCapacityRequest>,
     ) -> Result<Response<wire::ReleaseCapacityResponse>, RpcStatus> {
-        self.names
-            .clients
-            .claim(&request.get_ref().client_id, caller::identity(&request))?;
+        let identity = caller::identity(&request).cloned();
         let request = convert::release_capacity(request.get_ref(), caller::of(&request))?;
+        let name = request.client.as_str();
+        self.names.clients.claim(name, identity.as_ref())?;
         let mut released = Vec::with_capacity(request.resources.len());
         let node = self.state.node();
         let outcome = node.finish(|replica, now| {
@@ -229,7 +231,9 @@ pub fn services(
             .register_encoded_file_descriptor_set(doorward_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
-    let names = Arc::new(Bindings::default());
+    let security = state.security();
+    let is_off = security.is_some_and(|it| it.access().accepts_plain);
+    let names = Arc::new(Bindings::new(is_off));
     let capacity = CapacityService {
         state: Arc::clone(state),
         metrics: Arc::clone(metrics),

@@ -36,7 +36,7 @@ pub struct SecurityConfig {
     pub certificates: Vec<PathBuf>,
     /// Address of a port without TLS for Doorman's clients. Absent: there is none.
     pub plain_listen: Option<SocketAddr>,
-    /// Whether the operator wants a server without TLS on a network.
+    /// Whether the operator wants callers on a network without identities.
     pub is_insecure: bool,
     /// Host names under which browsers may ask for the pages, besides those that the server knows.
     pub http_hosts: Vec<String>,
@@ -53,17 +53,19 @@ pub struct Security {
 }
 
 impl Security {
-    /// Returns the state of a server that listens on these addresses. Warns if it has no TLS on a network.
+    /// Returns the state of a server that listens on these addresses. Warns if callers on a network need no identity.
     pub fn new(config: &SecurityConfig, listens: &[SocketAddr]) -> Self {
         let outside = listens
             .iter()
             .find(|address| !address.ip().to_canonical().is_loopback());
-        let is_exposed = outside.is_some() && config.access.tls.is_none();
+        let access = &config.access;
+        let is_open = access.tls.is_none() || access.accepts_plain || !access.needs_identity;
+        let is_exposed = outside.is_some() && is_open;
         if let (Some(address), true) = (outside, is_exposed && !config.is_insecure) {
             warn!(
                 %address,
-                "anyone on the network can act as any client: give --tls-cert and --tls-key. The next version does \
-                 not start like this without --insecure"
+                "any program on the network can act as any client: give --tls-cert, --tls-key, and --tls-client-ca or \
+                 --tokens. The next version does not start like this without --insecure"
             );
         }
         let security = Self {
@@ -88,7 +90,7 @@ impl Security {
         self.lock().clone()
     }
 
-    /// Returns whether the server listens on a network without TLS.
+    /// Returns whether callers on a network need no identity.
     pub const fn is_exposed(&self) -> bool {
         self.is_exposed
     }
@@ -124,11 +126,9 @@ impl Security {
             looks.tick().await;
             let security = Arc::clone(&self);
             // Small files, but disks may be slow.
-            if tokio::task::spawn_blocking(move || security.refresh())
-                .await
-                .is_err()
-            {
-                return;
+            let refreshed = tokio::task::spawn_blocking(move || security.refresh());
+            if let Err(error) = refreshed.await {
+                warn!(%error, "certificates cannot be read again");
             }
             let now = clock::wall();
             if warned_at.is_none_or(|warned| now.saturating_sub(warned) >= WARN_EVERY) {
@@ -139,14 +139,22 @@ impl Security {
     }
 
     fn refresh(&self) {
-        if let Some(tls) = &self.access.tls {
-            report("certificates", tls.refresh());
-        }
         if let Some(tokens) = &self.access.tokens {
             report("tokens", tokens.refresh());
         }
+        let Some(tls) = &self.access.tls else {
+            return;
+        };
+        let refreshed = tls.refresh();
+        let is_new = matches!(refreshed, Ok(true));
+        report("certificates", refreshed);
         let paths: Vec<PathBuf> = self.lock().keys().cloned().collect();
-        paths.iter().for_each(|path| self.read_end(path));
+        for path in &paths {
+            // The end is that of the certificate in force.
+            if is_new || !tls.files().contains(path) {
+                self.read_end(path);
+            }
+        }
     }
 
     fn warn_of_ends(&self, now: Duration) {

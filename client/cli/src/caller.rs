@@ -53,7 +53,7 @@ enum Miss {
 
 impl MasterCaller {
     pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
-        let dialer = common.tls.dialer().map_err(Failure::Usage)?;
+        let dialer = Dialer::new(common.tls()?);
         let mut addresses = Vec::new();
         let mut node = None;
         for text in common.addresses() {
@@ -256,10 +256,10 @@ impl MasterCaller {
         match tokio::time::timeout(self.timeout, ask(channel)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(match self.dialer.refusal() {
-                Some(alert) => Miss::Final(Failure::No(format!(
+                Some(alert) if status.source().is_some() => Miss::Final(Failure::No(format!(
                     "{name} refuses our certificate: {alert}"
                 ))),
-                None => miss_of(name, &status),
+                _ => miss_of(name, &status),
             }),
             Err(_) => {
                 let problem = format!("{name} did not answer within {:?}", self.timeout);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use doorward_etcd::address::{self, Etcd};
 use doorward_etcd::flags::{ElectionFlags, EtcdFlags};
+use doorward_tls::client::ClientTls;
 use doorward_tls::flags::TlsFlags;
 
 use crate::color::ColorFlag;
@@ -84,6 +85,14 @@ impl Common {
         let lists = self.server.iter();
         let addresses = lists.flat_map(|list| address::split(list));
         addresses.map(str::to_owned).collect()
+    }
+
+    /// Returns TLS towards servers. None: connections are plain.
+    pub(crate) fn tls(&self) -> Result<Option<ClientTls>, Failure> {
+        if self.tls.cert.is_some() && self.tls.ca.is_none() {
+            return Err(Failure::Usage("--tls-cert needs --ca".to_owned()));
+        }
+        self.tls.client().map_err(Failure::Usage)
     }
 
     /// The etcd that the flags name, if they do. Only for what needs it: a mistake in them is none

@@ -193,7 +193,7 @@ pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client
     {
         builder = builder.etcd(etcd);
     }
-    if let Some(tls) = common.tls.client().map_err(Failure::Usage)? {
+    if let Some(tls) = common.tls()? {
         builder = builder.tls(tls);
     }
     let connected = builder.addresses(&addresses).connect().await;

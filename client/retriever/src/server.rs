@@ -55,7 +55,8 @@ pub(crate) struct Follower {
 
 impl Follower {
     pub(crate) fn new(current: Current, servers: Servers) -> Result<Self, RetrieverError> {
-        let endpoints = servers.addresses.iter().map(|it| endpoint(it));
+        let is_tls = servers.dialer.is_tls();
+        let endpoints = servers.addresses.iter().map(|it| endpoint(it, is_tls));
         let endpoints: Vec<Endpoint> = endpoints.collect::<Result<_, _>>()?;
         if endpoints.is_empty() {
             return Err(RetrieverError::Address(String::new()));
@@ -140,12 +141,14 @@ impl Follower {
     }
 }
 
-fn endpoint(address: &str) -> Result<Endpoint, RetrieverError> {
+fn endpoint(address: &str, is_tls: bool) -> Result<Endpoint, RetrieverError> {
     let invalid = |_| RetrieverError::Address(address.to_owned());
     let has_port = address
         .rsplit_once(':')
         .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let address = address.strip_prefix("https://").unwrap_or(address);
+    // Without TLS, a scheme is invalid.
+    let https = address.strip_prefix("https://").filter(|_| is_tls);
+    let address = https.unwrap_or(address);
     if address.contains("://") || !has_port || ipv6_advice(address).is_some() {
         return Err(invalid(()));
     }

@@ -31,6 +31,8 @@ pub struct Access {
     pub needs_identity: bool,
     /// Connections that were refused.
     pub failures: AtomicU64,
+    /// Minute of the last refusal, plus 1. 0: none was refused.
+    pub last_minute: AtomicU64,
 }
 
 /// Marks the call of an operator, as an extension of its request.
@@ -111,9 +113,11 @@ impl Access {
         Err(io::Error::other("the caller does not use TLS"))
     }
 
-    /// Counts a refused connection. Returns the number of all.
-    pub(crate) fn note_failure(&self) -> u64 {
-        self.failures.fetch_add(1, Ordering::Relaxed) + 1
+    /// Counts a refused connection. Returns the number of all, and whether this is the first one of the minute.
+    pub(crate) fn note_failure(&self, minute: u64) -> (u64, bool) {
+        let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
+        let last = self.last_minute.swap(minute + 1, Ordering::Relaxed);
+        (failures, last != minute + 1)
     }
 
     /// Returns the proof of a call. `certificate`: the identity of the connection; `needs`: None if the call needs no
@@ -161,8 +165,11 @@ impl Access {
 
 /// Returns the token in the headers of a call.
 pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
-    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
-    value.strip_prefix(b"Bearer ")
+    let (scheme, token) = headers
+        .get(header::AUTHORIZATION)?
+        .as_bytes()
+        .split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }
 
 /// Returns the answer to a plain connection, in its own protocol.

@@ -87,13 +87,16 @@ impl Door {
         self.access.open(socket, self.protocol).await
     }
 
-    /// Counts a failed handshake, and logs the reason at most once in a while.
+    /// Counts a failed handshake, and logs the reason of the first one in a minute.
     pub(crate) fn note_handshake_failure(&self, peer: Option<SocketAddr>, error: &io::Error) {
-        let number = self.access.note_failure();
-        if number.is_power_of_two() || number.is_multiple_of(1_000) {
-            warn!(?peer, %error, failures = number, "a connection was refused");
-        } else {
-            debug!(?peer, %error, "a connection was refused");
+        // A probe that connects and closes at once, or a caller that refuses this server.
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return debug!(?peer, "a connection ended before its handshake");
+        }
+        let minute = self.now().as_secs() / 60;
+        match self.access.note_failure(minute) {
+            (failures, true) => warn!(?peer, %error, failures, "a connection was refused"),
+            (_, false) => debug!(?peer, %error, "a connection was refused"),
         }
     }
 
@@ -127,8 +130,15 @@ impl Door {
     /// # Errors
     ///
     /// If the token is unknown, or not that of a client.
-    pub(crate) fn prove_by_token(&self, token: &[u8]) -> Result<Option<Identity>, Denied> {
-        let proof = self.access.prove(None, Some(token), Some(Role::Client));
+    pub(crate) fn prove_by_token(
+        &self,
+        connection: &Connection,
+        token: &[u8],
+    ) -> Result<Option<Identity>, Denied> {
+        let certificate = connection.identity();
+        let proof = self
+            .access
+            .prove(certificate, Some(token), Some(Role::Client));
         proof.map(|proof| proof.identity)
     }
 

@@ -1,5 +1,5 @@
 //! HTTP connections, for few clients. Every request is a look at the whole server, except for vital ones, and for those
-//! with one message, which must come in time. A request has its `CallerId` as an extension.
+//! with one message, which must come in time. A request has its `CallerId` as an extension, and its identity.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -139,8 +139,10 @@ fn unproven(denied: &Denied, call: InFlightCall) -> Response<ResponseBody<Body>>
     };
     let mut answer = Response::new(Body::from(format!("{denied}\n")));
     *answer.status_mut() = code;
-    let headers = answer.headers_mut();
-    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    if code == StatusCode::UNAUTHORIZED {
+        let headers = answer.headers_mut();
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
     answer.map(|body| ResponseBody::new(body, cut_off, call))
 }
 

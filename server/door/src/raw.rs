@@ -91,7 +91,7 @@ impl Conversation {
     ///
     /// If the token is unknown, or not that of a client.
     pub fn prove(&self, token: &[u8]) -> Result<Option<Identity>, Denied> {
-        self.door.prove_by_token(token)
+        self.door.prove_by_token(&self.connection, token)
     }
 
     /// Returns the number of the connection.

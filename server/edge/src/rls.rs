@@ -1,8 +1,10 @@
 //! Envoy's rate limit service (RLS): a call for each request that Envoy limits.
 //!
 //! A descriptor with 0 units only looks. One with negative units gives them back. Shared limits are divided fairly among
-//! callers: a caller is the value of the metadata `x-doorward-client`, or else an address.
+//! callers: a caller is an identity, with the value of the metadata `x-doorward-client`; without an identity, that value
+//! or an address.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +22,7 @@ use doorward_tls::identity::Identity;
 use tonic::{Request, Response, Status};
 
 use crate::clock;
-use crate::edge::{Asked, Edge};
+use crate::edge::{Asked, Edge, NAME_BYTES_MAX};
 
 /// Metadata with the name of a caller.
 pub const CLIENT: &str = "x-doorward-client";
@@ -78,12 +80,24 @@ pub(crate) fn caller_name(
 ) -> String {
     let given = given.filter(|name| !name.is_empty());
     match (identity, given, address) {
-        (Some(identity), Some(name), _) => format!("{identity}/{name}"),
-        (Some(identity), None, _) => identity.to_string(),
+        (Some(identity), Some(name), _) => shortened(format!("{identity}#{name}")),
+        (Some(identity), None, _) => shortened(identity.to_string()),
         (None, Some(name), _) => name.to_owned(),
         (None, None, Some(address)) => address.to_string(),
         (None, None, None) => "unix".to_owned(),
     }
+}
+
+/// Returns a name of at most [`NAME_BYTES_MAX`] bytes. A longer one ends with its hash, so that it stays another one.
+fn shortened(name: String) -> String {
+    if name.len() <= NAME_BYTES_MAX {
+        return name;
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    let hash = format!("~{:016x}", hasher.finish());
+    let end = name.floor_char_boundary(NAME_BYTES_MAX - hash.len());
+    format!("{}{hash}", name.get(..end).unwrap_or_default())
 }
 
 /// Answers a request, also as JSON.

@@ -4,6 +4,7 @@ use doorward_door::access::Operator;
 use doorward_door::caller_id::CallerId;
 use doorward_proto::admin::v1::callers_server::Callers;
 use doorward_proto::admin::v1::{WhoAmIRequest, WhoAmIResponse};
+use doorward_tls::identity::Identity;
 use tonic::{Request, Response, Status as RpcStatus};
 
 use crate::rpc::caller;
@@ -12,13 +13,15 @@ use crate::rpc::caller;
 #[derive(Clone, Copy, Debug)]
 pub struct CallersService;
 
-/// Returns whether a caller may change rules: an operator, or any caller on the server's own machine.
+/// Returns whether a caller may change rules: an operator, or a caller on the server's own machine without an identity,
+/// if the server needs none.
 pub(super) fn may_write<T>(request: &Request<T>) -> bool {
     let extensions = request.extensions();
     let is_here = extensions
         .get::<CallerId>()
         .is_some_and(|id| id.is_loopback());
-    is_here || extensions.get::<Operator>().is_some()
+    let is_open = is_here && extensions.get::<Identity>().is_none();
+    is_open || extensions.get::<Operator>().is_some()
 }
 
 #[tonic::async_trait]

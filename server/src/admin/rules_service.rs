@@ -1,6 +1,6 @@
 //! The rules service: rule documents for operators, tools and the services that run them.
 //!
-//! Any caller may read. Until callers have identities, only a caller on loopback may write.
+//! Any caller may read. An operator may write, and so may a caller on loopback, if the server needs no identity.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -46,8 +46,8 @@ pub struct SecurityFlags {
     #[arg(long, help_heading = "TLS", value_name = "ADDRESS", value_parser = listened)]
     pub plain_listen: Option<SocketAddr>,
 
-    /// Serves a network without TLS on purpose.
-    #[arg(long, help_heading = "TLS", conflicts_with = "tls_cert")]
+    /// Serves callers on a network without identities on purpose.
+    #[arg(long, help_heading = "TLS")]
     pub insecure: bool,
 
     /// Host names under which browsers ask for the pages, separated by commas. IP addresses, localhost and the

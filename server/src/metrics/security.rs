@@ -28,7 +28,7 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     )?;
     families.gauge(
         "tls_exposed",
-        "1 if the server listens on a network without TLS",
+        "1 if callers on a network need no identity",
         flag(security.is_exposed()),
     )
 }

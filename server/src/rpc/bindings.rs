@@ -1,7 +1,8 @@
 //! Names of clients and child servers, bound to the identity that used them first.
 //!
-//! A name without an identity is bound to none. A binding ends when its identity has not used the name for an hour,
-//! which is longer than leases last. It is the memory of one process: after a failover, the first use counts.
+//! A name without an identity is bound to none. A binding ends when its identity has not used the name for ten minutes.
+//! It is the memory of one process: after a failover, the first use counts. All servers of a node use its name, so they
+//! need the same identity. While callers change over to TLS, no name is bound.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,10 +13,14 @@ use doorward_tls::identity::Identity;
 use tonic::Status as RpcStatus;
 
 /// Time without use after which a name is free.
-const KEPT: Duration = Duration::from_secs(3_600);
+const KEPT: Duration = Duration::from_secs(600);
 
-/// Largest number of names.
+/// Largest number of names, of one identity and of all.
+const NAMES_OF_IDENTITY_MAX: usize = 100_000;
 const NAMES_MAX: usize = 1_000_000;
+
+/// Shortest interval between two looks for unused names.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// Number of names from which unused ones are looked for.
 const SWEEP_MIN: usize = 1_024;
@@ -27,9 +32,24 @@ pub(crate) struct Bindings {
     pub(crate) servers: NameTable,
 }
 
+impl Bindings {
+    /// Makes tables without names. `is_off`: they bind none.
+    pub(crate) fn new(is_off: bool) -> Self {
+        let table = || NameTable {
+            is_off,
+            ..NameTable::default()
+        };
+        Self {
+            clients: table(),
+            servers: table(),
+        }
+    }
+}
+
 /// Names of one kind.
 #[derive(Debug)]
 pub(crate) struct NameTable {
+    is_off: bool,
     started: Instant,
     names: Mutex<Names>,
 }
@@ -37,8 +57,11 @@ pub(crate) struct NameTable {
 #[derive(Debug)]
 struct Names {
     owners: HashMap<Box<str>, Owner>,
+    /// Number of names of each identity.
+    counts: HashMap<Identity, usize>,
     /// Number of names at which unused ones are removed: twice as many as the last time.
     sweep_at: usize,
+    swept_at: Duration,
 }
 
 #[derive(Debug)]
@@ -49,10 +72,15 @@ struct Owner {
 
 impl Default for NameTable {
     fn default() -> Self {
-        let (owners, sweep_at) = (HashMap::new(), SWEEP_MIN);
         Self {
+            is_off: false,
             started: Instant::now(),
-            names: Mutex::new(Names { owners, sweep_at }),
+            names: Mutex::new(Names {
+                owners: HashMap::new(),
+                counts: HashMap::new(),
+                sweep_at: SWEEP_MIN,
+                swept_at: Duration::ZERO,
+            }),
         }
     }
 }
@@ -64,6 +92,9 @@ impl NameTable {
     ///
     /// If the name belongs to another identity, or there are too many names.
     pub(crate) fn claim(&self, name: &str, identity: Option<&Identity>) -> Result<(), RpcStatus> {
+        if self.is_off {
+            return Ok(());
+        }
         let now = self.started.elapsed();
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.claim(name, identity, now)
@@ -85,27 +116,51 @@ impl Names {
                 return Ok(());
             }
             return Err(RpcStatus::permission_denied(format!(
-                "the name {name:?} belongs to another identity; use a name of your own"
+                "the name {name:?} belongs to another identity, {}; use a name of your own, or a certificate of that \
+                 identity; it is free after ten minutes without use",
+                owner.identity
             )));
         }
         let Some(identity) = identity else {
             return Ok(());
         };
-        if self.owners.len() >= self.sweep_at {
-            self.owners.retain(|_, owner| is_kept(owner));
-            self.sweep_at = (2 * self.owners.len()).clamp(SWEEP_MIN, NAMES_MAX);
+        let is_due = now.saturating_sub(self.swept_at) >= SWEEP_EVERY;
+        if self.owners.len() >= self.sweep_at && is_due {
+            self.sweep(now);
         }
-        if self.owners.len() >= NAMES_MAX {
+        let count = self.counts.entry(identity.clone()).or_default();
+        if *count >= NAMES_OF_IDENTITY_MAX || self.owners.len() >= NAMES_MAX {
             return Err(RpcStatus::resource_exhausted(
-                "too many names are in use; reuse a name, or try again in an hour",
+                "too many names are in use; use fewer, or try again in ten minutes",
             ));
         }
+        *count += 1;
         let owner = Owner {
             identity: identity.clone(),
             used_at: now,
         };
-        self.owners.insert(name.into(), owner);
+        if let Some(former) = self.owners.insert(name.into(), owner)
+            && let Some(count) = self.counts.get_mut(&former.identity)
+        {
+            *count = count.saturating_sub(1);
+        }
         Ok(())
+    }
+
+    /// Forgets unused names.
+    fn sweep(&mut self, now: Duration) {
+        self.swept_at = now;
+        self.owners
+            .retain(|_, owner| now.saturating_sub(owner.used_at) < KEPT);
+        self.counts.clear();
+        #[expect(
+            clippy::iter_over_hash_type,
+            reason = "counts do not depend on the order"
+        )]
+        for owner in self.owners.values() {
+            *self.counts.entry(owner.identity.clone()).or_default() += 1;
+        }
+        self.sweep_at = (2 * self.owners.len()).clamp(SWEEP_MIN, NAMES_MAX);
     }
 }
 
@@ -118,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_belongs_to_the_identity_that_used_it_first_until_it_is_unused_for_an_hour() {
+    fn a_name_belongs_to_the_identity_that_used_it_first_until_it_is_unused_for_ten_minutes() {
         let (ann, bob) = (identity("dns:ann"), identity("dns:bob"));
         let mut names = NameTable::default().names.into_inner().unwrap();
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
@@ -127,11 +182,11 @@ mod tests {
             ("c", Some(&ann), 0, true),
             ("c", Some(&bob), 1, false),
             ("c", None, 1, false),
-            ("c", Some(&ann), 50, true),
-            ("c", Some(&bob), 109, false),
-            ("d", Some(&bob), 109, true),
-            ("c", Some(&bob), 110, true),
-            ("c", Some(&ann), 111, false),
+            ("c", Some(&ann), 5, true),
+            ("c", Some(&bob), 14, false),
+            ("d", Some(&bob), 14, true),
+            ("c", Some(&bob), 15, true),
+            ("c", Some(&ann), 16, false),
         ] {
             let claimed = names.claim(name, who, minutes(at));
             assert_eq!(claimed.is_ok(), is_allowed, "{name} {who:?} {at}");
@@ -142,10 +197,10 @@ mod tests {
     fn unused_names_are_forgotten() {
         let ann = identity("dns:ann");
         let mut names = NameTable::default().names.into_inner().unwrap();
-        for hour in 0..50 {
+        for round in 0..50 {
             for number in 0..1_000 {
-                let name = format!("{hour}-{number}");
-                names.claim(&name, Some(&ann), KEPT * hour).unwrap();
+                let name = format!("{round}-{number}");
+                names.claim(&name, Some(&ann), KEPT * round).unwrap();
             }
         }
         assert!(
@@ -153,5 +208,25 @@ mod tests {
             "{}",
             names.owners.len()
         );
+    }
+
+    #[test]
+    fn one_identity_does_not_fill_the_table() {
+        let (ann, bob) = (identity("dns:ann"), identity("dns:bob"));
+        let mut names = NameTable::default().names.into_inner().unwrap();
+        let mut claim = |name: &str, who| names.claim(name, Some(who), Duration::ZERO);
+        for number in 0..NAMES_OF_IDENTITY_MAX {
+            claim(&number.to_string(), &ann).unwrap();
+        }
+        assert!(claim("one more", &ann).is_err());
+        claim("7", &ann).unwrap();
+        claim("of bob", &bob).unwrap();
+    }
+
+    #[test]
+    fn no_name_is_bound_while_callers_change_over() {
+        let names = Bindings::new(true).clients;
+        names.claim("c", Some(&identity("dns:ann"))).unwrap();
+        names.claim("c", None).unwrap();
     }
 }

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use doorward_door::meter;
-use doorward_engine::id::{Caller, HolderName};
+use doorward_engine::id::{Caller, HolderName, ID_BYTES_MAX};
 use doorward_engine::messages::{Cycle, GetServerCapacity, Via};
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::{Mastership, Outcome};
@@ -90,6 +90,7 @@ impl ChildStream {
                 task = self.tasks.recv() => task,
                 request = requests.message(), if self.refused.is_none() => {
                     if let Ok(Some(message)) = &request
+                        && message.server_id.len() <= ID_BYTES_MAX
                         && let Err(status) = names.servers.claim(&message.server_id, identity.as_ref())
                     {
                         return self.refuse(status);

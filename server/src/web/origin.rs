@@ -25,11 +25,13 @@ pub(super) async fn check(
     let is_probe = PATHS.vital.contains(&request.uri().path());
     // No browser reaches a Unix socket.
     let is_local = request.extensions().get() == Some(&CallerId::UNIX);
-    if !is_probe && !is_local && !is_own_host(&state, request.headers()) {
+    let only_reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    // A browser tells the origin of a request that changes something.
+    let is_of_browser = only_reads || request.headers().contains_key(header::ORIGIN);
+    if is_of_browser && !is_probe && !is_local && !is_own_host(&state, request.headers()) {
         let problem = "this server does not know that it has this name; give it by --http-host\n";
         return (StatusCode::MISDIRECTED_REQUEST, problem).into_response();
     }
-    let only_reads = matches!(*request.method(), Method::GET | Method::HEAD);
     if !only_reads && is_of_other_site(request.headers()) {
         let problem = "a page of another site may not do this\n";
         return (StatusCode::FORBIDDEN, problem).into_response();

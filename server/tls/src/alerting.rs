@@ -22,6 +22,10 @@ impl LastAlert {
         alert.clone()
     }
 
+    pub(crate) fn clear(&self) {
+        self.set(None);
+    }
+
     fn set(&self, alert: Option<String>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = alert;
     }

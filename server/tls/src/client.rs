@@ -159,6 +159,7 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, server: Uri) -> Self::Future {
         let Self(tls) = self.clone();
+        tls.last_alert.clear();
         Box::pin(async move {
             let host = server.host().unwrap_or_default();
             let host = host
@@ -191,7 +192,9 @@ fn explained(error: io::Error) -> io::Error {
         io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof
     );
     if is_cut || matches!(tls, Some(rustls::Error::InvalidMessage(_))) {
-        return io::Error::other("the server does not answer by TLS; is it a port without TLS?");
+        return io::Error::other(
+            "the server does not answer by TLS, or closed the connection; is it a port without TLS?",
+        );
     }
     error
 }

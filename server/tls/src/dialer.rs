@@ -24,7 +24,7 @@ pub type Dialed = Channel;
 
 #[cfg(feature = "tls")]
 impl Dialer {
-    /// Returns a way with TLS; None: without.
+    /// Returns a dialer. Without `tls`, its connections are plain.
     pub const fn new(tls: Option<ClientTls>) -> Self {
         Self { tls }
     }

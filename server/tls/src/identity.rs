@@ -43,10 +43,10 @@ impl Identity {
         Self::parse(&name)
     }
 
-    /// Returns the identity with that text. None: it is empty, too long, or has control characters.
+    /// Returns the identity with that text. None: it is empty, too long, or has a control character or a `#`.
     pub fn parse(text: &str) -> Option<Self> {
         let is_usable =
-            !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(char::is_control);
+            !text.is_empty() && text.len() <= NAME_BYTES_MAX && !text.contains(is_reserved);
         is_usable.then(|| Self(text.into()))
     }
 
@@ -54,6 +54,11 @@ impl Identity {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Returns whether no identity has this character. A `#` separates an identity from the names of its programs.
+fn is_reserved(character: char) -> bool {
+    character.is_control() || character == '#'
 }
 
 impl fmt::Display for Identity {

@@ -64,8 +64,8 @@ impl TlsError {
     }
 }
 
-#[cfg(feature = "tls")]
 /// Returns the cryptography. It is named everywhere, since other crates of a program may install another one.
+#[cfg(feature = "tls")]
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }

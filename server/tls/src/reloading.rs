@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -10,8 +11,8 @@ use arc_swap::ArcSwap;
 
 use crate::TlsError;
 
-/// Times and lengths of files. A replaced file has another time or length.
-type Stamp = Vec<Option<(SystemTime, u64)>>;
+/// Number, times and length of each file. A replaced file has another number, and new permissions another time.
+type Stamp = Vec<Option<(u64, i64, i64, SystemTime, u64)>>;
 
 type Read<T> = Box<dyn Fn() -> Result<T, TlsError> + Send + Sync>;
 
@@ -83,7 +84,15 @@ impl<T> Reloading<T> {
 fn stamp(files: &[PathBuf]) -> Stamp {
     let stamp = |path: &PathBuf| {
         let metadata = fs::metadata(path).ok()?;
-        Some((metadata.modified().ok()?, metadata.len()))
+        let changed = (metadata.ino(), metadata.ctime(), metadata.ctime_nsec());
+        let (number, seconds, nanoseconds) = changed;
+        Some((
+            number,
+            seconds,
+            nanoseconds,
+            metadata.modified().ok()?,
+            metadata.len(),
+        ))
     };
     files.iter().map(stamp).collect()
 }

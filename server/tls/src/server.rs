@@ -82,6 +82,11 @@ impl ServerTls {
         self.0.refresh()
     }
 
+    /// Returns the files.
+    pub fn files(&self) -> &[PathBuf] {
+        self.0.files()
+    }
+
     /// Waits for the first byte of a connection. Returns whether it begins a TLS handshake.
     ///
     /// # Errors

@@ -107,7 +107,7 @@ fn read(path: &Path) -> Result<Vec<Known>, TlsError> {
         serde_saphyr::from_str(&text).map_err(|error| TlsError::content(path, error))?;
     let known = document.tokens.into_iter().map(|entry| {
         let name = &entry.name;
-        let is_named = !name.is_empty() && name.len() <= 200 && !name.contains(char::is_control);
+        let is_named = !name.is_empty() && name.len() <= 200 && !name.contains(|it: char| it.is_control() || it == '#');
         match bytes(&entry.sha256) {
             Some(hash) if is_named => Ok(Known {
                 identity: Identity::of_token(name),
