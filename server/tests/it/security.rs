@@ -10,7 +10,7 @@ use doorward_engine::templates::Templates;
 use doorward_proto::admin::v1::callers_client::CallersClient;
 use doorward_proto::admin::v1::{WhoAmIRequest, WhoAmIResponse};
 use doorward_proto::doorman::capacity_client::CapacityClient;
-use doorward_proto::doorman::{DiscoveryRequest, ReleaseCapacityRequest};
+use doorward_proto::doorman::{DiscoveryRequest, GetServerCapacityRequest, ReleaseCapacityRequest};
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::flags::SecurityFlags;
 use doorward_server::security::SecurityConfig;
@@ -195,9 +195,15 @@ async fn a_name_belongs_to_the_identity_that_used_it_first() {
         resource_id: vec!["fair/a".to_owned()],
         ..ReleaseCapacityRequest::default()
     };
+    let as_child = || GetServerCapacityRequest {
+        server_id: "eu".to_owned(),
+        ..GetServerCapacityRequest::default()
+    };
+    orders.get_server_capacity(as_child()).await.unwrap();
     let refused = [
         billing.get_capacity(ask()).await.map(drop),
         billing.release_capacity(release()).await.map(drop),
+        billing.get_server_capacity(as_child()).await.map(drop),
     ];
     for refused in refused {
         let refused = refused.unwrap_err();

@@ -4,6 +4,7 @@
 //! It has the runtime, the profile and the allocator of the server.
 
 use std::io::Write;
+use std::path::Path;
 
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
 use doorward_proto::doorman::{
@@ -15,6 +16,8 @@ use tokio::net::TcpSocket;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
+
+use crate::mtls;
 
 /// A service that grants all wants.
 struct Echo {
@@ -75,8 +78,8 @@ impl Capacity for Echo {
     }
 }
 
-/// Serves until the process is ended. The first line that it prints is its address.
-pub(crate) async fn serve() {
+/// Serves until the process is ended, with mutual TLS if there are certificates. The first line that it prints is its address.
+pub(crate) async fn serve(certificates: Option<&Path>) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
     // The longest queue of connections that the system allows: a storm must not meet another limit.
@@ -87,8 +90,10 @@ pub(crate) async fn serve() {
     // As for every server of small messages that callers wait for.
     let connections = TcpIncoming::from(listener).with_nodelay(Some(true));
     let echo = CapacityServer::new(Echo { address });
-    let serving = Server::builder()
-        .add_service(echo)
-        .serve_with_incoming(connections);
+    let mut server = Server::builder();
+    if let Some(folder) = certificates {
+        server = server.tls_config(mtls::of_echo(folder)).unwrap();
+    }
+    let serving = server.add_service(echo).serve_with_incoming(connections);
     serving.await.unwrap();
 }

@@ -1,5 +1,6 @@
 //! Flags of the load generator.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -16,6 +17,7 @@ Examples, each after `cargo bench -p doorward-tests --bench load --`:
   open --rate 20000 --leases 1000000  latencies at a fixed rate
   stalls                              what reloads, scrapes and accidents do to clients
   storm --clients 18000               many clients connect at once
+  closed --mtls, storm --mtls         the same with mutual TLS, also of the echo
   memory                              of connections, streams and leases, and what is given back
   agents                              a leaf below which 1,000 agents lease 100 resources
 
@@ -28,6 +30,10 @@ from when a request was due. See docs/performance.md.";
 pub(crate) struct Flags {
     #[command(subcommand)]
     pub(crate) mode: Mode,
+
+    /// Uses mutual TLS for all connections, also of the echo.
+    #[arg(long, global = true)]
+    pub(crate) mtls: bool,
 
     /// Given by cargo.
     #[arg(long, hide = true, global = true)]
@@ -66,7 +72,11 @@ pub(crate) enum Mode {
     /// A leaf with many agents below it, and the latencies of its clients.
     Agents(agents::Size),
     /// An echo: prints its address, and answers until it is ended.
-    Echo,
+    Echo {
+        /// Folder of its certificates, for mutual TLS.
+        #[arg(long)]
+        certificates: Option<PathBuf>,
+    },
 }
 
 /// Settings of a load, for both loops.

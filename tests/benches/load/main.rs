@@ -12,6 +12,7 @@ mod flags;
 mod generator;
 mod latencies;
 mod memory;
+mod mtls;
 mod population;
 mod small;
 mod stalls;
@@ -54,14 +55,17 @@ fn main() -> ExitCode {
     if given == ["--bench"] {
         arguments.push("closed".to_owned());
     }
-    let mode = Flags::parse_from(arguments).mode;
-    if let Mode::Echo = mode {
-        runtime(1).block_on(echo::serve());
+    let Flags { mode, mtls, .. } = Flags::parse_from(arguments);
+    if let Mode::Echo { certificates } = mode {
+        runtime(1).block_on(echo::serve(certificates.as_deref()));
         return ExitCode::SUCCESS;
     }
     if let Err(problem) = check_surroundings(&mode, files::raise_limit()) {
         eprintln!("load: {problem}");
         return ExitCode::FAILURE;
+    }
+    if mtls {
+        mtls::switch_on();
     }
     let cores = Cores::divide();
     if let Some(cores) = &cores {
@@ -113,7 +117,7 @@ async fn run(mode: Mode, place: &Place) {
         }
         Mode::Memory(size) => memory::measure(place, size).await,
         Mode::Agents(size) => agents::measure(place, size).await,
-        Mode::Echo => {}
+        Mode::Echo { .. } => {}
     }
 }
 

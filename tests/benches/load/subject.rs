@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use tokio::task::block_in_place;
 
 use crate::cores::Cores;
+use crate::mtls;
 
 /// Limits that would refuse the load of a single address, raised.
 const FLAGS: [&str; 6] = [
@@ -111,7 +112,9 @@ impl Subject {
             "--templates",
             file.to_str().unwrap(),
         ];
-        let flags = [&own[..], &FLAGS, flags].concat();
+        let mtls = mtls::flags();
+        let mtls: Vec<&str> = mtls.iter().map(String::as_str).collect();
+        let flags = [&own[..], &FLAGS, &mtls, flags].concat();
         // A build must not run on one core.
         block_in_place(|| program("doorward-server"));
         let start = || block_in_place(|| Server::start(&flags));
@@ -125,7 +128,11 @@ impl Subject {
     /// Starts an echo: this program in another mode.
     pub(crate) fn echo(place: &Place) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.arg("echo").stdout(Stdio::piped());
+        command.arg("echo");
+        if let Some(folder) = mtls::folder() {
+            command.arg("--certificates").arg(folder);
+        }
+        command.stdout(Stdio::piped());
         let mut child = Cores::start_server(place.cores.as_ref(), || command.spawn().unwrap());
         let mut line = String::new();
         let printed = child.stdout.take().unwrap();

@@ -9,9 +9,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use h2::client::{Builder, SendRequest};
 use h2::{RecvStream, SendStream};
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpSocket;
 use tonic::codegen::http::header::{CONTENT_TYPE, TE};
 use tonic::codegen::http::{HeaderMap, HeaderValue, Method, Request, Uri, Version};
+
+use crate::mtls;
 
 /// Paths of the calls.
 pub(crate) const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
@@ -107,18 +110,10 @@ impl Wire {
         }
         let stream = socket.connect(to).await?;
         stream.set_nodelay(true)?;
-        let handshake = Builder::new()
-            .initial_window_size(WINDOW)
-            .initial_connection_window_size(WINDOW)
-            .enable_push(false)
-            // Until the server has sent its limit.
-            .initial_max_send_streams(1)
-            .handshake(stream);
-        let (requests, connection) = handshake.await?;
-        tokio::spawn(async move {
-            // The callers that wait for an answer get the error.
-            let _ = connection.await;
-        });
+        let requests = match mtls::connect(stream).await {
+            Ok(stream) => start(stream?).await?,
+            Err(plain) => start(plain).await?,
+        };
         let authority = to.to_string();
         Ok(Self {
             requests,
@@ -179,6 +174,25 @@ impl Wire {
             received: BytesMut::from(first),
         })
     }
+}
+
+/// Starts HTTP/2.
+async fn start(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) -> Result<SendRequest<Bytes>, h2::Error> {
+    let handshake = Builder::new()
+        .initial_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .enable_push(false)
+        // Until the server has sent its limit.
+        .initial_max_send_streams(1)
+        .handshake(stream);
+    let (requests, connection) = handshake.await?;
+    tokio::spawn(async move {
+        // The callers that wait for an answer get the error.
+        let _ = connection.await;
+    });
+    Ok(requests)
 }
 
 fn uri(authority: &str, method: &str) -> Uri {
