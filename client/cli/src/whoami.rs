@@ -31,6 +31,11 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     }
     let identity = identity.unwrap_or_else(|| "nobody: no certificate, no token".to_owned());
     let may = if may_write { "may" } else { "may not" };
-    writeln!(out, "{identity}, from {address}; {may} change rules")?;
+    let from = if address.is_empty() {
+        String::new()
+    } else {
+        format!(" from {address}")
+    };
+    writeln!(out, "{identity}{from}; {may} change rules")?;
     Ok(())
 }

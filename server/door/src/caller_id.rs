@@ -69,6 +69,11 @@ impl CallerId {
         is_v4 || self == Self::of(Ipv6Addr::LOCALHOST.into()) || self == Self::UNIX
     }
 
+    /// Returns whether it is an address, and not an identity.
+    pub fn is_address(self) -> bool {
+        self.kind == Kind::Address
+    }
+
     /// Returns its bits: those of an IPv6 address, or a hash.
     pub const fn get(self) -> u128 {
         self.bits
@@ -77,7 +82,7 @@ impl CallerId {
 
 impl fmt::Display for CallerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.kind != Kind::Address {
+        if !self.is_address() {
             return write!(f, "identity {:016x}", self.bits >> 64);
         }
         if *self == Self::UNIX {

@@ -31,6 +31,7 @@ impl Callers for CallersService {
         request: Request<WhoAmIRequest>,
     ) -> Result<Response<WhoAmIResponse>, RpcStatus> {
         let address = request.extensions().get::<CallerId>();
+        let address = address.filter(|it| it.is_address());
         Ok(Response::new(WhoAmIResponse {
             identity: caller::identity(&request).map(ToString::to_string),
             address: address.map_or_else(String::new, ToString::to_string),

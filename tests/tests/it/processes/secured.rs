@@ -68,9 +68,9 @@ fn the_guide_to_tls_works_as_it_is_written() {
     let problem = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{text}\n{problem}");
     for expected in [
-        "spiffe://example.com/orders, from",
+        "spiffe://example.com/orders; may not",
         "30 of 30",
-        "token:batch, from",
+        "token:batch from",
     ] {
         assert!(text.contains(expected), "{expected}: {text}\n{problem}");
     }
