@@ -52,6 +52,7 @@ use crate::replica_handle::{Asked, WaitingAnswer};
 use crate::rpc::bindings::Bindings;
 use crate::rpc::services::Services;
 use crate::rpc::stream::CapacityStreamService;
+use crate::security::Security;
 use crate::status::ServerState;
 
 /// Largest message between servers, in bytes. A thousand resources take a tenth of it.
@@ -232,7 +233,8 @@ pub fn services(
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let security = state.security();
-    let is_off = security.is_some_and(|it| it.access().accepts_plain);
+    let binds = |it: &Arc<Security>| it.access().needs_identity && !it.access().accepts_plain;
+    let is_off = !security.is_some_and(binds);
     let names = Arc::new(Bindings::new(is_off));
     let capacity = CapacityService {
         state: Arc::clone(state),

@@ -8,10 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_door::access::Access;
-use doorward_tls::TlsError;
 use doorward_tls::dialer::Dialer;
-use doorward_tls::flags::described;
 use doorward_tls::server;
+use doorward_tls::{TlsError, described};
 use tracing::{info, warn};
 
 use crate::clock;
@@ -142,16 +141,16 @@ impl Security {
         if let Some(tokens) = &self.access.tokens {
             report("tokens", tokens.refresh());
         }
-        let Some(tls) = &self.access.tls else {
-            return;
-        };
-        let refreshed = tls.refresh();
-        let is_new = matches!(refreshed, Ok(true));
-        report("certificates", refreshed);
+        let (mut own, mut is_new) = (&[][..], false);
+        if let Some(tls) = &self.access.tls {
+            let refreshed = tls.refresh();
+            (own, is_new) = (tls.files(), matches!(refreshed, Ok(true)));
+            report("certificates", refreshed);
+        }
         let paths: Vec<PathBuf> = self.lock().keys().cloned().collect();
         for path in &paths {
             // The end is that of the certificate in force.
-            if is_new || !tls.files().contains(path) {
+            if is_new || !own.contains(path) {
                 self.read_end(path);
             }
         }

@@ -114,6 +114,9 @@ impl Door {
         if !self.paths.only.is_empty() && !self.paths.only.contains(&path) {
             return Err(Denied::NotHere);
         }
+        if !self.access.needs_identity {
+            return Ok(Proof::default());
+        }
         let needs = if self.paths.open.contains(&path) {
             None
         } else if self.paths.of_servers.contains(&path) {
@@ -125,20 +128,18 @@ impl Door {
         self.access.prove(connection.identity(), token, needs)
     }
 
-    /// Returns the identity of a token's holder.
+    /// Returns the identity of a client, by a token or else by its certificate. None: it needs none.
     ///
     /// # Errors
     ///
-    /// If the token is unknown, or not that of a client.
-    pub(crate) fn prove_by_token(
+    /// If it proves none, or is not a client.
+    pub(crate) fn prove_client(
         &self,
         connection: &Connection,
-        token: &[u8],
+        token: Option<&[u8]>,
     ) -> Result<Option<Identity>, Denied> {
         let certificate = connection.identity();
-        let proof = self
-            .access
-            .prove(certificate, Some(token), Some(Role::Client));
+        let proof = self.access.prove(certificate, token, Some(Role::Client));
         proof.map(|proof| proof.identity)
     }
 

@@ -11,7 +11,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::HeaderMap;
 use doorward_tls::identity::Identity;
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio_util::sync::CancellationToken;
@@ -81,8 +80,7 @@ impl Conversation {
     ///
     /// If it has to prove one.
     pub fn identity(&self) -> Result<Option<Identity>, Denied> {
-        let proof = self.door.prove(&self.connection, "", &HeaderMap::new());
-        proof.map(|proof| proof.identity)
+        self.door.prove_client(&self.connection, None)
     }
 
     /// Returns the identity that a token proves.
@@ -91,7 +89,7 @@ impl Conversation {
     ///
     /// If the token is unknown, or not that of a client.
     pub fn prove(&self, token: &[u8]) -> Result<Option<Identity>, Denied> {
-        self.door.prove_by_token(&self.connection, token)
+        self.door.prove_client(&self.connection, Some(token))
     }
 
     /// Returns the number of the connection.

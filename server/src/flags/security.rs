@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use clap::Args;
 use doorward_door::access::Access;
-use doorward_tls::flags::{TlsFlags, described};
+use doorward_tls::described;
+use doorward_tls::flags::TlsFlags;
 use doorward_tls::server::{ServerFiles, ServerTls};
 use doorward_tls::tokens::Tokens;
 

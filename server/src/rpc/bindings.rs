@@ -2,7 +2,7 @@
 //!
 //! A name without an identity is bound to none. A binding ends when its identity has not used the name for ten minutes.
 //! It is the memory of one process: after a failover, the first use counts. All servers of a node use its name, so they
-//! need the same identity. While callers change over to TLS, no name is bound.
+//! need the same identity. While callers need no identity, or change over to TLS, no name is bound.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

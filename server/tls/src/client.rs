@@ -22,7 +22,7 @@ use tracing::{info, warn};
 
 use crate::alerting::{Alerting, LastAlert};
 use crate::reloading::Reloading;
-use crate::{TlsError, pem, provider};
+use crate::{TlsError, described, pem, provider};
 
 /// Versions of TLS.
 pub(crate) const VERSIONS: &[&SupportedProtocolVersion] =
@@ -206,7 +206,7 @@ async fn refreshed(tls: Arc<Reloading<Credentials>>) -> io::Result<Arc<Credentia
             Ok(true) => info!("certificates were read again"),
             Ok(false) => {}
             Err(error) => {
-                let error = format!("{error:#}");
+                let error = described(&error);
                 warn!(error, "certificates are invalid; the last valid ones count");
             }
         }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::TlsError;
 use crate::client::{ClientFiles, ClientTls};
+use crate::described;
 use crate::dialer::Dialer;
 
 /// TLS towards servers.
@@ -102,10 +102,4 @@ impl TlsFlags {
     pub fn dialer(&self) -> Result<Dialer, String> {
         self.client().map(Dialer::new)
     }
-}
-
-/// Returns an error with its cause.
-pub fn described(error: &TlsError) -> String {
-    let cause = std::error::Error::source(error);
-    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

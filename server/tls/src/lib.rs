@@ -69,3 +69,9 @@ impl TlsError {
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
+
+/// Returns an error with its cause.
+pub fn described(error: &TlsError) -> String {
+    let cause = std::error::Error::source(error);
+    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
