@@ -29,8 +29,8 @@ use crate::rules::store::RuleStore;
 use crate::status::{RulesDocument, RulesNews, ServerState};
 use crate::templates;
 
-/// Terms of the templates that rules make. Callers of one priority have fair shares. Leases last a little longer than Envoy may use an assignment that is not
-/// renewed.
+/// Terms of the templates that rules make. Callers of one priority have fair shares. Leases last a little longer than
+/// Envoy may use an assignment that is not renewed.
 const TERMS: &str = "kind: PRIORITY_BANDS, lease_length: 16s, refresh_interval: 1s";
 
 /// Doors for programs without a client library, besides Envoy's.

@@ -19,7 +19,8 @@ const LIST_INSTANCES: &str = "/doorward.admin.v1.Rules/ListInstances";
 const CHECK_HEALTH: &str = "/grpc.health.v1.Health/Check";
 const WATCH_HEALTH: &str = "/grpc.health.v1.Health/Watch";
 
-const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+/// Method of Envoy's requests.
+pub const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const STREAM_QUOTAS: &str =
     "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 

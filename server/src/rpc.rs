@@ -251,14 +251,15 @@ pub fn services(
         .add_service(health_server)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?);
-    if let Some(edge) = edge {
+    let rls = edge.map(|edge| Rls::new(Arc::clone(edge)));
+    if let (Some(edge), Some(rls)) = (edge, &rls) {
         let quotas = RateLimitQuotaServiceServer::new(Rlqs::new(Arc::clone(edge)));
         others = others
-            .add_service(RateLimitServiceServer::new(Rls::new(Arc::clone(edge))))
+            .add_service(RateLimitServiceServer::new(rls.clone()))
             .add_service(quotas.max_decoding_message_size(rlqs::MESSAGE_BYTES_MAX));
     }
     Ok((
-        Services::new(capacity, others),
+        Services::new(capacity, rls, others),
         Health::new(reporter, &health::SERVICES),
     ))
 }

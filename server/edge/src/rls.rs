@@ -47,6 +47,23 @@ impl Rls {
     pub const fn new(edge: Arc<Edge>) -> Self {
         Self { edge }
     }
+
+    /// Answers a caller of that [name](caller_name).
+    ///
+    /// # Errors
+    ///
+    /// `UNAVAILABLE` before rules are read, `INVALID_ARGUMENT` if the request is invalid.
+    pub async fn answer(
+        &self,
+        request: &RateLimitRequest,
+        caller: &str,
+    ) -> Result<RateLimitResponse, Status> {
+        if !self.edge.is_loaded() {
+            return Err(Status::unavailable(NOT_LOADED));
+        }
+        let answer = answer(&self.edge, request, caller).await;
+        answer.map_err(Status::invalid_argument)
+    }
 }
 
 #[tonic::async_trait]
@@ -55,12 +72,10 @@ impl RateLimitService for Rls {
         &self,
         request: Request<RateLimitRequest>,
     ) -> Result<Response<RateLimitResponse>, Status> {
-        if !self.edge.is_loaded() {
-            return Err(Status::unavailable(NOT_LOADED));
-        }
         let caller = caller_of(&request);
-        let answer = answer(&self.edge, request.get_ref(), &caller).await;
-        answer.map(Response::new).map_err(Status::invalid_argument)
+        self.answer(request.get_ref(), &caller)
+            .await
+            .map(Response::new)
     }
 }
 
@@ -73,7 +88,7 @@ pub(crate) fn caller_of<T>(request: &Request<T>) -> String {
 }
 
 /// Returns the name of a caller. Callers with an identity have names of their own, which no other identity can use.
-pub(crate) fn caller_name(
+pub fn caller_name(
     given: Option<&str>,
     identity: Option<&Identity>,
     address: Option<&CallerId>,

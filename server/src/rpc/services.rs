@@ -1,8 +1,8 @@
 //! Dispatch of a call to its service.
 //!
-//! Nearly all calls are `GetCapacity` with one plain message. They are served [without streams](super::unary). Other
-//! calls of Doorman's `Capacity` go to tonic's service at once. The rest is looked up among the routes, which put each
-//! body into two more boxes.
+//! Nearly all calls are `GetCapacity` of clients, or `ShouldRateLimit` of Envoys, with one plain message. They are served
+//! [without streams](super::unary). Other calls of Doorman's `Capacity` go to tonic's service at once. The rest is looked
+//! up among the routes, which put each body into two more boxes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,16 +11,18 @@ use axum::body::{Bytes, HttpBody};
 use doorward_door::caller_id::CallerId;
 use doorward_door::calls::CallService;
 use doorward_door::request_body::RequestBody;
+use doorward_edge::rls::{CLIENT, Rls, caller_name};
 use doorward_engine::id::Caller;
 use doorward_proto::doorman::capacity_server::{CapacityServer, SERVICE_NAME};
 use doorward_tls::identity::Identity;
+use tonic::Status as RpcStatus;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::codegen::{BoxFuture, StdError};
 use tonic::service::Routes;
 use tower::Service;
 
-use crate::methods::GET_CAPACITY;
+use crate::methods::{GET_CAPACITY, SHOULD_RATE_LIMIT};
 use crate::rpc::{Answer, CapacityService, unary};
 
 /// Every gRPC service of a server.
@@ -28,18 +30,20 @@ use crate::rpc::{Answer, CapacityService, unary};
 pub struct Services {
     service: Arc<CapacityService>,
     capacity: CapacityServer<CapacityService>,
+    rls: Option<Rls>,
     others: Routes,
 }
 
 impl Services {
-    /// Looks up calls that are not for `service` among `others`.
-    pub(super) fn new(service: CapacityService, others: Routes) -> Self {
+    /// Looks up calls that are not for `service` or `rls` among `others`.
+    pub(super) fn new(service: CapacityService, rls: Option<Rls>, others: Routes) -> Self {
         let service = Arc::new(service);
         let capacity = CapacityServer::from_arc(Arc::clone(&service));
         Self {
             service,
             // The door limits the size of messages.
             capacity: capacity.max_decoding_message_size(usize::MAX),
+            rls,
             others: others.prepare(),
         }
     }
@@ -70,6 +74,17 @@ impl Services {
         }
     }
 
+    /// Answers `ShouldRateLimit` with one plain message.
+    fn limit_plain(rls: Rls, message: Bytes, caller: String) -> Answering {
+        Answering::Later(Box::pin(async move {
+            let answer = match unary::read(message) {
+                Ok(request) => rls.answer(&request, &caller).await,
+                Err(status) => Err(status),
+            };
+            Ok(answer.map_or_else(RpcStatus::into_http, |answer| unary::response(&answer)))
+        }))
+    }
+
     /// Answers any other call. The services are always ready, so they are not polled.
     fn answer_by_tonic<B>(
         &self,
@@ -96,13 +111,20 @@ where
         mut request: Request<RequestBody<B>>,
     ) -> impl Future<Output = Response<Body>> + Send {
         let caller = request.body().caller();
-        let path = request.uri().path();
-        let is_plain = path == GET_CAPACITY && unary::is_plain(request.headers());
-        let message = is_plain.then(|| request.body_mut().take_only_message());
-        let answer = match message.flatten() {
-            Some(message) => {
-                let identity = request.extensions().get::<Identity>();
-                self.answer_plain(message, caller, identity)
+        let is_plain = unary::is_plain(request.headers());
+        let rls = match request.uri().path() {
+            GET_CAPACITY if is_plain => Some(None),
+            SHOULD_RATE_LIMIT if is_plain => self.rls.clone().map(Some),
+            _ => None,
+        };
+        let plain = rls.and_then(|rls| Some((rls, request.body_mut().take_only_message()?)));
+        let identity = request.extensions().get::<Identity>();
+        let answer = match plain {
+            Some((None, message)) => self.answer_plain(message, caller, identity),
+            Some((Some(rls), message)) => {
+                let name = request.headers().get(CLIENT);
+                let name = name.and_then(|name| name.to_str().ok());
+                Self::limit_plain(rls, message, caller_name(name, identity, Some(&caller)))
             }
             None => {
                 // For `rpc::caller`.

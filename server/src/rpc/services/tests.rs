@@ -11,12 +11,17 @@ use doorward_door::paths::Paths;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman as wire;
+use doorward_proto::envoy::ratelimit::rate_limit_descriptor::Entry;
+use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServiceServer;
+use doorward_proto::envoy::ratelimit::{RateLimitDescriptor, RateLimitRequest, RateLimitResponse};
+use doorward_rules::Rules;
 use prost::Message;
 use tokio::sync::Semaphore;
 use tonic::codegen::http::HeaderMap;
 
 use super::*;
 use crate::clock::Clock;
+use crate::edge;
 use crate::flags::LimitFlags;
 use crate::metrics::Metrics;
 use crate::replica_handle::ReplicaHandle;
@@ -35,6 +40,10 @@ fn a_path_names_the_service_whole() {
         assert_eq!(is_for_capacity(path), expected, "{path}");
     }
 }
+
+/// A limit whose state does not change with time, since it is full.
+const RULES: &str =
+    "{domain: api, descriptors: [{key: user, rate_limit: {rate: 5/s, algorithm: token_bucket}}]}";
 
 /// A server with 100 of `db`, and a connection to it.
 struct Fixture {
@@ -75,13 +84,17 @@ impl Fixture {
         limits.set_bounds(&LimitFlags::default().of_door(20_000));
         let looking = Arc::new(Semaphore::new(1));
         let door = Door::new(limits.of_grpc(), Paths::default(), looking);
+        let edge = edge::new(&state);
+        edge.set_rules(Rules::load(&[("api.yaml", RULES)]).unwrap());
+        let rls = Rls::new(edge);
         let service = CapacityService {
             state,
             metrics,
             names: Arc::default(),
         };
+        let others = Routes::new(RateLimitServiceServer::new(rls.clone()));
         Self {
-            services: Services::new(service, Routes::default()),
+            services: Services::new(service, Some(rls), others),
             node,
             door,
         }
@@ -103,10 +116,10 @@ impl Fixture {
         body
     }
 
-    /// Calls `GetCapacity` with this body. tonic answers a call that names an encoding, even `identity`.
-    async fn call(&self, body: &[u8], encoding: Option<&'static str>) -> Seen {
+    /// Calls a method with this body. tonic answers a call that names an encoding, even `identity`.
+    async fn call(&self, path: &str, body: &[u8], encoding: Option<&'static str>) -> Seen {
         let body = self.body(body).await;
-        let mut request = Request::builder().uri(GET_CAPACITY);
+        let mut request = Request::builder().uri(path).header(CLIENT, "envoy-1");
         if let Some(encoding) = encoding {
             request = request.header("grpc-encoding", encoding);
         }
@@ -181,9 +194,9 @@ async fn a_call_without_streams_is_answered_as_tonic_answers_it() {
         for (place, (name, body)) in cases.iter().enumerate() {
             let taken = fixture.body(body).await.take_only_message();
             assert_eq!(taken.is_some(), place < PLAIN, "{name}");
-            let by_tonic = fixture.call(body, Some("identity")).await;
-            let seen = fixture.call(body, None).await;
-            let by_tonic_again = fixture.call(body, Some("identity")).await;
+            let by_tonic = fixture.call(GET_CAPACITY, body, Some("identity")).await;
+            let seen = fixture.call(GET_CAPACITY, body, None).await;
+            let by_tonic_again = fixture.call(GET_CAPACITY, body, Some("identity")).await;
             // All is equal except the times, which advance between the calls.
             let without_times = |seen: Seen| match seen.data.get(5..) {
                 Some(message) => {
@@ -201,5 +214,47 @@ async fn a_call_without_streams_is_answered_as_tonic_answers_it() {
             assert_eq!(without_times(by_tonic), expected, "{name}");
             assert_eq!(without_times(seen), expected, "{name}, master: {is_master}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_envoy_is_answered_as_tonic_answers_it() {
+    let request = |domain: &str, key: &str, hits: u64| {
+        let entry = Entry {
+            key: key.to_owned(),
+            value: "ann".to_owned(),
+        };
+        let descriptor = RateLimitDescriptor {
+            entries: vec![entry],
+            hits_addend: Some(hits),
+            ..RateLimitDescriptor::default()
+        };
+        let request = RateLimitRequest {
+            domain: domain.to_owned(),
+            descriptors: vec![descriptor],
+            ..RateLimitRequest::default()
+        };
+        framed(0, &request.encode_to_vec())
+    };
+    let fixture = Fixture::new();
+    for (name, body, has_answer) in [
+        ("a look", request("api", "user", 0), true),
+        ("more than the burst", request("api", "user", 6), true),
+        ("no rule", request("api", "group", 1), true),
+        ("an unknown domain", request("nosuch", "user", 1), true),
+        ("no domain", request("", "user", 1), false),
+        ("no Protobuf", framed(0, b"\xff\xff\xff"), false),
+    ] {
+        let by_tonic = fixture
+            .call(SHOULD_RATE_LIMIT, &body, Some("identity"))
+            .await;
+        let seen = fixture.call(SHOULD_RATE_LIMIT, &body, None).await;
+        let answer = seen.data.get(5..);
+        assert_eq!(answer.is_some(), has_answer, "{name}");
+        if let Some(message) = answer {
+            let answer = RateLimitResponse::decode(message).unwrap();
+            assert_eq!(answer.statuses.len(), 1, "{name}");
+        }
+        assert_eq!(seen, by_tonic, "{name}");
     }
 }
