@@ -207,7 +207,8 @@ impl ClientBuilder {
             return Ok(self.start(connection));
         }
         // The check concerns servers that are out of reach, and not servers that are busy or have no master.
-        if is_out_of_reach && let Some(advice) = http_port::advice(connection.known()).await {
+        let may_be_http = is_out_of_reach && !self.dialer.is_tls();
+        if may_be_http && let Some(advice) = http_port::advice(connection.known()).await {
             last = format!("{last}. {advice}");
         }
         Err(ConnectError::NotConnected { waited, last })

@@ -80,6 +80,7 @@ pub const PATHS: Paths = Paths {
     large: &[GET_SERVER_CAPACITY, STREAM, STREAM_QUOTAS],
     silent: &[STREAM_QUOTAS, WATCH_HEALTH],
     open: &[CHECK_HEALTH, WATCH_HEALTH],
+    of_all: &[DISCOVERY, WHO_AM_I],
     of_servers: &[GET_SERVER_CAPACITY, STREAM],
     only: &[],
 };

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -54,13 +53,13 @@ pub struct Security {
 impl Security {
     /// Returns the state of a server that listens on these addresses. Warns if callers on a network need no identity.
     pub fn new(config: &SecurityConfig, listens: &[SocketAddr]) -> Self {
-        let outside = listens
-            .iter()
-            .find(|address| !address.ip().to_canonical().is_loopback());
         let access = &config.access;
         let is_open = access.tls.is_none() || access.accepts_plain || !access.needs_identity;
-        let is_exposed = outside.is_some() && is_open;
-        if let (Some(address), true) = (outside, is_exposed && !config.is_insecure) {
+        let open = listens.iter().filter(|_| is_open);
+        let exposed = open
+            .chain(&config.plain_listen)
+            .find(|address| !address.ip().to_canonical().is_loopback());
+        if let (Some(address), false) = (exposed, config.is_insecure) {
             warn!(
                 %address,
                 "any program on the network can act as any client: give --tls-cert, --tls-key, and --tls-client-ca or \
@@ -70,7 +69,7 @@ impl Security {
         let security = Self {
             access: Arc::clone(&config.access),
             ends: Mutex::default(),
-            is_exposed,
+            is_exposed: exposed.is_some(),
             http_hosts: config.http_hosts.clone(),
         };
         for path in &config.certificates {
@@ -94,11 +93,6 @@ impl Security {
         self.is_exposed
     }
 
-    /// Returns the number of connections that were refused by TLS.
-    pub fn failures(&self) -> u64 {
-        self.access.failures.load(Ordering::Relaxed)
-    }
-
     /// Returns whether the operator names this host for the pages.
     pub(crate) fn has_http_host(&self, host: &str) -> bool {
         self.http_hosts
@@ -120,6 +114,7 @@ impl Security {
     /// Reads the files again whenever they change. Runs until the server ends: spawn it.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut warned_at = None;
+        let mut ends_before = self.ends();
         let mut looks = tokio::time::interval(LOOK);
         loop {
             looks.tick().await;
@@ -129,9 +124,10 @@ impl Security {
             if let Err(error) = refreshed.await {
                 warn!(%error, "certificates cannot be read again");
             }
-            let now = clock::wall();
-            if warned_at.is_none_or(|warned| now.saturating_sub(warned) >= WARN_EVERY) {
-                warned_at = Some(now);
+            let (now, ends) = (clock::wall(), self.ends());
+            let is_due = warned_at.is_none_or(|warned| now.saturating_sub(warned) >= WARN_EVERY);
+            if is_due || ends != ends_before {
+                (warned_at, ends_before) = (Some(now), ends);
                 self.warn_of_ends(now);
             }
         }

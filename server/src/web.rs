@@ -52,6 +52,7 @@ pub const PATHS: Paths = Paths {
     large: &[],
     silent: &[],
     open: &["/healthz", "/readyz"],
+    of_all: &[],
     of_servers: &[],
     only: &[],
 };

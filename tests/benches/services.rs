@@ -62,7 +62,7 @@ async fn shared() {
         "resources:
 - identifier_glob: shared/api/*
   capacity: 300
-  algorithm: {kind: FAIR_SHARE, lease_length: 20s, refresh_interval: 1s, learning_mode_duration: 0s}
+  algorithm: {kind: FAIR_SHARE, lease_length: 20s, refresh_interval: 500ms, learning_mode_duration: 0s}
 ",
     );
     let server = Server::start(&["--templates", &file.path]);
@@ -77,8 +77,8 @@ async fn shared() {
             .await
             .unwrap();
         let wants = AdaptiveWants {
-            window: Duration::from_secs(1),
-            headroom: 1.05,
+            window: Duration::from_millis(500),
+            headroom: 1.0,
             ..AdaptiveWants::default()
         };
         let leases = client.keyed("shared/api/{}").adaptive_wants(wants);

@@ -164,14 +164,17 @@ impl MasterCaller {
             }
         }
         let problems = problems.join("; ");
-        let advice = if is_silent {
-            let advice = http_port::advice(&servers).await;
-            advice.unwrap_or_else(|| {
+        let advice = match is_silent {
+            false => "Try again once there is one".to_owned(),
+            true if self.dialer.is_tls() => {
+                "Does a server with a certificate by --ca run there? --server says where to look"
+                    .to_owned()
+            }
+            true => http_port::advice(&servers).await.unwrap_or_else(|| {
                 "Is a server running there? --server says where to look".to_owned()
-            })
-        } else {
-            "Try again once there is one".to_owned()
+            }),
         };
+        let problems = problems.trim_end_matches('?');
         Err(Failure::Unreachable(format!("{problems}. {advice}")))
     }
 

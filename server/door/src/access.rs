@@ -1,10 +1,9 @@
 //! TLS of connections, and the proof of an identity that a call needs.
 //!
 //! A caller proves its identity by a certificate, for the whole connection, or by a token in each call. A certificate
-//! has all roles but that of an operator.
+//! has the role of a client, and that of a child server unless [`Access::children`] says otherwise.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::http::{Extensions, HeaderMap, header};
 use doorward_tls::identity::Identity;
@@ -15,6 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tonic::Status as RpcStatus;
 
+use crate::refusals::Refusals;
 use crate::socket::Socket;
 
 /// Requirements on connections and calls. The default has none.
@@ -29,10 +29,13 @@ pub struct Access {
     pub tokens: Option<Tokens>,
     /// Whether a call needs an identity.
     pub needs_identity: bool,
+    /// Identities of certificates that may act as child servers. A star at the end stands for any characters. Empty:
+    /// all may.
+    pub children: Vec<String>,
     /// Connections that were refused.
-    pub failures: AtomicU64,
-    /// Minute of the last refusal, plus 1. 0: none was refused.
-    pub last_minute: AtomicU64,
+    pub failures: Refusals,
+    /// Calls whose caller proved no identity, or lacks a role.
+    pub denied: Refusals,
 }
 
 /// Marks the call of an operator, as an extension of its request.
@@ -48,13 +51,13 @@ pub enum Denied {
     )]
     NoIdentity,
     /// Its token is not one of this server.
-    #[error("this server does not know the token")]
+    #[error("this server does not know the token; is it in the file that --tokens names?")]
     UnknownToken,
     /// It is not served here.
     #[error("this port serves Doorman's clients only")]
     NotHere,
     /// Its identity lacks a role.
-    #[error("{0} may not do this; its token needs the role \"{1}\"")]
+    #[error("{0} may not do this; it needs the role \"{1}\"")]
     NoRole(Identity, &'static str),
 }
 
@@ -113,15 +116,8 @@ impl Access {
         Err(io::Error::other("the caller does not use TLS"))
     }
 
-    /// Counts a refused connection. Returns the number of all, and whether this is the first one of the minute.
-    pub(crate) fn note_failure(&self, minute: u64) -> (u64, bool) {
-        let failures = self.failures.fetch_add(1, Ordering::Relaxed) + 1;
-        let last = self.last_minute.swap(minute + 1, Ordering::Relaxed);
-        (failures, last != minute + 1)
-    }
-
-    /// Returns the proof of a call. `certificate`: the identity of the connection; `needs`: None if the call needs no
-    /// proof.
+    /// Returns the proof of a call. `certificate`: the identity of the connection; `needs`: roles of which one suffices.
+    /// Without any, the call needs no proof.
     ///
     /// # Errors
     ///
@@ -130,36 +126,44 @@ impl Access {
         &self,
         certificate: Option<&Identity>,
         token: Option<&[u8]>,
-        needs: Option<Role>,
+        needs: &[Role],
     ) -> Result<Proof, Denied> {
-        let Some(needs) = needs else {
+        let Some(role) = needs.first() else {
             return Ok(Proof::default());
         };
         if let (Some(tokens), Some(token)) = (&self.tokens, token) {
             let (identity, roles) = tokens.find(token).ok_or(Denied::UnknownToken)?;
-            let is_operator = roles.contains(&Role::Operator);
-            let name = match needs {
-                Role::Client => "client",
-                Role::Server => "server",
-                Role::Operator => "operator",
-            };
-            return if roles.contains(&needs) || (is_operator && needs == Role::Client) {
-                let identity = Some(identity);
+            return if needs.iter().any(|role| roles.contains(role)) {
                 Ok(Proof {
-                    identity,
-                    is_operator,
+                    identity: Some(identity),
+                    is_operator: roles.contains(&Role::Operator),
                 })
             } else {
-                Err(Denied::NoRole(identity, name))
+                Err(Denied::NoRole(identity, role.as_str()))
             };
         }
-        if certificate.is_none() && self.needs_identity && !self.accepts_plain {
-            return Err(Denied::NoIdentity);
+        match certificate {
+            None if self.needs_identity && !self.accepts_plain => Err(match token {
+                Some(_) => Denied::UnknownToken,
+                None => Denied::NoIdentity,
+            }),
+            Some(identity) if needs == [Role::Server] && !self.may_be_child(identity) => {
+                Err(Denied::NoRole(identity.clone(), role.as_str()))
+            }
+            _ => Ok(Proof {
+                identity: certificate.cloned(),
+                is_operator: false,
+            }),
         }
-        Ok(Proof {
-            identity: certificate.cloned(),
-            is_operator: false,
-        })
+    }
+
+    fn may_be_child(&self, identity: &Identity) -> bool {
+        let identity = identity.to_string();
+        let matches = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(prefix) => identity.starts_with(prefix),
+            None => identity == *pattern,
+        };
+        self.children.is_empty() || self.children.iter().any(matches)
     }
 }
 

@@ -13,6 +13,7 @@ use doorward_tls::tokens::Role;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status as RpcStatus;
+use tracing::field::display;
 use tracing::{debug, warn};
 
 use crate::access::{self, Access, Denied, Proof};
@@ -24,6 +25,12 @@ use crate::overload;
 use crate::paths::Paths;
 use crate::registry::Registry;
 use crate::socket::Socket;
+
+/// Roles of which one suffices for the call of a client.
+const CLIENT_ROLES: [Role; 2] = [Role::Client, Role::Operator];
+
+/// All roles.
+const ANY_ROLE: [Role; 3] = [Role::Client, Role::Server, Role::Operator];
 
 /// An entry.
 #[derive(Debug)]
@@ -87,16 +94,25 @@ impl Door {
         self.access.open(socket, self.protocol).await
     }
 
-    /// Counts a failed handshake, and logs the reason of the first one in a minute.
+    /// Counts a failed handshake, and logs each reason once a minute.
     pub(crate) fn note_handshake_failure(&self, peer: Option<SocketAddr>, error: &io::Error) {
         // A probe that connects and closes at once, or a caller that refuses this server.
+        let peer = peer.map(display);
         if error.kind() == io::ErrorKind::UnexpectedEof {
-            return debug!(?peer, "a connection ended before its handshake");
+            return debug!(peer, "a connection ended before its handshake");
         }
-        let minute = self.now().as_secs() / 60;
-        match self.access.note_failure(minute) {
-            (failures, true) => warn!(?peer, %error, failures, "a connection was refused"),
-            (_, false) => debug!(?peer, %error, "a connection was refused"),
+        match self.access.failures.note(&error.to_string(), self.now()) {
+            Some(failures) => warn!(peer, %error, failures, "a connection was refused"),
+            None => debug!(peer, %error, "a connection was refused"),
+        }
+    }
+
+    /// Counts a refused call, and logs each reason once a minute.
+    fn note_denied(&self, connection: &Connection, path: &str, denied: &Denied) {
+        let (caller, reason) = (connection.caller(), denied.to_string());
+        match self.access.denied.note(&reason, self.now()) {
+            Some(calls) => warn!(%caller, path, reason, calls, "a call was refused"),
+            None => debug!(%caller, path, reason, "a call was refused"),
         }
     }
 
@@ -117,15 +133,15 @@ impl Door {
         if !self.access.needs_identity {
             return Ok(Proof::default());
         }
-        let needs = if self.paths.open.contains(&path) {
-            None
-        } else if self.paths.of_servers.contains(&path) {
-            Some(Role::Server)
-        } else {
-            Some(Role::Client)
+        let needs = match &path {
+            path if self.paths.open.contains(path) => &[][..],
+            path if self.paths.of_all.contains(path) => &ANY_ROLE,
+            path if self.paths.of_servers.contains(path) => &[Role::Server],
+            _ => &CLIENT_ROLES,
         };
         let token = access::token(headers);
-        self.access.prove(connection.identity(), token, needs)
+        let proof = self.access.prove(connection.identity(), token, needs);
+        proof.inspect_err(|denied| self.note_denied(connection, path, denied))
     }
 
     /// Returns the identity of a client, by a token or else by its certificate. None: it needs none.
@@ -139,7 +155,11 @@ impl Door {
         token: Option<&[u8]>,
     ) -> Result<Option<Identity>, Denied> {
         let certificate = connection.identity();
-        let proof = self.access.prove(certificate, token, Some(Role::Client));
+        let proof = self.access.prove(certificate, token, &CLIENT_ROLES);
+        // A client without a certificate sends its token later.
+        if let (Some(_), Err(denied)) = (token, &proof) {
+            self.note_denied(connection, "AUTH", denied);
+        }
         proof.map(|proof| proof.identity)
     }
 

@@ -36,6 +36,7 @@ pub mod overload;
 pub mod paths;
 mod rate;
 pub mod raw;
+pub mod refusals;
 pub mod registry;
 pub mod request_body;
 pub mod response_body;

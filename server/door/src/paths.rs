@@ -15,6 +15,8 @@ pub struct Paths {
     pub only: &'static [&'static str],
     /// Calls that need no proof of identity.
     pub open: &'static [&'static str],
+    /// Calls for which any role suffices.
+    pub of_all: &'static [&'static str],
     /// Calls of child servers.
     pub of_servers: &'static [&'static str],
     /// Calls that stay open while their caller listens. Their connection counts as silent.

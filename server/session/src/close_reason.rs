@@ -100,7 +100,7 @@ pub enum ConnectionEnd {
     Unimplemented,
     /// The parent is overloaded, and sends a retry delay.
     Overloaded(Duration),
-    /// No connection could be made.
+    /// No connection could be made, or the parent refuses this server's identity.
     Unreachable,
     /// The send queue of the connection is full.
     TakesNoMore,

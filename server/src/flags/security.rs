@@ -39,6 +39,17 @@ pub struct SecurityFlags {
     #[arg(long, help_heading = "TLS", value_name = "FILE", requires = "tls_cert")]
     pub tokens: Option<PathBuf>,
 
+    /// Identities of certificates that may act as child servers, separated by commas; `*` at the end stands for any
+    /// characters [default: all].
+    #[arg(
+        long,
+        help_heading = "TLS",
+        value_name = "IDENTITY",
+        value_delimiter = ',',
+        requires = "tls_client_ca"
+    )]
+    pub child_identities: Vec<String>,
+
     /// Also accepts connections without TLS, and callers without an identity, while callers change over.
     #[arg(long, help_heading = "TLS", requires = "tls_cert")]
     pub accept_plaintext: bool,
@@ -91,6 +102,7 @@ impl SecurityFlags {
                 accepts_plain: self.accept_plaintext,
                 tokens: tokens.map_err(|error| described(&error))?,
                 needs_identity: self.tls_client_ca.is_some() || self.tokens.is_some(),
+                children: self.child_identities.clone(),
                 ..Access::default()
             }),
             certificates,

@@ -24,7 +24,12 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     families.counter(
         "tls_refused_connections",
         "Connections that were refused: a handshake failed, or was missing",
-        security.failures(),
+        security.access().failures.count(),
+    )?;
+    families.counter(
+        "calls_denied",
+        "Calls that were refused: their caller proved no identity, or lacks a role",
+        security.access().denied.count(),
     )?;
     families.gauge(
         "tls_exposed",

@@ -9,8 +9,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use doorward_clock::Instant;
+use doorward_door::refusals::Refusals;
 use doorward_tls::identity::Identity;
 use tonic::Status as RpcStatus;
+use tracing::field::display;
+use tracing::warn;
 
 /// Time without use after which a name is free.
 const KEPT: Duration = Duration::from_secs(600);
@@ -51,6 +54,7 @@ impl Bindings {
 pub(crate) struct NameTable {
     is_off: bool,
     started: Instant,
+    refusals: Refusals,
     names: Mutex<Names>,
 }
 
@@ -75,6 +79,7 @@ impl Default for NameTable {
         Self {
             is_off: false,
             started: Instant::now(),
+            refusals: Refusals::default(),
             names: Mutex::new(Names {
                 owners: HashMap::new(),
                 counts: HashMap::new(),
@@ -96,8 +101,16 @@ impl NameTable {
             return Ok(());
         }
         let now = self.started.elapsed();
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.claim(name, identity, now)
+        let claimed = {
+            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            names.claim(name, identity, now)
+        };
+        claimed.inspect_err(|refusal| {
+            if let Some(refusals) = self.refusals.note(refusal.message(), now) {
+                let (problem, by) = (refusal.message(), identity.map(display));
+                warn!(by, problem, refusals, "a name was refused");
+            }
+        })
     }
 }
 

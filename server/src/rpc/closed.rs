@@ -42,6 +42,8 @@ pub fn heard(status: &RpcStatus) -> ConnectionEnd {
         Code::AlreadyExists => ConnectionEnd::ByParent(CloseReason::AnotherProcess),
         Code::FailedPrecondition => ConnectionEnd::ByParent(CloseReason::Cycle),
         Code::Unimplemented => ConnectionEnd::Unimplemented,
+        // The parent refuses the identity of this server, on a stream and in a call.
+        Code::PermissionDenied | Code::Unauthenticated => ConnectionEnd::Unreachable,
         // Either a parent or the connection may produce these codes, so they carry no decision of the parent.
         _ => ConnectionEnd::Failed,
     }
@@ -84,6 +86,8 @@ mod tests {
                 ConnectionEnd::ByParent(CloseReason::Cycle),
             ),
             (Code::Unimplemented, ConnectionEnd::Unimplemented),
+            (Code::PermissionDenied, ConnectionEnd::Unreachable),
+            (Code::Unauthenticated, ConnectionEnd::Unreachable),
             (Code::ResourceExhausted, ConnectionEnd::Failed),
             (Code::Unavailable, ConnectionEnd::Failed),
             (Code::DeadlineExceeded, ConnectionEnd::Failed),

@@ -93,11 +93,14 @@ impl ChildStream {
                         && message.server_id.len() <= ID_BYTES_MAX
                         && let Err(status) = names.servers.claim(&message.server_id, identity.as_ref())
                     {
-                        return self.refuse(status);
+                        return self.end_as_malformed(status);
                     }
                     match self.read(request, caller).await {
                         Read::Message => continue,
-                        Read::Malformed(status) => return self.refuse(status),
+                        Read::Malformed(status) => {
+                            let status = closed::with_reason(CloseReason::Malformed, status);
+                            return self.end_as_malformed(status);
+                        }
                         Read::Over => return,
                     }
                 }
@@ -205,9 +208,8 @@ impl ChildStream {
         }
     }
 
-    /// Ends the stream, because a message is invalid as a whole.
-    fn refuse(&self, status: RpcStatus) {
-        let status = closed::with_reason(CloseReason::Malformed, status);
+    /// Ends the stream, because a message is invalid as a whole, or of a name that its sender may not use.
+    fn end_as_malformed(&self, status: RpcStatus) {
         self.outbox.end(Err(status));
         let number = self.number;
         self.state.node().input(|replica, now| {

@@ -2,23 +2,35 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_client::tls::{ClientFiles, ClientTls};
 use doorward_client::{Capacity, Client};
+use doorward_door::listener::Address;
 use doorward_engine::templates::Templates;
 use doorward_proto::admin::v1::callers_client::CallersClient;
 use doorward_proto::admin::v1::{WhoAmIRequest, WhoAmIResponse};
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::{DiscoveryRequest, GetServerCapacityRequest, ReleaseCapacityRequest};
 use doorward_server::app::{Server, ServerConfig};
+use doorward_server::edge::EdgeDoors;
 use doorward_server::flags::SecurityFlags;
+use doorward_server::rules::store::RulesPlace;
 use doorward_server::security::SecurityConfig;
 use doorward_server::transports::parent::ParentTransportConfig;
 use doorward_tests::certificates::{Authority, Certified, SanType};
 use doorward_tls::dialer::{Dialed, Dialer};
 use doorward_tls::flags::TlsFlags;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tonic::transport::Endpoint;
 use tonic::{Code, Status};
 
@@ -147,6 +159,7 @@ async fn a_caller_is_who_its_certificate_or_its_token_says() {
         (Some("orders"), None, "spiffe://example.com/orders"),
         (None, Some("batch"), "token:batch"),
         (None, Some("ops"), "token:ops"),
+        (None, Some("leaf"), "token:leaf"),
         (Some("orders"), Some("batch"), "token:batch"),
     ] {
         let answer = who(&server, Some(files.client(certificate, token))).await;
@@ -166,12 +179,6 @@ async fn a_caller_is_who_its_certificate_or_its_token_says() {
             Code::Unauthenticated,
             "does not know",
         ),
-        (
-            None,
-            Some("leaf"),
-            Code::PermissionDenied,
-            "needs the role \"client\"",
-        ),
     ] {
         let refused = who(&server, Some(files.client(certificate, token))).await;
         let refused = refused.unwrap_err();
@@ -182,6 +189,114 @@ async fn a_caller_is_who_its_certificate_or_its_token_says() {
         );
         assert!(refused.message().contains(problem), "{refused:?}");
     }
+}
+
+#[tokio::test]
+async fn a_token_and_a_certificate_may_do_what_their_roles_say() {
+    let files = Files::new();
+    files.certify("orders");
+    files.certify("servers-eu");
+    let mut flags = files.flags();
+    flags.tokens = Some(tokens(&files));
+    flags.child_identities = vec!["spiffe://example.com/servers-*".to_owned()];
+    let server = serve(flags.config().unwrap()).await;
+    for (certificate, token, may_ask, may_be_child) in [
+        (Some("orders"), None, true, false),
+        (Some("servers-eu"), None, true, true),
+        (None, Some("batch"), true, false),
+        (None, Some("ops"), true, false),
+        (None, Some("leaf"), false, true),
+    ] {
+        let tls = files.client(certificate, token);
+        let mut caller = CapacityClient::new(channel(&server, Some(tls)));
+        let name = certificate.or(token).unwrap();
+        let asked = caller
+            .get_capacity(request(name, vec![asked("fair/a", 1.0)]))
+            .await;
+        let as_child = GetServerCapacityRequest {
+            server_id: name.to_owned(),
+            ..GetServerCapacityRequest::default()
+        };
+        let as_child = caller.get_server_capacity(as_child).await;
+        for (role, is_allowed, answer) in [
+            ("client", may_ask, asked.map(drop)),
+            ("server", may_be_child, as_child.map(drop)),
+        ] {
+            match answer {
+                Ok(()) => assert!(is_allowed, "{name} as {role}"),
+                Err(refused) => {
+                    assert!(!is_allowed, "{name} as {role}: {refused:?}");
+                    assert_eq!(refused.code(), Code::PermissionDenied);
+                    let needed = format!("needs the role \"{role}\"");
+                    assert!(refused.message().contains(&needed), "{refused:?}");
+                }
+            }
+        }
+        caller.discovery(DiscoveryRequest {}).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_redis_client_is_answered_once_it_has_given_a_token() {
+    let files = Files::new();
+    let mut flags = files.flags();
+    flags.tokens = Some(tokens(&files));
+    let rules = files.write("rules.yaml", "domain: other");
+    let server = started(ServerConfig {
+        security: flags.config().unwrap(),
+        rules: Some(RulesPlace::file(rules)),
+        doors: EdgeDoors {
+            redis_listen: Some(Address::Unix(files.path("redis"))),
+            ..EdgeDoors::default()
+        },
+        ..config()
+    })
+    .await;
+    let mut redis = redis_client(&files).await;
+    for (command, expected) in [
+        ("THROTTLE k 5 10 1", "-NOAUTH"),
+        ("PING", "-NOAUTH"),
+        ("AUTH another", "-WRONGPASS"),
+        ("THROTTLE k 5 10 1", "-NOAUTH"),
+        // The token of a child server.
+        ("AUTH leaf", "-WRONGPASS"),
+        ("THROTTLE k 5 10 1", "-NOAUTH"),
+        ("AUTH batch", "+OK"),
+    ] {
+        let answer = exchange(&mut redis, command).await;
+        assert!(answer.starts_with(expected), "{command}: {answer}");
+    }
+    // The rules may not be read yet.
+    let mut decides = async || {
+        let answer = exchange(&mut redis, "THROTTLE k 5 10 1").await;
+        answer.starts_with("*5")
+    };
+    eventually("the door decides", &mut decides).await;
+    drop(server);
+}
+
+async fn exchange(redis: &mut TlsStream<UnixStream>, command: &str) -> String {
+    let line = format!("{command}\r\n");
+    redis.write_all(line.as_bytes()).await.unwrap();
+    let mut answer = [0; 1024];
+    let count = redis.read(&mut answer).await.unwrap();
+    String::from_utf8(answer[..count].to_vec()).unwrap()
+}
+
+/// Connects to the Redis port by TLS, without a certificate.
+async fn redis_client(files: &Files) -> TlsStream<UnixStream> {
+    let mut roots = RootCertStore::empty();
+    let authority = CertificateDer::from_pem_file(files.path("ca.pem")).unwrap();
+    roots.add(authority).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let socket = UnixStream::connect(files.path("redis")).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    connector.connect(name, socket).await.unwrap()
 }
 
 #[tokio::test]

@@ -24,6 +24,17 @@ pub enum Role {
     Operator,
 }
 
+impl Role {
+    /// Returns the name in files.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Operator => "operator",
+        }
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {

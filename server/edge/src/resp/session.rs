@@ -34,7 +34,6 @@ pub(super) struct Session {
 impl Session {
     /// Creates the session of a new connection.
     pub(super) fn new(id: u64, address: String, proved: Result<Option<Identity>, Denied>) -> Self {
-        let is_open = proved.is_ok();
         let mut session = Self {
             id: i64::try_from(id).unwrap_or(i64::MAX),
             version: Version::default(),
@@ -42,9 +41,12 @@ impl Session {
             unnamed: address,
             caller: String::new(),
             identity: None,
-            is_open,
+            is_open: false,
         };
-        session.identify(proved.ok().flatten());
+        match proved {
+            Ok(identity) => session.identify(identity),
+            Err(_) => session.rename(),
+        }
         session
     }
 

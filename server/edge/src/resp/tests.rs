@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use doorward_door::access::Denied;
 use doorward_limits::Moment;
+use doorward_tls::identity::Identity;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -55,6 +57,16 @@ impl Core {
         let answers = String::from_utf8(answers).unwrap().replace("\r\n", " ");
         assert_eq!(answers.trim_end(), expected, "{line}");
     }
+}
+
+#[test]
+fn a_session_opens_when_its_client_has_proved_an_identity() {
+    let mut session = Session::new(7, "192.0.2.1".to_owned(), Err(Denied::NoIdentity));
+    assert!(!session.is_open());
+    assert_eq!(session.caller(), "192.0.2.1");
+    session.identify(Identity::parse("token:batch"));
+    assert!(session.is_open());
+    assert_eq!(session.caller(), "token:batch");
 }
 
 #[test]

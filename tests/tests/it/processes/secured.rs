@@ -9,15 +9,14 @@ use doorward_tests::outside::root;
 use doorward_tests::ports::lasting_address;
 use doorward_tests::processes::program;
 
-/// Returns the blocks of a kind in the section about TLS.
-fn blocks(kind: &str) -> Vec<String> {
+/// Returns the commands in the section about TLS.
+fn blocks() -> Vec<String> {
     let text = fs::read_to_string(root().join("docs/security.md")).unwrap();
     let section = text
         .split("\n## ")
         .find(|it| it.starts_with("TLS\n"))
         .unwrap();
-    let begin = format!("```{kind}\n");
-    let blocks = section.split(&begin).skip(1);
+    let blocks = section.split("```sh\n").skip(1);
     let blocks = blocks.map(|block| block.split("```").next().unwrap().to_owned());
     blocks.collect()
 }
@@ -44,17 +43,15 @@ fn certify(folder: &Path) {
 fn the_guide_to_tls_works_as_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
     certify(folder.path());
-    fs::write(folder.path().join("batch.token"), "s3cret\n").unwrap();
-    let tokens = blocks("yaml").concat();
-    fs::write(folder.path().join("tokens.yaml"), tokens).unwrap();
-    let shell = blocks("sh");
-    let [openssl, servers, callers] = shell.as_slice() else {
+    let shell = blocks();
+    let [openssl, tokens, servers, callers] = shell.as_slice() else {
         panic!("{shell:?}");
     };
     assert!(openssl.starts_with("openssl"));
     let wait = "until doorward whoami --server https://127.0.0.1:6980 --ca ca.pem --tls-cert orders.pem \
                 --tls-key orders.key > /dev/null 2>&1; do sleep 0.05; done";
-    let mut script = format!("set -e\ntrap 'kill $(jobs -p)' EXIT\n{servers}\n{wait}\n{callers}");
+    let mut script =
+        format!("set -e\ntrap 'kill $(jobs -p)' EXIT\n{tokens}\n{servers}\n{wait}\n{callers}");
     script = script.replacen("root.key", "root.key --http-listen 127.0.0.1:6971", 1);
     script = script.replace(
         "doorward-server --tls",
