@@ -42,6 +42,14 @@ impl Authority {
         }
     }
 
+    /// Returns its own certificate and key, as of a program with a self-signed certificate.
+    pub fn self_signed(&self) -> Certified {
+        Certified {
+            certificate: self.certificate.clone(),
+            key: self.issuer.key().serialize_pem(),
+        }
+    }
+
     /// Creates a certificate for servers and clients, with a name for people, and with hosts and IP
     /// addresses.
     pub fn certify(&self, name: &str, hosts: &[&str]) -> Certified {

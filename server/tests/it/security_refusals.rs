@@ -74,13 +74,19 @@ async fn an_invalid_certificate_of_a_client_is_refused() {
     ]);
     for (name, pair, at_client, at_server) in [
         ("revoked", revoked, "CertificateRevoked", "Revoked"),
-        ("expired", expired, "CertificateExpired", "expired"),
-        ("early", early, "CertificateExpired", "not valid yet"),
+        ("expired", expired, "it has ended", "expired"),
+        ("early", early, "does not begin yet", "not valid yet"),
         (
             "other",
             other.certify("other", &["other"]),
-            "UnknownCA",
-            "UnknownIssuer",
+            "does not trust its authority",
+            "no authority of --tls-client-ca signed it",
+        ),
+        (
+            "self-signed",
+            other.self_signed(),
+            "self-signed",
+            "self-signed",
         ),
     ] {
         files.write_pair(name, &pair);

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -51,7 +52,7 @@ impl AsyncRead for Alerting {
             Poll::Ready(Err(error)) => {
                 let tls = error.get_ref().and_then(|it| it.downcast_ref());
                 if let Some(rustls::Error::AlertReceived(alert)) = tls {
-                    self.last.set(Some(format!("{alert:?}")));
+                    self.last.set(Some(with_cause(*alert)));
                 }
             }
             Poll::Ready(Ok(())) if !self.has_read => {
@@ -62,6 +63,22 @@ impl AsyncRead for Alerting {
         }
         read
     }
+}
+
+/// Returns the text of an alert about a certificate, with its usual cause.
+fn with_cause(alert: AlertDescription) -> String {
+    let cause = match alert {
+        AlertDescription::CertificateExpired => "it has ended, or does not begin yet",
+        AlertDescription::UnknownCA => "the server does not trust its authority",
+        AlertDescription::CertificateUnknown
+        | AlertDescription::BadCertificate
+        | AlertDescription::DecryptError => {
+            "it is self-signed, or of another authority of that name"
+        }
+        AlertDescription::UnsupportedCertificate => "its extended key usage is not for clients",
+        _ => return format!("{alert:?}"),
+    };
+    format!("{alert:?}: {cause}")
 }
 
 impl AsyncWrite for Alerting {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::ServerConfig;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{CertificateError, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -121,7 +121,7 @@ impl ServerTls {
             Ok(stream) => stream,
             Err((error, socket)) => {
                 linger(socket).await;
-                return Err(error);
+                return Err(with_cause(error));
             }
         };
         let certificates = stream.get_ref().1.peer_certificates();
@@ -138,6 +138,21 @@ impl ServerTls {
         };
         Ok((stream, identity))
     }
+}
+
+/// Returns the error of a handshake, with the usual cause if a certificate is invalid.
+fn with_cause(error: io::Error) -> io::Error {
+    let tls = error.get_ref().and_then(|it| it.downcast_ref());
+    let Some(rustls::Error::InvalidCertificate(problem)) = tls else {
+        return error;
+    };
+    let cause = match problem {
+        CertificateError::UnknownIssuer => "no authority of --tls-client-ca signed it",
+        CertificateError::BadSignature => "another authority of that name signed it",
+        CertificateError::Other(_) => "it may be self-signed",
+        _ => return error,
+    };
+    io::Error::new(error.kind(), format!("{error}: {cause}"))
 }
 
 /// Closes a connection whose caller has yet to read why. A socket that closes with unread bytes resets the connection,
