@@ -7,71 +7,41 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Reason why a parent closes or refuses a stream of a child server, or refuses a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CloseReason {
-    /// A newer stream of the same node replaced this one.
-    Replaced,
-    /// A newer master of the child's node has a stream, and this one is of an older mastership.
-    OlderMaster,
-    /// Another live process of the child's node was first, and has a stream.
-    AnotherProcess,
-    /// The child does not read.
-    Full,
-    /// The parent is not the master of its node, or another mastership has begun. The last message names the
-    /// master.
-    NotMaster,
-    /// The child is an ancestor of the parent.
-    Cycle,
-    /// The parent is shutting down.
-    Stopping,
-    /// The parent has the largest allowed number of child servers.
-    TooMany,
-    /// The parent has the largest allowed number of child servers of one address.
-    TooManyOfAddress,
-    /// The first message did not come in time.
-    Late,
-    /// A message on the stream of one node names another node.
-    OtherChild,
-    /// A message cannot be parsed, or is invalid as a whole.
-    Malformed,
+use crate::named;
+
+named! {
+    /// Reason why a parent closes or refuses a stream of a child server, or refuses a call.
+    #[derive(PartialOrd, Ord, Hash)]
+    CloseReason {
+        /// A newer stream of the same node replaced this one.
+        Replaced = "replaced",
+        /// A newer master of the child's node has a stream, and this one is of an older mastership.
+        OlderMaster = "older-master",
+        /// Another live process of the child's node was first, and has a stream.
+        AnotherProcess = "another-process",
+        /// The child does not read.
+        Full = "full",
+        /// The parent is not the master of its node, or another mastership has begun. The last message names the
+        /// master.
+        NotMaster = "not-master",
+        /// The child is an ancestor of the parent.
+        Cycle = "cycle",
+        /// The parent is shutting down.
+        Stopping = "stopping",
+        /// The parent has the largest allowed number of child servers.
+        TooMany = "too-many",
+        /// The parent has the largest allowed number of child servers of one address.
+        TooManyOfAddress = "too-many-of-address",
+        /// The first message did not come in time.
+        Late = "late",
+        /// A message on the stream of one node names another node.
+        OtherChild = "other-child",
+        /// A message cannot be parsed, or is invalid as a whole.
+        Malformed = "malformed",
+    }
 }
 
 impl CloseReason {
-    /// All reasons, in the order of their declaration.
-    pub const ALL: [Self; 12] = [
-        Self::Replaced,
-        Self::OlderMaster,
-        Self::AnotherProcess,
-        Self::Full,
-        Self::NotMaster,
-        Self::Cycle,
-        Self::Stopping,
-        Self::TooMany,
-        Self::TooManyOfAddress,
-        Self::Late,
-        Self::OtherChild,
-        Self::Malformed,
-    ];
-
-    /// Returns the name, on the wire and on pages.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Replaced => "replaced",
-            Self::OlderMaster => "older-master",
-            Self::AnotherProcess => "another-process",
-            Self::Full => "full",
-            Self::NotMaster => "not-master",
-            Self::Cycle => "cycle",
-            Self::Stopping => "stopping",
-            Self::TooMany => "too-many",
-            Self::TooManyOfAddress => "too-many-of-address",
-            Self::Late => "late",
-            Self::OtherChild => "other-child",
-            Self::Malformed => "malformed",
-        }
-    }
-
     /// Returns the reason of that name, or nothing if this release does not know the name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL

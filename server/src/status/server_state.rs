@@ -8,6 +8,7 @@ use doorward_edge::edge::Edge;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::RulesStatus;
+use doorward_session::named;
 
 use crate::clock;
 use crate::edge;
@@ -88,28 +89,17 @@ pub struct ParentNews {
     pub problem: Option<String>,
 }
 
-/// Kind of link to the parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParentLink {
-    /// No link is needed: only the master of the node asks.
-    Idle,
-    /// There is no link, or none yet.
-    Down,
-    /// Calls: the parent is a Doorman server, or its stream is broken.
-    Poll,
-    /// A stream, on which both sides tell changes.
-    Stream,
-}
-
-impl ParentLink {
-    /// Returns `idle`, `down`, `poll` or `stream`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Down => "down",
-            Self::Poll => "poll",
-            Self::Stream => "stream",
-        }
+named! {
+    /// Kind of link to the parent.
+    ParentLink {
+        /// No link is needed: only the master of the node asks.
+        Idle = "idle",
+        /// There is no link, or none yet.
+        Down = "down",
+        /// Calls: the parent is a Doorman server, or its stream is broken.
+        Poll = "poll",
+        /// A stream, on which both sides tell changes.
+        Stream = "stream",
     }
 }
 

@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use crate::named;
+
 /// The master of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Master {
@@ -99,26 +101,17 @@ pub struct TreePlace {
     pub level: Option<u32>,
 }
 
-/// Role of a node in the tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// It has no parent.
-    Root,
-    /// It has a parent, and child servers.
-    Regional,
-    /// It has a parent, and no child servers.
-    Leaf,
-}
-
-impl Role {
-    /// Returns the name, as it is written.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Regional => "regional",
-            Self::Leaf => "leaf",
-        }
+named! {
+    /// Role of a node in the tree.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    Role {
+        /// It has no parent.
+        Root = "root",
+        /// It has a parent, and child servers.
+        Regional = "regional",
+        /// It has a parent, and no child servers.
+        Leaf = "leaf",
     }
 }
 

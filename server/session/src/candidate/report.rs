@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::named;
+
 /// An event for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElectionReport {
@@ -52,30 +54,19 @@ pub enum ElectionReport {
     ResignationLate,
 }
 
-/// Reason for the loss of a mastership.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LossReason {
-    /// Its key was deleted.
-    KeyDeleted,
-    /// Its lease is gone.
-    LeaseGone,
-    /// The key belongs to another server.
-    KeyOfAnother,
-    /// etcd refused a confirmation: the key is not its own any more.
-    NotConfirmed,
-    /// Its epoch is not the highest.
-    EpochTooLow,
-}
-
-impl LossReason {
-    /// Returns a sentence for logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::KeyDeleted => "its key in etcd was deleted",
-            Self::LeaseGone => "its lease in etcd is gone",
-            Self::KeyOfAnother => "its key in etcd is another one",
-            Self::NotConfirmed => "its key in etcd is not its own any more",
-            Self::EpochTooLow => "its epoch is not the highest",
-        }
+named! {
+    /// Reason for the loss of a mastership.
+    #[derive(PartialOrd, Ord, Hash)]
+    LossReason {
+        /// Its key was deleted.
+        KeyDeleted = "its key in etcd was deleted",
+        /// Its lease is gone.
+        LeaseGone = "its lease in etcd is gone",
+        /// The key belongs to another server.
+        KeyOfAnother = "its key in etcd is another one",
+        /// etcd refused a confirmation: the key is not its own any more.
+        NotConfirmed = "its key in etcd is not its own any more",
+        /// Its epoch is not the highest.
+        EpochTooLow = "its epoch is not the highest",
     }
 }

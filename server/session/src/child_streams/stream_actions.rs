@@ -3,6 +3,7 @@
 use smol_str::SmolStr;
 
 use crate::close_reason::CloseReason;
+use crate::named;
 
 /// Limits on the number of children with a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,22 +34,14 @@ pub struct Hello {
     pub limits: StreamLimits,
 }
 
-/// The state of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StreamState {
-    /// Its first message has not come yet.
-    Opening,
-    /// It is the stream of its child.
-    Open,
-}
-
-impl StreamState {
-    /// Returns its name, for metrics and pages.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Opening => "opening",
-            Self::Open => "open",
-        }
+named! {
+    /// The state of a stream.
+    #[derive(PartialOrd, Ord, Hash)]
+    StreamState {
+        /// Its first message has not come yet.
+        Opening = "opening",
+        /// It is the stream of its child.
+        Open = "open",
     }
 }
 
