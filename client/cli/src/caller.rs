@@ -216,10 +216,9 @@ impl MasterCaller {
     {
         let mut named_by: Option<Address> = None;
         loop {
-            let Some(target) = finder.target() else {
+            let Some(address) = finder.target() else {
                 return Err(Miss::Silent("no address is known".to_owned()));
             };
-            let address = target.address;
             let name = match &named_by {
                 Some(by) => format!("{address} (the master, says {by})"),
                 None => address.to_string(),

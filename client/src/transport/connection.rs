@@ -223,8 +223,7 @@ impl Connection {
     /// Returns the server to connect to. While etcd does not answer, its last list counts.
     async fn target(&mut self) -> Result<Address, Failure> {
         let looked = self.look_up().await;
-        let target = self.finder.target().map(|target| target.address);
-        target.ok_or_else(|| {
+        self.finder.target().ok_or_else(|| {
             let problem = looked.err();
             let problem = problem.unwrap_or_else(|| "no address is known".to_owned());
             Failure {

@@ -34,10 +34,6 @@ const RESOURCES_PER_STEP: usize = 128;
 /// State of the link to the parent, for pages and readiness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParentStatus {
-    /// Name of the session's state.
-    pub state: &'static str,
-    /// Whether the parent is out of reach or refuses this server, as far as is known.
-    pub is_down: bool,
     /// Whether the parent has answered since the start, other than by a refusal of this server.
     pub has_answered: bool,
     /// Number of times that the epoch of the parent's master was forgotten for a lower one.
@@ -126,8 +122,6 @@ impl Parent {
     /// Returns the state for pages.
     pub(crate) fn status(&self) -> ParentStatus {
         ParentStatus {
-            state: self.session.state(),
-            is_down: self.is_down,
             has_answered: self.has_answered,
             epochs_forgotten: self.epochs_forgotten,
         }

@@ -58,15 +58,6 @@ pub struct MasterFinder {
     epochs: EpochFilter,
 }
 
-/// The server to ask.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Its address.
-    pub address: Address,
-    /// Whether another server named it as the master.
-    pub was_named: bool,
-}
-
 /// Failure of the asked server. The next one is asked, perhaps after a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{why}")]
@@ -134,12 +125,9 @@ impl MasterFinder {
     }
 
     /// Returns the server to ask now, or nothing without an address. It stays until its answer or failure is handled.
-    pub fn target(&self) -> Option<Target> {
+    pub fn target(&self) -> Option<Address> {
         let in_turn = self.known.get(self.turn as usize);
-        Some(Target {
-            address: self.redirect.as_ref().or(in_turn)?.clone(),
-            was_named: self.redirect.is_some(),
-        })
+        self.redirect.as_ref().or(in_turn).cloned()
     }
 
     /// Returns the known addresses, in the order to try.

@@ -149,14 +149,6 @@ impl ParentSession {
         }
     }
 
-    /// Returns the reason why the session waits, while it does.
-    pub fn failure(&self) -> Option<&ParentFailure> {
-        match &self.state {
-            SessionState::Waiting { why, .. } => Some(why),
-            _ => None,
-        }
-    }
-
     /// Whether another live process of this node has the stream. Then the parent refuses every request.
     pub fn is_second(&self, now: Time) -> bool {
         let polled = self.streams.polled(now);
@@ -242,7 +234,7 @@ impl ParentSession {
             SessionState::Waiting { .. } if is_new => self.connect_next(chance, now),
             SessionState::Waiting { .. } => {}
             _ if is_new => {
-                let target = self.finder.target().map(|target| target.address);
+                let target = self.finder.target();
                 if target.is_some() && target != self.address {
                     self.close(now);
                     self.follow_master(chance, now);

@@ -16,11 +16,6 @@ use crate::replica_handle::{ReplicaHandle, Shared};
 const HOLD: Duration = Duration::from_millis(1);
 
 impl ReplicaHandle {
-    /// Calls `next` until it is ready, or the time of one hold is over.
-    pub fn hold<T>(&self, mut next: impl FnMut(&mut Replica, Time) -> Poll<T>) -> Poll<T> {
-        self.hold_shared(|shared, now| next(&mut shared.replica, now))
-    }
-
     /// Calls `next` until it is ready, and lets other calls run in between, also those of this thread. If a caller
     /// gives up in between, the finished steps stay done.
     pub async fn finish<T>(&self, mut next: impl FnMut(&mut Replica, Time) -> Poll<T>) -> T {

@@ -133,7 +133,7 @@ impl Family {
         let node = self.eu.node();
         let work = || {
             while node
-                .hold(|it, now| it.advance(now, Duration::ZERO))
+                .input(|it, now| it.advance(now, Duration::ZERO))
                 .is_pending()
             {}
         };

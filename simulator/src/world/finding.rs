@@ -27,7 +27,7 @@ impl World<'_> {
         if there.cut_below_until > now {
             return self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
         }
-        let Some(slot) = target.and_then(|target| there.slot_of(&target.address)) else {
+        let Some(slot) = target.and_then(|target| there.slot_of(&target)) else {
             // No server has that address.
             let way = self.scenario.network.to_clients(place);
             let after = self.takes(&way) + self.takes(&way);

@@ -98,7 +98,7 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
         past.note_term(last, now);
     }
     let seen = standing_of_other(view, "here:1", past.highest_epoch());
-    assert!(!seen.is_master());
+    assert!(seen.term().is_none());
     let (begins, vacant_since) = past.begin("own", None, now);
     let vacant_since = vacant_since.expect("nothing is settled");
     assert!(begins >= now && vacant_since <= begins);

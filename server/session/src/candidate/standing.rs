@@ -25,11 +25,6 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// Whether this server is the master.
-    pub const fn is_master(&self) -> bool {
-        matches!(self, Self::Master(_))
-    }
-
     /// Returns the mastership of this server, if it won one.
     pub const fn term(&self) -> Option<&Term> {
         match self {

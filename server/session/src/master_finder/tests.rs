@@ -53,8 +53,8 @@ fn play(finder: &mut MasterFinder, step: FinderStep) -> String {
         Fails => result(Err(finder.handle_failure())),
     };
     let target = finder.target().map_or("nobody".to_owned(), |target| {
-        let mark = if target.was_named { "!" } else { "" };
-        format!("{}{mark}", target.address)
+        let mark = if finder.redirect.is_some() { "!" } else { "" };
+        format!("{target}{mark}")
     });
     returned + &target
 }

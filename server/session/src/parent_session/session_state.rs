@@ -2,7 +2,7 @@
 
 use crate::parent_session::flood::FloodGuard;
 use crate::parent_session::in_flight::InFlight;
-use crate::parent_session::{ParentFailure, Transport};
+use crate::parent_session::Transport;
 use crate::time::Time;
 
 /// The state of a session.
@@ -33,7 +33,6 @@ pub(super) enum SessionState {
     },
     Waiting {
         until: Time,
-        why: ParentFailure,
     },
 }
 

@@ -19,7 +19,7 @@ impl ParentSession {
         let Some(target) = self.finder.target() else {
             return self.fail(ParentFailure::NoAddress, chance, now);
         };
-        self.become_connecting(target.address, now);
+        self.become_connecting(target, now);
     }
 
     pub(super) fn become_connecting(&mut self, to: Address, now: Time) {
@@ -45,8 +45,8 @@ impl ParentSession {
         });
     }
 
-    pub(super) fn become_waiting(&mut self, why: ParentFailure, until: Time) {
-        self.state = SessionState::Waiting { until, why };
+    pub(super) fn become_waiting(&mut self, until: Time) {
+        self.state = SessionState::Waiting { until };
     }
 
     /// Leaves the connection, if there is one.
@@ -96,7 +96,7 @@ impl ParentSession {
                 self.start_polling(PollReason::AnotherProcess, failure, now);
             }
             (ConnectionEnd::ByParent(closing), Some(_)) if closing.is_replacement() => {
-                self.wait_after_replacement(failure, chance, now);
+                self.wait_after_replacement(chance, now);
             }
             // Another server may have capacity to answer, and a long wait would cost the lease.
             (ConnectionEnd::Overloaded(_), _) if self.finder.others() > 0 => {
@@ -105,8 +105,8 @@ impl ParentSession {
             (ConnectionEnd::Overloaded(retry_in), _) => {
                 let retry_in = retry_in.min(BACKOFF.cap);
                 let until = now + backoff::come_back(retry_in, chance);
-                self.report_down(&failure);
-                self.become_waiting(failure, until);
+                self.report_down(failure);
+                self.become_waiting(until);
             }
             (ConnectionEnd::Unreachable, _) => {
                 self.streams.note_unreachable();
@@ -170,19 +170,14 @@ impl ParentSession {
 
     /// Waits before it opens another stream, after the parent replaced one although this server is the master. Two
     /// servers with the same node and no election would otherwise replace each other's streams at once.
-    pub(super) fn wait_after_replacement(
-        &mut self,
-        failure: ParentFailure,
-        chance: f64,
-        now: Time,
-    ) {
+    pub(super) fn wait_after_replacement(&mut self, chance: f64, now: Time) {
         let is_news = self.replaced.failures() == 0;
         self.report(ParentReport::Replaced {
             parent: self.address.clone(),
             is_news,
         });
         let wait = self.replaced.note_failure(BACKOFF, 0, chance);
-        self.become_waiting(failure, now + wait);
+        self.become_waiting(now + wait);
     }
 
     pub(super) fn handle_not_master(
@@ -208,8 +203,7 @@ impl ParentSession {
     /// Connects to the server that the finder names now.
     pub(super) fn follow_master(&mut self, chance: f64, now: Time) {
         let from = self.address.clone();
-        let to = self.finder.target().map(|target| target.address);
-        if let Some((from, to)) = from.zip(to) {
+        if let Some((from, to)) = from.zip(self.finder.target()) {
             self.report(ParentReport::Redirected { from, to });
         }
         self.connect_next(chance, now);
@@ -234,7 +228,7 @@ impl ParentSession {
         chance: f64,
         now: Time,
     ) {
-        self.report_down(&failure);
+        self.report_down(failure);
         let limits = if is_election {
             BACKOFF_ELECTION
         } else {
@@ -246,7 +240,7 @@ impl ParentSession {
             // The other addresses are tried at once.
             return self.connect_next(chance, now);
         }
-        self.become_waiting(failure, now + wait);
+        self.become_waiting(now + wait);
     }
 
     pub(super) fn note_answered(&mut self, transport: Transport) {
@@ -280,7 +274,7 @@ impl ParentSession {
 
     /// Reports that the parent is down. The operator's repair differs for a parent that refuses and for one that is
     /// unreachable, so both are news.
-    pub(super) fn report_down(&mut self, failure: &ParentFailure) {
+    pub(super) fn report_down(&mut self, failure: ParentFailure) {
         let refuses = matches!(
             failure,
             ParentFailure::Closed(ConnectionEnd::ByParent(CloseReason::Cycle))
@@ -290,7 +284,7 @@ impl ParentSession {
         let is_news = !matches!(before, LastReport::Down { .. }) || (refuses && before != report);
         self.report(ParentReport::Down {
             parent: self.address.clone(),
-            failure: failure.clone(),
+            failure,
             is_news,
         });
     }
