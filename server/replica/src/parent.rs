@@ -211,69 +211,49 @@ impl Parent {
     }
 
     /// Does one step of the work in progress. Returns the rest of it.
-    fn go_on(&mut self, work: Work, step: &mut Step<'_>) -> Option<Work> {
+    fn go_on(&mut self, mut work: Work, step: &mut Step<'_>) -> Option<Work> {
         let (node, now) = (&mut *step.node, step.now);
-        match work {
+        match &mut work {
             Work::Request {
-                mut begun,
+                begun,
                 transport,
                 is_hello,
-            } => match node.upstream_request_next(&mut begun, now) {
-                Poll::Pending => Some(Work::Request {
-                    begun,
-                    transport,
-                    is_hello,
-                }),
-                Poll::Ready(Some(request)) => {
-                    self.send(request, transport, step);
-                    None
-                }
-                Poll::Ready(None) => {
-                    self.handle_nothing_due(transport, is_hello, step);
-                    None
-                }
+            } => match node.upstream_request_next(begun, now) {
+                Poll::Pending => return Some(work),
+                Poll::Ready(Some(request)) => self.send(request, *transport, step),
+                Poll::Ready(None) => self.handle_nothing_due(*transport, *is_hello, step),
             },
             Work::Reply {
                 reply,
-                mut answered,
+                answered,
                 invalid,
-            } => match node.upstream_reply_next(&reply, &mut answered, now) {
-                Poll::Pending => Some(Work::Reply {
-                    reply,
-                    answered,
-                    invalid,
-                }),
-                Poll::Ready(is_applied) => {
-                    for (resource, problem) in invalid.into_iter().filter(|_| is_applied) {
-                        node.handle_invalid_upstream_answer(&resource, problem, now);
-                    }
-                    self.answers += 1;
-                    self.note_answered(step);
-                    None
+            } => {
+                let Poll::Ready(is_applied) = node.upstream_reply_next(reply, answered, now) else {
+                    return Some(work);
+                };
+                for (resource, problem) in invalid.drain(..).filter(|_| is_applied) {
+                    node.handle_invalid_upstream_answer(&resource, problem, now);
                 }
-            },
+                self.answers += 1;
+                self.note_answered(step);
+            }
             Work::LeasesEnd {
                 on,
                 event,
                 last,
                 after,
             } => {
-                let (end, after) =
+                let (end, next) =
                     node.upstream_leases_end_after(after.as_ref(), RESOURCES_PER_STEP, now);
-                let last = last.max(end);
+                (*last, *after) = ((*last).max(end), next);
                 if after.is_some() {
-                    return Some(Work::LeasesEnd {
-                        on,
-                        event,
-                        last,
-                        after,
-                    });
+                    return Some(work);
                 }
                 let leases_last = last.map_or(Duration::ZERO, |end| end.since(now));
-                self.handle_master_named(on, &event, leases_last, step);
-                None
+                self.handle_master_named(*on, event, leases_last, step);
             }
         }
+        None
     }
 
     fn handle_master_named(
