@@ -80,11 +80,11 @@ impl CallerState {
 /// A connection. Its numbers order no other memory access, so relaxed ordering is enough.
 #[derive(Debug)]
 pub struct Connection {
-    id: u64,
-    caller: CallerId,
+    pub(crate) id: u64,
+    pub(crate) caller: CallerId,
     /// Identity of the caller's certificate, if it has one.
     identity: Option<Identity>,
-    of_caller: Arc<CallerState>,
+    pub(crate) of_caller: Arc<CallerState>,
     /// Whether a call on it was answered, in part or in whole.
     proven: AtomicBool,
     calls: AtomicU32,
@@ -95,9 +95,9 @@ pub struct Connection {
     /// Bytes of answers written to the socket.
     written: AtomicU64,
     /// Start of a frame, or of a call's headers, of which a part has arrived.
-    midway: Since,
+    pub(crate) midway: Since,
     /// Start of the time in which the client takes no bytes.
-    blocked: Since,
+    pub(crate) blocked: Since,
     /// End of a pause in reading, in milliseconds since the start. 0: no pause.
     paused_until: AtomicU64,
     /// Whether it is closed. Bytes counted after that are returned at once.
@@ -135,24 +135,9 @@ impl Connection {
         }
     }
 
-    /// Returns its number.
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Returns its caller.
-    pub fn caller(&self) -> CallerId {
-        self.caller
-    }
-
     /// Returns the identity of the caller's certificate, if it has one.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
-    }
-
-    /// Returns the state that it shares with other connections of its caller.
-    pub fn of_caller(&self) -> &CallerState {
-        &self.of_caller
     }
 
     /// Notes that a call begins.
@@ -214,16 +199,6 @@ impl Connection {
     /// Returns the bytes of answers that were written.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
-    }
-
-    /// Returns the start of a frame, or of a call's headers, of which a part has arrived.
-    pub fn midway(&self) -> &Since {
-        &self.midway
-    }
-
-    /// Returns the start of the time in which the client takes no bytes.
-    pub fn blocked(&self) -> &Since {
-        &self.blocked
     }
 
     /// Pauses reading until `until`, so that a client that asks too much is served slowly.

@@ -241,7 +241,7 @@ impl Door {
         connection: &Connection,
         bytes: u64,
     ) -> Result<(), RpcStatus> {
-        let used = &connection.of_caller().incoming;
+        let used = &connection.of_caller.incoming;
         let limits = &self.limits;
         if !limits.incoming_bytes_per_caller.take_of(used, bytes) {
             return Err(self.exhausted(&limits.incoming_bytes_per_caller));
@@ -255,7 +255,7 @@ impl Door {
 
     pub(crate) fn refund_incoming(&self, connection: &Connection, bytes: u64) {
         if bytes > 0 {
-            limit::give_back(&connection.of_caller().incoming, bytes);
+            limit::give_back(&connection.of_caller.incoming, bytes);
             self.limits.incoming_bytes.give_back(bytes);
         }
     }
@@ -267,11 +267,11 @@ impl Door {
     ///
     /// If the answer is refused: a number that spreads the retries of refused clients.
     pub(crate) fn note_answer(&self, connection: &Connection, bytes: u64) -> Result<(), u64> {
-        let used = &connection.of_caller().outgoing;
+        let used = &connection.of_caller.outgoing;
         let limits = &self.limits;
         let mut goes = None;
         if !limits.outgoing_bytes_per_caller.take_of(used, bytes) {
-            goes = Some((&limits.outgoing_bytes_per_caller, Some(connection.caller())));
+            goes = Some((&limits.outgoing_bytes_per_caller, Some(connection.caller)));
             limit::overtake(used, bytes);
         }
         if !limits.outgoing_bytes.take(bytes) {
@@ -281,7 +281,7 @@ impl Door {
         connection.note_answer(bytes);
         if connection.is_closed() {
             self.note_written(connection, bytes);
-            return Err(connection.id());
+            return Err(connection.id);
         }
         goes.map_or(Ok(()), |(limit, of)| {
             self.evict_most_unread(limit, of, connection)
@@ -306,7 +306,7 @@ impl Door {
             return Err(number);
         };
         most.evict();
-        if most.id() == connection.id() {
+        if most.id == connection.id {
             return Err(number);
         }
         Ok(())
@@ -316,7 +316,7 @@ impl Door {
     pub(crate) fn note_written(&self, connection: &Connection, bytes: u64) {
         let counted = connection.note_written(bytes);
         if counted > 0 {
-            limit::give_back(&connection.of_caller().outgoing, counted);
+            limit::give_back(&connection.of_caller.outgoing, counted);
             self.limits.outgoing_bytes.give_back(counted);
         }
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::limit::{Limit, LimitTexts};
+use crate::limit::Limit;
 
 /// Limits of a door. Several doors may share one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct DoorLimits {
     /// Connections.
     pub connections: Arc<Limit>,
@@ -40,29 +40,14 @@ pub struct DoorLimits {
 impl DoorLimits {
     /// Returns limits without bounds and texts.
     pub fn unbounded() -> Self {
-        let limit = || Arc::new(Limit::new(LimitTexts::default()));
-        Self {
-            connections: limit(),
-            connections_per_caller: limit(),
-            streams_per_connection: limit(),
-            control_frames: limit(),
-            patience: limit(),
-            message_bytes: limit(),
-            large_message_bytes: limit(),
-            incoming_bytes: limit(),
-            incoming_bytes_per_caller: limit(),
-            outgoing_bytes: limit(),
-            outgoing_bytes_per_caller: limit(),
-            calls_per_caller: limit(),
-            vital_calls_per_caller: limit(),
-            look_time_per_caller: limit(),
-        }
+        Self::default()
     }
 }
 
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
+    use crate::limit::LimitTexts;
 
     /// Limits with these bounds on connections, and with bounds elsewhere that tests do not reach.
     pub(crate) fn limits(connections: u64, per_caller: u64) -> DoorLimits {

@@ -53,10 +53,8 @@ pub async fn serve<S>(
     S: CallService<Incoming>,
 {
     let stopping = stop.clone();
-    let door_of = Arc::clone(&door);
-    listening::serve(listener.into(), door, stop, move |socket, connection| {
-        let (door, services) = (Arc::clone(&door_of), Arc::clone(&services));
-        let stop = stopping.clone();
+    listening::serve(listener.into(), door, stop, move |socket, door, connection| {
+        let (services, stop) = (Arc::clone(&services), stopping.clone());
         async move {
             if let Err(error) = converse(socket, door, connection, services, stop).await {
                 debug!(%error, "a connection ended");
@@ -109,7 +107,8 @@ where
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .auto_date_header(false);
     let control = ControlFrames::new(limits.control_frames.small(), calls_max);
-    let io = Guarded::http2(socket, Arc::clone(&door), Arc::clone(&connection), control);
+    let (of_door, of_connection) = (Arc::clone(&door), Arc::clone(&connection));
+    let io = Guarded::new(socket, of_door, of_connection, Some(control));
     let calls = ConnectionCalls::new(services, Arc::clone(&door), connection);
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));
     let served = tokio::select! {

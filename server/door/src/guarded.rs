@@ -44,25 +44,14 @@ pub struct Guarded<S> {
 }
 
 impl<S> Guarded<S> {
-    /// Wraps a socket on which all written bytes are answers.
-    pub fn plain(socket: S, door: Arc<Door>, connection: Arc<Connection>) -> Self {
-        Self {
-            socket,
-            door,
-            connection,
-            protocol: Protocol::Plain,
-            pause: None,
-        }
-    }
-
-    /// Wraps a socket that speaks HTTP/2, whose preface is read.
-    pub fn http2(
+    /// Wraps a socket. With `control`, it speaks HTTP/2, whose preface is read; else all written bytes are answers.
+    pub fn new(
         socket: S,
         door: Arc<Door>,
         connection: Arc<Connection>,
-        control: ControlFrames,
+        control: Option<ControlFrames>,
     ) -> Self {
-        let protocol = Protocol::Http2 {
+        let http2 = |control| Protocol::Http2 {
             preface: PREFACE,
             reads: Scanner::default(),
             writes: Scanner::default(),
@@ -72,7 +61,7 @@ impl<S> Guarded<S> {
             socket,
             door,
             connection,
-            protocol,
+            protocol: control.map_or(Protocol::Plain, http2),
             pause: None,
         }
     }
@@ -103,7 +92,7 @@ impl<S> Guarded<S> {
             began |= frame.kind != FrameKind::Continuation;
             too_many |= control.note(frame, || door.now());
         });
-        let midway = self.connection.midway();
+        let midway = &self.connection.midway;
         if !reads.is_midway() {
             midway.end();
         } else if began || !was_open {
@@ -152,11 +141,11 @@ impl<S> Guarded<S> {
     ) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Ready(Ok(written)) => {
-                self.connection.blocked().end();
+                self.connection.blocked.end();
                 self.note_written(bufs, *written);
             }
             Poll::Ready(Err(_)) => {}
-            Poll::Pending => self.connection.blocked().begin(|| self.door.now()),
+            Poll::Pending => self.connection.blocked.begin(|| self.door.now()),
         }
         written
     }

@@ -42,10 +42,8 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let stopping = stop.clone();
-    let door_of = Arc::clone(&door);
-    listening::serve(listener.into(), door, stop, move |socket, connection| {
-        let (door, pages) = (Arc::clone(&door_of), pages.clone());
-        let stop = stopping.clone();
+    listening::serve(listener.into(), door, stop, move |socket, door, connection| {
+        let (pages, stop) = (pages.clone(), stopping.clone());
         async move {
             if let Err(error) = converse(socket, door, connection, pages, stop).await {
                 debug!(%error, "a connection ended");
@@ -69,7 +67,7 @@ async fn converse(
         .header_read_timeout(door.patience())
         .max_headers(HEADERS_MAX)
         .max_buf_size(BUFFER);
-    let io = Guarded::plain(socket, Arc::clone(&door), Arc::clone(&connection));
+    let io = Guarded::new(socket, Arc::clone(&door), Arc::clone(&connection), None);
     let requests = Requests {
         pages,
         door,
@@ -97,7 +95,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.connection.caller());
+        request.extensions_mut().insert(self.connection.caller);
         let now = self.door.now();
         let call = InFlightCall::begin(&self.door, &self.connection, true, now);
         let path = request.uri().path();

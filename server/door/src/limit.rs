@@ -41,6 +41,12 @@ pub struct Limit {
     logged: AtomicU64,
 }
 
+impl Default for Limit {
+    fn default() -> Self {
+        Self::new(LimitTexts::default())
+    }
+}
+
 impl Limit {
     /// Makes a limit without a bound, whose use is not counted.
     pub fn new(texts: impl Into<LimitTexts>) -> Self {

@@ -37,7 +37,7 @@ pub(super) async fn serve<F>(
     listener: Listener,
     door: Arc<Door>,
     stop: CancellationToken,
-    serve: impl Fn(Socket, Arc<Connection>) -> F + Send + Sync + 'static,
+    serve: impl Fn(Socket, Arc<Door>, Arc<Connection>) -> F + Send + Sync + 'static,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -81,7 +81,7 @@ pub(super) async fn serve<F>(
             };
             let Admitted(door, connection) = &admitted;
             tokio::select! {
-                () = serve(socket, Arc::clone(connection)) => {}
+                () = serve(socket, Arc::clone(door), Arc::clone(connection)) => {}
                 () = connection.evicted() => debug!(?peer, "a silent connection makes room"),
                 why = stuck(door, connection) => {
                     door.refuse(&door.limits().patience);
@@ -118,7 +118,7 @@ async fn open(
     let Some(identity) = identity else {
         return Some((socket, admitted));
     };
-    let (door, caller) = (Arc::clone(door), connection.caller().identified(&identity));
+    let (door, caller) = (Arc::clone(door), connection.caller.identified(&identity));
     debug!(?peer, %identity, "a caller has proved its identity");
     drop(admitted);
     let admitted = Admitted::new(&door, caller, Some(identity))?;
@@ -153,10 +153,10 @@ async fn stuck(door: &Door, connection: &Connection) -> &'static str {
     loop {
         tokio::time::sleep(pace).await;
         let now = door.now();
-        if connection.midway().has_lasted(patience, now) {
+        if connection.midway.has_lasted(patience, now) {
             return "a frame, or headers, took too long to arrive";
         }
-        if connection.blocked().has_lasted(patience, now) {
+        if connection.blocked.has_lasted(patience, now) {
             return "nothing is taken from it";
         }
         let unread = connection.unread();

@@ -39,9 +39,8 @@ pub async fn serve<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let door_of = Arc::clone(&door);
-    listening::serve(listener.into(), door, stop, move |socket, connection| {
-        converse(Conversation::new(socket, Arc::clone(&door_of), connection))
+    listening::serve(listener.into(), door, stop, move |socket, door, connection| {
+        converse(Conversation::new(socket, door, connection))
     })
     .await;
 }
@@ -61,7 +60,7 @@ pub struct Conversation {
 impl Conversation {
     fn new(socket: Socket, door: Arc<Door>, connection: Arc<Connection>) -> Self {
         Self {
-            socket: Guarded::plain(socket, Arc::clone(&door), Arc::clone(&connection)),
+            socket: Guarded::new(socket, Arc::clone(&door), Arc::clone(&connection), None),
             door,
             connection,
             held: 0,
@@ -71,7 +70,7 @@ impl Conversation {
 
     /// Returns the caller.
     pub fn caller(&self) -> CallerId {
-        self.connection.caller()
+        self.connection.caller
     }
 
     /// Returns the identity of the caller, if it needs none or has proved one.
@@ -94,7 +93,7 @@ impl Conversation {
 
     /// Returns the number of the connection.
     pub fn id(&self) -> u64 {
-        self.connection.id()
+        self.connection.id
     }
 
     /// Returns the largest size of a request in bytes.
@@ -132,7 +131,7 @@ impl Conversation {
 
     /// Takes a request from the rate of the caller. If there is none left, reading pauses after the answers.
     pub fn takes_request(&self, now: Duration) -> bool {
-        let takes = self.connection.of_caller().takes_call(false, now);
+        let takes = self.connection.of_caller.takes_call(false, now);
         if !takes {
             self.door.refuse(&self.door.limits().calls_per_caller);
             self.connection.pause(now + PAUSE);
@@ -159,7 +158,7 @@ impl Conversation {
     /// `is_new`: it began after another request. Returns false if there are too many bytes in incomplete requests.
     #[must_use]
     pub fn end(&mut self, held: usize, is_new: bool) -> bool {
-        let midway = self.connection.midway();
+        let midway = &self.connection.midway;
         match (held, is_new) {
             (0, _) => midway.end(),
             (_, true) => midway.begin_anew(self.door.now()),

@@ -171,10 +171,10 @@ impl Registry {
 
     /// Removes a closed connection. Has no effect if it is already removed.
     pub fn remove(&mut self, connection: &Connection, now: Duration) {
-        if self.connections.remove(&connection.id()).is_none() {
+        if self.connections.remove(&connection.id).is_none() {
             return;
         }
-        let caller = connection.caller();
+        let caller = connection.caller;
         let Some(entry) = self.callers.get_mut(&caller) else {
             return;
         };
@@ -191,9 +191,9 @@ impl Registry {
     pub fn most_unread(&self, of: Option<CallerId>) -> Option<Arc<Connection>> {
         self.connections
             .values()
-            .filter(|connection| of.is_none_or(|caller| connection.caller() == caller))
+            .filter(|connection| of.is_none_or(|caller| connection.caller == caller))
             .filter(|connection| !connection.goes())
-            .max_by_key(|connection| (connection.unread(), connection.id()))
+            .max_by_key(|connection| (connection.unread(), connection.id))
             .map(Arc::clone)
     }
 

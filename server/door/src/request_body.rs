@@ -73,7 +73,7 @@ impl<B> RequestBody<B> {
 
     /// Returns the caller.
     pub fn caller(&self) -> CallerId {
-        self.connection.caller()
+        self.connection.caller
     }
 
     /// Returns the door that the call came through.

@@ -53,7 +53,7 @@ impl InFlightCall {
     /// Takes the call from the rate of its caller. If there is none left, pauses the connection, and returns the limit.
     pub fn refusal(&self, path: &str, now: Duration) -> Option<Arc<Limit>> {
         let is_vital = self.door.paths().vital.contains(&path);
-        if self.connection.of_caller().takes_call(is_vital, now) {
+        if self.connection.of_caller.takes_call(is_vital, now) {
             return None;
         }
         self.connection.pause(now + PAUSE);
@@ -83,7 +83,7 @@ impl InFlightCall {
         let turn = door.turn_to_look().await;
         let looking = tokio::spawn(async move {
             let _turn = turn;
-            let caller = connection.of_caller();
+            let caller = &connection.of_caller;
             let began = door.now();
             if !caller.may_look(began) {
                 return Err(Arc::clone(&door.limits().look_time_per_caller));
@@ -244,7 +244,7 @@ mod tests {
         finish.send(()).unwrap();
         let turn = looking.acquire().await.unwrap();
         assert!(
-            !connection.of_caller().is_at_rest(door.now()),
+            !connection.of_caller.is_at_rest(door.now()),
             "it is counted"
         );
         drop(turn);

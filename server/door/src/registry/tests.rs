@@ -38,14 +38,14 @@ fn at_the_limit_the_oldest_that_said_nothing_goes() {
         let connection = admission.admitted.expect("accepting never stops");
         let full = admission.full.unwrap();
         assert!(Arc::ptr_eq(&full, &registry.limits.connections));
-        assert_eq!(admission.evicted.unwrap().id(), goes.id());
+        assert_eq!(admission.evicted.unwrap().id, goes.id);
         connection.begin_call(at(3));
         connection.end_call(at(3));
         connection.prove();
     }
     // All connections left have finished a call, so the one that has been idle for longest is evicted.
     let admission = registry.admit(caller(5), None, at(4));
-    assert_eq!(admission.evicted.unwrap().id(), speaks.id());
+    assert_eq!(admission.evicted.unwrap().id, speaks.id);
     assert_eq!(registry.len(), 3);
 }
 
@@ -60,7 +60,7 @@ fn who_has_a_call_in_progress_stays() {
     assert!(admission.admitted.is_none() && admission.evicted.is_none());
     busy[1].end_call(at(4));
     let admission = registry.admit(caller(3), None, at(5));
-    assert_eq!(admission.evicted.unwrap().id(), busy[1].id());
+    assert_eq!(admission.evicted.unwrap().id, busy[1].id);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn an_address_takes_only_from_itself() {
     let admission = registry.admit(caller(2), None, at(3));
     let full = admission.full.unwrap();
     assert!(Arc::ptr_eq(&full, &registry.limits.connections_per_caller));
-    assert_eq!(admission.evicted.unwrap().id(), first.id());
+    assert_eq!(admission.evicted.unwrap().id, first.id);
     assert_eq!(registry.largest(), 2);
     registry.remove(&other, at(4));
     assert_eq!(registry.len(), 2);
@@ -84,12 +84,12 @@ fn an_address_that_left_is_remembered_for_a_while_and_then_forgotten() {
     for round in 0..2 {
         let connection = registry.admit(caller(1), None, at(round)).admitted.unwrap();
         for _ in 0..5 {
-            assert!(connection.of_caller().takes_call(false, at(0)), "{round}");
+            assert!(connection.of_caller.takes_call(false, at(0)), "{round}");
         }
         registry.remove(&connection, at(round));
     }
     let connection = registry.admit(caller(1), None, at(2)).admitted.unwrap();
-    assert!(!connection.of_caller().takes_call(false, at(0)));
+    assert!(!connection.of_caller.takes_call(false, at(0)));
     registry.remove(&connection, at(3));
     registry.admit(caller(2), None, at(60));
     assert_eq!(registry.callers.len(), 1);
