@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, Args, Parser, Subcommand};
 use clap_complete::Shell;
+use doorward_documents::parse_duration_within;
 use doorward_door::listener::Address;
 use doorward_door::listening::LISTEN_BACKLOG;
 use doorward_engine::id::{HolderName, IdError};
@@ -366,24 +367,16 @@ fn listened(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn push_round(text: &str) -> Result<Duration, String> {
-    let round = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let range = Duration::from_millis(1)..=Duration::from_secs(10);
-    if range.contains(&round) {
-        Ok(round)
-    } else {
-        Err("give a duration from 1ms to 10s".to_owned())
-    }
+    parse_duration_within(text, range, "give a duration from 1ms to 10s")
 }
 
 fn election_ttl(text: &str) -> Result<Duration, String> {
-    let ttl = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
-    let is_whole = ttl.subsec_nanos() == 0;
+    const ADVICE: &str = "give whole seconds, from 2s to 10m";
     let range = Duration::from_secs(2)..=Duration::from_secs(600);
-    if is_whole && range.contains(&ttl) {
-        Ok(ttl)
-    } else {
-        Err("give whole seconds, from 2s to 10m".to_owned())
-    }
+    let ttl = parse_duration_within(text, range, ADVICE)?;
+    let is_whole = ttl.subsec_nanos() == 0;
+    is_whole.then_some(ttl).ok_or_else(|| ADVICE.to_owned())
 }
 
 fn node_name(text: &str) -> Result<String, IdError> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use doorward_documents::parse_duration_within;
 use doorward_engine::id::ResourceId;
 use doorward_simulator::fuzz::Part;
 
@@ -209,13 +210,8 @@ pub(crate) struct CompareFlags {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let duration = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
     let range = Duration::from_secs(1)..=Duration::from_secs(365 * 24 * 3600);
-    if range.contains(&duration) {
-        Ok(duration)
-    } else {
-        Err("give a duration from 1s to 365d".to_owned())
-    }
+    parse_duration_within(text, range, "give a duration from 1s to 365d")
 }
 
 fn factor(text: &str) -> Result<f64, String> {

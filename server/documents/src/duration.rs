@@ -1,5 +1,6 @@
 //! Durations as people write them on a command line.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -20,6 +21,21 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         Err(_) => humantime::parse_duration(text).ok(),
     };
     parsed.ok_or(DurationError)
+}
+
+/// Reads a duration as [`parse_duration`] does, for a flag.
+///
+/// # Errors
+///
+/// If it is no duration, or `advice` if it is outside the range.
+pub fn parse_duration_within(
+    text: &str,
+    range: RangeInclusive<Duration>,
+    advice: &str,
+) -> Result<Duration, String> {
+    let duration = parse_duration(text).map_err(|error| error.to_string())?;
+    let within = Some(duration).filter(|duration| range.contains(duration));
+    within.ok_or_else(|| advice.to_owned())
 }
 
 #[cfg(test)]

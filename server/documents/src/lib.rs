@@ -32,7 +32,7 @@ mod problem;
 mod reader;
 
 use doorward_engine::templates::Templates;
-pub use duration::{DurationError, parse_duration};
+pub use duration::{DurationError, parse_duration, parse_duration_within};
 pub use kind::Kind;
 pub use placed_value::DOCUMENT_BYTES_MAX;
 pub use places::{Located, TemplatePlaces};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use doorward_documents::parse_duration_within;
 use doorward_engine::admission::Rate;
 use doorward_engine::admission::limits::{Limits as NodeLimits, NO_BOUND};
 use doorward_session::time::millis;
@@ -121,22 +122,14 @@ fn bytes(text: &str) -> Result<u64, &'static str> {
     text.parse().map(|Bytes(bytes)| bytes.get())
 }
 
-fn millis_within(text: &str, least: u64, most: u64, advice: &str) -> Result<u64, String> {
-    let time = doorward_documents::parse_duration(text).map_err(|error| error.to_string())?;
-    let range = Duration::from_millis(least)..=Duration::from_millis(most);
-    if range.contains(&time) {
-        Ok(millis(time))
-    } else {
-        Err(advice.to_owned())
-    }
-}
-
 fn look_time(text: &str) -> Result<u64, String> {
-    millis_within(text, 1, 1_000, "give a duration from 1ms to 1s")
+    let range = Duration::from_millis(1)..=Duration::from_secs(1);
+    parse_duration_within(text, range, "give a duration from 1ms to 1s").map(millis)
 }
 
 fn patience(text: &str) -> Result<u64, String> {
-    millis_within(text, 100, 600_000, "give a duration from 100ms to 10m")
+    let range = Duration::from_millis(100)..=Duration::from_secs(600);
+    parse_duration_within(text, range, "give a duration from 100ms to 10m").map(millis)
 }
 
 impl LimitFlags {
