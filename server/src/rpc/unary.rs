@@ -5,12 +5,11 @@
 //! Only the gRPC framing differs ("gRPC over HTTP2", responses); the same code makes the content.
 
 use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
-use axum::body::{Bytes, HttpBody};
+use axum::body::Bytes;
 use bytes::{BufMut, BytesMut};
 use http_body::Frame;
+use http_body_util::StreamBody;
 use prost::Message;
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
@@ -47,10 +46,11 @@ pub(super) fn response<M: Message>(answer: &M) -> Response<Body> {
         Ok(message) => message,
         Err(status) => return status.into_http(),
     };
-    let body = Body::new(OneMessage {
-        next: Some(Part::Message(message)),
-    });
-    let mut response = Response::new(body);
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(STATUS, HeaderValue::from_static("0"));
+    let frames = [Frame::data(message), Frame::trailers(trailers)];
+    let frames = tokio_stream::iter(frames.map(Ok::<_, Infallible>));
+    let mut response = Response::new(Body::new(StreamBody::new(frames)));
     response
         .headers_mut()
         .insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
@@ -72,46 +72,4 @@ fn encode<M: Message>(message: &M) -> Result<Bytes, RpcStatus> {
         .encode(&mut bytes)
         .map_err(|error| RpcStatus::internal(error.to_string()))?;
     Ok(bytes.freeze())
-}
-
-/// A body of one message and the status OK.
-#[derive(Debug)]
-struct OneMessage {
-    /// None: both parts were taken.
-    next: Option<Part>,
-}
-
-/// A part of a body.
-#[derive(Debug)]
-enum Part {
-    Message(Bytes),
-    Trailers,
-}
-
-impl HttpBody for OneMessage {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let frame = match self.next.take() {
-            Some(Part::Message(message)) => {
-                self.next = Some(Part::Trailers);
-                Frame::data(message)
-            }
-            Some(Part::Trailers) => {
-                let mut trailers = HeaderMap::with_capacity(1);
-                trailers.insert(STATUS, HeaderValue::from_static("0"));
-                Frame::trailers(trailers)
-            }
-            None => return Poll::Ready(None),
-        };
-        Poll::Ready(Some(Ok(frame)))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.next.is_none()
-    }
 }
