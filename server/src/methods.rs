@@ -10,7 +10,9 @@ const GET_SERVER_CAPACITY: &str = "/doorman.Capacity/GetServerCapacity";
 const DISCOVERY: &str = "/doorman.Capacity/Discovery";
 const RELEASE_CAPACITY: &str = "/doorman.Capacity/ReleaseCapacity";
 const STREAM: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
-const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
+/// The method of the admin service.
+pub const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
+
 const WHO_AM_I: &str = "/doorward.admin.v1.Callers/WhoAmI";
 const LIST_RULES: &str = "/doorward.admin.v1.Rules/List";
 const GET_RULES: &str = "/doorward.admin.v1.Rules/Get";

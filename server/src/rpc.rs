@@ -45,8 +45,9 @@ use tonic::{Request, Response, Status as RpcStatus};
 
 use crate::admin::callers_service::CallersService;
 use crate::admin::rules_service::RulesService;
-use crate::admin::status_service::AdminService;
+use crate::admin::status_service;
 use crate::clock;
+use crate::methods::GET_STATUS;
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, WaitingAnswer};
 use crate::rpc::bindings::Bindings;
@@ -243,9 +244,9 @@ pub fn services(
     };
     let streams = CapacityStreamService::new(Arc::clone(state), Arc::clone(metrics), names);
     let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
-    let admin = AdminService::new(Arc::clone(state));
-    let mut others = Routes::new(streams)
-        .add_service(admin)
+    let get_status = status_service::get_status(Arc::clone(state));
+    let routes = Routes::new(streams).into_axum_router();
+    let mut others = Routes::from(routes.route(GET_STATUS, get_status))
         .add_service(CallersServer::new(CallersService))
         .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))
         .add_service(health_server)
