@@ -15,22 +15,11 @@ mod removed;
 use std::sync::Arc;
 
 use doorward_door::limit::{Limit, LimitTexts};
+use doorward_proto::admin::v1::LimitStatus;
+pub use doorward_proto::admin::v1::limit_status::Unit;
 
 pub use crate::limits::door::LimitBounds;
 pub use crate::limits::removed::{REMOVED, Removed};
-
-/// Unit of the numbers of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Things.
-    Count,
-    /// Bytes.
-    Bytes,
-    /// Things per second.
-    PerSecond,
-    /// Milliseconds: the bound is a duration.
-    Millis,
-}
 
 /// The bound without a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,20 +245,6 @@ impl ServerLimit {
     }
 }
 
-/// Use and bound of a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitFigure {
-    /// The limit.
-    pub limit: ServerLimit,
-    /// Present use. A limit for each address, template or resource has the use of the largest one. Absent: the use is
-    /// not counted.
-    pub used: Option<u64>,
-    /// The bound. Absent: there is none.
-    pub max: Option<u64>,
-    /// Number of refusals since the start.
-    pub refused: u64,
-}
-
 /// The limits of a server, with their use and refusals.
 #[derive(Debug)]
 pub struct ServerLimits {
@@ -292,18 +267,20 @@ impl ServerLimits {
         &self.entries[limit as usize]
     }
 
-    /// Returns the figures of all limits, in display order.
-    pub fn figures(&self) -> Vec<LimitFigure> {
-        ServerLimit::ALL
-            .iter()
-            .zip(&self.entries)
-            .map(|(limit, entry)| LimitFigure {
-                limit: *limit,
-                used: said(entry.used()),
-                max: said(entry.max()),
-                refused: entry.refused(),
-            })
-            .collect()
+    /// Returns the figures of all limits, in display order. A limit for each address, template or resource has the use
+    /// of the largest one.
+    pub fn figures(&self) -> Vec<LimitStatus> {
+        let figure = |(limit, entry): (&ServerLimit, &Arc<Limit>)| LimitStatus {
+            name: limit.name().to_owned(),
+            description: limit.what().to_owned(),
+            flag: limit.flag().to_owned(),
+            unit: limit.unit().into(),
+            used: said(entry.used()),
+            max: said(entry.max()),
+            refused_count: entry.refused(),
+        };
+        let all = ServerLimit::ALL.iter().zip(&self.entries);
+        all.map(figure).collect()
     }
 }
 
@@ -340,14 +317,9 @@ mod tests {
         let figures = limits.figures();
         let of_leases = figures
             .iter()
-            .find(|it| it.limit == ServerLimit::LeasesPerResource)
+            .find(|it| it.name == ServerLimit::LeasesPerResource.name())
             .unwrap();
-        let expected = LimitFigure {
-            limit: ServerLimit::LeasesPerResource,
-            used: None,
-            max: Some(7),
-            refused: 3,
-        };
-        assert_eq!(*of_leases, expected);
+        let seen = (of_leases.used, of_leases.max, of_leases.refused_count);
+        assert_eq!(seen, (None, Some(7), 3));
     }
 }

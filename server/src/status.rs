@@ -135,7 +135,7 @@ impl ServerState {
             }
         }
         if query.limits {
-            status.limits = self.limit_figures().iter().map(model::limit).collect();
+            status.limits = self.limit_figures();
         }
         status
     }

@@ -3,11 +3,12 @@
 
 use std::fmt;
 
-use crate::limits::LimitFigure;
+use doorward_proto::admin::v1::LimitStatus;
+
 use crate::metrics::families::{Column, Families};
 use crate::status::ServerState;
 
-const LIMIT_GAUGES: [Column<LimitFigure, Option<u64>>; 2] = [
+const LIMIT_GAUGES: [Column<LimitStatus, Option<u64>>; 2] = [
     (
         "limit_max",
         "The bound, in what the limit's name says: things, bytes, milliseconds, or things each second",
@@ -22,16 +23,17 @@ const LIMIT_GAUGES: [Column<LimitFigure, Option<u64>>; 2] = [
 
 pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
     let figures = state.limit_figures();
-    let labels = |figure: &LimitFigure| [("limit", figure.limit.name())];
     for (name, help, value_of) in LIMIT_GAUGES {
         let rows = figures.iter();
-        let rows = rows.filter_map(|it| Some((labels(it), float(value_of(it)?))));
+        let rows = rows.filter_map(|it| Some(([("limit", &*it.name)], float(value_of(it)?))));
         families.gauges(name, help, rows)?;
     }
     families.counters(
         "limit_refused",
         "How often something was refused, or ended, for the limit",
-        figures.iter().map(|it| (labels(it), it.refused)),
+        figures
+            .iter()
+            .map(|it| ([("limit", &*it.name)], it.refused_count)),
     )
 }
 

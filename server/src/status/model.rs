@@ -11,14 +11,12 @@ use doorward_engine::messages::{
 use doorward_engine::node::mastership::Learning;
 use doorward_engine::templates::SafeCapacity;
 use doorward_engine::time::Time;
-use doorward_proto::admin::v1::limit_status::Unit as WireUnit;
 use doorward_proto::admin::v1::{
-    ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, LimitStatus, OwnLeaseStatus,
-    ParentStatus, ResourceStatus, RulesStatus, States,
+    ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus, ParentStatus,
+    ResourceStatus, RulesStatus, States,
 };
 
 use crate::clock;
-use crate::limits::{LimitFigure, Unit};
 use crate::status::sessions::{Machine, Sessions};
 use crate::status::{ParentNews, RulesDocument, learning};
 use crate::transports::election::EtcdHealth;
@@ -179,26 +177,6 @@ pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
             .map(|(state, streams)| (state.as_str().to_owned(), count(*streams)))
             .collect(),
         learning: learning.as_str().to_owned(),
-    }
-}
-
-/// Returns a limit of the process, master or not.
-pub fn limit(figure: &LimitFigure) -> LimitStatus {
-    let limit = figure.limit;
-    let unit = match limit.unit() {
-        Unit::Count => WireUnit::Count,
-        Unit::Bytes => WireUnit::Bytes,
-        Unit::PerSecond => WireUnit::PerSecond,
-        Unit::Millis => WireUnit::Millis,
-    };
-    LimitStatus {
-        name: limit.name().to_owned(),
-        description: limit.what().to_owned(),
-        flag: limit.flag().to_owned(),
-        unit: unit.into(),
-        used: figure.used,
-        max: figure.max,
-        refused_count: figure.refused,
     }
 }
 

@@ -7,12 +7,12 @@ use std::time::Duration;
 use doorward_edge::edge::Edge;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
-use doorward_proto::admin::v1::RulesStatus;
+use doorward_proto::admin::v1::{LimitStatus, RulesStatus};
 use doorward_session::named;
 
 use crate::clock;
 use crate::edge;
-use crate::limits::{LimitFigure, ServerLimits};
+use crate::limits::ServerLimits;
 use crate::replica_handle::ReplicaHandle;
 use crate::security::Security;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
@@ -194,7 +194,7 @@ impl ServerState {
     }
 
     /// Returns the figures of the limits, with their present use.
-    pub fn limit_figures(&self) -> Vec<LimitFigure> {
+    pub fn limit_figures(&self) -> Vec<LimitStatus> {
         self.node.set_load(self.totals().leases_per_resource);
         self.limits.figures()
     }

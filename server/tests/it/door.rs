@@ -47,8 +47,8 @@ async fn with<const N: usize>(bounds: [(ServerLimit, u64); N]) -> Server {
 
 fn refused(server: &Server, limit: ServerLimit) -> u64 {
     let figures = server.state().limits().figures();
-    let of_limit = figures.iter().find(|figure| figure.limit == limit);
-    of_limit.expect("every limit has a figure").refused
+    let of_limit = figures.iter().find(|it| it.name == limit.name());
+    of_limit.expect("every limit has a figure").refused_count
 }
 
 /// Checks that the server serves an honest client, whatever other clients do.

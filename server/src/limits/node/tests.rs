@@ -16,7 +16,7 @@ fn every_limit_of_a_node_is_one_of_the_server_with_a_bound() {
         let limit = ServerLimit::of(limit);
         assert!(!seen.contains(&limit), "{limit:?} stands for two");
         seen.push(limit);
-        let figure = limits.figures()[limit as usize];
+        let figure = &limits.figures()[limit as usize];
         assert!(figure.max.is_some(), "{limit:?}");
     }
 }
@@ -26,7 +26,7 @@ fn what_is_counted_by_a_node_is_shown() {
     let limits = ServerLimits::default();
     limits.set_used_by_node(&Load::default(), 0);
     for limit in engine::Limit::ALL.map(ServerLimit::of) {
-        let figure = limits.figures()[limit as usize];
+        let figure = &limits.figures()[limit as usize];
         let counted = limit.unit() != Unit::PerSecond && limit != ServerLimit::Priorities;
         assert_eq!(figure.used.is_some(), counted, "{limit:?}");
     }
@@ -44,14 +44,12 @@ fn what_a_node_refuses_is_counted() {
     let refused: Vec<_> = limits
         .figures()
         .into_iter()
-        .filter(|it| it.refused > 0)
+        .filter(|it| it.refused_count > 0)
         .collect();
-    let counted: Vec<_> = refused.iter().map(|it| (it.limit, it.refused)).collect();
-    assert_eq!(
-        counted,
-        [
-            (ServerLimit::Memory, 1),
-            (ServerLimit::LeasesPerResource, 5)
-        ]
-    );
+    let counted: Vec<_> = refused
+        .iter()
+        .map(|it| (&*it.name, it.refused_count))
+        .collect();
+    let expected = [(ServerLimit::Memory, 1), (ServerLimit::LeasesPerResource, 5)];
+    assert_eq!(counted, expected.map(|(limit, count)| (limit.name(), count)));
 }
