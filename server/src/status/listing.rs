@@ -5,11 +5,13 @@
 //! and lets requests in between. A page ends at the requested number of entries, or when the answer is full.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::PoisonError;
 use std::time::Duration;
 
 use doorward_engine::id::{HolderId, ResourceId};
 use doorward_engine::messages::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
+use doorward_engine::node::Node;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus};
@@ -80,70 +82,61 @@ impl ServerState {
     /// Returns up to `limit` resources after the given one, and the token of the next page if there are more.
     pub(super) fn page(
         &self,
-        mut after: Option<ResourceId>,
+        after: Option<ResourceId>,
         limit: usize,
         leases_max: usize,
     ) -> (Vec<ResourceStatus>, Option<String>) {
         let mut resources: Vec<ResourceStatus> = Vec::new();
         let mut room = Room::EMPTY_PAGE;
-        let mut steps = YieldEvery::new(RESOURCES_PER_STEP);
-        loop {
-            // One resource more than listed tells whether there is another page.
-            let left = limit.saturating_sub(resources.len()).saturating_add(1);
-            let look = left.min(RESOURCES_PER_LOOK);
-            let seen = self
-                .node()
-                .look(|node, now| node.snapshots_after(after.as_ref(), look, now));
-            let is_last = seen.len() < look;
-            steps.step_by(look);
-            for snapshot in seen {
-                let id = snapshot.resource.clone();
-                let leases = snapshot
-                    .children
-                    .saturating_add(leases_max.min(snapshot.leases));
-                let is_full = resources.len() >= limit
-                    || room.bytes == 0
-                    || (leases > room.leases && !resources.is_empty());
-                let next = || after.as_ref().map(ResourceId::to_string);
-                if is_full {
-                    let next = next();
-                    return (resources, next);
-                }
-                let resource = self.resource(snapshot, leases_max, &mut room);
-                if room.is_short && !resources.is_empty() {
-                    // The next page lists it in full.
-                    let next = next();
-                    return (resources, next);
-                }
-                resources.push(resource);
-                after = Some(id);
+        let mut last = after.as_ref().map(ResourceId::to_string);
+        // One resource more than listed tells whether there is another page.
+        for snapshot in self.snapshots_after(after, limit.saturating_add(1)) {
+            let leases = snapshot
+                .children
+                .saturating_add(leases_max.min(snapshot.leases));
+            let is_full = resources.len() >= limit
+                || room.bytes == 0
+                || (leases > room.leases && !resources.is_empty());
+            if is_full {
+                return (resources, last);
             }
-            if is_last {
-                return (resources, None);
+            let resource = self.resource(snapshot, leases_max, &mut room);
+            if room.is_short && !resources.is_empty() {
+                // The next page lists it in full.
+                return (resources, last);
             }
+            last = Some(resource.resource_id.clone());
+            resources.push(resource);
         }
+        (resources, None)
     }
 
     /// Returns the first `max` resources, without leases.
     pub fn snapshots(&self, max: usize) -> Vec<ResourceSnapshot> {
-        let mut seen: Vec<ResourceSnapshot> = Vec::new();
-        let mut steps = YieldEvery::new(2 * RESOURCES_PER_STEP);
-        loop {
-            let look = max.saturating_sub(seen.len()).min(RESOURCES_PER_LOOK);
-            if look == 0 {
-                return seen;
-            }
-            let after = seen.last().map(|it| it.resource.clone());
-            let more = self
-                .node()
-                .look(|node, now| node.snapshots_after(after.as_ref(), look, now));
-            let is_last = more.len() < look;
+        self.snapshots_after(None, max).collect()
+    }
+
+    /// Returns up to `max` resources after the given one, without leases. It reads some of them at a time.
+    fn snapshots_after(
+        &self,
+        after: Option<ResourceId>,
+        max: usize,
+    ) -> impl Iterator<Item = ResourceSnapshot> {
+        let mut next = Some((after, max));
+        let mut steps = YieldEvery::new(RESOURCES_PER_STEP);
+        let looks = iter::from_fn(move || {
+            let (after, left) = next.take().filter(|(_, left)| *left > 0)?;
+            let look = left.min(RESOURCES_PER_LOOK);
+            let read =
+                |node: &Node, now: Time| node.snapshots_after(after.as_ref(), look, now);
+            let seen = self.node().look(read);
             steps.step_by(look);
-            seen.extend(more);
-            if is_last {
-                return seen;
+            if seen.len() == look {
+                next = Some((seen.last().map(|it| it.resource.clone()), left - look));
             }
-        }
+            Some(seen)
+        });
+        looks.flatten()
     }
 
     /// Returns sums over all resources. If there are many, the sums are up to [`TOTALS_AGE_MAX`] old.

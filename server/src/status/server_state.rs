@@ -56,8 +56,6 @@ struct News {
 pub struct TemplatesNews {
     /// Source of the templates in force.
     pub source: String,
-    /// Time when they came into force, since the Unix epoch.
-    pub since: Duration,
     /// Problem of the newest version, if it was refused. Absent: it is in force.
     pub problem: Option<String>,
 }
@@ -119,7 +117,6 @@ impl ServerState {
             news: Mutex::new(News {
                 templates: TemplatesNews {
                     source: templates_source,
-                    since: clock::wall(),
                     problem: None,
                 },
                 rules: RulesNews::default(),
@@ -210,11 +207,7 @@ impl ServerState {
 
     /// Notes that the newest templates came into force (`None`), or why they were refused.
     pub fn set_templates(&self, problem: Option<String>) {
-        let templates = &mut self.news().templates;
-        if problem.is_none() {
-            templates.since = clock::wall();
-        }
-        templates.problem = problem;
+        self.news().templates.problem = problem;
     }
 
     /// Returns the state of the parent. None: this is the root.
