@@ -45,7 +45,7 @@ pub fn get_capacity(
     caller: Option<Caller>,
     wall: Duration,
 ) -> Result<(GetCapacity, Vec<wire::Refusal>), RpcStatus> {
-    let client = client_id(&request.client_id)?;
+    let client = holder_name("client_id", &request.client_id)?;
     check_count(request.resource.len())?;
     let mut asks = Vec::with_capacity(request.resource.len());
     let mut refused = Vec::new();
@@ -82,7 +82,7 @@ pub fn release_capacity(
     Ok(ReleaseCapacity {
         caller,
         incarnation: request.incarnation.and_then(Incarnation::new),
-        client: client_id(&request.client_id)?,
+        client: holder_name("client_id", &request.client_id)?,
         sequence: request.sequence,
         resources: request
             .resource_id
@@ -239,8 +239,8 @@ pub fn discovery_response(mastership: &Mastership, own_address: &str) -> wire::D
     }
 }
 
-fn client_id(text: &str) -> Result<HolderName, RpcStatus> {
-    HolderName::new(text).map_err(|error| RpcStatus::invalid_argument(format!("client_id {error}")))
+fn holder_name(field: &str, text: &str) -> Result<HolderName, RpcStatus> {
+    HolderName::new(text).map_err(|error| RpcStatus::invalid_argument(format!("{field} {error}")))
 }
 
 fn check_count(resources: usize) -> Result<(), RpcStatus> {

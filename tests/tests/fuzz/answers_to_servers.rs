@@ -14,7 +14,7 @@ use prost::Message;
 
 use crate::conversation::{Conversation, Event, STEPS_MAX, WAIT_MAX_MS};
 use crate::mutate::Format;
-use crate::requests::{WALL, check_leases, due, sent};
+use crate::requests::{WALL, check_leases, due, read_whole, sent};
 use crate::runner::fuzz;
 
 static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| doorward_documents::built_in().unwrap());
@@ -76,9 +76,7 @@ impl FuzzedChild {
                 let Ok(message) = wire::GetServerCapacityRequest::decode(bytes.as_slice()) else {
                     return;
                 };
-                let Ok((request, refused)) =
-                    convert::server_capacity::get_server_capacity(&message, None, WALL)
-                else {
+                let Ok((request, refused)) = read_whole(&message, None, WALL) else {
                     return;
                 };
                 let reply = self
@@ -138,8 +136,7 @@ impl FuzzedChild {
             for part in convert::server_capacity::get_server_capacity_requests(&request, WALL) {
                 sent(&part);
                 // Another server reads the same message.
-                let read = convert::server_capacity::get_server_capacity(&part, None, WALL)
-                    .expect("it is ours");
+                let read = read_whole(&part, None, WALL).expect("it is ours");
                 assert!(read.1.is_empty(), "{:?} of {part:?}", read.1);
             }
             self.asked = Some(request);

@@ -6,18 +6,33 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use doorward_engine::id::Caller;
-use doorward_engine::messages::{GetCapacity, GetCapacityReply, GetServerCapacityReply, Via};
+use doorward_engine::messages::{
+    GetCapacity, GetCapacityReply, GetServerCapacity, GetServerCapacityReply, Via,
+};
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::{Shrink, Templates};
 use doorward_engine::time::Time;
 use doorward_proto::doorman as wire;
 use doorward_server::rpc::convert;
+use doorward_server::rpc::convert::server_capacity::ReadRequest;
 use prost::Message;
+use tonic::Status;
 
 use crate::conversation::{Conversation, Event, STEPS_MAX, WAIT_MAX_MS};
 use crate::mutate::Format;
 use crate::runner::fuzz;
+
+/// Parses a child server's whole request. Returns it with the refusals of its invalid resources.
+pub(crate) fn read_whole(
+    message: &wire::GetServerCapacityRequest,
+    caller: Option<Caller>,
+    wall: Duration,
+) -> Result<(GetServerCapacity, Vec<wire::Refusal>), Status> {
+    let mut read = ReadRequest::begin(message, caller)?;
+    read.read(&message.resource, wall);
+    Ok((read.request, read.refused))
+}
 
 /// The wall clock at the start of a conversation: a day in 2026.
 pub const WALL: Duration = Duration::from_secs(1_795_000_000);
@@ -138,9 +153,7 @@ impl FuzzedServer {
         let Ok(message) = wire::GetServerCapacityRequest::decode(bytes) else {
             return;
         };
-        let Ok((request, refused)) =
-            convert::server_capacity::get_server_capacity(&message, caller(bytes), self.wall())
-        else {
+        let Ok((request, refused)) = read_whole(&message, caller(bytes), self.wall()) else {
             return;
         };
         if via == Via::Stream {

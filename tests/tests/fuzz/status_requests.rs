@@ -16,7 +16,7 @@ use prost::Message;
 
 use crate::conversation::{Conversation, Event, STEPS_MAX};
 use crate::mutate::Format;
-use crate::requests::{WALL, sent};
+use crate::requests::{WALL, read_whole, sent};
 use crate::runner::fuzz;
 
 #[test]
@@ -48,9 +48,7 @@ fn play(bytes: &[u8]) {
                 let Ok(message) = wire::GetServerCapacityRequest::decode(bytes.as_slice()) else {
                     continue;
                 };
-                if let Ok((request, _)) =
-                    convert::server_capacity::get_server_capacity(&message, None, WALL)
-                {
+                if let Ok((request, _)) = read_whole(&message, None, WALL) {
                     // Its own name makes a cycle, which is refused.
                     let _ = node.change(|node, now| {
                         node.handle_get_server_capacity(&request, Via::Poll, now)

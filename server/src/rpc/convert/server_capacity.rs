@@ -22,7 +22,7 @@ use crate::status::model::safe_capacity_number;
 
 mod read_request;
 
-pub use read_request::{ReadRequest, get_server_capacity, server_id};
+pub use read_request::ReadRequest;
 
 /// Most priority bands of one resource, in a child's request and in its answer.
 const BANDS_MAX: usize = 1_000;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use doorward_engine::claims::{DemandCurve, ServerDemand};
 use doorward_engine::messages::Has;
 use doorward_engine::templates::{Algorithm, AlgorithmKind, Shrink};
+use tonic::Status as RpcStatus;
 
 use super::*;
 
@@ -12,6 +13,15 @@ const WALL: Duration = Duration::from_secs(1_700_000_000);
 
 fn amount(value: f64) -> Amount {
     Amount::new(value).expect("an amount")
+}
+
+/// Reads a child server's whole request. Returns it with the refusals of its invalid resources.
+fn get_server_capacity(
+    message: &wire::GetServerCapacityRequest,
+) -> Result<(GetServerCapacity, Vec<wire::Refusal>), RpcStatus> {
+    let mut read = ReadRequest::begin(message, None)?;
+    read.read(&message.resource, WALL);
+    Ok((read.request, read.refused))
 }
 
 fn resource() -> ResourceId {
@@ -78,7 +88,7 @@ fn request() -> GetServerCapacity {
 fn a_request_arrives_as_it_was_sent() {
     let sent = request();
     let message = get_server_capacity_request(&sent, WALL);
-    let (got, refused) = get_server_capacity(&message, None, WALL).expect("valid");
+    let (got, refused) = get_server_capacity(&message).expect("valid");
     assert_eq!(got, sent);
     assert_eq!(refused, []);
 }
@@ -176,7 +186,7 @@ fn a_child_of_the_old_kind_is_taken_for_so_many_equals() {
         }],
         ..wire::GetServerCapacityRequest::default()
     };
-    let (got, refused) = get_server_capacity(&message, None, WALL).expect("valid");
+    let (got, refused) = get_server_capacity(&message).expect("valid");
     assert_eq!(refused, []);
     assert_eq!(got.height, 1);
     let ask = &got.asks[0];
@@ -201,12 +211,12 @@ fn what_a_child_cannot_mean_is_refused_by_name() {
     for (change, message) in cases {
         let mut request = get_server_capacity_request(&request(), WALL);
         change(&mut request.resource[0]);
-        let (got, refused) = get_server_capacity(&request, None, WALL).expect("the rest is valid");
+        let (got, refused) = get_server_capacity(&request).expect("the rest is valid");
         assert_eq!(got.asks, []);
         assert!(refused[0].message().contains(message), "{:?}", refused[0]);
     }
     let nobody = wire::GetServerCapacityRequest::default();
-    assert!(get_server_capacity(&nobody, None, WALL).is_err());
+    assert!(get_server_capacity(&nobody).is_err());
 }
 
 #[test]

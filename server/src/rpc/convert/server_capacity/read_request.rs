@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand, Subclients};
-use doorward_engine::id::{Caller, HolderName, Incarnation, MastershipId, ResourceId};
+use doorward_engine::id::{Caller, Incarnation, MastershipId, ResourceId};
 use doorward_engine::messages::{GetServerCapacity, Has, ReportedLeases, ServerAsk};
 use doorward_proto::doorman as wire;
 use tonic::Status as RpcStatus;
 
 use super::{BANDS_MAX, MASTERSHIPS_MAX};
-use crate::rpc::convert::{NAMED_TWICE, check_count, has, refusal};
+use crate::rpc::convert::{NAMED_TWICE, check_count, has, holder_name, refusal};
 
 /// A partly parsed request of a child server. It may name a thousand resources with dozens of points each, so the
 /// server serves other calls in between.
@@ -36,7 +36,7 @@ impl ReadRequest {
         request: &wire::GetServerCapacityRequest,
         caller: Option<Caller>,
     ) -> Result<Self, RpcStatus> {
-        let server = server_id(request)?;
+        let server = holder_name("server_id", &request.server_id)?;
         check_count(request.resource.len())?;
         let request = GetServerCapacity {
             caller,
@@ -69,31 +69,6 @@ impl ReadRequest {
             }
         }
     }
-}
-
-/// Parses a child server's whole request. Returns it with the refusals of its invalid resources.
-///
-/// # Errors
-///
-/// See [`ReadRequest::begin`].
-pub fn get_server_capacity(
-    message: &wire::GetServerCapacityRequest,
-    caller: Option<Caller>,
-    wall: Duration,
-) -> Result<(GetServerCapacity, Vec<wire::Refusal>), RpcStatus> {
-    let mut read = ReadRequest::begin(message, caller)?;
-    read.read(&message.resource, wall);
-    Ok((read.request, read.refused))
-}
-
-/// Returns the name of the child server.
-///
-/// # Errors
-///
-/// `INVALID_ARGUMENT` if the name is invalid.
-pub fn server_id(request: &wire::GetServerCapacityRequest) -> Result<HolderName, RpcStatus> {
-    HolderName::new(&request.server_id)
-        .map_err(|error| RpcStatus::invalid_argument(format!("server_id {error}")))
 }
 
 fn server_ask(
