@@ -29,7 +29,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 const SWEEP_MIN: usize = 1_024;
 
 /// Names with their identities. A client and a child server may have the same name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Bindings {
     pub(crate) clients: NameTable,
     pub(crate) servers: NameTable,
@@ -38,13 +38,9 @@ pub(crate) struct Bindings {
 impl Bindings {
     /// Makes tables without names. `is_off`: they bind none.
     pub(crate) fn new(is_off: bool) -> Self {
-        let table = || NameTable {
-            is_off,
-            ..NameTable::default()
-        };
         Self {
-            clients: table(),
-            servers: table(),
+            clients: NameTable::new(is_off),
+            servers: NameTable::new(is_off),
         }
     }
 }
@@ -58,7 +54,7 @@ pub(crate) struct NameTable {
     names: Mutex<Names>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Names {
     owners: HashMap<Box<str>, Owner>,
     /// Number of names of each identity.
@@ -74,23 +70,16 @@ struct Owner {
     used_at: Duration,
 }
 
-impl Default for NameTable {
-    fn default() -> Self {
+impl NameTable {
+    fn new(is_off: bool) -> Self {
         Self {
-            is_off: false,
+            is_off,
             started: Instant::now(),
             refusals: Refusals::default(),
-            names: Mutex::new(Names {
-                owners: HashMap::new(),
-                counts: HashMap::new(),
-                sweep_at: SWEEP_MIN,
-                swept_at: Duration::ZERO,
-            }),
+            names: Mutex::default(),
         }
     }
-}
 
-impl NameTable {
     /// Notes that a caller uses a name.
     ///
     /// # Errors
@@ -188,7 +177,7 @@ mod tests {
     #[test]
     fn a_name_belongs_to_the_identity_that_used_it_first_until_it_is_unused_for_ten_minutes() {
         let (ann, bob) = (identity("dns:ann"), identity("dns:bob"));
-        let mut names = NameTable::default().names.into_inner().unwrap();
+        let mut names = Names::default();
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         for (name, who, at, is_allowed) in [
             ("c", None, 0, true),
@@ -209,7 +198,7 @@ mod tests {
     #[test]
     fn unused_names_are_forgotten() {
         let ann = identity("dns:ann");
-        let mut names = NameTable::default().names.into_inner().unwrap();
+        let mut names = Names::default();
         for round in 0..50 {
             for number in 0..1_000 {
                 let name = format!("{round}-{number}");
@@ -226,7 +215,7 @@ mod tests {
     #[test]
     fn one_identity_does_not_fill_the_table() {
         let (ann, bob) = (identity("dns:ann"), identity("dns:bob"));
-        let mut names = NameTable::default().names.into_inner().unwrap();
+        let mut names = Names::default();
         let mut claim = |name: &str, who| names.claim(name, Some(who), Duration::ZERO);
         for number in 0..NAMES_OF_IDENTITY_MAX {
             claim(&number.to_string(), &ann).unwrap();

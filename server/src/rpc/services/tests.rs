@@ -25,6 +25,7 @@ use crate::edge;
 use crate::flags::LimitFlags;
 use crate::metrics::Metrics;
 use crate::replica_handle::ReplicaHandle;
+use crate::rpc::bindings::Bindings;
 use crate::status::ServerState;
 
 #[test]
@@ -90,7 +91,7 @@ impl Fixture {
         let service = CapacityService {
             state,
             metrics,
-            names: Arc::default(),
+            names: Arc::new(Bindings::new(false)),
         };
         let others = Routes::new(RateLimitServiceServer::new(rls.clone()));
         Self {
