@@ -6,22 +6,16 @@ use crate::logs::LogFormat;
 
 /// Flags for the content and the format of the log.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Logs")]
 pub struct LogFlags {
     /// How log lines look; they go to standard error.
-    #[arg(
-        long,
-        help_heading = "Logs",
-        value_enum,
-        value_name = "FORMAT",
-        default_value_t
-    )]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub log_format: LogFormat,
 
     /// What to log: error, warn, info, debug or trace, also per module, as in
     /// "warn,doorward_server=debug".
     #[arg(
         long,
-        help_heading = "Logs",
         value_name = "FILTER",
         env = "DOORWARD_LOG",
         default_value = "info"

@@ -16,6 +16,7 @@ use crate::security::SecurityConfig;
 
 /// TLS and identities of a server.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "TLS")]
 pub struct SecurityFlags {
     /// Own certificate, and the way to the parent.
     #[command(flatten)]
@@ -23,20 +24,15 @@ pub struct SecurityFlags {
 
     /// Authorities that sign the certificates of callers, a PEM file. With it, each call needs a certificate, or a
     /// token.
-    #[arg(long, help_heading = "TLS", value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
 
     /// Revocation lists of these authorities, a PEM file.
-    #[arg(
-        long,
-        help_heading = "TLS",
-        value_name = "FILE",
-        requires = "tls_client_ca"
-    )]
+    #[arg(long, value_name = "FILE", requires = "tls_client_ca")]
     pub tls_crl: Option<PathBuf>,
 
     /// Tokens of callers without certificates, a YAML file with their hashes and roles.
-    #[arg(long, help_heading = "TLS", value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tokens: Option<PathBuf>,
 
     /// Identities of certificates that may act as child servers, separated by commas; `*` at the end stands for any
@@ -51,15 +47,15 @@ pub struct SecurityFlags {
     pub child_identities: Vec<String>,
 
     /// Also accepts connections without TLS, and callers without an identity, while callers change over.
-    #[arg(long, help_heading = "TLS", requires = "tls_cert")]
+    #[arg(long, requires = "tls_cert")]
     pub accept_plaintext: bool,
 
     /// Port without TLS for Doorman's own clients [default: none].
-    #[arg(long, help_heading = "TLS", value_name = "ADDRESS", value_parser = listened)]
+    #[arg(long, value_name = "ADDRESS", value_parser = listened)]
     pub plain_listen: Option<SocketAddr>,
 
     /// Serves callers on a network without identities on purpose.
-    #[arg(long, help_heading = "TLS")]
+    #[arg(long)]
     pub insecure: bool,
 
     /// Host names under which browsers ask for the pages, separated by commas. IP addresses, localhost and the
