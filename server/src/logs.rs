@@ -20,7 +20,7 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::flags::LogFlags;
-use crate::logs::plain::{Plain, Style};
+use crate::logs::plain::Style;
 use crate::logs::queue::LogGuard;
 
 /// Format of log lines.
@@ -70,7 +70,7 @@ pub fn start(flags: &LogFlags) -> Result<LogGuard, LogError> {
         LogFormat::Json => Style::Json,
     };
     let (queue, guard) = queue::start(style, io::stderr())?;
-    let lines = fmt::layer().with_writer(Plain::new(style, queue));
+    let lines = fmt::layer().with_writer(queue);
     let registry = tracing_subscriber::registry().with(filter);
     match style {
         Style::Text { is_coloured } => {

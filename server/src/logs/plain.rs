@@ -1,14 +1,11 @@
 //! Log lines in which every character is visible.
 //!
-//! A log line may contain foreign text: names of clients, errors of a parent, paths. So the writer checks the whole
+//! A log line may contain foreign text: names of clients, errors of a parent, paths. So the queue checks the whole
 //! line, whatever field a text is in. An invisible character becomes its number, `\u{202e}`, or `\u202e` within JSON. A
 //! continuation line is indented, so that no reader takes it for a log line of its own. Colours are the formatter's
 //! own, which lets none of a field through; they stay on a terminal only.
 
-use std::io::{self, Write};
-
 use doorward_session::visible::{self, Looker};
-use tracing_subscriber::fmt::MakeWriter;
 
 /// Characters that stay besides visible ones, and the escape of all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,61 +22,22 @@ pub enum Style {
 /// Beginning of a continuation line. No log line begins like that.
 const CONTINUED: &str = "\n    ";
 
-/// Wraps a maker of line writers, so that they write plain lines.
-#[derive(Clone, Copy, Debug)]
-pub struct Plain<M> {
-    style: Style,
-    inner: M,
-}
-
-impl<M> Plain<M> {
-    /// Returns a maker of plain writers around `inner`.
-    pub const fn new(style: Style, inner: M) -> Self {
-        Self { style, inner }
+/// Returns a line in its written form.
+pub fn plain(line: &[u8], style: Style) -> Vec<u8> {
+    let (body, end) = match line.strip_suffix(b"\n") {
+        Some(body) => (body, &b"\n"[..]),
+        None => (line, &b""[..]),
+    };
+    if body.iter().all(|byte| matches!(byte, b' '..=b'~')) {
+        return line.to_vec();
     }
+    let mut plain = plain_text(&String::from_utf8_lossy(body), style).into_bytes();
+    plain.extend_from_slice(end);
+    plain
 }
 
-impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for Plain<M> {
-    type Writer = PlainWriter<M::Writer>;
-
-    fn make_writer(&'a self) -> Self::Writer {
-        PlainWriter {
-            style: self.style,
-            inner: self.inner.make_writer(),
-        }
-    }
-}
-
-/// Writes plain lines. `tracing_subscriber` writes one line with each call of `write`.
-#[derive(Debug)]
-pub struct PlainWriter<W> {
-    style: Style,
-    inner: W,
-}
-
-impl<W: Write> Write for PlainWriter<W> {
-    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let (body, end) = match line.strip_suffix(b"\n") {
-            Some(body) => (body, &b"\n"[..]),
-            None => (line, &b""[..]),
-        };
-        if body.iter().all(|byte| matches!(byte, b' '..=b'~')) {
-            self.inner.write_all(line)?;
-        } else {
-            let mut plain = plain(&String::from_utf8_lossy(body), self.style).into_bytes();
-            plain.extend_from_slice(end);
-            self.inner.write_all(&plain)?;
-        }
-        Ok(line.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.inner.flush()
-    }
-}
-
-/// Returns the line in its written form.
-fn plain(line: &str, style: Style) -> String {
+/// Returns the text of a line in its written form.
+fn plain_text(line: &str, style: Style) -> String {
     let is_coloured = match style {
         Style::Json => return visible::json(line).into_owned(),
         Style::Text { is_coloured } => is_coloured,

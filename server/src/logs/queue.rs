@@ -15,7 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-use super::plain::Style;
+use super::plain::{Style, plain};
 
 /// Largest number of lines that wait for the writer.
 const LINES_MAX: usize = 4_096;
@@ -45,6 +45,7 @@ enum Entry {
 /// The queue of log lines. Its writers never block.
 #[derive(Clone, Debug)]
 pub struct LogQueue {
+    style: Style,
     entries: SyncSender<Entry>,
 }
 
@@ -72,7 +73,7 @@ pub(super) fn start(
     let guard = LogGuard {
         entries: entries.clone(),
     };
-    Ok((LogQueue { entries }, guard))
+    Ok((LogQueue { style, entries }, guard))
 }
 
 /// Writes entries until no sender is left. `reported` lines were dropped before. A line that cannot be written is lost:
@@ -111,9 +112,10 @@ fn dropped_line(style: Style, lines: u64) -> String {
 }
 
 impl Write for LogQueue {
-    /// Queues or drops a line.
+    /// Queues or drops a line. `tracing_subscriber` writes one line with each call.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if self.entries.try_send(Entry::Line(line.to_vec())).is_err() {
+        let plain = plain(line, self.style);
+        if self.entries.try_send(Entry::Line(plain)).is_err() {
             DROPPED.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())

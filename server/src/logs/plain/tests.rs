@@ -7,12 +7,8 @@ const TEXT: Style = Style::Text { is_coloured: false };
 
 #[track_caller]
 fn check(style: Style, line: &str, expected: &str) {
-    let mut writer = PlainWriter {
-        style,
-        inner: Vec::new(),
-    };
-    assert_eq!(writer.write(line.as_bytes()).unwrap(), line.len());
-    assert_eq!(String::from_utf8(writer.inner).unwrap(), expected);
+    let written = plain(line.as_bytes(), style);
+    assert_eq!(String::from_utf8(written).unwrap(), expected);
 }
 
 #[test]
@@ -51,10 +47,6 @@ fn only_colours_pass_and_only_where_there_are_any() {
 
 #[test]
 fn what_is_no_text_is_written_as_the_mark_for_that() {
-    let mut writer = PlainWriter {
-        style: TEXT,
-        inner: Vec::new(),
-    };
-    writer.write_all(b"a\xff\x1bb\n").unwrap();
-    assert_eq!(writer.inner, "a\u{fffd}\\u{1b}b\n".as_bytes());
+    let written = plain(b"a\xff\x1bb\n", TEXT);
+    assert_eq!(written, "a\u{fffd}\\u{1b}b\n".as_bytes());
 }
