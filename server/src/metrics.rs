@@ -25,7 +25,7 @@ use std::time::Duration;
 use doorward_engine::messages::{Counters, ResourceSnapshot};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -36,17 +36,12 @@ use tonic::Code;
 use crate::limits::ServerLimit;
 use crate::logs;
 use crate::metrics::calls::CallMetrics;
-use crate::metrics::families::{Column, Families, flag, float};
+use crate::metrics::families::{Column, Families, Labels, flag, float};
 use crate::metrics::format::Format;
 use crate::status::ServerState;
 
 /// Largest number of resources with time series of their own.
 pub const RESOURCES_MAX: usize = 1_000;
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LoadLabels {
-    outcome: &'static str,
-}
 
 /// Metrics of the process.
 #[derive(Debug)]
@@ -54,7 +49,7 @@ pub struct Metrics {
     registry: Registry,
     calls: CallMetrics,
     asks_malformed: Counter,
-    template_loads: Family<LoadLabels, Counter>,
+    template_loads: Family<Labels<'static, 1>, Counter>,
     templates_loaded: Gauge<f64, AtomicU64>,
 }
 
@@ -64,7 +59,7 @@ impl Metrics {
         let node = ("node".into(), state.node_name().to_owned().into());
         let mut registry = Registry::with_prefix_and_labels("doorward", iter::once(node));
         let asks_malformed = Counter::default();
-        let template_loads = Family::<LoadLabels, Counter>::default();
+        let template_loads = Family::<Labels<'static, 1>, Counter>::default();
         let templates_loaded = Gauge::<f64, AtomicU64>::default();
         registry.register(
             "build",
@@ -98,7 +93,7 @@ impl Metrics {
         for outcome in ["ok", "failed"] {
             let _ = metrics
                 .template_loads
-                .get_or_create(&LoadLabels { outcome });
+                .get_or_create(&[("outcome", outcome)]);
         }
         metrics
     }
@@ -118,7 +113,7 @@ impl Metrics {
     pub fn count_template_load(&self, in_force: bool, wall: Duration) {
         let outcome = if in_force { "ok" } else { "failed" };
         self.template_loads
-            .get_or_create(&LoadLabels { outcome })
+            .get_or_create(&[("outcome", outcome)])
             .inc();
         if in_force {
             self.templates_loaded.set(wall.as_secs_f64());
@@ -155,7 +150,7 @@ impl Collector for NodeCollector {
                 node.lease_memory_bytes(),
             )
         });
-        let refused = state.templates_news().problem.is_some();
+        let refused = state.templates_problem().is_some();
         let resources = totals.resources;
         for (name, help, value) in [
             (

@@ -3,7 +3,6 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -11,31 +10,21 @@ use prometheus_client::registry::Registry;
 use tonic::Code;
 
 use crate::methods::ALL;
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CallLabels {
-    method: &'static str,
-    code: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct MethodLabels {
-    method: &'static str,
-}
+use crate::metrics::families::Labels;
 
 /// Answered calls by method and code.
 #[derive(Debug)]
 pub(super) struct CallMetrics {
-    calls: Family<CallLabels, Counter>,
-    seconds: Family<MethodLabels, Histogram>,
+    calls: Family<Labels<'static, 2>, Counter>,
+    seconds: Family<Labels<'static, 1>, Histogram>,
     /// Handles for the code OK, which nearly all calls have. They save a look-up for each call.
     of_ok: [OnceLock<(Counter, Histogram)>; ALL.len() + 1],
 }
 
 impl CallMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let calls = Family::<CallLabels, Counter>::default();
-        let seconds = Family::<MethodLabels, Histogram>::new_with_constructor(|| {
+        let calls = Family::<Labels<'static, 2>, Counter>::default();
+        let seconds = Family::<Labels<'static, 1>, Histogram>::new_with_constructor(|| {
             // 32 µs to 1 s, in steps of 2.
             Histogram::new(exponential_buckets(0.000_032, 2.0, 16))
         });
@@ -73,8 +62,8 @@ impl CallMetrics {
         let path = method.and_then(|method| ALL.get(method));
         let method = path.map_or("other", |path| path.trim_start_matches('/'));
         let code = code_name(code);
-        let calls = self.calls.get_or_create(&CallLabels { method, code });
-        let seconds = self.seconds.get_or_create(&MethodLabels { method });
+        let calls = self.calls.get_or_create(&[("method", method), ("code", code)]);
+        let seconds = self.seconds.get_or_create(&[("method", method)]);
         (calls.clone(), seconds.clone())
     }
 }

@@ -12,7 +12,7 @@ use crate::yielding::YieldEvery;
 const SERIES_PER_STEP: usize = 1_024;
 
 /// Labels of a time series, each with its name.
-type Labels<'a, const N: usize> = [(&'a str, &'a str); N];
+pub(super) type Labels<'a, const N: usize> = [(&'a str, &'a str); N];
 
 /// A metric of every row of a table: its name, its help, and its value.
 pub(super) type Column<T, V = f64> = (&'static str, &'static str, fn(&T) -> V);
