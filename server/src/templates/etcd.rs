@@ -49,12 +49,6 @@ struct Force {
     metrics: Arc<Metrics>,
 }
 
-impl Force {
-    async fn bring(&self, templates: Templates) {
-        templates::apply(&self.state, &self.metrics, templates).await;
-    }
-}
-
 impl EtcdTemplates {
     /// Returns the keys of the templates.
     pub fn keys(&self) -> &DocumentKeys {
@@ -77,11 +71,8 @@ impl EtcdTemplates {
 
     /// Brings every valid version into force as soon as the election lets it. Runs for ever: spawn it.
     pub async fn run(self, state: Arc<ServerState>, metrics: Arc<Metrics>) {
-        self.follow(&Force { state, metrics }).await;
-    }
-
-    async fn follow(&self, force: &Force) {
-        let Force { state, metrics, .. } = force;
+        let force = &Force { state, metrics };
+        let Force { state, metrics } = force;
         state.set_templates(Some("etcd was not asked for them yet".to_owned()));
         let range = Range::Key(self.keys.document().to_owned());
         let follow = Follow::start(Arc::clone(&self.etcd), range, LOOK);
@@ -155,7 +146,7 @@ impl EtcdTemplates {
         };
         match read {
             Ok(templates) => {
-                force.bring(templates).await;
+                templates::apply(&force.state, &force.metrics, templates).await;
                 self.able.send_replace(true);
                 Left::Keep
             }
@@ -212,7 +203,7 @@ impl EtcdTemplates {
         };
         match parsed {
             Some(Ok(templates)) => {
-                force.bring(templates).await;
+                templates::apply(&force.state, &force.metrics, templates).await;
                 // The document in force is not the one that the operator wrote last.
                 force.state.set_templates(Some(problem.to_owned()));
                 self.able.send_replace(true);
