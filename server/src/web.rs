@@ -90,13 +90,15 @@ pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>, edge: Option<Arc<E
     pages.layer(middleware::from_fn_with_state(state, origin::check))
 }
 
-#[derive(Debug, Deserialize)]
-struct IndexQuery {
-    #[serde(default)]
+/// What names a page, or the resource on it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PageQuery {
     token: String,
+    id: String,
 }
 
-async fn index(State(site): State<Site>, Query(query): Query<IndexQuery>) -> Response {
+async fn index(State(site): State<Site>, Query(query): Query<PageQuery>) -> Response {
     let request = GetStatusRequest {
         limit: RESOURCES_SHOWN,
         limits: true,
@@ -122,13 +124,7 @@ async fn limits(State(site): State<Site>) -> Response {
     site.state.look(look).await
 }
 
-#[derive(Debug, Deserialize)]
-struct ResourceQuery {
-    #[serde(default)]
-    id: String,
-}
-
-async fn resource(State(site): State<Site>, Query(query): Query<ResourceQuery>) -> Response {
+async fn resource(State(site): State<Site>, Query(query): Query<PageQuery>) -> Response {
     let id = match ResourceId::new(&query.id) {
         Ok(id) => id,
         Err(problem) => {

@@ -105,21 +105,17 @@ impl Instances {
             .by_number
             .range((Bound::Excluded(after), Bound::Unbounded))
             .peekable();
-        let page = rest.by_ref().take(PAGE_MAX);
-        let (numbers, page): (Vec<u64>, Vec<RulesInstance>) = page
-            .map(|(number, it)| {
-                (
-                    *number,
-                    RulesInstance {
-                        connected_ms: millis(now - it.connected_at),
-                        since_ms: millis(now - it.reported_at),
-                        ..it.report.clone()
-                    },
-                )
-            })
-            .unzip();
-        let last = numbers.last().filter(|_| rest.peek().is_some());
-        Ok((page, last.map(u64::to_string)))
+        let mut last = after;
+        let page = rest.by_ref().take(PAGE_MAX).map(|(number, it)| {
+            last = *number;
+            RulesInstance {
+                connected_ms: millis(now - it.connected_at),
+                since_ms: millis(now - it.reported_at),
+                ..it.report.clone()
+            }
+        });
+        let page = page.collect();
+        Ok((page, rest.peek().map(|_| last.to_string())))
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {

@@ -188,7 +188,7 @@ pub fn safe_capacity_number(safe: SafeCapacity) -> f64 {
     }
 }
 
-pub(super) fn count(count: usize) -> u64 {
+pub(crate) fn count(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 

@@ -11,6 +11,7 @@ use doorward_engine::rounding::SHOWN;
 use doorward_pages::numbers;
 use doorward_proto::admin::v1::limit_status::Unit;
 
+use crate::status::model::count;
 use crate::status::{ChildStatus, LeaseStatus, LimitStatus, ResourceStatus, States, Status};
 use crate::web::pages::master::MasterPage;
 
@@ -202,7 +203,7 @@ impl<'a> ResourceRow<'a> {
     fn children_left_out(&self) -> u64 {
         self.resource
             .children_count
-            .saturating_sub(rows(self.children.len()))
+            .saturating_sub(count(self.children.len()))
     }
 }
 
@@ -245,11 +246,6 @@ fn is_more(sum: &f64, other: &f64) -> bool {
 /// Whether a sum is below another, by more than rounding.
 fn is_less(sum: &f64, other: &f64) -> bool {
     *sum < *other * (1.0 - SHOWN)
-}
-
-/// Returns the number of rows of a table.
-fn rows(rows: usize) -> u64 {
-    u64::try_from(rows).unwrap_or(u64::MAX)
 }
 
 /// Returns a bound or a use of a limit, with its unit.
@@ -328,7 +324,7 @@ impl<'a> ResourcePage<'a> {
             left_out: resource
                 .leases_count
                 .saturating_sub(resource.children_count)
-                .saturating_sub(rows(leases.len())),
+                .saturating_sub(count(leases.len())),
             leases,
         }
     }
