@@ -461,13 +461,13 @@ fn state_of(config: &ServerConfig, grpc_address: &Address) -> Arc<ServerState> {
     };
     let node = ReplicaHandle::new(replica, config.templates.clone(), config.clock);
     let advertised = config.advertise.clone();
-    let state = ServerState::new(
+    let mut state = ServerState::new(
         config.node_name.clone(),
         advertised.unwrap_or_else(|| grpc_address.to_string()),
         config.templates_source.clone(),
         Arc::new(node),
     );
     let election = config.election.as_ref();
-    let state = state.needing_rules(config.doors.has_http);
+    state.needs_rules = config.doors.has_http;
     Arc::new(state.riding_out(election.map_or(Duration::ZERO, ElectionConfig::rides_out)))
 }

@@ -29,7 +29,7 @@ use crate::status::listing::Room;
 use crate::status::model::{count, millis};
 use crate::status::readiness::Readiness;
 pub use crate::status::server_state::{
-    ParentLink, ParentNews, RulesDocument, RulesNews, ServerState, TemplatesNews,
+    ParentLink, ParentNews, RulesDocument, RulesNews, ServerState,
 };
 
 /// Number of resources on a page of `/status` without a limit in the query.
@@ -142,7 +142,7 @@ impl ServerState {
 
     /// Returns the status of the server as a whole.
     fn head(&self) -> Status {
-        let (templates, rules) = (self.templates_news(), self.rules_news());
+        let rules = self.rules_news();
         let etcd = self.etcd_health();
         let totals = self.totals();
         let (mastership, learning, mut status) = self.node().look(|node, now| {
@@ -184,8 +184,8 @@ impl ServerState {
                 Readiness::Ready => None,
                 Readiness::Unready(why) => Some(why),
             },
-            templates_source: templates.source,
-            templates_problem: templates.problem,
+            templates_source: self.templates_source.clone(),
+            templates_problem: self.templates_problem(),
             parent: self.parent_news().map(model::parent),
             is_in_cycle: self.is_in_cycle(),
             states: Some(model::states(&self.sessions(), learning)),

@@ -28,36 +28,30 @@ pub struct ServerState {
     address: String,
     node: Arc<ReplicaHandle>,
     limits: Arc<ServerLimits>,
+    /// Source of the templates in force.
+    pub(super) templates_source: String,
     news: Mutex<News>,
     ready: Mutex<ReadyState>,
     /// Decisions by rules. Absent: this server has no rules.
     edge: OnceLock<Arc<Edge>>,
     security: OnceLock<Arc<Security>>,
-    /// Whether it serves nothing without rules.
-    needs_rules: bool,
+    /// Whether it serves nothing without rules, and is not ready without them.
+    pub(crate) needs_rules: bool,
     /// Sums over all resources, and the time when they were added up.
     pub(super) totals: Mutex<(Time, Totals)>,
 }
 
 /// State of the parts that set it here.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct News {
-    templates: TemplatesNews,
+    /// Problem of the newest version of the templates, if it was refused. Absent: it is in force.
+    templates_problem: Option<String>,
     rules: RulesNews,
     /// Parent. Absent at the root.
     parent: Option<ParentNews>,
     /// Health of etcd. Absent: there is no election.
     etcd: Option<EtcdHealth>,
     is_stopping: bool,
-}
-
-/// State of the templates.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TemplatesNews {
-    /// Source of the templates in force.
-    pub source: String,
-    /// Problem of the newest version, if it was refused. Absent: it is in force.
-    pub problem: Option<String>,
 }
 
 /// State of the rules.
@@ -114,16 +108,8 @@ impl ServerState {
             address,
             limits: Arc::clone(node.limits()),
             node,
-            news: Mutex::new(News {
-                templates: TemplatesNews {
-                    source: templates_source,
-                    problem: None,
-                },
-                rules: RulesNews::default(),
-                parent: None,
-                etcd: None,
-                is_stopping: false,
-            }),
+            templates_source,
+            news: Mutex::default(),
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             edge: OnceLock::new(),
             security: OnceLock::new(),
@@ -137,15 +123,6 @@ impl ServerState {
     pub fn riding_out(self, elections: Duration) -> Self {
         Self {
             ready: Mutex::new(ReadyState::new(elections)),
-            ..self
-        }
-    }
-
-    /// Returns the state of a server that is not ready without rules, if `needs` them.
-    #[must_use]
-    pub fn needing_rules(self, needs_rules: bool) -> Self {
-        Self {
-            needs_rules,
             ..self
         }
     }
@@ -200,14 +177,14 @@ impl ServerState {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the state of the templates.
-    pub fn templates_news(&self) -> TemplatesNews {
-        self.news().templates.clone()
+    /// Returns why the newest templates were refused.
+    pub fn templates_problem(&self) -> Option<String> {
+        self.news().templates_problem.clone()
     }
 
     /// Notes that the newest templates came into force (`None`), or why they were refused.
     pub fn set_templates(&self, problem: Option<String>) {
-        self.news().templates.problem = problem;
+        self.news().templates_problem = problem;
     }
 
     /// Returns the state of the parent. None: this is the root.
@@ -319,7 +296,7 @@ impl ServerState {
             parent_answered: parent.map(|status| status.has_answered),
             parent_problem: self.parent_news().and_then(|news| news.problem),
             etcd_problem: self.etcd_health().and_then(|contact| contact.problem),
-            templates_problem: self.templates_news().problem.filter(|_| templates == 0),
+            templates_problem: self.templates_problem().filter(|_| templates == 0),
         };
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         let readiness = ready.judge(&facts, now);
