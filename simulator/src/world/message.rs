@@ -1,7 +1,6 @@
 //! Messages between clients, servers and etcd.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
@@ -126,7 +125,8 @@ pub(crate) enum EtcdNews {
 pub(crate) struct SentKeys {
     /// Number of the server's watch.
     pub(crate) watch: u32,
-    pub(crate) reading: ReadKeys,
+    /// The keys, as a read returns them and a watch sends them.
+    pub(crate) reading: View,
     /// Time of the read; `None` if the watch sends it.
     pub(crate) asked: Option<Time>,
 }
@@ -134,28 +134,15 @@ pub(crate) struct SentKeys {
 /// Keys of a node. Their entries have the origin as the time at which they were seen.
 pub(crate) type NodesKeys = BTreeMap<EtcdKey, EtcdEntry>;
 
-/// Keys of a node at a revision, as a read returns them and a watch sends them.
-#[derive(Clone, Debug)]
-pub(crate) struct ReadKeys {
-    pub(crate) keys: Arc<NodesKeys>,
-    pub(crate) revision: u64,
-}
-
-impl ReadKeys {
-    /// Returns the view of a server that has seen `known` before: unchanged entries keep the time
-    /// at which it first saw them.
-    pub(crate) fn seen(&self, known: Option<&View>, now: Time) -> View {
-        let mut entries = NodesKeys::clone(&self.keys);
-        for (key, entry) in &mut entries {
-            let known = known.and_then(|known| known.entries.get(key));
-            entry.seen_at = known.map_or(now, |known| known.seen_at);
-            if known.is_some_and(|known| known != entry) {
-                entry.seen_at = now;
-            }
-        }
-        View {
-            entries,
-            revision: self.revision,
+/// Returns the view of a server that reads keys of its node and has seen `known` before: unchanged entries keep the
+/// time at which it first saw them.
+pub(crate) fn seen(mut read: View, known: Option<&View>, now: Time) -> View {
+    for (key, entry) in &mut read.entries {
+        let known = known.and_then(|known| known.entries.get(key));
+        entry.seen_at = known.map_or(now, |known| known.seen_at);
+        if known.is_some_and(|known| known != entry) {
+            entry.seen_at = now;
         }
     }
+    read
 }

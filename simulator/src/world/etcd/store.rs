@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 use doorward_session::candidate::store::{
-    Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, Txn, TxnAnswer, TxnStep,
+    Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, Txn, TxnAnswer, TxnStep, View,
 };
 
-use crate::world::message::{NodesKeys, ReadKeys};
+use crate::world::message::NodesKeys;
 
 /// Lease in etcd.
 #[derive(Clone, Copy, Debug)]
@@ -73,9 +73,9 @@ impl EtcdStore {
     }
 
     /// Reads the keys of a node.
-    pub(crate) fn read(&self, node: u32) -> ReadKeys {
-        ReadKeys {
-            keys: self.keys(node),
+    pub(crate) fn read(&self, node: u32) -> View {
+        View {
+            entries: NodesKeys::clone(&self.keys(node)),
             revision: self.state.revision,
         }
     }

@@ -11,7 +11,7 @@ use doorward_session::candidate::store::View;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::etcd::EtcdConnection;
-use crate::world::message::{EtcdNews, SentKeys, ServerId};
+use crate::world::message::{EtcdNews, SentKeys, ServerId, seen};
 
 /// Interval between a server's reads of the watched keys.
 const LOOK: Span = (Duration::ZERO, Duration::from_secs(2));
@@ -138,7 +138,7 @@ impl World<'_> {
     }
 
     /// Gives a server its keys.
-    pub(super) fn handle_keys(&mut self, id: ServerId, keys: &SentKeys) {
+    pub(super) fn handle_keys(&mut self, id: ServerId, keys: SentKeys) {
         let now = self.now;
         let is_cut = |way: EtcdConnection| now < way.back_cut_until;
         if self.etcd_connection(id).is_none_or(is_cut) {
@@ -151,7 +151,7 @@ impl World<'_> {
         // Knowledge of an etcd that has gone back to an earlier state no longer counts.
         let known = follow.known.as_deref();
         let known = known.filter(|known| known.revision <= keys.reading.revision);
-        let view = Arc::new(keys.reading.seen(known, local));
+        let view = Arc::new(seen(keys.reading, known, local));
         follow.known = Some(Arc::clone(&view));
         if let Some(asked) = keys.asked {
             follow.heard_at = asked;

@@ -3,6 +3,7 @@
 use doorward_session::candidate::store::{Master, Value};
 
 use super::*;
+use crate::world::message::seen;
 
 const TTL: Duration = Duration::from_secs(10);
 
@@ -178,17 +179,17 @@ fn a_restored_backup_has_the_keys_of_its_time() {
 #[test]
 fn an_unchanged_entry_keeps_the_time_at_which_it_was_first_seen() {
     let (mut store, lease) = with_master();
-    let seen = |seconds| Time::after_origin(Duration::from_secs(seconds));
-    let first = store.read(0).seen(None, seen(3));
+    let at_clock = |seconds| Time::after_origin(Duration::from_secs(seconds));
+    let first = seen(store.read(0), None, at_clock(3));
     let term = put(EtcdKey::Term, master("a"), None);
     check(&mut store, 0, &txn(vec![], vec![term]), true, 3);
-    let second = store.read(0).seen(Some(&first), seen(7));
+    let second = seen(store.read(0), Some(&first), at_clock(7));
     assert_eq!(second.revision, 3);
-    assert_eq!(second.entries[&EtcdKey::Master].seen_at, seen(3));
-    assert_eq!(second.entries[&EtcdKey::Term].seen_at, seen(7));
+    assert_eq!(second.entries[&EtcdKey::Master].seen_at, at_clock(3));
+    assert_eq!(second.entries[&EtcdKey::Term].seen_at, at_clock(7));
     // Equal revisions in an etcd that was set up again do not mean the same key.
     let again = put(EtcdKey::Master, master("b"), Some(lease));
     check(&mut store, 0, &txn(vec![], vec![again]), true, 4);
-    let third = store.read(0).seen(Some(&second), seen(9));
-    assert_eq!(third.entries[&EtcdKey::Master].seen_at, seen(9));
+    let third = seen(store.read(0), Some(&second), at_clock(9));
+    assert_eq!(third.entries[&EtcdKey::Master].seen_at, at_clock(9));
 }
