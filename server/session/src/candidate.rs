@@ -44,7 +44,6 @@ use state::CandidateState;
 use step::{Awaited, Stage, Step};
 use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, TermRecord, TreePlace, View};
 use term_history::TermHistory;
-use transactions::Transactions;
 
 /// A task for the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +60,6 @@ pub enum CandidateAction {
 #[derive(Debug)]
 pub struct Candidate {
     config: CandidateConfig,
-    transactions: Transactions,
     place: TreePlace,
     is_able: bool,
     /// Keys of the node.
@@ -101,10 +99,6 @@ impl Candidate {
     pub fn new(config: CandidateConfig, place: TreePlace, now: Time) -> Self {
         let templates = config.templates.as_ref();
         let mut candidate = Self {
-            transactions: Transactions {
-                address: config.address.clone(),
-                server: config.server.clone(),
-            },
             place,
             is_able: false,
             view: None,
@@ -138,10 +132,10 @@ impl Candidate {
         if self.view.is_none() && transactions::is_settled(&view) {
             self.terms.note_settled();
         }
-        if let Some(epoch) = self.transactions.epoch_of_another(&view) {
+        if let Some(epoch) = self.config.epoch_of_another(&view) {
             self.terms.note_epoch(epoch);
         }
-        for epoch in self.transactions.reported_epochs(&view) {
+        for epoch in self.config.reported_epochs(&view) {
             self.terms.note_reported_epoch(epoch, self.config.ttl, now);
         }
         let is_news = self

@@ -162,10 +162,10 @@ impl Candidate {
         let registration = self.registration();
         let lease = seat.lease.id;
         if let Some((registered, since)) = &seat.registered {
-            let key = EtcdKey::Server(self.transactions.address.clone());
+            let key = EtcdKey::Server(self.config.address.clone());
             let is_there = self.view.as_ref().is_none_or(|view| {
                 let is_ours =
-                    |entry: &EtcdEntry| self.transactions.is_registered(entry, registered, lease);
+                    |entry: &EtcdEntry| self.config.is_registered(entry, registered, lease);
                 // A view from before the registration does not count.
                 view.revision < *since || view.entries.get(&key).is_some_and(is_ours)
             });
@@ -173,7 +173,7 @@ impl Candidate {
                 return Some(Stage::Key);
             }
         }
-        let txn = self.transactions.register(registration.clone(), lease);
+        let txn = self.config.register(registration.clone(), lease);
         self.transact("register", txn, Awaited::Registered(registration), now)
     }
 
@@ -211,11 +211,11 @@ impl Candidate {
         let entry = entry.filter(|entry| entry.created == held.created.revision);
         match entry {
             // etcd was restored from a backup, and reached the same revision again.
-            Some(entry) if self.transactions.is_of_another(entry) => {
+            Some(entry) if self.config.is_of_another(entry) => {
                 self.lose(LossReason::KeyOfAnother);
                 Some(Stage::Confirm)
             }
-            Some(entry) if !self.transactions.is_intact(entry, held.created, lease.id) => {
+            Some(entry) if !self.config.is_intact(entry, held.created, lease.id) => {
                 self.report(ElectionReport::Mended);
                 self.mark_and_confirm(lease, true, Stage::Confirm, now)
             }
@@ -234,13 +234,13 @@ impl Candidate {
         match entry {
             None if self.is_able => {
                 let epoch_offset = term::epoch_offset(self.terms.highest_epoch(), revision);
-                let stand = self.transactions.stand(epoch_offset, lease.id);
+                let stand = self.config.stand(epoch_offset, lease.id);
                 let awaited = Awaited::Stood { epoch_offset };
                 self.transact("stand for election", stand, awaited, now)
             }
             // This server created the key, and the answer was lost.
             Some(entry) if entry.lease == Some(lease.id) => {
-                match self.transactions.created_by_us(entry) {
+                match self.config.created_by_us(entry) {
                     Some(created) => self.win(created, now),
                     None => Some(Stage::Confirm),
                 }
@@ -302,7 +302,7 @@ impl Candidate {
         };
         let (term, mark) = self.marked_term(&held, lease, now);
         let txn = self
-            .transactions
+            .config
             .confirm(held.created, term, mark, lease.id, mend);
         let awaited = Awaited::Confirmed {
             lease,

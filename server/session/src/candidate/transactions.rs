@@ -5,22 +5,12 @@
 
 use std::time::Duration;
 
-use smol_str::SmolStr;
-
+use super::CandidateConfig;
 use super::store::{
     Compare, EtcdEntry, EtcdKey, LeaseId, Master, Registration, TermRecord, Txn, TxnAnswer,
     TxnStep, Value, View,
 };
 use crate::time::Time;
-
-/// Builds the transactions of one candidate.
-#[derive(Clone, Debug)]
-pub(super) struct Transactions {
-    /// Its address.
-    pub(super) address: SmolStr,
-    /// The id of its process.
-    pub(super) server: SmolStr,
-}
 
 /// The master's key, as this candidate created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +27,8 @@ impl CreatedKey {
     }
 }
 
-impl Transactions {
+/// Transactions of the candidate with this configuration.
+impl CandidateConfig {
     /// Returns the value of the master's key while this candidate has it.
     fn master(&self, epoch_offset: u64) -> Value {
         Value::Master(Master {

@@ -2,14 +2,22 @@
 
 use super::super::store::{Role, TreePlace};
 use super::*;
+use crate::time::tolerance::Tolerance;
 
 const TTL: Duration = Duration::from_secs(10);
 const OURS: LeaseId = LeaseId(9);
 
-fn transactions(server: &str) -> Transactions {
-    Transactions {
+fn transactions(server: &str) -> CandidateConfig {
+    CandidateConfig {
         address: "here:1".into(),
         server: server.into(),
+        pages: None,
+        node: "n".into(),
+        version: "1".into(),
+        ttl: TTL,
+        clock_tolerance: Tolerance::LEAST,
+        endpoints: 1,
+        templates: None,
     }
 }
 
