@@ -14,6 +14,9 @@ use crate::door_limits::DoorLimits;
 use crate::limit::Limit;
 use crate::rate::{bucket, moment, units};
 
+/// Pause in reading from a client that asks too much.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Seconds whose time for looks may be used at once.
 const LOOKS_AT_ONCE_SECS: u32 = 4;
 
@@ -201,10 +204,15 @@ impl Connection {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Pauses reading until `until`, so that a client that asks too much is served slowly.
-    pub fn pause(&self, until: Duration) {
-        self.paused_until
-            .fetch_max(millis(until), Ordering::Relaxed);
+    /// Takes a call from the rate of its caller. Returns false if there is none left. Then it reads no more requests for
+    /// some time.
+    pub fn takes_call(&self, is_vital: bool, now: Duration) -> bool {
+        let takes = self.of_caller.takes_call(is_vital, now);
+        if !takes {
+            let until = millis(now + PAUSE);
+            self.paused_until.fetch_max(until, Ordering::Relaxed);
+        }
+        takes
     }
 
     /// Returns the rest of a pause in reading, if it is not over at `now`.

@@ -10,7 +10,6 @@ use hyper::server::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::AsyncReadExt;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
 
 use crate::calls::{CallService, ConnectionCalls};
 use crate::connection::Connection;
@@ -52,16 +51,10 @@ pub async fn serve<S>(
 ) where
     S: CallService<Incoming>,
 {
-    let stopping = stop.clone();
-    listening::serve(listener.into(), door, stop, move |socket, door, connection| {
-        let (services, stop) = (Arc::clone(&services), stopping.clone());
-        async move {
-            if let Err(error) = converse(socket, door, connection, services, stop).await {
-                debug!(%error, "a connection ended");
-            }
-        }
-    })
-    .await;
+    let serve = move |socket, door, connection, stop| {
+        converse(socket, door, connection, Arc::clone(&services), stop)
+    };
+    listening::serve(listener, door, stop, serve).await;
 }
 
 async fn converse<S>(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::http::{Request, Response, StatusCode, header};
 use axum::response::IntoResponse as _;
 use http_body::Frame;
 use hyper::body::Incoming;
@@ -16,7 +16,6 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio_util::sync::CancellationToken;
 use tower_service::Service;
-use tracing::debug;
 
 use crate::access::Denied;
 use crate::connection::Connection;
@@ -41,16 +40,10 @@ pub async fn serve(
     pages: Router,
     stop: CancellationToken,
 ) {
-    let stopping = stop.clone();
-    listening::serve(listener.into(), door, stop, move |socket, door, connection| {
-        let (pages, stop) = (pages.clone(), stopping.clone());
-        async move {
-            if let Err(error) = converse(socket, door, connection, pages, stop).await {
-                debug!(%error, "a connection ended");
-            }
-        }
-    })
-    .await;
+    let serve = move |socket, door, connection, stop| {
+        converse(socket, door, connection, pages.clone(), stop)
+    };
+    listening::serve(listener, door, stop, serve).await;
 }
 
 async fn converse(
@@ -131,27 +124,23 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
 }
 
 fn unproven(denied: &Denied, call: InFlightCall) -> Response<ResponseBody<Body>> {
-    let code = match denied {
-        Denied::NotHere | Denied::NoRole(..) => StatusCode::FORBIDDEN,
-        Denied::NoIdentity | Denied::UnknownToken => StatusCode::UNAUTHORIZED,
+    let body = Body::from(format!("{denied}\n"));
+    let answer = match denied {
+        Denied::NotHere | Denied::NoRole(..) => (StatusCode::FORBIDDEN, body).into_response(),
+        Denied::NoIdentity | Denied::UnknownToken => {
+            let headers = [(header::WWW_AUTHENTICATE, "Bearer")];
+            (StatusCode::UNAUTHORIZED, headers, body).into_response()
+        }
     };
-    let mut answer = Response::new(Body::from(format!("{denied}\n")));
-    *answer.status_mut() = code;
-    if code == StatusCode::UNAUTHORIZED {
-        let headers = answer.headers_mut();
-        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
     answer.map(|body| ResponseBody::new(body, cut_off, call))
 }
 
 fn refused(limit: &Limit, call: InFlightCall) -> Response<ResponseBody<Body>> {
     call.door().refuse(limit);
     let LimitTexts { what, flag, .. } = limit.texts();
-    let body = format!("too many {what}; try again ({flag})\n");
-    let mut answer = Response::new(Body::from(body));
-    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    let headers = answer.headers_mut();
-    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    let body = Body::from(format!("too many {what}; try again ({flag})\n"));
+    let headers = [(header::RETRY_AFTER, "1")];
+    let answer = (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response();
     answer.map(|body| ResponseBody::new(body, cut_off, call))
 }
 

@@ -37,7 +37,7 @@ pub mod paths;
 mod rate;
 pub mod raw;
 pub mod refusals;
-pub mod registry;
+mod registry;
 pub mod request_body;
 pub mod response_body;
 pub mod socket;

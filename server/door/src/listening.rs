@@ -4,6 +4,7 @@
 //! connection closes. So after each failure the thread evicts the oldest silent connection and pauses; without the
 //! pause it would spin.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -33,15 +34,16 @@ pub const LISTEN_BACKLOG: NonZeroU32 = const { NonZeroU32::new(65_535).unwrap() 
 
 /// Accepts connections and serves each until `stop`, then finishes what is in progress. Cuts the connections off when
 /// dropped.
-pub(super) async fn serve<F>(
-    listener: Listener,
+pub(super) async fn serve<F, E>(
+    listener: impl Into<Listener>,
     door: Arc<Door>,
     stop: CancellationToken,
-    serve: impl Fn(Socket, Arc<Door>, Arc<Connection>) -> F + Send + Sync + 'static,
+    serve: impl Fn(Socket, Arc<Door>, Arc<Connection>, CancellationToken) -> F + Send + Sync + 'static,
 ) where
-    F: Future<Output = ()> + Send + 'static,
+    F: Future<Output = Result<(), E>> + Send + 'static,
+    E: Display,
 {
-    let mut arrivals = match accepting::start(listener, Arc::clone(&door), stop) {
+    let mut arrivals = match accepting::start(listener.into(), Arc::clone(&door), stop.clone()) {
         Ok(arrivals) => arrivals,
         Err(error) => {
             warn!(%error, "connections cannot be accepted");
@@ -72,7 +74,7 @@ pub(super) async fn serve<F>(
         };
         // The messages are small, and each is waited for.
         let _ = socket.set_nodelay(true);
-        let serve = Arc::clone(&serve);
+        let (serve, stop) = (Arc::clone(&serve), stop.clone());
         connections.spawn(async move {
             // Order of the drops: the socket closes, the connection leaves the registry, and the permit is free again.
             let _room = room;
@@ -81,7 +83,11 @@ pub(super) async fn serve<F>(
             };
             let Admitted(door, connection) = &admitted;
             tokio::select! {
-                () = serve(socket, Arc::clone(door), Arc::clone(connection)) => {}
+                served = serve(socket, Arc::clone(door), Arc::clone(connection), stop) => {
+                    if let Err(error) = served {
+                        debug!(%error, "a connection ended");
+                    }
+                }
                 () = connection.evicted() => debug!(?peer, "a silent connection makes room"),
                 why = stuck(door, connection) => {
                     door.refuse(&door.limits().patience);

@@ -4,6 +4,7 @@
 //! A conversation takes in the bytes that are there, answers the complete requests among them, and takes in more once
 //! its client has the answers. So a slow client costs no more than one read. An idle connection has no buffer here.
 
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::mem::MaybeUninit;
@@ -27,9 +28,6 @@ use crate::socket::Socket;
 /// Largest number of bytes of one read.
 const READ_BYTES_MAX: usize = 16 * 1024;
 
-/// Pause in reading from a client that asks too much.
-const PAUSE: Duration = Duration::from_millis(100);
-
 /// Serves connections until `stop`. Then a conversation has to end by itself.
 pub async fn serve<F>(
     listener: impl Into<Listener>,
@@ -39,8 +37,12 @@ pub async fn serve<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    listening::serve(listener.into(), door, stop, move |socket, door, connection| {
-        converse(Conversation::new(socket, door, connection))
+    listening::serve(listener, door, stop, move |socket, door, connection, _| {
+        let conversation = converse(Conversation::new(socket, door, connection));
+        async move {
+            conversation.await;
+            Ok::<(), Infallible>(())
+        }
     })
     .await;
 }
@@ -131,10 +133,9 @@ impl Conversation {
 
     /// Takes a request from the rate of the caller. If there is none left, reading pauses after the answers.
     pub fn takes_request(&self, now: Duration) -> bool {
-        let takes = self.connection.of_caller.takes_call(false, now);
+        let takes = self.connection.takes_call(false, now);
         if !takes {
             self.door.refuse(&self.door.limits().calls_per_caller);
-            self.connection.pause(now + PAUSE);
         }
         takes
     }

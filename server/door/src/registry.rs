@@ -29,18 +29,18 @@ const REMEMBERED_MAX: usize = 65_536;
 
 /// Result of a new connection.
 #[derive(Debug)]
-pub struct NewcomerOutcome {
+pub(crate) struct NewcomerOutcome {
     /// The newcomer. None: it is refused.
-    pub admitted: Option<Arc<Connection>>,
+    pub(crate) admitted: Option<Arc<Connection>>,
     /// The connection that is evicted in its stead.
-    pub evicted: Option<Arc<Connection>>,
+    pub(crate) evicted: Option<Arc<Connection>>,
     /// The limit that is reached, if any.
-    pub full: Option<Arc<Limit>>,
+    pub(crate) full: Option<Arc<Limit>>,
 }
 
 /// The connections of a door.
 #[derive(Debug)]
-pub struct Registry {
+pub(crate) struct Registry {
     limits: Arc<DoorLimits>,
     last_id: u64,
     connections: HashMap<u64, Arc<Connection>>,
@@ -71,7 +71,7 @@ struct Queue {
 
 impl Registry {
     /// Makes an empty registry.
-    pub fn new(limits: Arc<DoorLimits>) -> Self {
+    pub(crate) fn new(limits: Arc<DoorLimits>) -> Self {
         Self {
             limits,
             last_id: 0,
@@ -84,24 +84,19 @@ impl Registry {
     }
 
     /// Returns the number of connections.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.connections.len()
     }
 
-    /// Returns whether there is no connection.
-    pub fn is_empty(&self) -> bool {
-        self.connections.is_empty()
-    }
-
     /// Returns the largest number of connections of one caller.
-    pub fn largest(&self) -> usize {
+    pub(crate) fn largest(&self) -> usize {
         self.sizes
             .last_key_value()
             .map_or(0, |(connections, _)| *connections)
     }
 
     /// Adds a new connection. `now` is the time since the start.
-    pub fn admit(
+    pub(crate) fn admit(
         &mut self,
         caller: CallerId,
         identity: Option<Identity>,
@@ -139,7 +134,7 @@ impl Registry {
     }
 
     /// Removes the connection to evict when the system has no room for another one. Returns it, if there is one.
-    pub fn make_room(&mut self, now: Duration) -> Option<Arc<Connection>> {
+    pub(crate) fn make_room(&mut self, now: Duration) -> Option<Arc<Connection>> {
         let silent = self.all.longest_silent(&self.connections)?;
         self.remove(&silent, now);
         Some(silent)
@@ -170,7 +165,7 @@ impl Registry {
     }
 
     /// Removes a closed connection. Has no effect if it is already removed.
-    pub fn remove(&mut self, connection: &Connection, now: Duration) {
+    pub(crate) fn remove(&mut self, connection: &Connection, now: Duration) {
         if self.connections.remove(&connection.id).is_none() {
             return;
         }
@@ -188,7 +183,7 @@ impl Registry {
 
     /// Returns the connection with the most unread bytes, of one caller or in all, that was not asked to close.
     /// O(connections): it runs only when there is no room, and that connection is then closed.
-    pub fn most_unread(&self, of: Option<CallerId>) -> Option<Arc<Connection>> {
+    pub(crate) fn most_unread(&self, of: Option<CallerId>) -> Option<Arc<Connection>> {
         self.connections
             .values()
             .filter(|connection| of.is_none_or(|caller| connection.caller == caller))

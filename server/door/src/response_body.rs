@@ -21,9 +21,6 @@ use crate::connection::Connection;
 use crate::door::Door;
 use crate::limit::Limit;
 
-/// Pause in reading from a client that asks too much.
-const PAUSE: Duration = Duration::from_millis(100);
-
 /// A call in progress. It ends when this is dropped.
 #[derive(Debug)]
 pub struct InFlightCall {
@@ -53,11 +50,8 @@ impl InFlightCall {
     /// Takes the call from the rate of its caller. If there is none left, pauses the connection, and returns the limit.
     pub fn refusal(&self, path: &str, now: Duration) -> Option<Arc<Limit>> {
         let is_vital = self.door.paths().vital.contains(&path);
-        if self.connection.of_caller.takes_call(is_vital, now) {
-            return None;
-        }
-        self.connection.pause(now + PAUSE);
-        Some(Arc::clone(&self.door.limits().calls_per_caller))
+        let takes = self.connection.takes_call(is_vital, now);
+        (!takes).then(|| Arc::clone(&self.door.limits().calls_per_caller))
     }
 
     /// Returns the door that the call came through.
