@@ -4,7 +4,7 @@ use doorward_etcd::address::{self, AddressError, Etcd, NodeAddress};
 use thiserror::Error;
 
 use crate::flags::advertised;
-use crate::transports::parent;
+use crate::transports::parent::source::ParentSource;
 
 /// Where servers of the parent are, as one flag says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ pub fn parent_source(
     flags: &[ParentServers],
     elsewhere: Option<&Etcd>,
     is_tls: bool,
-) -> Result<Option<parent::ParentSource>, ParentError> {
-    let mut source = parent::ParentSource::default();
+) -> Result<Option<ParentSource>, ParentError> {
+    let mut source = ParentSource::default();
     for flag in flags {
         match flag {
             ParentServers::At(addresses) => {
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(source(&[], None), Ok(None));
         let list = source(&["a:1, b:2", "c:3"], None).expect("valid");
         let given = vec!["a:1".to_owned(), "b:2".to_owned(), "c:3".to_owned()];
-        assert_eq!(list, Some(parent::ParentSource::from(given)));
+        assert_eq!(list, Some(ParentSource::from(given)));
         let node = source(&["a:1", "etcd://e:1,f:2/root"], None).expect("valid");
         let node = node.expect("a parent");
         let place = node.node.expect("in etcd");

@@ -12,6 +12,7 @@ mod addresses;
 mod link;
 mod problem;
 mod rival;
+pub mod source;
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ use crate::transports::parent::link::{Link, LinkEvent};
 use crate::transports::parent::problem::problem_of;
 use crate::transports::parent::rival::Rival;
 
-pub use crate::transports::parent::addresses::ParentSource;
+pub use crate::transports::parent::source::ParentSource;
 
 /// Configuration of the way to the parent.
 #[derive(Clone, Debug)]
