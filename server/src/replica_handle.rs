@@ -9,7 +9,7 @@
 //! period, but grants nothing beyond the capacity.
 
 mod disposal;
-mod events;
+pub(crate) mod events;
 mod holds;
 mod lock;
 mod transports;

@@ -29,7 +29,7 @@ use crate::status::listing::Room;
 use crate::status::model::{count, millis};
 use crate::status::readiness::Readiness;
 pub use crate::status::server_state::{
-    ParentLink, ParentNews, RulesDocument, RulesNews, ServerState,
+    EtcdHealth, ParentLink, ParentNews, RulesDocument, RulesNews, ServerState,
 };
 
 /// Number of resources on a page of `/status` without a limit in the query.

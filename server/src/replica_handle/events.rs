@@ -1,10 +1,9 @@
 //! Events of the replica, in the log.
 
-use doorward_engine::messages::NodeEvent;
+use doorward_engine::messages::{NodeEvent, RefusalReason};
+use doorward_pages::numbers::span;
+use doorward_session::time::millis;
 use tracing::{debug, error, info, warn};
-
-use crate::status::learning;
-use crate::status::model::refusal;
 
 /// Logs an event in one line. Events that any new client can cause are logged for debugging only.
 pub(super) fn log(event: &NodeEvent) {
@@ -32,7 +31,10 @@ pub(super) fn log(event: &NodeEvent) {
         NodeEvent::CycleRefused(cycle) => error!(%cycle, "a child server is refused"),
         NodeEvent::CycleEnded => info!("this server is its own ancestor no more"),
         NodeEvent::ResourceDropped { resource } => debug!(%resource, "resource dropped"),
-        NodeEvent::LearningBegan { resource, left } => learning::log_beginning(resource, *left),
+        NodeEvent::LearningBegan { resource, left } => {
+            let lasts = span(millis(*left));
+            info!(%resource, lasts, "learning mode began: holders keep what they say they have, newcomers wait");
+        }
         NodeEvent::LearningEnded { resource } => info!(%resource, "learning mode ended"),
         NodeEvent::CapacityBelowReserved {
             resource,
@@ -52,5 +54,20 @@ pub(super) fn log(event: &NodeEvent) {
         NodeEvent::TemplateGone { resource } => {
             warn!(%resource, "its template is gone; its leases run down");
         }
+    }
+}
+
+/// Returns the reason of a refusal for operators. The engine's own text is for clients.
+pub(crate) fn refusal(reason: RefusalReason) -> String {
+    match reason {
+        RefusalReason::UnknownResource => {
+            "no template of the root matches it; add one there".to_owned()
+        }
+        RefusalReason::RefusedByParent => {
+            "see why on the parent's status page and in its log; two servers may have the same --node, \
+             or the parent is at a limit"
+                .to_owned()
+        }
+        other => other.to_string(),
     }
 }

@@ -4,11 +4,8 @@
 
 use std::time::Duration;
 
-use doorward_engine::id::ResourceId;
-use tracing::info;
-
-use crate::status::model::millis;
 use doorward_pages::numbers::span;
+use doorward_session::time::millis;
 
 /// Returns the remedy. `is_root`: the templates that set the length of learning mode are this node's.
 const fn advice(is_root: bool) -> &'static str {
@@ -45,12 +42,6 @@ fn sentence_of_parent(left: Duration) -> String {
         span(millis(left)),
         advice(false)
     )
-}
-
-/// Logs that a resource begins to learn. The node reports the end.
-pub(crate) fn log_beginning(resource: &ResourceId, left: Duration) {
-    let lasts = span(millis(left));
-    info!(%resource, lasts, "learning mode began: holders keep what they say they have, newcomers wait");
 }
 
 #[cfg(test)]

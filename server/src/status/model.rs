@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use doorward_engine::messages::{
-    ChildSnapshot, Conflict, LeaseSnapshot, RefusalReason, ResourceSnapshot, UpstreamSnapshot,
+    ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
 };
 use doorward_engine::node::mastership::Learning;
 use doorward_engine::templates::SafeCapacity;
@@ -17,9 +17,9 @@ use doorward_proto::admin::v1::{
 };
 
 use crate::clock;
+use crate::replica_handle::events::refusal;
 use crate::status::sessions::{Machine, Sessions};
-use crate::status::{ParentNews, RulesDocument, learning};
-use crate::transports::election::EtcdHealth;
+use crate::status::{EtcdHealth, ParentNews, RulesDocument, learning};
 pub(super) use doorward_session::time::millis;
 
 /// Returns a resource without leases and child servers.
@@ -68,21 +68,6 @@ fn own_lease(resource: &ResourceSnapshot, lease: &UpstreamSnapshot) -> OwnLeaseS
         is_in_flight: lease.in_flight,
         refusal: lease.refused.map(refusal),
         parent_learning_remaining_ms: lease.learning_remaining.map(millis),
-    }
-}
-
-/// Returns the reason of a refusal for operators. The engine's own text is for clients.
-pub(crate) fn refusal(reason: RefusalReason) -> String {
-    match reason {
-        RefusalReason::UnknownResource => {
-            "no template of the root matches it; add one there".to_owned()
-        }
-        RefusalReason::RefusedByParent => {
-            "see why on the parent's status page and in its log; two servers may have the same --node, \
-             or the parent is at a limit"
-                .to_owned()
-        }
-        other => other.to_string(),
     }
 }
 

@@ -8,17 +8,15 @@ use doorward_edge::edge::Edge;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{LimitStatus, RulesStatus};
+use doorward_session::candidate::standing::Standing;
 use doorward_session::named;
 
-use crate::clock;
 use crate::edge;
 use crate::limits::ServerLimits;
 use crate::replica_handle::ReplicaHandle;
 use crate::security::Security;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
-use crate::transports::election::EtcdHealth;
-use crate::transports::election::Standing;
 
 /// State of the process for all readers.
 #[derive(Debug)]
@@ -65,6 +63,17 @@ pub struct RulesNews {
 
 /// A document of rules, and the time when its version came into force, since the Unix epoch.
 pub type RulesDocument = (RulesStatus, Duration);
+
+/// Health of etcd, as this server sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdHealth {
+    /// Time of the last change, since the Unix epoch.
+    pub since: Duration,
+    /// Why etcd cannot be asked. None: it answers.
+    pub problem: Option<String>,
+    /// Length of a mastership after etcd has confirmed it.
+    pub term: Duration,
+}
 
 /// State of the parent.
 #[derive(Clone, Debug, PartialEq, Eq)]

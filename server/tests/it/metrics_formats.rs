@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
 use doorward_server::security::{Security, SecurityConfig};
-use doorward_server::transports::election::EtcdHealth;
+use doorward_server::status::EtcdHealth;
 use doorward_tests::certificates::Authority;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

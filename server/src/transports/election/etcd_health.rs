@@ -1,4 +1,4 @@
-//! The health of etcd as this server sees it, for pages, metrics and status.
+//! Reports the health of etcd to pages, metrics and status.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,18 +6,7 @@ use std::time::Duration;
 use tracing::{info, warn};
 
 use crate::clock;
-use crate::status::ServerState;
-
-/// Health of etcd, as this server sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EtcdHealth {
-    /// Time of the last change, since the Unix epoch.
-    pub since: Duration,
-    /// Why etcd cannot be asked. None: it answers.
-    pub problem: Option<String>,
-    /// Length of a mastership after etcd has confirmed it.
-    pub term: Duration,
-}
+use crate::status::{EtcdHealth, ServerState};
 
 /// Reports the health of etcd: in the state of the server, and to the log once when etcd is away and once when it is
 /// back.
