@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use doorward_engine::messages::{Counters, ResourceSnapshot};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;

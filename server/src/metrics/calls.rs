@@ -62,7 +62,9 @@ impl CallMetrics {
         let path = method.and_then(|method| ALL.get(method));
         let method = path.map_or("other", |path| path.trim_start_matches('/'));
         let code = code_name(code);
-        let calls = self.calls.get_or_create(&[("method", method), ("code", code)]);
+        let calls = self
+            .calls
+            .get_or_create(&[("method", method), ("code", code)]);
         let seconds = self.seconds.get_or_create(&[("method", method)]);
         (calls.clone(), seconds.clone())
     }

@@ -127,8 +127,7 @@ impl ServerState {
         let looks = iter::from_fn(move || {
             let (after, left) = next.take().filter(|(_, left)| *left > 0)?;
             let look = left.min(RESOURCES_PER_LOOK);
-            let read =
-                |node: &Node, now: Time| node.snapshots_after(after.as_ref(), look, now);
+            let read = |node: &Node, now: Time| node.snapshots_after(after.as_ref(), look, now);
             let seen = self.node().look(read);
             steps.step_by(look);
             if seen.len() == look {

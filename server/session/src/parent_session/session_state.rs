@@ -1,8 +1,8 @@
 //! States of a session with the parent, and their names.
 
+use crate::parent_session::Transport;
 use crate::parent_session::flood::FloodGuard;
 use crate::parent_session::in_flight::InFlight;
-use crate::parent_session::Transport;
 use crate::time::Time;
 
 /// The state of a session.

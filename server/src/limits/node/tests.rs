@@ -50,6 +50,12 @@ fn what_a_node_refuses_is_counted() {
         .iter()
         .map(|it| (&*it.name, it.refused_count))
         .collect();
-    let expected = [(ServerLimit::Memory, 1), (ServerLimit::LeasesPerResource, 5)];
-    assert_eq!(counted, expected.map(|(limit, count)| (limit.name(), count)));
+    let expected = [
+        (ServerLimit::Memory, 1),
+        (ServerLimit::LeasesPerResource, 5),
+    ];
+    assert_eq!(
+        counted,
+        expected.map(|(limit, count)| (limit.name(), count))
+    );
 }

@@ -58,11 +58,7 @@ fn a_mastership_is_in_force_once_it_begins_and_while_it_is_confirmed() {
     ] {
         let held = held(valid_until);
         let is_master = state == CandidateState::Master;
-        assert_eq!(
-            held.standing(at(now)).term().is_some(),
-            is_master,
-            "{what}"
-        );
+        assert_eq!(held.standing(at(now)).term().is_some(), is_master, "{what}");
         assert_eq!(held.state(at(now)), state, "{what}");
     }
 }
