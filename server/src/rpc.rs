@@ -52,14 +52,13 @@ use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, WaitingAnswer};
 use crate::rpc::bindings::Bindings;
 use crate::rpc::services::Services;
-use crate::rpc::stream::CapacityStreamService;
 use crate::security::Security;
 use crate::status::ServerState;
 
 /// Largest message between servers, in bytes. A thousand resources take a tenth of it.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Doorman's service.
+/// Doorman's service, and that of the streams of child servers.
 #[derive(Clone, Debug)]
 pub struct CapacityService {
     state: Arc<ServerState>,
@@ -236,14 +235,12 @@ pub fn services(
     let security = state.security();
     let binds = |it: &Arc<Security>| it.access().needs_identity && !it.access().accepts_plain;
     let is_off = !security.is_some_and(binds);
-    let names = Arc::new(Bindings::new(is_off));
     let capacity = CapacityService {
         state: Arc::clone(state),
         metrics: Arc::clone(metrics),
-        names: Arc::clone(&names),
+        names: Arc::new(Bindings::new(is_off)),
     };
-    let streams = CapacityStreamService::new(Arc::clone(state), Arc::clone(metrics), names);
-    let streams = CapacityStreamServer::new(streams).max_decoding_message_size(usize::MAX);
+    let streams = CapacityStreamServer::new(capacity.clone()).max_decoding_message_size(usize::MAX);
     let get_status = status_service::get_status(Arc::clone(state));
     let routes = Routes::new(streams).into_axum_router();
     let mut others = Routes::from(routes.route(GET_STATUS, get_status))

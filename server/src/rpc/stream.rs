@@ -32,16 +32,8 @@ use crate::metrics::Metrics;
 use crate::rpc::bindings::Bindings;
 use crate::rpc::child_outbox::{ChildOutbox, NotSent, StreamEnding};
 use crate::rpc::convert::server_capacity::ReadRequest;
-use crate::rpc::{caller, child_outbox, closed, convert, cycle};
+use crate::rpc::{CapacityService, caller, child_outbox, closed, convert, cycle};
 use crate::status::ServerState;
-
-/// The service of the streams.
-#[derive(Clone, Debug)]
-pub struct CapacityStreamService {
-    state: Arc<ServerState>,
-    metrics: Arc<Metrics>,
-    names: Arc<Bindings>,
-}
 
 /// The stream of a child. The stream ends when this is dropped.
 struct ChildStream {
@@ -317,7 +309,7 @@ fn redirection(mastership: &Mastership) -> wire::GetServerCapacityResponse {
 }
 
 #[tonic::async_trait]
-impl CapacityStream for CapacityStreamService {
+impl CapacityStream for CapacityService {
     type StreamServerCapacityStream =
         Pin<Box<dyn Stream<Item = Result<wire::GetServerCapacityResponse, RpcStatus>> + Send>>;
 
@@ -335,20 +327,5 @@ impl CapacityStream for CapacityStreamService {
         let owner = (names, identity);
         tokio::spawn(async move { stream.serve(requests, caller, owner).await });
         Ok(Response::new(Box::pin(outgoing)))
-    }
-}
-
-impl CapacityStreamService {
-    /// Makes the service of the streams.
-    pub(super) fn new(
-        state: Arc<ServerState>,
-        metrics: Arc<Metrics>,
-        names: Arc<Bindings>,
-    ) -> Self {
-        Self {
-            state,
-            metrics,
-            names,
-        }
     }
 }
