@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
+use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 use crate::door::Door;
@@ -87,14 +88,19 @@ impl InFlightCall {
             caller.charge_look(now.saturating_sub(began), now);
             Ok(seen)
         });
-        match looking.await {
-            Ok(seen) => seen,
-            Err(failed) => match failed.try_into_panic() {
-                Ok(panicked) => panic::resume_unwind(panicked),
-                // The process is ending, so no client gets an answer.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        joined(looking).await
+    }
+}
+
+/// Waits for a task. A panic of the task goes on here.
+pub async fn joined<T>(task: JoinHandle<T>) -> T {
+    match task.await {
+        Ok(done) => done,
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panicked) => panic::resume_unwind(panicked),
+            // The process is ending, so no client gets an answer.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 

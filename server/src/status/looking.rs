@@ -4,9 +4,9 @@
 //! make and to write, and a server with one core has one such worker. The door bounds the number of readers at a time
 //! (`InFlightCall::look`).
 
-use std::panic;
 use std::sync::Arc;
 
+use doorward_door::response_body::joined;
 use tokio::task;
 
 use crate::status::ServerState;
@@ -18,13 +18,6 @@ impl ServerState {
         T: Send + 'static,
     {
         let state = Arc::clone(self);
-        match task::spawn_blocking(move || look(&state)).await {
-            Ok(seen) => seen,
-            Err(failed) => match failed.try_into_panic() {
-                Ok(panicked) => panic::resume_unwind(panicked),
-                // The process ends, so no caller needs an answer.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        joined(task::spawn_blocking(move || look(&state))).await
     }
 }
