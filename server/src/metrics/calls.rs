@@ -44,18 +44,12 @@ impl CallMetrics {
     /// Notes an answered call of one of all [methods](ALL), or of any other one.
     pub(super) fn observe(&self, method: Option<usize>, code: Code, took: Duration) {
         let took = took.as_secs_f64();
-        match self.of_ok.get(method.unwrap_or(ALL.len())) {
-            Some(of_ok) if code == Code::Ok => {
-                let (calls, seconds) = of_ok.get_or_init(|| self.of(method, code));
-                calls.inc();
-                seconds.observe(took);
-            }
-            _ => {
-                let (calls, seconds) = self.of(method, code);
-                calls.inc();
-                seconds.observe(took);
-            }
-        }
+        let of_ok = self.of_ok.get(method.unwrap_or(ALL.len()));
+        let of_others = OnceLock::new();
+        let handles = of_ok.filter(|_| code == Code::Ok).unwrap_or(&of_others);
+        let (calls, seconds) = handles.get_or_init(|| self.of(method, code));
+        calls.inc();
+        seconds.observe(took);
     }
 
     fn of(&self, method: Option<usize>, code: Code) -> (Counter, Histogram) {

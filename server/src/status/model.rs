@@ -153,7 +153,7 @@ pub(super) fn conflict(conflict: &Conflict, now: Time) -> ConflictStatus {
 
 /// Returns the states of all machines by name.
 pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
-    let state = |machine: Option<&Machine>| machine.map(|machine| machine.state().to_owned());
+    let state = |machine: Option<&Machine>| machine.map(|machine| machine.state.to_owned());
     let streams = sessions.child_streams.streams.iter();
     States {
         parent_session: state(sessions.parent.as_ref()),

@@ -201,12 +201,6 @@ impl ServerState {
         self.news().parent.clone()
     }
 
-    /// Returns the number of times that the epoch of the parent's master was forgotten for a lower one.
-    pub fn parent_masterships_forgotten(&self) -> u64 {
-        let status = self.node.read_replica(|replica, _| replica.parent_status());
-        status.map_or(0, |status| status.epochs_forgotten)
-    }
-
     /// Sets the state of the parent. An unchanged link keeps its time.
     pub fn set_parent(&self, mut news: ParentNews) {
         let parent = &mut self.news().parent;

@@ -13,7 +13,7 @@ use doorward_session::time::Time;
 /// The present state of a machine, and all its states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    state: &'static str,
+    pub(super) state: &'static str,
     all: Vec<&'static str>,
 }
 
@@ -24,11 +24,6 @@ impl Machine {
             state: name(state),
             all: all.iter().copied().map(name).collect(),
         }
-    }
-
-    /// Returns the name of the present state.
-    pub const fn state(&self) -> &'static str {
-        self.state
     }
 
     /// Returns the name of every state, and whether the machine is in it.
@@ -72,7 +67,7 @@ mod tests {
     fn a_machine_is_in_one_of_its_states() {
         for state in Learning::ALL {
             let machine = Machine::new(state, &Learning::ALL, Learning::as_str);
-            assert_eq!(machine.state(), state.as_str());
+            assert_eq!(machine.state, state.as_str());
             let present: Vec<_> = machine.states().filter(|(_, is)| *is).collect();
             assert_eq!(present, [(state.as_str(), true)]);
             assert_eq!(machine.states().count(), Learning::ALL.len());
