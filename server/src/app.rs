@@ -332,10 +332,7 @@ impl Server {
         let door = Door::secured(limits, paths, looking, access, Protocol::Http2);
         let stop = self.stop_grpc.clone();
         let served = grpc::serve(listener, door, services, stop);
-        self.serving.spawn(async move {
-            served.await;
-            Port::Grpc
-        });
+        self.spawn_port(Port::Grpc, served);
     }
 
     fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, edge: Option<Arc<Edge>>) {
@@ -343,19 +340,20 @@ impl Server {
         let (limits, access) = (self.state.limits().of_http(), self.access());
         let door = Door::secured(limits, web::PATHS, looking, access, Protocol::Http1);
         let served = http::serve(listener, door, pages, self.stop_http.clone());
-        self.serving.spawn(async move {
-            served.await;
-            Port::Http
-        });
+        self.spawn_port(Port::Http, served);
     }
 
     fn serve_redis(&mut self, listener: Listener, looking: Arc<Semaphore>, edge: Arc<Edge>) {
         let (limits, access) = (self.state.limits().of_grpc(), self.access());
         let door = Door::secured(limits, Paths::default(), looking, access, Protocol::Other);
         let served = resp::serve(listener, edge, door, self.stop_grpc.clone());
+        self.spawn_port(Port::Redis, served);
+    }
+
+    fn spawn_port(&mut self, port: Port, served: impl Future<Output = ()> + Send + 'static) {
         self.serving.spawn(async move {
             served.await;
-            Port::Redis
+            port
         });
     }
 

@@ -15,7 +15,7 @@ mod lock;
 mod transports;
 
 use std::iter;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 
 use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply};
@@ -332,19 +332,14 @@ impl ReplicaHandle {
         }
     }
 
+    /// Takes the lock. Starts the node anew, if the engine panicked during a change.
     fn lock(&self) -> Held<'_> {
-        self.lock.take(|poisoned| self.restart(poisoned))
-    }
-
-    /// Starts the node anew, after the engine panicked during a change.
-    fn restart<'a>(
-        &'a self,
-        poisoned: PoisonError<MutexGuard<'a, Shared>>,
-    ) -> MutexGuard<'a, Shared> {
-        let mut shared = poisoned.into_inner();
-        self.start_anew(&mut shared);
-        self.lock.clear_poison();
-        shared
+        self.lock.take(|poisoned| {
+            let mut shared = poisoned.into_inner();
+            self.start_anew(&mut shared);
+            self.lock.clear_poison();
+            shared
+        })
     }
 
     fn start_anew(&self, shared: &mut Shared) {

@@ -109,7 +109,7 @@ impl Door {
 
     /// Counts a refused call, and logs each reason once a minute.
     fn note_denied(&self, connection: &Connection, path: &str, denied: &Denied) {
-        let (caller, reason) = (connection.caller(), denied.to_string());
+        let (caller, reason) = (connection.caller, denied.to_string());
         match self.access.denied.note(&reason, self.now()) {
             Some(calls) => warn!(%caller, path, reason, calls, "a call was refused"),
             None => debug!(%caller, path, reason, "a call was refused"),
