@@ -256,7 +256,7 @@ impl Watched {
     pub(crate) fn note_learning(&mut self, longer_leases: Duration, now: Time) {
         self.advance(now);
         self.overshoot.note_learning(&self.algorithm, now);
-        let local = self.overshoot.local(now);
+        let local = self.overshoot.clock.shows(now);
         let learns = self.algorithm.learning_mode_duration.max(longer_leases);
         self.nesting.note_learning(learns, local);
     }

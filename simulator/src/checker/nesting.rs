@@ -131,6 +131,6 @@ impl Watched {
 
     /// Returns whether a root that is up may not know of leases that clients use.
     pub(crate) fn may_be_unknown(&self, now: Time) -> bool {
-        self.nesting.may_be_unknown(self.overshoot.local(now))
+        self.nesting.may_be_unknown(self.overshoot.clock.shows(now))
     }
 }

@@ -82,11 +82,6 @@ impl Overshoot {
         self.total == Total::Kept
     }
 
-    /// Returns what the root's clock shows.
-    pub(super) fn local(&self, now: Time) -> Time {
-        self.clock.shows(now)
-    }
-
     /// Notes another template, or none. Leases had the length `had` until now. The caller has
     /// counted the time until now.
     pub(super) fn note_template(&mut self, template: Option<&Template>, had: Duration, now: Time) {

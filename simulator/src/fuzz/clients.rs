@@ -85,15 +85,11 @@ fn usage(chance: &mut Chance, spec: &TemplateSpec, factor: f64, limiters: f64) -
     })
 }
 
-const fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
-
 /// Draws a curve around an amount.
 fn demand(chance: &mut Chance, amount: f64) -> Demand {
-    let every = seconds(1 + chance.below(20) as u64);
-    let at = chance.duration(seconds(10), seconds(180));
-    let long = chance.duration(seconds(5), seconds(100));
+    let every = Duration::from_secs(1 + chance.below(20) as u64);
+    let at = chance.duration(Duration::from_secs(10), Duration::from_secs(180));
+    let long = chance.duration(Duration::from_secs(5), Duration::from_secs(100));
     let low = amount * chance.pick([0.0, 0.1, 0.5]);
     match chance.below(14) {
         0..=4 => Demand::Constant(amount),

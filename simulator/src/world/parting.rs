@@ -40,10 +40,6 @@ impl Parting {
     pub(crate) fn is_answered(&mut self, sequence: u64) -> bool {
         self.under_way.take_if(|it| *it == sequence).is_some()
     }
-
-    fn is_over(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 impl World<'_> {
@@ -190,7 +186,7 @@ impl World<'_> {
             true => std::mem::take(releases),
             false => Vec::new(),
         };
-        if parting.is_over() && released.is_empty() {
+        if **parting == Parting::default() && released.is_empty() {
             client.parting = None;
         }
         if has_closed {

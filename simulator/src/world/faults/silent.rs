@@ -158,24 +158,18 @@ impl World<'_> {
             self.arrive(message);
         }
         if let Some(templates) = backlog.templates {
-            self.read_templates(id, templates);
+            if let Some((server, local)) = self.server_at(id)
+                && server.candidacy.is_none()
+                && server.node().mastership(local).is_master()
+            {
+                let former = server.templates.clone();
+                self.note_granted_by(&former, local);
+            }
+            self.offer_templates(id, templates);
         }
         if backlog.is_to_resign {
             self.resign(id);
         }
         self.drive(id);
-    }
-
-    /// Gives a server of the root the templates written while it was frozen.
-    fn read_templates(&mut self, id: ServerId, templates: doorward_engine::templates::Templates) {
-        let Some((server, local)) = self.server_at(id) else {
-            return;
-        };
-        let former = server.templates.clone();
-        let is_master = server.node().mastership(local).is_master();
-        if is_master && server.candidacy.is_none() {
-            self.note_granted_by(&former, local);
-        }
-        self.offer_templates(id, templates);
     }
 }
