@@ -90,7 +90,7 @@ pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>, edge: Option<Arc<E
     pages.layer(middleware::from_fn_with_state(state, origin::check))
 }
 
-/// What names a page, or the resource on it.
+/// Query of a page: where a list goes on, or the id of a resource.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PageQuery {

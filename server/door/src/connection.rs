@@ -204,8 +204,7 @@ impl Connection {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Takes a call from the rate of its caller. Returns false if there is none left. Then it reads no more requests for
-    /// some time.
+    /// Takes a call from the rate of its caller. If there is none left, reading pauses for a moment.
     pub fn takes_call(&self, is_vital: bool, now: Duration) -> bool {
         let takes = self.of_caller.takes_call(is_vital, now);
         if !takes {

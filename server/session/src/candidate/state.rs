@@ -12,8 +12,8 @@ named! {
         Watching = "watching",
         /// It asks etcd for the mastership.
         Standing = "standing",
-        /// It has the master's key, but decides nothing yet: etcd has not confirmed it, or its predecessor may still act as
-        /// the master.
+        /// It has the master's key, but decides nothing yet: etcd has not confirmed it, or its predecessor may still act
+        /// as the master.
         Elected = "elected",
         /// It is the master.
         Master = "master",
