@@ -46,6 +46,7 @@ use crate::flags::LimitFlags;
 use crate::limits::{LimitBounds, ServerLimit};
 use crate::methods;
 use crate::metrics::Metrics;
+use crate::otel;
 use crate::replica_handle::ReplicaHandle;
 use crate::rpc::services::Services;
 use crate::rpc::{self, health};
@@ -274,7 +275,7 @@ impl Server {
     ) {
         let looking = Arc::new(Semaphore::new(1));
         let (grpc, address) = sockets.grpc;
-        let services = Arc::new(self.metered(services));
+        let services = Arc::new(otel::Traced(self.metered(services)));
         let access = self.access();
         self.serve_grpc(
             grpc,

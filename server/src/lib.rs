@@ -13,6 +13,7 @@
 //! - [`templates`] reads the templates again whenever they change, in a file or in etcd;
 //! - [`edge`] serves programs without a client library, by these rules;
 //! - [`rules`] keeps rule documents, and knows the services that run them;
+//! - [`otel`] sends metrics and traces to a collector, in builds with that feature;
 //! - [`signals`] stop a program;
 //! - [`clock`] is the only module that reads clocks and draws entropy.
 
@@ -27,6 +28,8 @@ pub mod logs;
 pub mod memory;
 pub mod methods;
 pub mod metrics;
+#[cfg_attr(not(feature = "otel"), path = "otel/off.rs")]
+pub mod otel;
 pub mod replica_handle;
 pub mod rpc;
 pub mod rules;

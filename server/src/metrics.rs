@@ -46,7 +46,7 @@ pub const RESOURCES_MAX: usize = 1_000;
 /// Metrics of the process.
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
+    pub(crate) registry: Registry,
     calls: CallMetrics,
     asks_malformed: Counter,
     template_loads: Family<Labels<'static, 1>, Counter>,

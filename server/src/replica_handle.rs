@@ -25,18 +25,17 @@ use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
-use doorward_replica::{
-    CallNumber, ClientAnswer, Replica, ReplicaConfig, ToChild, ToEtcd, ToParent,
-};
+use doorward_replica::{CallNumber, ClientAnswer, Replica, ReplicaConfig, ToChild, ToEtcd};
 use doorward_session::candidate::CandidateConfig;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tracing::error;
 
 use crate::clock::{self, Clock};
 use crate::limits::{ServerLimit, ServerLimits};
+use crate::otel;
 use crate::replica_handle::lock::{Held, NodeLock};
 pub use crate::replica_handle::lock::{LockTimes, Spans, SpansSeen};
-use crate::replica_handle::transports::Transports;
+use crate::replica_handle::transports::{CausedTask, Transports};
 
 /// A replica on the real clock, shared by all parts of the process.
 #[derive(Debug)]
@@ -230,6 +229,7 @@ impl ReplicaHandle {
             ClientAnswer::Waits(number) => {
                 let (sender, answer) = oneshot::channel();
                 shared.transports.calls.insert(number, sender);
+                shared.transports.cause = otel::current().map(|trace| (number, trace));
                 let node = Arc::clone(self);
                 Asked::Waits(WaitingAnswer {
                     node,
@@ -260,7 +260,7 @@ impl ReplicaHandle {
     }
 
     /// Returns the tasks for the connection to the parent, from now on.
-    pub fn parent_tasks(&self) -> mpsc::UnboundedReceiver<ToParent> {
+    pub fn parent_tasks(&self) -> mpsc::UnboundedReceiver<CausedTask> {
         let (sender, tasks) = mpsc::unbounded_channel();
         self.change_shared(|shared, _| shared.transports.parent = Some(sender));
         tasks

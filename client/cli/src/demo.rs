@@ -88,6 +88,7 @@ pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
         log_format: LogFormat::Text,
         log_level: "error".to_owned(),
         log_lines_per_minute: None,
+        otlp: Default::default(),
     };
     let _logs = logs::start(&logs).map_err(|error| Failure::Usage(error.to_string()))?;
     let shown = show(flags).await;

@@ -1,10 +1,11 @@
-//! The flags of the log.
+//! The flags of the log and of telemetry.
 
 use clap::Args;
 
 use crate::logs::LogFormat;
+use crate::otel::OtlpFlags;
 
-/// Flags for the content and the format of the log.
+/// Flags for the content and the format of the log, and for telemetry.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Logs")]
 pub struct LogFlags {
@@ -25,4 +26,8 @@ pub struct LogFlags {
     /// No effect since lines pass through a bounded queue. Accepted so that old command lines still start.
     #[arg(long, hide = true)]
     pub log_lines_per_minute: Option<u32>,
+
+    /// OpenTelemetry.
+    #[command(flatten)]
+    pub otlp: OtlpFlags,
 }

@@ -12,17 +12,22 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_replica::{CallNumber, Output, Replica, ToChild, ToEtcd, ToParent};
 use tokio::sync::{mpsc, oneshot};
 
+/// A task for the connection to the parent, with the trace of the call that caused it.
+pub(crate) type CausedTask = (ToParent, Option<String>);
+
 /// Senders to the transports.
 #[derive(Debug, Default)]
 pub(super) struct Transports {
     /// The connection to the parent.
-    pub(super) parent: Option<mpsc::UnboundedSender<ToParent>>,
+    pub(super) parent: Option<mpsc::UnboundedSender<CausedTask>>,
     /// The connection to etcd.
     pub(super) etcd: Option<mpsc::UnboundedSender<ToEtcd>>,
     /// The streams of child servers.
     pub(super) streams: HashMap<u64, mpsc::UnboundedSender<ToChild>>,
     /// Clients' calls that wait for the parent.
     pub(super) calls: HashMap<CallNumber, oneshot::Sender<Outcome<GetCapacityReply>>>,
+    /// The newest of them with its trace, until a request to the parent follows.
+    pub(super) cause: Option<(CallNumber, String)>,
     /// Changes of templates that are not in force yet, by their number.
     pub(super) templates: Vec<(u64, oneshot::Sender<()>)>,
 }
@@ -36,7 +41,10 @@ impl Transports {
             match output {
                 Output::Parent(task) => {
                     if let Some(parent) = &self.parent {
-                        let _ended = parent.send(task);
+                        let asks = matches!(&task, ToParent::Send(it) if !it.asks.is_empty());
+                        let cause = self.cause.take_if(|_| asks);
+                        let cause = cause.filter(|(number, _)| self.calls.contains_key(number));
+                        let _ended = parent.send((task, cause.map(|(_, trace)| trace)));
                     }
                 }
                 Output::Etcd(task) => {

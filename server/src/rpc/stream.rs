@@ -29,6 +29,7 @@ use tracing::{info, warn};
 
 use crate::clock;
 use crate::metrics::Metrics;
+use crate::otel::{self, Span};
 use crate::rpc::bindings::Bindings;
 use crate::rpc::child_outbox::{ChildOutbox, NotSent, StreamEnding};
 use crate::rpc::convert::server_capacity::ReadRequest;
@@ -52,6 +53,8 @@ struct ChildStream {
     is_full: bool,
     /// Refusals for the answer that is due. Absent: no answer is due.
     refused: Option<Vec<wire::Refusal>>,
+    /// Span of the message whose answer is due.
+    span: Option<Span>,
 }
 
 impl ChildStream {
@@ -67,6 +70,7 @@ impl ChildStream {
             is_open: false,
             is_full: false,
             refused: None,
+            span: None,
         }
     }
 
@@ -130,6 +134,7 @@ impl ChildStream {
                 };
             }
         };
+        self.span = otel::answers(message.traceparent.as_deref());
         let (request, refused) = match parse(&self.metrics, &message, caller).await {
             Ok(parsed) => parsed,
             Err(status) => return Read::Malformed(status),
@@ -157,6 +162,7 @@ impl ChildStream {
             ToChild::Answer { .. } | ToChild::Push { .. } if self.is_full => return true,
             ToChild::Answer { reply, wall } => {
                 self.note_open();
+                self.span = None;
                 (reply, wall, self.refused.take().unwrap_or_default())
             }
             ToChild::Push { reply, wall } => (reply, wall, Vec::new()),

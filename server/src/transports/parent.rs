@@ -73,7 +73,8 @@ pub struct ParentTransport {
     node: Arc<ReplicaHandle>,
     state: Arc<ServerState>,
     addresses: Addresses,
-    tasks: mpsc::UnboundedReceiver<ToParent>,
+    /// Tasks of the replica, each with the trace that it belongs to.
+    tasks: mpsc::UnboundedReceiver<(ToParent, Option<String>)>,
     masterships: watch::Receiver<(u64, Mastership)>,
     /// Number of the connection that events are reported for.
     connection: ConnectionNumber,
@@ -130,7 +131,7 @@ impl ParentTransport {
             tokio::select! {
                 // An event of a connection that the replica has left is of no use.
                 biased;
-                Some(task) = self.tasks.recv() => self.execute(task),
+                Some((task, trace)) = self.tasks.recv() => self.execute(task, trace.as_deref()),
                 event = self.link.next() => self.hear(event),
                 rival = &mut self.rival => {
                     self.rival = rival::none();
@@ -169,7 +170,7 @@ impl ParentTransport {
     }
 
     /// Executes a task of the replica.
-    fn execute(&mut self, task: ToParent) {
+    fn execute(&mut self, task: ToParent, trace: Option<&str>) {
         match task {
             ToParent::Connect {
                 connection,
@@ -184,7 +185,7 @@ impl ParentTransport {
             ToParent::Discover => self.link.discover(),
             ToParent::Open => self.link.open(),
             ToParent::Send(request) => {
-                if !self.link.send(&request) {
+                if !self.link.send(&request, trace) {
                     self.close(
                         "the stream takes no more requests",
                         ConnectionEnd::TakesNoMore,

@@ -35,7 +35,7 @@ const SEVERAL: [(&str, usize, &str); 11] = [
         "petgraph of prost-build, in build scripts alone, has 0.15; governor, in a bench alone, 0.16, and its dashmap 0.14",
     ),
     ("r-efi", 2, "getrandom 0.3 has 5, on UEFI alone"),
-    ("rand", 2, "bolero, in tests alone, has 0.9"),
+    ("rand", 2, "opentelemetry_sdk has 0.9"),
     ("rand_core", 2, "rand 0.9 has 0.9"),
     ("syn", 2, "half of all derive macros have 2"),
     (
@@ -68,13 +68,14 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Returns all crates in any build of the workspace, on any platform.
+/// Returns all crates in any build of the workspace, on any platform, with OpenTelemetry.
 fn crates() -> BTreeSet<Crate> {
     let tree = |offline: &[&str]| {
         Command::new(env!("CARGO"))
             .current_dir(root())
             .args(["tree", "--locked", "--workspace", "--target", "all"])
             .args(["--edges", "normal,build,dev", "--prefix", "none"])
+            .args(["--features", "doorward-server/otel"])
             .args(["--format", "{p}|{l}"])
             .args(offline)
             .output()

@@ -9,6 +9,7 @@ use doorward_etcd::flags::unreadable_variable;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::flags::agent::AgentFlags;
 use doorward_server::logs;
+use doorward_server::otel::OtlpFlags;
 use doorward_server::signals::Signals;
 use doorward_session::visible;
 use tokio::runtime::Builder;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     };
     let runtime = Builder::new_multi_thread().enable_all().build();
     let ran = match runtime.context("the system has too few resources (see ulimit -n and -u)") {
-        Ok(runtime) => runtime.block_on(serve(config)),
+        Ok(runtime) => runtime.block_on(serve(config, flags.logs.otlp)),
         Err(error) => Err(error),
     };
     // The remaining log lines come before the error message.
@@ -50,10 +51,10 @@ fn main() -> ExitCode {
 }
 
 /// Runs the agent until a signal stops it.
-async fn serve(config: ServerConfig) -> anyhow::Result<()> {
+async fn serve(config: ServerConfig, otlp: OtlpFlags) -> anyhow::Result<()> {
     let signals = Signals::new().context("cannot listen for signals")?;
     let server = Server::start(config).await?;
-    Ok(signals.run(server).await?)
+    Ok(otlp.run("doorward-agent", signals, server).await?)
 }
 
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {

@@ -85,7 +85,8 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
             });
         }
     }
-    Ok(signals.run(server).await?)
+    let otlp = flags.logs.otlp;
+    Ok(otlp.run("doorward-server", signals, server).await?)
 }
 
 /// Applies every new valid version of the file.

@@ -154,6 +154,7 @@ pub fn get_server_capacity_request(
         sequence: request.sequence,
         height: Some(request.height),
         epoch: request.epoch,
+        traceparent: None,
     }
 }
 

@@ -22,6 +22,7 @@ use tonic::transport::Endpoint;
 use tonic::{Response, Status as RpcStatus, Streaming};
 
 use crate::clock;
+use crate::otel::{self, Span};
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::convert::server_capacity;
 
@@ -56,10 +57,11 @@ pub(super) enum Link {
         mpsc::Sender<wire::GetServerCapacityRequest>,
         Pending<Result<Response<Streaming<wire::GetServerCapacityResponse>>, RpcStatus>>,
     ),
-    /// A stream is open.
+    /// A stream is open. Requests without an answer have their numbers and spans here.
     Streaming(
         mpsc::Sender<wire::GetServerCapacityRequest>,
         Box<Streaming<wire::GetServerCapacityResponse>>,
+        Vec<(Option<u64>, Span)>,
     ),
     /// A call is under way.
     Calling(Channel, Box<Call>),
@@ -172,14 +174,18 @@ impl Link {
         }
     }
 
-    /// Sends a request on the stream. Returns whether the stream accepts it.
-    pub(super) fn send(&self, request: &GetServerCapacity) -> bool {
-        let Self::Streaming(requests, _) = self else {
+    /// Sends a request on the stream, as part of a trace or of a new one. Returns whether the stream accepts it.
+    pub(super) fn send(&mut self, request: &GetServerCapacity, trace: Option<&str>) -> bool {
+        let Self::Streaming(requests, _, spans) = self else {
             return false;
         };
+        let (span, traceparent) = otel::asks(trace).unzip();
+        spans.extend(span.map(|span| (request.sequence, span)));
         let messages = server_capacity::get_server_capacity_requests(request, clock::wall());
-        let mut messages = messages.into_iter();
-        messages.all(|message| requests.try_send(message).is_ok())
+        messages.into_iter().all(|mut message| {
+            message.traceparent.clone_from(&traceparent);
+            requests.try_send(message).is_ok()
+        })
     }
 
     /// Sends a request by calls. The session makes sure that no other request is under way.
@@ -228,13 +234,19 @@ impl Link {
             Self::Opening(requests, pending) => match pending.await {
                 Ok(answers) => {
                     let answers = Box::new(answers.into_inner());
-                    *self = Self::Streaming(requests.clone(), answers);
+                    *self = Self::Streaming(requests.clone(), answers, Vec::new());
                     LinkEvent::Opened
                 }
                 Err(status) => LinkEvent::Failed(status),
             },
-            Self::Streaming(_, answers) => match answers.message().await {
-                Ok(Some(response)) => LinkEvent::Received(response),
+            Self::Streaming(_, answers, spans) => match answers.message().await {
+                Ok(Some(response)) => {
+                    // A lease names the newest request that it takes into account. Pushes have leases of older ones,
+                    // so a message without leases is an answer.
+                    let answered = response.response.iter().filter_map(|it| it.sequence).max();
+                    spans.retain(|(asked, _)| answered.is_some() && *asked > answered);
+                    LinkEvent::Received(response)
+                }
                 Ok(None) => LinkEvent::Ended,
                 Err(status) => LinkEvent::Failed(status),
             },
