@@ -5,5 +5,7 @@ pub(crate) mod connection;
 pub mod convert;
 pub(crate) mod fake_answers;
 pub mod http_port;
+#[cfg(feature = "otel")]
+mod otel;
 pub(crate) mod pushback;
 pub(crate) mod task;

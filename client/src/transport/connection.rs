@@ -121,6 +121,8 @@ impl Connection {
             Ok(connected) => connected,
             Err(failure) => return Outcome::Failed(failure),
         };
+        #[cfg(feature = "otel")]
+        let (request, _span) = crate::transport::otel::outgoing(request);
         let answer = tokio::time::timeout(self.timeout, client.get_capacity(request)).await;
         let response = match answer {
             Ok(Ok(response)) => response.into_inner(),
