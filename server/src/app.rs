@@ -275,7 +275,7 @@ impl Server {
     ) {
         let looking = Arc::new(Semaphore::new(1));
         let (grpc, address) = sockets.grpc;
-        let services = Arc::new(otel::Traced(self.metered(services)));
+        let services = Arc::new(otel::traced(self.metered(services)));
         let access = self.access();
         self.serve_grpc(
             grpc,

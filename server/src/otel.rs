@@ -50,8 +50,11 @@ use crate::{clock, methods};
 /// Time between two exports of all metrics, unless the standard variable has another.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Longest time of one export, and of the last one when the server has stopped.
+/// Longest time of one export.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Longest time of the last export of spans, when the server has stopped.
+const LAST: Duration = Duration::from_secs(1);
 
 /// Metric families in one message. Collectors take at most 4 MiB, and a family has at most a thousand series.
 const FAMILIES_AT_ONCE: usize = 8;
@@ -105,12 +108,12 @@ impl OtlpFlags {
         let _is_first = TRACER.set(spans.tracer("doorward"));
         tokio::spawn(report(Arc::clone(server.metrics()), resource, channel));
         let stopped = stop.run(server).await;
-        let _flushed = spawn_blocking(move || spans.shutdown_with_timeout(TIMEOUT)).await;
+        let _flushed = spawn_blocking(move || spans.shutdown_with_timeout(LAST)).await;
         stopped
     }
 }
 
-/// Sends all metrics now and then. The first failure is a warning.
+/// Sends all metrics now and then. The first failure after a success is a warning.
 async fn report(metrics: Arc<Metrics>, resource: Resource, channel: Channel) {
     let every = env::var("OTEL_METRIC_EXPORT_INTERVAL").unwrap_or_default();
     let every = every.parse().map(NonZeroU64::get);
@@ -134,11 +137,13 @@ async fn report(metrics: Arc<Metrics>, resource: Resource, channel: Channel) {
                 ..Default::default()
             }];
             let request = ExportMetricsServiceRequest { resource_metrics };
-            if let Err(status) = client.export(request).await
-                && !mem::replace(&mut is_known, true)
-            {
-                let problem = innermost(&status);
-                warn!(problem, "the OpenTelemetry collector does not answer");
+            match client.export(request).await {
+                Ok(_) => is_known = false,
+                Err(status) if !mem::replace(&mut is_known, true) => {
+                    let problem = innermost(&status);
+                    warn!(problem, "the OpenTelemetry collector takes no metrics");
+                }
+                Err(_) => {}
             }
         }
         sleep(every).await;
@@ -150,9 +155,14 @@ fn now() -> u64 {
     u64::try_from(clock::wall().as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Gives each call of services a span.
+pub(crate) const fn traced<S>(services: S) -> Traced<S> {
+    Traced(services)
+}
+
 /// Services whose calls have spans.
 #[derive(Debug)]
-pub(crate) struct Traced<S>(pub(crate) S);
+pub(crate) struct Traced<S>(S);
 
 impl<S: CallService<B>, B: Send + 'static> CallService<B> for Traced<S> {
     async fn answer(&self, request: Request<RequestBody<B>>) -> Response<Body> {
@@ -205,6 +215,7 @@ pub(crate) fn answers(traceparent: Option<&str>) -> Option<Span> {
 
 /// Returns the `traceparent` of the call that is served now. It is invalid if the call has no span.
 pub(crate) fn current() -> Option<String> {
+    TRACER.get()?;
     Context::map_current(|it| Some(traceparent(it.span().span_context())))
 }
 

@@ -39,6 +39,7 @@ use doorward_proto::doorman::capacity_server::Capacity;
 use doorward_proto::doorward::v1::capacity_stream_server::CapacityStreamServer;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_server::RateLimitQuotaServiceServer;
 use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServiceServer;
+use doorward_session::close_reason::CloseReason;
 use doorward_tls::identity::Identity;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
@@ -188,7 +189,8 @@ impl Capacity for CapacityService {
         let (caller, identity) = (caller::of(&request), caller::identity(&request));
         let request = request.get_ref();
         if request.server_id.len() <= ID_BYTES_MAX {
-            self.names.servers.claim(&request.server_id, identity)?;
+            let claimed = self.names.servers.claim(&request.server_id, identity);
+            claimed.map_err(|it| closed::with_reason(CloseReason::AnotherIdentity, it))?;
         }
         let answer = stream::answer(&self.state, &self.metrics, request, caller).await;
         answer.map(Response::new)

@@ -55,10 +55,17 @@ impl Security {
     pub fn new(config: &SecurityConfig, listens: &[SocketAddr]) -> Self {
         let access = &config.access;
         let is_open = access.tls.is_none() || access.accepts_plain || !access.needs_identity;
-        let open = listens.iter().filter(|_| is_open);
-        let exposed = open
-            .chain(&config.plain_listen)
-            .find(|address| !address.ip().to_canonical().is_loopback());
+        let is_outside = |it: &&SocketAddr| !it.ip().to_canonical().is_loopback();
+        let plain = config.plain_listen.iter().find(is_outside);
+        if let (Some(address), false) = (plain, config.is_insecure) {
+            warn!(
+                %address,
+                "any program on the network can act as any client at --plain-listen: give it an address that only \
+                 Doorman's clients reach. The next version does not start like this without --insecure"
+            );
+        }
+        let open = if is_open { listens } else { &[] };
+        let exposed = open.iter().find(is_outside);
         if let (Some(address), false) = (exposed, config.is_insecure) {
             warn!(
                 %address,
@@ -69,7 +76,7 @@ impl Security {
         let security = Self {
             access: Arc::clone(&config.access),
             ends: Mutex::default(),
-            is_exposed: exposed.is_some(),
+            is_exposed: exposed.or(plain).is_some(),
             http_hosts: config.http_hosts.clone(),
         };
         for path in &config.certificates {

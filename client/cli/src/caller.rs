@@ -167,13 +167,14 @@ impl MasterCaller {
         let advice = match is_silent {
             false => "Try again once there is one".to_owned(),
             true if self.dialer.is_tls() => {
-                "Does a server with a certificate by --ca run there? --server says where to look"
+                "Does a server run there, with a certificate that --ca has signed? --server says where to look"
                     .to_owned()
             }
             true => http_port::advice(&servers).await.unwrap_or_else(|| {
                 "Is a server running there? --server says where to look".to_owned()
             }),
         };
+        // A problem may end with a question.
         let problems = problems.trim_end_matches('?');
         Err(Failure::Unreachable(format!("{problems}. {advice}")))
     }

@@ -51,13 +51,13 @@ pub enum Denied {
     )]
     NoIdentity,
     /// Its token is not one of this server.
-    #[error("this server does not know the token; is it in the file that --tokens names?")]
+    #[error("this server does not know the token; its --tokens names the file of tokens")]
     UnknownToken,
     /// It is not served here.
     #[error("this port serves Doorman's clients only")]
     NotHere,
     /// Its identity lacks a role.
-    #[error("{0} may not do this; it needs the role \"{1}\"")]
+    #[error("{0} may not do this; it needs the role \"{1}\", by --tokens or --child-identities")]
     NoRole(Identity, &'static str),
 }
 

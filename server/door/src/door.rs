@@ -133,11 +133,14 @@ impl Door {
         if !self.access.needs_identity {
             return Ok(Proof::default());
         }
-        let needs = match &path {
-            path if self.paths.open.contains(path) => &[][..],
-            path if self.paths.of_all.contains(path) => &ANY_ROLE,
-            path if self.paths.of_servers.contains(path) => &[Role::Server],
-            _ => &CLIENT_ROLES,
+        let needs: &[Role] = if self.paths.open.contains(&path) {
+            &[]
+        } else if self.paths.of_all.contains(&path) {
+            &ANY_ROLE
+        } else if self.paths.of_servers.contains(&path) {
+            &[Role::Server]
+        } else {
+            &CLIENT_ROLES
         };
         let token = access::token(headers);
         let proof = self.access.prove(connection.identity(), token, needs);

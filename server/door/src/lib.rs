@@ -41,5 +41,6 @@ mod registry;
 pub mod request_body;
 pub mod response_body;
 pub mod socket;
+pub mod tasks;
 
 pub use crate::door::Door;

@@ -8,7 +8,6 @@
 //! connection closes. At worst, an idle connection is closed because of them.
 
 use std::future::Future;
-use std::panic;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -16,11 +15,11 @@ use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
-use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 use crate::door::Door;
 use crate::limit::Limit;
+use crate::tasks::joined;
 
 /// A call in progress. It ends when this is dropped.
 #[derive(Debug)]
@@ -89,18 +88,6 @@ impl InFlightCall {
             Ok(seen)
         });
         joined(looking).await
-    }
-}
-
-/// Waits for a task. A panic of the task goes on here.
-pub async fn joined<T>(task: JoinHandle<T>) -> T {
-    match task.await {
-        Ok(done) => done,
-        Err(failed) => match failed.try_into_panic() {
-            Ok(panicked) => panic::resume_unwind(panicked),
-            // The process is ending, so no client gets an answer.
-            Err(_) => std::future::pending().await,
-        },
     }
 }
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use crate::named;
 
 named! {
-    /// Reason why a parent closes or refuses a stream of a child server, or refuses a call.
+    /// Reason why a parent closes or refuses a stream of a child server, or refuses a call. The names are on the wire, so
+    /// none ever changes.
     #[derive(PartialOrd, Ord, Hash)]
     CloseReason {
         /// A newer stream of the same node replaced this one.
@@ -32,6 +33,8 @@ named! {
         TooMany = "too-many",
         /// The parent has the largest allowed number of child servers of one address.
         TooManyOfAddress = "too-many-of-address",
+        /// The name of the child belongs to another identity.
+        AnotherIdentity = "another-identity",
         /// The first message did not come in time.
         Late = "late",
         /// A message on the stream of one node names another node.
@@ -70,7 +73,7 @@ pub enum ConnectionEnd {
     Unimplemented,
     /// The parent is overloaded, and sends a retry delay.
     Overloaded(Duration),
-    /// No connection could be made, or the parent refuses this server's identity.
+    /// No connection could be made.
     Unreachable,
     /// The send queue of the connection is full.
     TakesNoMore,

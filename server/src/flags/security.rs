@@ -39,7 +39,6 @@ pub struct SecurityFlags {
     /// characters [default: all].
     #[arg(
         long,
-        help_heading = "TLS",
         value_name = "IDENTITY",
         value_delimiter = ',',
         requires = "tls_client_ca"
@@ -98,7 +97,11 @@ impl SecurityFlags {
                 accepts_plain: self.accept_plaintext,
                 tokens: tokens.map_err(|error| described(&error))?,
                 needs_identity: self.tls_client_ca.is_some() || self.tokens.is_some(),
-                children: self.child_identities.clone(),
+                children: self
+                    .child_identities
+                    .iter()
+                    .map(|it| it.trim().to_owned())
+                    .collect(),
                 ..Access::default()
             }),
             certificates,

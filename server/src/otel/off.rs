@@ -1,8 +1,6 @@
-//! The module `otel`, for builds without the feature. No other file asks for it.
+//! The module `otel`, for builds without the feature: only `lib.rs` knows which one is there.
 
 use std::convert::Infallible;
-/// The services, without spans.
-pub(crate) use std::convert::identity as Traced;
 
 use crate::app::{Server, ServerError};
 use crate::signals::Signals;
@@ -23,6 +21,11 @@ impl OtlpFlags {
     pub async fn run(self, _: &str, stop: Signals, server: Server) -> Result<(), ServerError> {
         stop.run(server).await
     }
+}
+
+/// The services, without spans.
+pub(crate) fn traced<S>(services: S) -> S {
+    services
 }
 
 pub(crate) const fn current() -> Option<String> {

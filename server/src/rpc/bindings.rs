@@ -12,7 +12,6 @@ use doorward_clock::Instant;
 use doorward_door::refusals::Refusals;
 use doorward_tls::identity::Identity;
 use tonic::Status as RpcStatus;
-use tracing::field::display;
 use tracing::warn;
 
 /// Time without use after which a name is free.
@@ -59,7 +58,7 @@ struct Names {
     owners: HashMap<Box<str>, Owner>,
     /// Number of names of each identity.
     counts: HashMap<Identity, usize>,
-    /// Number of names at which unused ones are removed: twice as many as the last time.
+    /// Number of names at which unused ones are removed: 0 at first, then twice as many as the last time.
     sweep_at: usize,
     swept_at: Duration,
 }
@@ -95,8 +94,10 @@ impl NameTable {
             names.claim(name, identity, now)
         };
         claimed.inspect_err(|refusal| {
-            if let Some(refusals) = self.refusals.note(refusal.message(), now) {
-                let (problem, by) = (refusal.message(), identity.map(display));
+            let by = identity.map_or_else(|| "nobody".to_owned(), Identity::to_string);
+            // The caller chooses the name, so it does not tell refusals apart.
+            if let Some(refusals) = self.refusals.note(&by, now) {
+                let problem = refusal.message();
                 warn!(by, problem, refusals, "a name was refused");
             }
         })

@@ -42,8 +42,6 @@ pub fn heard(status: &RpcStatus) -> ConnectionEnd {
         Code::AlreadyExists => ConnectionEnd::ByParent(CloseReason::AnotherProcess),
         Code::FailedPrecondition => ConnectionEnd::ByParent(CloseReason::Cycle),
         Code::Unimplemented => ConnectionEnd::Unimplemented,
-        // The parent refuses the identity of this server, on a stream and in a call.
-        Code::PermissionDenied | Code::Unauthenticated => ConnectionEnd::Unreachable,
         // Either a parent or the connection may produce these codes, so they carry no decision of the parent.
         _ => ConnectionEnd::Failed,
     }
@@ -86,8 +84,7 @@ mod tests {
                 ConnectionEnd::ByParent(CloseReason::Cycle),
             ),
             (Code::Unimplemented, ConnectionEnd::Unimplemented),
-            (Code::PermissionDenied, ConnectionEnd::Unreachable),
-            (Code::Unauthenticated, ConnectionEnd::Unreachable),
+            (Code::PermissionDenied, ConnectionEnd::Failed),
             (Code::ResourceExhausted, ConnectionEnd::Failed),
             (Code::Unavailable, ConnectionEnd::Failed),
             (Code::DeadlineExceeded, ConnectionEnd::Failed),

@@ -112,16 +112,16 @@ where
     ) -> impl Future<Output = Response<Body>> + Send {
         let caller = request.body().caller();
         let is_plain = unary::is_plain(request.headers());
-        let rls = match request.uri().path() {
-            GET_CAPACITY if is_plain => Some(None),
-            SHOULD_RATE_LIMIT if is_plain => self.rls.clone().map(Some),
+        let plain = match request.uri().path() {
+            GET_CAPACITY if is_plain => Some(Plain::Client),
+            SHOULD_RATE_LIMIT if is_plain => self.rls.clone().map(Plain::Envoy),
             _ => None,
         };
-        let plain = rls.and_then(|rls| Some((rls, request.body_mut().take_only_message()?)));
+        let plain = plain.and_then(|of| Some((of, request.body_mut().take_only_message()?)));
         let identity = request.extensions().get::<Identity>();
         let answer = match plain {
-            Some((None, message)) => self.answer_plain(message, caller, identity),
-            Some((Some(rls), message)) => {
+            Some((Plain::Client, message)) => self.answer_plain(message, caller, identity),
+            Some((Plain::Envoy(rls), message)) => {
                 let name = request.headers().get(CLIENT);
                 let name = name.and_then(|name| name.to_str().ok());
                 Self::limit_plain(rls, message, caller_name(name, identity, Some(&caller)))
@@ -143,6 +143,12 @@ where
             }
         }
     }
+}
+
+/// A call that is served without streams.
+enum Plain {
+    Client,
+    Envoy(Rls),
 }
 
 /// An answer, as far as it is known at once.

@@ -89,13 +89,14 @@ impl ChildStream {
                         && message.server_id.len() <= ID_BYTES_MAX
                         && let Err(status) = names.servers.claim(&message.server_id, identity.as_ref())
                     {
-                        return self.end_as_malformed(status);
+                        let status = closed::with_reason(CloseReason::AnotherIdentity, status);
+                        return self.end_with(status);
                     }
                     match self.read(request, caller).await {
                         Read::Message => continue,
                         Read::Malformed(status) => {
                             let status = closed::with_reason(CloseReason::Malformed, status);
-                            return self.end_as_malformed(status);
+                            return self.end_with(status);
                         }
                         Read::Over => return,
                     }
@@ -206,8 +207,8 @@ impl ChildStream {
         }
     }
 
-    /// Ends the stream, because a message is invalid as a whole, or of a name that its sender may not use.
-    fn end_as_malformed(&self, status: RpcStatus) {
+    /// Ends the stream, because a message is invalid as a whole, or its sender may not use its name.
+    fn end_with(&self, status: RpcStatus) {
         self.outbox.end(Err(status));
         let number = self.number;
         self.state.node().input(|replica, now| {

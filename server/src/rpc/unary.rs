@@ -1,7 +1,8 @@
 //! Service of a call with one message and one answer, without streams.
 //!
 //! tonic serves every call as streams: both messages pass through buffers of 8 KiB, and each call makes four boxes.
-//! That is a good part of the cost of a small call. So this module serves `GetCapacity`, which is nearly all calls.
+//! That is a good part of the cost of a small call. So this module serves `GetCapacity` and `ShouldRateLimit`, which are
+//! nearly all calls.
 //! Only the gRPC framing differs ("gRPC over HTTP2", responses); the same code makes the content.
 
 use std::convert::Infallible;

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use doorward_door::response_body::joined;
+use doorward_door::tasks::joined;
 use tokio::task;
 
 use crate::status::ServerState;

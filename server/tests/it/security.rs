@@ -18,6 +18,7 @@ use doorward_server::edge::EdgeDoors;
 use doorward_server::flags::SecurityFlags;
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::security::SecurityConfig;
+use doorward_server::status::ParentLink;
 use doorward_server::transports::parent::ParentTransportConfig;
 use doorward_tests::certificates::{Authority, Certified, SanType};
 use doorward_tls::dialer::{Dialed, Dialer};
@@ -366,6 +367,44 @@ async fn a_tree_leases_and_clients_find_the_master_by_tls_alone() {
     })
     .await;
     client.close().await;
+}
+
+#[tokio::test]
+async fn a_child_whose_name_belongs_to_another_identity_is_out_of_reach_and_shows_the_reason() {
+    let files = Files::new();
+    files.certify("orders");
+    let root = serve(files.flags().config().unwrap()).await;
+    let mut first = CapacityClient::new(channel(&root, Some(files.client(Some("orders"), None))));
+    let as_child = GetServerCapacityRequest {
+        server_id: "eu".to_owned(),
+        ..GetServerCapacityRequest::default()
+    };
+    first.get_server_capacity(as_child).await.unwrap();
+    let leaf = started(ServerConfig {
+        node_name: "eu".to_owned(),
+        templates: Templates::default(),
+        parent: Some(ParentTransportConfig {
+            servers: vec![root.grpc_address().to_string()].into(),
+            round: Duration::from_millis(1),
+            slow_round: Duration::from_millis(1),
+        }),
+        security: files.flags().config().unwrap(),
+        ..config()
+    })
+    .await;
+    let client = Client::builder("orders-1")
+        .address(format!("https://{}", leaf.grpc_address()))
+        .tls(files.client(Some("orders"), None))
+        .connect()
+        .await
+        .unwrap();
+    let _resource = client.resource("fair/a").wants(30.0).open().unwrap();
+    eventually("the leaf shows the reason", &mut async || {
+        let parent = leaf.state().parent_news().unwrap();
+        let problem = parent.problem.unwrap_or_default();
+        parent.link == ParentLink::Down && problem.contains("belongs to another identity")
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -73,9 +73,9 @@ async fn an_invalid_certificate_of_a_client_is_refused() {
         "debug",
     ]);
     for (name, pair, at_client, at_server) in [
-        ("revoked", revoked, "CertificateRevoked", "Revoked"),
-        ("expired", expired, "it has ended", "expired"),
-        ("early", early, "does not begin yet", "not valid yet"),
+        ("revoked", revoked, "CertificateRevoked", "it is revoked"),
+        ("expired", expired, "it has ended", "it has ended"),
+        ("early", early, "does not begin yet", "does not begin yet"),
         (
             "other",
             other.certify("other", &["other"]),

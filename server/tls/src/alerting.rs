@@ -70,15 +70,12 @@ fn with_cause(alert: AlertDescription) -> String {
     let cause = match alert {
         AlertDescription::CertificateExpired => "it has ended, or does not begin yet",
         AlertDescription::UnknownCA => "the server does not trust its authority",
-        AlertDescription::CertificateUnknown
-        | AlertDescription::BadCertificate
-        | AlertDescription::DecryptError => {
-            "it is self-signed, or of another authority of that name"
-        }
+        AlertDescription::CertificateUnknown => "it may be self-signed",
+        AlertDescription::DecryptError => "another authority of that name signed it",
         AlertDescription::UnsupportedCertificate => "its extended key usage is not for clients",
         _ => return format!("{alert:?}"),
     };
-    format!("{alert:?}: {cause}")
+    format!("{alert:?}, usually because {cause}")
 }
 
 impl AsyncWrite for Alerting {

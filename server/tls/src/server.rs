@@ -140,19 +140,25 @@ impl ServerTls {
     }
 }
 
-/// Returns the error of a handshake, with the usual cause if a certificate is invalid.
+/// Returns the error of a handshake, with the usual cause if a certificate is invalid. The text of a cause has no time,
+/// so that the log can tell it once.
 fn with_cause(error: io::Error) -> io::Error {
     let tls = error.get_ref().and_then(|it| it.downcast_ref());
     let Some(rustls::Error::InvalidCertificate(problem)) = tls else {
         return error;
     };
     let cause = match problem {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has ended",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "it does not begin yet"
+        }
+        CertificateError::Revoked => "it is revoked",
         CertificateError::UnknownIssuer => "no authority of --tls-client-ca signed it",
         CertificateError::BadSignature => "another authority of that name signed it",
         CertificateError::Other(_) => "it may be self-signed",
         _ => return error,
     };
-    io::Error::new(error.kind(), format!("{error}: {cause}"))
+    io::Error::new(error.kind(), format!("the certificate is invalid: {cause}"))
 }
 
 /// Closes a connection whose caller has yet to read why. A socket that closes with unread bytes resets the connection,

@@ -119,7 +119,8 @@ impl ParentSession {
                     | CloseReason::Stopping
                     | CloseReason::NotMaster
                     | CloseReason::TooMany
-                    | CloseReason::TooManyOfAddress,
+                    | CloseReason::TooManyOfAddress
+                    | CloseReason::AnotherIdentity,
                 ),
                 _,
             ) => self.fail(failure, chance, now),

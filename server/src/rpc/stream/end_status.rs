@@ -54,6 +54,7 @@ fn other(state: &ServerState, child: &str, reason: CloseReason) -> RpcStatus {
         )),
         // The others have an end of their own.
         CloseReason::Malformed
+        | CloseReason::AnotherIdentity
         | CloseReason::NotMaster
         | CloseReason::Cycle
         | CloseReason::OlderMaster => {
