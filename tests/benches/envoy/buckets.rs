@@ -41,8 +41,9 @@ const REPORTS_EVERY: Duration = seconds(5);
 /// Time between two requests to a real Envoy: each bucket is used every 40 s, and is idle after 60 s.
 const PACE: Duration = Duration::from_millis(8);
 
-/// Minutes until idle buckets are forgotten.
-const IDLE: u64 = 2;
+/// Minutes until idle buckets are forgotten. A report that is on its way meanwhile makes a bucket known again for a
+/// minute.
+const IDLE: u64 = 4;
 
 /// Number of the buckets in use: those with a smaller number.
 type Used = Arc<AtomicUsize>;
