@@ -336,11 +336,8 @@ async fn a_name_belongs_to_the_identity_that_used_it_first() {
     orders.release_capacity(release()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_tree_leases_and_clients_find_the_master_by_tls_alone() {
-    let files = Files::new();
-    files.certify("orders");
-    let root = serve(files.flags().config().unwrap()).await;
+/// Starts the leaf `eu` below a root. Returns it with a client, which has the certificate `orders`.
+async fn below(root: &Server, files: &Files) -> (Server, Client) {
     let leaf = started(ServerConfig {
         node_name: "eu".to_owned(),
         templates: Templates::default(),
@@ -359,6 +356,15 @@ async fn a_tree_leases_and_clients_find_the_master_by_tls_alone() {
         .connect()
         .await
         .unwrap();
+    (leaf, client)
+}
+
+#[tokio::test]
+async fn a_tree_leases_and_clients_find_the_master_by_tls_alone() {
+    let files = Files::new();
+    files.certify("orders");
+    let root = serve(files.flags().config().unwrap()).await;
+    let (_leaf, client) = below(&root, &files).await;
     let resource = client.resource("fair/a").wants(30.0).open().unwrap();
     resource.wait_for_lease(PATIENCE).await.unwrap();
     let granted = Capacity::Limited(30.0);
@@ -380,24 +386,7 @@ async fn a_child_whose_name_belongs_to_another_identity_is_out_of_reach_and_show
         ..GetServerCapacityRequest::default()
     };
     first.get_server_capacity(as_child).await.unwrap();
-    let leaf = started(ServerConfig {
-        node_name: "eu".to_owned(),
-        templates: Templates::default(),
-        parent: Some(ParentTransportConfig {
-            servers: vec![root.grpc_address().to_string()].into(),
-            round: Duration::from_millis(1),
-            slow_round: Duration::from_millis(1),
-        }),
-        security: files.flags().config().unwrap(),
-        ..config()
-    })
-    .await;
-    let client = Client::builder("orders-1")
-        .address(format!("https://{}", leaf.grpc_address()))
-        .tls(files.client(Some("orders"), None))
-        .connect()
-        .await
-        .unwrap();
+    let (leaf, client) = below(&root, &files).await;
     let _resource = client.resource("fair/a").wants(30.0).open().unwrap();
     eventually("the leaf shows the reason", &mut async || {
         let parent = leaf.state().parent_news().unwrap();
