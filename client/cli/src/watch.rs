@@ -1,6 +1,6 @@
 //! `doorward watch`: holds a lease, and prints what may be used, why it is no more, and until when:
 //! whenever that changes, while the first answer is waited for, when the server cannot be asked, and when
-//! it can again. The lease is released at the end, however that comes.
+//! it can again. It waits for a server for as long as it may run. The lease is released at the end, however that comes.
 
 mod watch_line;
 
@@ -28,7 +28,7 @@ pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failu
     let mut interrupted = pin!(interruption()?);
     let client_id = flags.ask.client.clone().unwrap_or_else(new_client_id);
     let mut printer = Printer::new(common, flags);
-    let connected = connect(common, client_id, &mut printer);
+    let connected = connect(common, flags, client_id, &mut printer);
     let client = tokio::select! {
         client = connected => client?,
         () = &mut interrupted => return Ok(()),
@@ -41,7 +41,7 @@ pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failu
             .mode(flags.mode.into())
             .open()
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        wait_for_lease(common, &resource, &mut printer).await?;
+        wait_for_lease(common, flags, &resource, &mut printer).await?;
         watch(common, flags, &resource, &mut printer).await
     };
     let watched: Result<(), Failure> = tokio::select! {
@@ -52,28 +52,47 @@ pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failu
     watched
 }
 
-/// Connects, and prints that it waits.
+/// Connects, and prints that it waits. Without `--for`, it tries until it is interrupted.
 async fn connect(
     common: &Common,
+    flags: &WatchFlags,
     client_id: String,
     printer: &mut Printer<'_>,
 ) -> Result<Client, Failure> {
-    let mut connected = pin!(get::connect(common, client_id));
-    tokio::select! {
-        client = &mut connected => return client,
-        () = tokio::time::sleep(LOOK_INTERVAL) => {}
+    let attempts = |duration: Duration| duration.as_millis() / common.timeout.as_millis().max(1);
+    let mut left = flags.duration.map_or(u128::MAX, attempts);
+    let mut said = String::new();
+    loop {
+        let mut connected = pin!(get::connect(common, client_id.clone()));
+        let connected = tokio::select! {
+            connected = &mut connected => connected,
+            () = tokio::time::sleep(LOOK_INTERVAL), if said.is_empty() => {
+                printer.print_that_nobody_answers(&common.addresses())?;
+                connected.await
+            }
+        };
+        left = left.saturating_sub(1);
+        match connected {
+            Err(Failure::Unreachable(problem)) if left > 0 => {
+                if problem != said {
+                    writeln!(output::stderr(), "{problem}; trying again")?;
+                }
+                said = problem;
+            }
+            connected => return connected,
+        }
     }
-    printer.print_that_nobody_answers(&common.addresses())?;
-    connected.await
 }
 
 /// Waits for the first lease, and prints the reason of the wait.
 async fn wait_for_lease(
     common: &Common,
+    flags: &WatchFlags,
     resource: &Resource,
     printer: &mut Printer<'_>,
 ) -> Result<(), Failure> {
-    let mut lease = pin!(resource.wait_for_lease(common.timeout));
+    let patience = flags.duration.unwrap_or(Duration::MAX);
+    let mut lease = pin!(resource.wait_for_lease(patience.max(common.timeout)));
     let mut look = tokio::time::interval(LOOK_INTERVAL);
     look.tick().await;
     loop {

@@ -137,7 +137,11 @@ impl FakeServer {
 
     /// With a play that knows the fake's address.
     pub(crate) fn start_with(play: impl FnOnce(&str) -> Play) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_on(TcpListener::bind("127.0.0.1:0").unwrap(), play)
+    }
+
+    /// At an address.
+    pub(crate) fn start_on(listener: TcpListener, play: impl FnOnce(&str) -> Play) -> Self {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let asked = Arc::new(Mutex::new(Vec::new()));

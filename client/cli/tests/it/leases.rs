@@ -261,6 +261,8 @@ fn watch_says_that_it_waits_for_the_first_answer() {
         "30",
         "--timeout",
         "1s",
+        "--for",
+        "1s",
         "--mode",
         "optimistic",
     ];
@@ -275,6 +277,61 @@ fn watch_says_that_it_waits_for_the_first_answer() {
         said.contains(&format!("no answer yet of {}", silent.address)),
         "{said}"
     );
+}
+
+/// Starts a watch of a server that is not there, and returns it when it has tried.
+fn waiting_watch(address: &str) -> std::process::Child {
+    let mut child = std::process::Command::new(doorward().get_program())
+        .args([
+            "--server",
+            address,
+            "watch",
+            "r",
+            "30",
+            "--timeout",
+            "100ms",
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+    let said = said.next().unwrap().unwrap();
+    assert!(
+        said.contains("not connected") && said.ends_with("; trying again"),
+        "{said}"
+    );
+    child
+}
+
+#[test]
+fn watch_waits_for_a_server_that_starts_later() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let mut child = waiting_watch(&address.to_string());
+    let _server = FakeServer::start_on(std::net::TcpListener::bind(address).unwrap(), |_| {
+        Play::default()
+    });
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    let granted = output.find(|line| line.as_ref().is_ok_and(|line| line.contains("20 of 30")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(granted.is_some());
+}
+
+#[cfg(unix)]
+#[test]
+fn watch_that_waits_for_a_server_ends_by_a_signal() {
+    for signal in ["-INT", "-TERM", "-HUP"] {
+        let mut child = waiting_watch("127.0.0.1:1");
+        let sent = std::process::Command::new("kill")
+            .args([signal, &child.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{signal}");
+    }
 }
 
 /// Runs a command until it printed a line, stops it by a signal, and checks that it leaves well.
