@@ -32,7 +32,7 @@ use doorward_session::child_streams::StreamLimits;
 use doorward_tls::server::Protocol;
 use hyper::body::Incoming;
 use thiserror::Error;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -184,6 +184,7 @@ pub struct Server {
     http_address: Option<SocketAddr>,
     has_http: bool,
     shutdown_grace: Duration,
+    rereads: watch::Sender<()>,
     stop_grpc: CancellationToken,
     stop_http: CancellationToken,
     serving: JoinSet<Port>,
@@ -233,9 +234,10 @@ impl Server {
         // Set before the first client can ask.
         health.set(state.readiness().is_ready()).await;
 
+        let rereads = watch::Sender::default();
         let mut background = JoinSet::new();
         background.spawn(Arc::clone(state.node()).run_timer());
-        background.spawn(security.run());
+        background.spawn(security.run(rereads.subscribe()));
         background.spawn(election::announce(Arc::clone(&state), masterships));
         background.spawn(health::report_readiness(Arc::clone(&state), health.clone()));
         if let (Some(rules), Some(edge)) = (rules, &edge) {
@@ -243,7 +245,7 @@ impl Server {
             let makes = config.doors.makes_templates;
             let follow = edge::follow(Arc::clone(edge), Arc::clone(&rules), makes, state, metrics);
             background.spawn(follow);
-            background.spawn(rules.run());
+            background.spawn(rules.run(rereads.subscribe()));
         }
         if let Some(upstream) = upstream {
             background.spawn(upstream.run());
@@ -257,6 +259,7 @@ impl Server {
             http_address,
             has_http: sockets.http.is_some(),
             shutdown_grace: config.shutdown_grace,
+            rereads,
             stop_grpc,
             stop_http: CancellationToken::new(),
             serving: JoinSet::new(),
@@ -376,6 +379,11 @@ impl Server {
     /// Returns the metrics of the server.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
+    }
+
+    /// Returns the channel that makes all readers of files look at once.
+    pub const fn rereads(&self) -> &watch::Sender<()> {
+        &self.rereads
     }
 
     /// Runs a task until the server ends.

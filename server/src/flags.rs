@@ -9,6 +9,8 @@ mod parent;
 pub mod security;
 pub mod starts;
 
+use std::ffi::OsString;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -120,6 +122,26 @@ pub enum Command {
         /// For which shell.
         shell: Shell,
     },
+}
+
+/// Parses the command line as [`Parser::parse`] does. Returns the values of all flags and variables, too.
+pub fn parse<P: Parser>() -> (P, Vec<OsString>) {
+    let matches = P::command().get_matches();
+    let flags = P::from_arg_matches(&matches);
+    let flags = flags.unwrap_or_else(|error| error.format(&mut P::command()).exit());
+    let values = matches
+        .ids()
+        .filter_map(|id| matches.try_get_raw(id.as_str()).ok().flatten())
+        .flatten();
+    (flags, values.map(ToOwned::to_owned).collect())
+}
+
+/// Prints a completion script. The reader may close the output early.
+pub fn complete(mut command: clap::Command, shell: Shell) {
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    let _ = io::stdout().write_all(&script);
 }
 
 /// Flags that `--help` does not show, besides limits.

@@ -14,7 +14,7 @@
 //! - [`edge`] serves programs without a client library, by these rules;
 //! - [`rules`] keeps rule documents, and knows the services that run them;
 //! - [`otel`] sends metrics and traces to a collector, in builds with that feature;
-//! - [`signals`] stop a program;
+//! - [`signals`] stop a program, or make it read its files again;
 //! - [`clock`] is the only module that reads clocks and draws entropy.
 
 pub mod admin;

@@ -10,6 +10,7 @@ use doorward_door::access::Access;
 use doorward_tls::dialer::Dialer;
 use doorward_tls::server;
 use doorward_tls::{TlsError, described};
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::clock;
@@ -118,13 +119,17 @@ impl Security {
         }
     }
 
-    /// Reads the files again whenever they change. Runs until the server ends: spawn it.
-    pub(crate) async fn run(self: Arc<Self>) {
+    /// Reads the files again whenever they change, and looks at once if it is told. Runs until the server ends: spawn
+    /// it.
+    pub(crate) async fn run(self: Arc<Self>, mut rereads: watch::Receiver<()>) {
         let mut warned_at = None;
         let mut ends_before = self.ends();
         let mut looks = tokio::time::interval(LOOK);
         loop {
-            looks.tick().await;
+            tokio::select! {
+                _ = looks.tick() => {}
+                Ok(()) = rereads.changed() => {}
+            }
             let security = Arc::clone(&self);
             // Small files, but disks may be slow.
             let refreshed = tokio::task::spawn_blocking(move || security.refresh());

@@ -1,37 +1,123 @@
-//! The signals that stop a program.
+//! The signals of a server or an agent, from its first instruction on.
+//!
+//! | signal | effect |
+//! | --- | --- |
+//! | SIGTERM, SIGINT | an end in order; the second one ends the program at once |
+//! | SIGHUP | templates, rules, certificates and tokens are read again, at the latest when the program serves |
+//! | SIGUSR1, SIGUSR2 | a line in the log: some service managers send them to all programs |
+//!
+//! The first process of a container gets only signals that it listens for, so a program listens for SIGTERM during its
+//! start, too. systemd waits with SIGHUP until the program listens (`Type=notify`).
 
+use std::env;
 use std::io;
+use std::os::unix::net::UnixDatagram;
 
+use doorward_pages::room::{Room, ShortOf};
+use thiserror::Error;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinError;
 use tracing::info;
 
 use crate::app::{Server, ServerError};
 
-/// SIGTERM and SIGINT. From its creation on, they no longer kill the process half-way.
+/// Room of a server: its ports, log, pages and workers.
+const ROOM: Room = Room {
+    files: 32,
+    threads: 8,
+    memory_mib: 128,
+};
+
+/// Listens for signals. From its creation on, none of them kills the process half-way.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hang_up: Signal,
+    user: [Signal; 2],
+}
+
+/// A program could not start.
+#[derive(Debug, Error)]
+pub enum BeginError {
+    /// The system has no room for it.
+    #[error(transparent)]
+    Room(#[from] ShortOf),
+    /// There is no runtime, or the system refuses to deliver signals.
+    #[error("cannot start: {0}")]
+    Runtime(#[from] io::Error),
+}
+
+/// Listens for signals, by the runtime of the program: its first act.
+///
+/// # Errors
+///
+/// If a limit of the system is too small.
+pub fn begin() -> Result<(Runtime, Signals), BeginError> {
+    ROOM.check()?;
+    let runtime = Builder::new_multi_thread().enable_all().build()?;
+    let entered = runtime.enter();
+    let signals = Signals {
+        terminate: signal(SignalKind::terminate())?,
+        interrupt: signal(SignalKind::interrupt())?,
+        hang_up: signal(SignalKind::hangup())?,
+        user: [
+            signal(SignalKind::user_defined1())?,
+            signal(SignalKind::user_defined2())?,
+        ],
+    };
+    drop(entered);
+    if let Some(service_manager) = env::var_os("NOTIFY_SOCKET") {
+        // Without an answer, systemd ends the program after a while, and says so.
+        let _ = UnixDatagram::unbound()?.send_to(b"READY=1", service_manager);
+    }
+    Ok((runtime, signals))
 }
 
 impl Signals {
-    /// Listens for the signals.
-    ///
-    /// # Errors
-    ///
-    /// If the system refuses that.
-    pub fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    /// Waits for one of them.
+    /// Waits for a signal that stops the program.
     async fn stop(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+        }
+    }
+
+    /// Obeys signals until one stops the program.
+    async fn obey(&mut self, rereads: &watch::Sender<()>) {
+        loop {
+            let [first, second] = &mut self.user;
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hang_up.recv() => {
+                    info!("SIGHUP: reading templates, rules, certificates and tokens again");
+                    rereads.send_replace(());
+                }
+                _ = first.recv() => info!("SIGUSR1 has no effect"),
+                _ = second.recv() => info!("SIGUSR2 has no effect"),
+            }
+        }
+    }
+
+    /// Runs the start of a program, which may block, until it ends or a signal stops the program. Returns nothing in the
+    /// latter case.
+    ///
+    /// # Errors
+    ///
+    /// If the start panics.
+    pub async fn during<T: Send + 'static>(
+        &mut self,
+        start: impl Future<Output = T> + Send + 'static,
+    ) -> Result<Option<T>, JoinError> {
+        tokio::select! {
+            started = tokio::spawn(start) => started.map(Some),
+            () = self.stop() => {
+                info!("stopped during the start");
+                Ok(None)
+            }
         }
     }
 
@@ -41,8 +127,9 @@ impl Signals {
     ///
     /// If a part of the server stops by itself.
     pub async fn run(mut self, mut server: Server) -> Result<(), ServerError> {
+        let rereads = server.rereads().clone();
         tokio::select! {
-            () = self.stop() => {}
+            () = self.obey(&rereads) => {}
             error = server.failed() => return Err(error),
         }
         info!("stopping: no new calls, those in flight are finished");

@@ -12,13 +12,21 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use doorward_pages::room::Room;
 
 use crate::command::{compare, fuzz, list, replay, run};
 use crate::failure::Failure;
 use crate::flags::{Command, Flags};
 
+/// Room of a small world on each core.
+const ROOM: Room = Room {
+    files: 8,
+    threads: 2,
+    memory_mib: 64,
+};
+
 fn main() -> ExitCode {
-    match play(Flags::parse()) {
+    match play() {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the output, such as `head`, has read enough.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -33,8 +41,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn play(flags: Flags) -> Result<(), Failure> {
-    match flags.command {
+fn play() -> Result<(), Failure> {
+    let room = ROOM.check();
+    room.map_err(|short| Failure::Report(short.into()))?;
+    match Flags::parse().command {
         Command::Run(flags) => run::run(&flags),
         Command::Replay(flags) => replay::run(&flags),
         Command::Fuzz(flags) => fuzz::run(&flags),

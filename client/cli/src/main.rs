@@ -37,9 +37,21 @@ use tokio::runtime::Builder;
 use crate::common::Common;
 use crate::failure::Failure;
 use crate::flags::{Command, Flags};
+use doorward_pages::room::Room;
 use doorward_pages::terminal::palette::Tone;
 
+/// Room of every command.
+const ROOM: Room = Room {
+    files: 16,
+    threads: 4,
+    memory_mib: 32,
+};
+
 fn main() -> ExitCode {
+    if let Err(short) = ROOM.check() {
+        let _ = writeln!(io::stderr(), "doorward: {short}");
+        return ExitCode::from(Failure::No(String::new()).exit_code());
+    }
     if let Some(variable) = unreadable_variable() {
         let _ = writeln!(io::stderr(), "doorward: {variable} is not UTF-8");
         return ExitCode::from(Failure::Usage(String::new()).exit_code());

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{ArgAction, Parser};
+use clap::{ArgAction, Parser, Subcommand};
+use clap_complete::Shell;
 use doorward_door::listener::Address;
 use doorward_edge::rlqs;
 use doorward_engine::node;
@@ -53,20 +54,27 @@ const FEW_POINTS: usize = 8;
     about = "Limits for Envoy (RLS, RLQS), plain HTTP and Redis clients, shared fairly.",
     after_help = EXAMPLES,
     disable_help_flag = true,
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = true,
     mut_arg("endpoints", |endpoints| endpoints.env(etcd_flags::SERVER_ENDPOINTS)),
     mut_args(with_variable),
     max_term_width = 100,
 )]
 pub struct AgentFlags {
+    /// A command to run instead of serving.
+    #[command(subcommand)]
+    pub command: Option<AgentCommand>,
+
     /// Rules: a file with one document, a directory with a file DOMAIN.yaml for each, or etcd:PREFIX
     /// for keys PREFIX/DOMAIN. They are read again when they change.
     #[arg(
         long,
+        required = true,
         value_name = "FILE|DIR|etcd:PREFIX",
         env = "DOORWARD_AGENT_RULES",
         hide_env_values = true
     )]
-    pub rules: DocumentPlace,
+    pub rules: Option<DocumentPlace>,
 
     /// Servers that lease capacity to this agent: addresses separated by commas, or the address of
     /// their node in etcd, etcd://HOST:PORT/NODE [default: none; this agent has the whole limits].
@@ -125,6 +133,16 @@ pub struct AgentFlags {
     help_all: Option<bool>,
 }
 
+/// A command that runs instead of serving.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AgentCommand {
+    /// Prints a completion script for a shell.
+    Completions {
+        /// For which shell.
+        shell: Shell,
+    },
+}
+
 /// Flags that are invalid, alone or together.
 #[derive(Debug, Error)]
 pub enum AgentFlagsError {
@@ -142,8 +160,9 @@ pub enum AgentFlagsError {
 impl AgentFlags {
     /// Returns the place of the rules. Files must be valid at the start.
     fn rules_place(&self, etcd: Option<Arc<EtcdConfig>>) -> Result<RulesPlace, String> {
-        let DocumentPlace::File(path) = &self.rules else {
-            return RulesPlace::of(self.rules.clone(), etcd);
+        let rules = self.rules.clone().ok_or("--rules is missing")?;
+        let DocumentPlace::File(path) = &rules else {
+            return RulesPlace::of(rules, etcd);
         };
         let found = match path.is_dir() {
             true => rules_files::read_directory(path),
@@ -153,12 +172,12 @@ impl AgentFlags {
         let texts = found
             .iter()
             .map(|(name, text)| (name.as_str(), text.as_slice()));
-        let rules = rules_files::load(texts).map_err(|problems| rules_files::lines(&problems))?;
-        if rules.domains().is_empty() {
+        let loaded = rules_files::load(texts).map_err(|problems| rules_files::lines(&problems))?;
+        if loaded.domains().is_empty() {
             return Err(format!("--rules: {} has no rules", path.display()));
         }
         match path.is_dir() {
-            true => RulesPlace::of(self.rules.clone(), etcd),
+            true => RulesPlace::of(rules, etcd),
             false => Ok(RulesPlace::file(path.clone())),
         }
     }

@@ -120,29 +120,37 @@ impl RuleStore {
         self.documents.subscribe()
     }
 
-    /// Reads the documents at once and whenever they change. Runs until the server ends: spawn it.
-    pub async fn run(self: Arc<Self>) {
+    /// Reads the documents at once, whenever they change, and files whenever it is told. Runs until the server ends:
+    /// spawn it.
+    pub async fn run(self: Arc<Self>, rereads: watch::Receiver<()>) {
         match &self.place {
             RulesPlace::Directory(path, interval) => {
                 let path = path.clone();
                 let read = move || files::read_directory(&path).map(by_domain);
-                self.poll(read, *interval).await;
+                self.poll(read, *interval, rereads).await;
             }
             RulesPlace::File(path, interval) => {
                 let path = path.clone();
-                self.poll(move || read_file(&path), *interval).await;
+                self.poll(move || read_file(&path), *interval, rereads)
+                    .await;
             }
             RulesPlace::Etcd(prefix, config) => self.follow(prefix, Arc::clone(config)).await,
         }
     }
 
-    async fn poll(&self, read: impl Fn() -> Content + Clone + Send + 'static, interval: Duration) {
+    async fn poll(
+        &self,
+        read: impl Fn() -> Content + Clone + Send + 'static,
+        interval: Duration,
+        mut rereads: watch::Receiver<()>,
+    ) {
         let mut content = files::read_apart(read.clone()).await;
         loop {
             self.take(content.clone()).await;
             content = tokio::select! {
                 content = files::changed(read.clone(), &content, interval) => content,
                 () = self.written.notified() => files::read_apart(read.clone()).await,
+                Ok(()) = rereads.changed() => files::read_apart(read.clone()).await,
             };
         }
     }

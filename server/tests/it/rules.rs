@@ -87,6 +87,30 @@ fn deleted(domain: &str, seen_version: &str) -> wire::DeleteRulesRequest {
     }
 }
 
+#[tokio::test]
+async fn files_that_are_seldom_looked_at_are_read_at_once_when_the_server_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("api.yaml");
+    fs::write(&path, document("api", "1/s")).unwrap();
+    let day = Duration::from_secs(86_400);
+    for place in [
+        RulesPlace::Directory(folder.path().to_owned(), day),
+        RulesPlace::File(path.clone(), day),
+    ] {
+        let (server, mut client) = serve(place).await;
+        let mut is_there = async |rate: &str| {
+            get(&mut client, "api")
+                .await
+                .is_ok_and(|it| it.text == document("api", rate))
+        };
+        eventually("it is read", async || is_there("1/s").await).await;
+        fs::write(&path, document("api", "2/s")).unwrap();
+        server.rereads().send_replace(());
+        eventually("it is read again", async || is_there("2/s").await).await;
+        fs::write(&path, document("api", "1/s")).unwrap();
+    }
+}
+
 /// An open watch of a client.
 struct Watch {
     reports: mpsc::Sender<wire::WatchRulesRequest>,

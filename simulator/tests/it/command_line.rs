@@ -395,3 +395,41 @@ fn seeds_are_played() {
     let out = check(folder.path(), &["fuzz", "--seed", "3", "--shrink"], 0);
     assert!(out.starts_with("fuzz-3\n"), "{out}");
 }
+
+#[cfg(unix)]
+#[test]
+fn signals_to_stop_end_a_long_run_at_once() {
+    use std::os::unix::process::ExitStatusExt;
+    for (name, number) in [("HUP", 1), ("INT", 2), ("TERM", 15)] {
+        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_doorward-sim"))
+            .args(["fuzz", "--seeds", "1000000000"])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let kill = std::process::Command::new("kill")
+            .args(["-s", name, &child.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        assert_eq!(child.wait().unwrap().signal(), Some(number), "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_limit_of_the_system_that_is_too_small_is_named_and_no_panic() {
+    for (limit, expected) in [("-n 4", "ulimit -n"), ("-v 60000", "ulimit -v")] {
+        let script = format!("ulimit {limit} && exec \"$0\" run minimal");
+        let mut shell = Command::new("bash");
+        let output = shell
+            .args(["-c", &script, env!("CARGO_BIN_EXE_doorward-sim")])
+            .output()
+            .unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{limit}: {said}");
+        assert!(
+            said.contains(expected) && said.lines().count() == 1,
+            "{limit}: {said}"
+        );
+    }
+}

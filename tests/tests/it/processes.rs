@@ -20,6 +20,7 @@ mod ready;
 mod restart;
 mod secured;
 mod shorter_leases;
+mod signals;
 mod templates_etcd;
 mod tree_of_processes;
 mod two_processes;

@@ -3,16 +3,17 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-use clap::Parser;
+use clap::CommandFactory;
 use doorward_etcd::flags::unreadable_variable;
-use doorward_server::app::{Server, ServerConfig};
-use doorward_server::flags::agent::AgentFlags;
+use doorward_server::app::Server;
+use doorward_server::files;
+use doorward_server::flags::{
+    self,
+    agent::{AgentCommand, AgentFlags, AgentFlagsError},
+};
 use doorward_server::logs;
-use doorward_server::otel::OtlpFlags;
-use doorward_server::signals::Signals;
+use doorward_server::signals::{self, Signals};
 use doorward_session::visible;
-use tokio::runtime::Builder;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -24,37 +25,50 @@ const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {
+    // Before all else: from here on, no signal kills the process half-way.
+    let (runtime, signals) = match signals::begin() {
+        Ok(begun) => begun,
+        Err(error) => return complain(&error.into(), FAILED),
+    };
     if let Some(variable) = unreadable_variable() {
         return complain(&anyhow::anyhow!("{variable} is not UTF-8"), MISUSED);
     }
-    let flags = AgentFlags::parse();
+    let (flags, values) = flags::parse::<AgentFlags>();
+    if let Some(AgentCommand::Completions { shell }) = flags.command {
+        flags::complete(AgentFlags::command(), shell);
+        return ExitCode::SUCCESS;
+    }
     let logs = match logs::start(&flags.logs) {
         Ok(logs) => logs,
         Err(error) => return complain(&error.into(), MISUSED),
     };
-    let host = gethostname::gethostname().to_string_lossy().into_owned();
-    let config = match flags.config(&host) {
-        Ok(config) => config,
-        Err(error) => return complain(&error.into(), MISUSED),
-    };
-    let runtime = Builder::new_multi_thread().enable_all().build();
-    let ran = match runtime.context("the system has too few resources (see ulimit -n and -u)") {
-        Ok(runtime) => runtime.block_on(serve(config, flags.logs.otlp)),
-        Err(error) => Err(error),
-    };
+    files::warn_of_mounts(&values);
+    let ran = runtime.block_on(serve(flags, signals));
+    // A read that hangs does not keep the process.
+    runtime.shutdown_background();
     // The remaining log lines come before the error message.
     drop(logs);
     match ran {
         Ok(()) => ExitCode::SUCCESS,
+        // The operator mends invalid rules, like a wrong flag.
+        Err(error) if error.is::<AgentFlagsError>() => complain(&error, MISUSED),
         Err(error) => complain(&error, FAILED),
     }
 }
 
 /// Runs the agent until a signal stops it.
-async fn serve(config: ServerConfig, otlp: OtlpFlags) -> anyhow::Result<()> {
-    let signals = Signals::new().context("cannot listen for signals")?;
-    let server = Server::start(config).await?;
-    Ok(otlp.run("doorward-agent", signals, server).await?)
+async fn serve(flags: AgentFlags, mut signals: Signals) -> anyhow::Result<()> {
+    let otlp = flags.logs.otlp.clone();
+    let started = signals.during(start(flags)).await?;
+    match started {
+        Some(server) => Ok(otlp.run("doorward-agent", signals, server?).await?),
+        None => Ok(()),
+    }
+}
+
+async fn start(flags: AgentFlags) -> anyhow::Result<Server> {
+    let host = gethostname::gethostname().to_string_lossy().into_owned();
+    Ok(Server::start(flags.config(&host)?).await?)
 }
 
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {

@@ -13,13 +13,15 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use doorward_etcd::flags::unreadable_variable;
-use doorward_server::flags::{Command, Flags, ServeFlags};
+use doorward_server::files;
+use doorward_server::flags::{self, Command, Flags};
 use doorward_server::logs;
+use doorward_server::signals::{self, Signals};
 use doorward_server::templates::file::{self, TemplateFileError};
 use doorward_session::visible;
-use tokio::runtime::Builder;
+use tokio::runtime::Runtime;
 
 use crate::misused::Misused;
 
@@ -35,14 +37,25 @@ const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {
+    // Before all else: from here on, no signal kills the process half-way.
+    let (runtime, signals) = match signals::begin() {
+        Ok(begun) => begun,
+        Err(error) => return complain(error.into(), FAILED),
+    };
+    let code = start(&runtime, signals);
+    // A read that hangs does not keep the process.
+    runtime.shutdown_background();
+    code
+}
+
+fn start(runtime: &Runtime, mut signals: Signals) -> ExitCode {
     if let Some(variable) = unreadable_variable() {
         return complain(anyhow!("{variable} is not UTF-8"), MISUSED);
     }
-    let flags = Flags::parse();
-    match flags.command {
+    let (Flags { command, serve, .. }, values) = flags::parse();
+    match command {
         Some(Command::Completions { shell }) => {
-            let mut command = Flags::command();
-            clap_complete::generate(shell, &mut command, "doorward-server", &mut io::stdout());
+            flags::complete(Flags::command(), shell);
             return ExitCode::SUCCESS;
         }
         Some(Command::Demo { .. }) => {
@@ -55,15 +68,18 @@ fn main() -> ExitCode {
         }
         None => {}
     }
-    let logs = match logs::start(&flags.serve.logs) {
+    let logs = match logs::start(&serve.logs) {
         Ok(logs) => logs,
         Err(error) => return complain(error.into(), MISUSED),
     };
-    flags.serve.limits.warn_of_removed();
-    if let Some(path) = &flags.serve.check {
-        return check(path);
+    serve.limits.warn_of_removed();
+    files::warn_of_mounts(&values);
+    if let Some(path) = serve.check {
+        let checked = signals.during(async move { check(&path).await });
+        let checked = runtime.block_on(checked);
+        return checked.ok().flatten().unwrap_or(ExitCode::from(FAILED));
     }
-    let ran = run(flags.serve);
+    let ran = runtime.block_on(serve::serve(serve, signals));
     // The remaining log lines come before the error message.
     drop(logs);
     match ran {
@@ -77,12 +93,8 @@ fn main() -> ExitCode {
 }
 
 /// Validates a template file.
-fn check(path: &Path) -> ExitCode {
-    let runtime = match Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return complain(cannot_start(error), FAILED),
-    };
-    match runtime.block_on(file::check(path)) {
+async fn check(path: &Path) -> ExitCode {
+    match file::check(path).await {
         Ok(templates) => {
             let (path, count) = (path.display(), templates.len());
             let s = if count == 1 { "" } else { "s" };
@@ -114,20 +126,11 @@ fn complain(error: anyhow::Error, code: u8) -> ExitCode {
         let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
         drop(written);
     };
-    // The system may refuse another thread.
-    if thread::Builder::new().spawn(write.clone()).is_err() {
-        write();
+    match thread::Builder::new().spawn(write.clone()) {
+        Ok(_) => drop(write),
+        // The system may refuse another thread.
+        Err(_) => write(),
     }
     let _ = is_written.recv_timeout(Duration::from_secs(1));
     ExitCode::from(code)
-}
-
-/// Explains that the server cannot start, for instance because the system allows too few open files or threads.
-fn cannot_start(error: io::Error) -> anyhow::Error {
-    anyhow::Error::new(error).context("the system has too few resources (see ulimit -n and -u)")
-}
-
-fn run(flags: ServeFlags) -> anyhow::Result<()> {
-    let runtime = Builder::new_multi_thread().enable_all().build();
-    runtime.map_err(cannot_start)?.block_on(serve::serve(flags))
 }

@@ -1,9 +1,8 @@
-//! One run of a server: starts it from flags, follows its templates, and stops it by a signal.
+//! One run of a server: starts it from flags, follows its templates, and obeys signals.
 
 use std::env;
 use std::sync::Arc;
 
-use anyhow::Context;
 use doorward_etcd::Etcd;
 use doorward_etcd::flags::ENDPOINTS;
 use doorward_server::app::Server;
@@ -15,7 +14,6 @@ use doorward_server::templates;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::TemplateFile;
 use doorward_server::transports::election::ElectionConfig;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::info;
 
 use crate::misused::Misused;
@@ -23,10 +21,15 @@ use crate::settings::config;
 use crate::template_source::{Follows, Opened, open_templates};
 
 /// Runs a server until a signal stops it.
-pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
-    // From here on, no signal kills the process half-way.
-    let signals = Signals::new().context("cannot listen for signals")?;
-    let mut hang_up = signal(SignalKind::hangup()).context("cannot listen for signals")?;
+pub(crate) async fn serve(flags: ServeFlags, mut signals: Signals) -> anyhow::Result<()> {
+    let otlp = flags.logs.otlp.clone();
+    let Some(server) = signals.during(start(flags)).await? else {
+        return Ok(());
+    };
+    Ok(otlp.run("doorward-server", signals, server?).await?)
+}
+
+async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
     let of_command_line = env::var_os(ENDPOINTS);
     starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::of)?;
     let etcd = flags.etcd.config().map_err(Misused::of)?;
@@ -71,35 +74,24 @@ pub(crate) async fn serve(flags: ServeFlags) -> anyhow::Result<()> {
         templates_history: templates.map(|templates| templates.keys().clone()),
     });
     let mut server = Server::start(config).await?;
+    let (state, metrics) = (server.state().clone(), server.metrics().clone());
     match follows {
-        Some(Follows::File(file)) => follow_file(&mut server, file, hang_up),
-        other => {
-            if let Some(Follows::Etcd(templates)) = other {
-                let (state, metrics) = (server.state().clone(), server.metrics().clone());
-                server.spawn(templates.run(state, metrics));
-            }
-            server.spawn(async move {
-                while hang_up.recv().await.is_some() {
-                    info!("SIGHUP: there is no template file to read again");
-                }
-            });
-        }
+        Some(Follows::File(file)) => follow_file(&mut server, file),
+        Some(Follows::Etcd(templates)) => server.spawn(templates.run(state, metrics)),
+        None => {}
     }
-    let otlp = flags.logs.otlp;
-    Ok(otlp.run("doorward-server", signals, server).await?)
+    Ok(server)
 }
 
 /// Applies every new valid version of the file.
-fn follow_file(server: &mut Server, mut file: TemplateFile, mut hang_up: Signal) {
+fn follow_file(server: &mut Server, mut file: TemplateFile) {
     let (state, metrics) = (server.state().clone(), server.metrics().clone());
+    let mut rereads = server.rereads().subscribe();
     server.spawn(async move {
         loop {
             let read = tokio::select! {
                 read = file.changed() => read,
-                _ = hang_up.recv() => {
-                    info!("SIGHUP: reading the templates again");
-                    file.read_again().await
-                }
+                Ok(()) = rereads.changed() => file.read_again().await,
             };
             match read {
                 Ok(templates) => templates::apply(&state, &metrics, templates).await,

@@ -120,29 +120,54 @@ fn a_variable_that_is_not_text_is_named() {
 }
 
 #[test]
-fn too_few_open_files_are_an_error_and_no_panic() {
-    for (files, name, arguments, expected) in [
-        (
-            8,
-            "doorward-server",
-            "--listen=127.0.0.1:0 --http-listen=none",
-            1,
-        ),
-        (8, "doorward", "get example/fair 1", 1),
-        (64, "doorward", "demo --plain --for 1s", 1),
+fn a_limit_of_the_system_that_is_too_small_is_named_and_no_panic() {
+    let rules =
+        TemplateFile::new("{domain: api, descriptors: [{key: user, rate_limit: {rate: 2/s}}]}");
+    let agent = format!(
+        "--listen=127.0.0.1:0 --http-listen=none --rules {}",
+        rules.path
+    );
+    let server = "--listen=127.0.0.1:0 --http-listen=none";
+    // Limits of threads do not hold for root.
+    let is_root = stdout(&Command::new("id").arg("-u").output().unwrap()).trim() == "0";
+    let other = "exec setpriv --reuid=65534 --clear-groups";
+    for (name, arguments) in [
+        ("doorward-server", server),
+        ("doorward-agent", &agent),
+        ("doorward", "get example/fair 1"),
+        ("doorward", "watch example/fair 1"),
     ] {
-        let mut shell = Command::new("bash");
-        let script = format!("ulimit -n {files} && exec \"$0\" {arguments}");
-        let output = shell
-            .args(["-c", &script])
-            .arg(program(name))
-            .output()
-            .unwrap();
-        let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(expected), "{name}: {said}");
-        assert!(said.contains("open files"), "{name}: {said}");
-        assert!(!said.contains("panicked"), "{name}: {said}");
+        let files = (4..16).map(|count| (format!("-n {count}"), "ulimit -n"));
+        let threads = [
+            ("-u 1".to_owned(), "ulimit -u"),
+            ("-u 2".to_owned(), "ulimit -u"),
+        ];
+        for (limit, expected) in files.chain(threads) {
+            let mut shell = Command::new("bash");
+            let by = if is_root && limit.starts_with("-u") {
+                other
+            } else {
+                "exec"
+            };
+            let script = format!("ulimit {limit} && {by} \"$0\" {arguments}");
+            let output = shell
+                .args(["-c", &script])
+                .arg(program(name))
+                .output()
+                .unwrap();
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{name} {limit}: {said}");
+            assert!(said.contains(expected), "{name} {limit}: {said}");
+            assert_eq!(said.lines().count(), 1, "{name} {limit}: {said}");
+        }
     }
+    let output = Command::new("bash")
+        .args(["-c", "ulimit -n 64 && exec \"$0\" demo --plain --for 1s"])
+        .arg(program("doorward"))
+        .output();
+    let (output, said) = (output.as_ref().unwrap(), stderr(output.as_ref().unwrap()));
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("open files"), "{said}");
 }
 
 #[test]
