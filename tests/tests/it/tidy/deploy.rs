@@ -57,3 +57,24 @@ fn every_alert_has_a_runbook_that_exists() {
         );
     }
 }
+
+#[test]
+fn containers_mount_folders_and_no_files() {
+    let deploy = root().join("server/deploy");
+    let compose = fs::read_to_string(deploy.join("compose.yaml")).unwrap();
+    let mounts = compose
+        .split('"')
+        .filter(|it| it.starts_with('.') && it.ends_with(":ro"));
+    let sources: Vec<_> = mounts.filter_map(|it| it.split(':').next()).collect();
+    assert!(sources.len() >= 6, "{sources:?}");
+    for source in sources {
+        assert!(deploy.join(source).is_dir(), "{source}");
+    }
+    for (name, path) in named_files(".yaml").filter(|(name, _)| name.contains("/kubernetes/")) {
+        // It mounts one file of a volume.
+        assert!(
+            !fs::read_to_string(path).unwrap().contains("subPath"),
+            "{name}"
+        );
+    }
+}
