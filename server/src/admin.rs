@@ -2,4 +2,5 @@
 
 pub mod callers_service;
 pub mod rules_service;
+pub mod rules_watch;
 pub mod status_service;

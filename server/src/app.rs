@@ -37,7 +37,6 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::admin::rules_service::RulesService;
 pub use crate::app::ports::Port;
 use crate::app::ports::Sockets;
 use crate::clock::{self, Clock};
@@ -218,9 +217,14 @@ impl Server {
             .map(|parent| ParentTransport::new(parent, config.security.dialer, Arc::clone(&state)));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
-        let rules_service = RulesService::new(rules.clone(), stop_grpc.clone());
         let edge = rules.as_ref().map(|_| Arc::clone(state.start_edge()));
-        let (services, health) = rpc::services(&state, &metrics, rules_service, edge.as_ref())?;
+        let (services, health) = rpc::services(
+            &state,
+            &metrics,
+            rules.clone(),
+            stop_grpc.clone(),
+            edge.as_ref(),
+        )?;
 
         let masterships = state.node().masterships();
         let (tolerance, in_force) = (config.node.clock_tolerance, &config.templates);

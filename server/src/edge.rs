@@ -93,8 +93,10 @@ pub(crate) async fn follow(
     let (mut in_force, mut problem) = (None, None);
     loop {
         let now = Arc::clone(&documents.borrow_and_update());
-        // Until the first read, no request is decided.
-        let versions = now.is_read.then(|| now.versions_in_force());
+        // Until there are rules, no request is decided.
+        let versions = now.versions_in_force();
+        let has_some = edge.is_loaded() || versions.iter().any(|(_, version)| version.is_some());
+        let versions = has_some.then_some(versions);
         let rules = match &versions {
             Some(_) if versions != in_force => load(Arc::clone(&now)).await.map(Some),
             _ => Ok(None),
@@ -104,7 +106,7 @@ pub(crate) async fn follow(
             Ok(None) => problem,
             Err(problem) => Some(problem.clone()),
         };
-        edge.set_refused(now.has_problem());
+        edge.set_refused(now.problems().is_some());
         in_force = versions;
         if let Ok(Some(rules)) = rules {
             if makes_templates {
@@ -133,16 +135,18 @@ fn described(now: &Documents, rules: &Rules, former: &[RulesDocument]) -> Vec<Ru
         *counts.entry(domain(rule)).or_default() += 1;
     }
     let documents = now.by_domain.iter().map(|(domain, document)| {
-        let (version, stored) = (&document.in_force.version, &document.stored);
+        let version = document.version_in_force();
         let mut same = former.iter();
-        let same = same.find(|(it, _)| it.domain == *domain && it.version == *version);
+        let same = same.find(|(it, _)| it.domain == *domain && it.version.as_deref() == version);
         let status = RulesStatus {
             domain: domain.clone(),
-            version: version.clone(),
+            version: version.map(str::to_owned),
             rules_count: counts.get(&**domain).copied().unwrap_or_default(),
             age_ms: 0,
-            refused_version: (stored.problem.is_some()).then(|| stored.version.clone()),
-            problem: stored.problem.clone(),
+            refused_version: (document.problem.is_some()
+                && version != Some(&*document.found.version))
+            .then(|| document.found.version.clone()),
+            problem: document.problem.clone(),
         };
         (status, same.map_or_else(clock::wall, |(_, since)| *since))
     });
@@ -157,10 +161,16 @@ fn described(now: &Documents, rules: &Rules, former: &[RulesDocument]) -> Vec<Ru
 async fn load(documents: Arc<Documents>) -> Result<Rules, String> {
     let load = move || {
         let texts = documents.by_domain.values().filter_map(|it| {
-            let text = it.in_force.text.as_ref()?;
-            Some((it.in_force.domain.as_str(), text.as_bytes()))
+            let found = it.in_force.as_ref()?;
+            Some((&*found.source, found.text.as_bytes()))
         });
-        files::load(texts)
+        files::load(texts).map(|mut rules| {
+            let refused = documents.by_domain.iter();
+            for (domain, _) in refused.filter(|(_, it)| it.is_refused) {
+                rules.refuse(domain);
+            }
+            rules
+        })
     };
     match tokio::task::spawn_blocking(load).await {
         Ok(Ok(rules)) => Ok(rules),

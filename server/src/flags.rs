@@ -238,7 +238,7 @@ pub struct ServeFlags {
     #[arg(long, help_heading = "Templates", value_name = "FILE|etcd:KEY")]
     pub templates: Option<DocumentPlace>,
 
-    /// Rule documents for services: a directory with a file DOMAIN.yaml for each, or etcd:PREFIX for keys PREFIX/DOMAIN
+    /// Rule documents for services: a directory with a file for each domain, or etcd:PREFIX for keys below it
     /// in etcd [default: none; the rules service refuses all calls].
     ///
     /// They are read again when they change. An invalid document is reported, and the last valid one of its domain

@@ -17,6 +17,9 @@ const WHO_AM_I: &str = "/doorward.admin.v1.Callers/WhoAmI";
 const LIST_RULES: &str = "/doorward.admin.v1.Rules/List";
 const GET_RULES: &str = "/doorward.admin.v1.Rules/Get";
 const CHECK_RULES: &str = "/doorward.admin.v1.Rules/Check";
+/// Method of the rules service that follows documents.
+pub const WATCH_RULES: &str = "/doorward.admin.v1.Rules/Watch";
+
 const LIST_INSTANCES: &str = "/doorward.admin.v1.Rules/ListInstances";
 const CHECK_HEALTH: &str = "/grpc.health.v1.Health/Check";
 const WATCH_HEALTH: &str = "/grpc.health.v1.Health/Watch";
@@ -41,7 +44,7 @@ pub const ALL: [&str; 21] = [
     "/doorward.admin.v1.Rules/Apply",
     "/doorward.admin.v1.Rules/Delete",
     "/doorward.admin.v1.Rules/History",
-    "/doorward.admin.v1.Rules/Watch",
+    WATCH_RULES,
     LIST_INSTANCES,
     SHOULD_RATE_LIMIT,
     STREAM_QUOTAS,

@@ -41,18 +41,20 @@ use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_server::Ra
 use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServiceServer;
 use doorward_session::close_reason::CloseReason;
 use doorward_tls::identity::Identity;
+use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 
 use crate::admin::callers_service::CallersService;
 use crate::admin::rules_service::RulesService;
-use crate::admin::status_service;
+use crate::admin::{rules_watch, status_service};
 use crate::clock;
-use crate::methods::GET_STATUS;
+use crate::methods::{GET_STATUS, WATCH_RULES};
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, WaitingAnswer};
 use crate::rpc::bindings::Bindings;
 use crate::rpc::services::Services;
+use crate::rules::store::RuleStore;
 use crate::security::Security;
 use crate::status::ServerState;
 
@@ -225,7 +227,8 @@ impl Capacity for CapacityService {
 pub fn services(
     state: &Arc<ServerState>,
     metrics: &Arc<Metrics>,
-    rules: RulesService,
+    rules: Option<Arc<RuleStore>>,
+    stop: CancellationToken,
     edge: Option<&Arc<Edge>>,
 ) -> Result<(Services, Health), tonic_reflection::server::Error> {
     let (reporter, health_server) = tonic_health::server::health_reporter();
@@ -245,7 +248,10 @@ pub fn services(
     let streams = CapacityStreamServer::new(capacity.clone()).max_decoding_message_size(usize::MAX);
     let get_status = status_service::get_status(Arc::clone(state));
     let routes = Routes::new(streams).into_axum_router();
-    let mut others = Routes::from(routes.route(GET_STATUS, get_status))
+    let routes = routes.route(GET_STATUS, get_status);
+    let watch = rules_watch::watch(rules.clone(), stop);
+    let rules = RulesService::new(rules);
+    let mut others = Routes::from(routes.route(WATCH_RULES, watch))
         .add_service(CallersServer::new(CallersService))
         .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))
         .add_service(health_server)

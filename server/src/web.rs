@@ -234,7 +234,13 @@ async fn metrics_text(State(site): State<Site>, headers: HeaderMap) -> Response 
 
 async fn ready(State(site): State<Site>) -> Response {
     match site.state.readiness() {
-        Readiness::Ready => "ready\n".into_response(),
+        Readiness::Ready => match site.state.refused_rules() {
+            None => "ready\n".into_response(),
+            Some(why) => {
+                let why = visible::line(&why);
+                format!("ready; rules are refused: {why}\n").into_response()
+            }
+        },
         Readiness::Unready(why) => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("{}\n", visible::line(&why)),

@@ -2,6 +2,7 @@
 
 mod limits;
 mod reasoned_table;
+mod rules;
 mod states;
 mod tree;
 
@@ -159,6 +160,7 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
             writeln!(out, "  {}", visible::line(line))?;
         }
     }
+    rules::write_lines(out, status, palette)?;
     for conflict in &status.conflicts {
         let two = palette.paint(Tone::Bad, "TWO LIVE PROCESSES");
         let (kind, holder) = (line(&conflict.kind), line(&conflict.holder));

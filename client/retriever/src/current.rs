@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::RetrieverError;
-use crate::files::{self, Content};
+use crate::files::{self, Content, GONE_FOR};
 
 /// Versions in force, and the problem with newer ones.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Current {
     rules: watch::Sender<Rules>,
     check: Arc<OnceLock<Check>>,
     status: watch::Sender<Status>,
+    /// Domains with rules whose document is gone, and since when.
+    gone: BTreeMap<String, Instant>,
 }
 
 impl Current {
@@ -55,6 +57,7 @@ impl Current {
             rules,
             check,
             status,
+            gone: BTreeMap::new(),
         };
         (current, in_force, known)
     }
@@ -63,8 +66,13 @@ impl Current {
     ///
     /// # Errors
     ///
-    /// If they are unreadable, invalid or refused by their user; then nothing changes.
-    pub(crate) async fn take(&self, content: Content) -> Result<(), RetrieverError> {
+    /// If they are unreadable, invalid or refused by their user, or all rules of a domain would go without a word; then
+    /// nothing changes.
+    pub(crate) async fn take(
+        &mut self,
+        content: Content,
+        now: Instant,
+    ) -> Result<(), RetrieverError> {
         let texts = content.map_err(RetrieverError::Unreadable)?;
         let named = texts
             .iter()
@@ -80,14 +88,30 @@ impl Current {
             let loaded = tokio::task::spawn_blocking(load).await;
             let loaded = loaded.map_err(|it| RetrieverError::Unreadable(it.to_string()))?;
             let loaded = loaded.map_err(RetrieverError::Invalid)?;
+            self.gone = gone(&self.rules.borrow(), &loaded, &versions, &self.gone, now);
+            if self.due().is_some_and(|due| now < due) {
+                let domains: Vec<&str> = self.gone.keys().map(String::as_str).collect();
+                return Err(RetrieverError::Gone(domains.join(", ")));
+            }
             if let Some(check) = self.check.get() {
                 check(&loaded).map_err(RetrieverError::Refused)?;
             }
+            files::tell_gone(&self.rules.borrow(), &loaded);
             self.rules.send_replace(loaded);
             info!(?versions, "rules are in force");
         }
+        self.gone.clear();
+        if self.status.borrow().problem.is_some() {
+            info!("rules are repaired");
+        }
         self.note(|status| (status.versions, status.problem) = (versions, None));
         Ok(())
+    }
+
+    /// Returns the time at which rules may go whose document is gone. None: there are none.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let since = self.gone.values().max()?;
+        Some(*since + GONE_FOR)
     }
 
     /// Notes the reason why newer documents are not in force.
@@ -106,10 +130,84 @@ impl Current {
     }
 }
 
+/// Returns the domains of rules in force that have no document, and since when. A domain whose file has another one now
+/// is gone as of now: it was renamed, perhaps by mistake.
+fn gone(
+    in_force: &Rules,
+    next: &Rules,
+    versions: &BTreeMap<String, String>,
+    former: &BTreeMap<String, Instant>,
+    now: Instant,
+) -> BTreeMap<String, Instant> {
+    let domains = in_force.domains().into_iter();
+    let gone = domains.filter(|it| in_force.has_rules(it) && next.file(it).is_none());
+    let since = gone.map(|domain| {
+        let file = in_force.file(domain).unwrap_or_default();
+        let since = former.get(domain).filter(|_| !versions.contains_key(file));
+        (domain.to_owned(), since.copied().unwrap_or(now))
+    });
+    since.collect()
+}
+
 impl fmt::Debug for Current {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Current")
             .field("status", &*self.status.borrow())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(texts: &[(&str, &str)]) -> Content {
+        let files = texts.iter().map(|(file, domain)| {
+            let text = match domain.strip_suffix(" without rules") {
+                Some(domain) => format!("domain: {domain}\nempty: true\n"),
+                None => {
+                    format!("domain: {domain}\ndescriptors: [{{key: user, rate_limit: {{rate: 1/s}}}}]\n")
+                }
+            };
+            ((*file).to_owned(), text.into_bytes())
+        });
+        Ok(files.collect())
+    }
+
+    /// All rules of a domain go only if its document says so, or is gone for longer than a minute.
+    #[tokio::test]
+    async fn rules_do_not_go_by_accident() {
+        let second = Duration::from_secs(1);
+        let both = [("a.yaml", "a"), ("b.yaml", "b")];
+        for (texts, goes_at_once, goes_later) in [
+            (&[("a.yaml", "a")][..], false, true),
+            (&[("a.yaml", "a"), ("b.yaml", "c")], false, false),
+            (&[("a.yaml", "a"), ("c.yaml", "b")], true, true),
+            (&[("a.yaml", "b"), ("b.yaml", "a")], true, true),
+            (
+                &[("a.yaml", "a"), ("b.yaml", "b without rules")],
+                true,
+                true,
+            ),
+            (&[], false, false),
+        ] {
+            let start = Instant::now();
+            let (mut current, rules, _) = Current::new(Arc::default());
+            current.take(files(&both), start).await.unwrap();
+            let mut take =
+                async |texts: &[_], at| current.take(files(texts), start + at).await.is_ok();
+            assert_eq!(take(texts, second).await, goes_at_once, "{texts:?}");
+            assert_eq!(take(texts, 60 * second).await, goes_at_once, "{texts:?}");
+            assert_eq!(take(texts, 61 * second).await, goes_later, "{texts:?}");
+            let is_there = rules.borrow().has_rules("b");
+            assert_eq!(
+                is_there,
+                !goes_later || texts.iter().any(|it| it.1 == "b"),
+                "{texts:?}"
+            );
+            // A document that comes back in time is as if it had never been gone.
+            assert!(take(&both, 62 * second).await);
+            assert_eq!(take(texts, 63 * second).await, goes_at_once, "{texts:?}");
+        }
     }
 }

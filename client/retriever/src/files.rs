@@ -9,13 +9,21 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_rules::{Problem, Rules};
+use tracing::warn;
 
 /// Largest file, in bytes.
 pub const FILE_BYTES_MAX: usize = doorward_rules::document::DOCUMENT_BYTES_MAX;
 
 /// Largest number of files in a directory.
 pub const FILES_MAX: usize = 256;
+
+/// Time for which the rules of a document that is gone stay in force: a folder may be copied anew.
+pub const GONE_FOR: Duration = Duration::from_secs(60);
+
+/// Largest number of rules that a log line names.
+const NAMED_MAX: usize = 20;
 
 /// Share of the interval after which a new content is read again.
 const SETTLES_PER_INTERVAL: u32 = 10;
@@ -102,6 +110,14 @@ pub async fn changed(
     }
 }
 
+/// Waits until a time, if there is one.
+pub async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => doorward_clock::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Reads on a thread that may wait for a disk.
 pub async fn read_apart(read: impl FnOnce() -> Content + Send + 'static) -> Content {
     let reading = tokio::task::spawn_blocking(read).await;
@@ -137,6 +153,16 @@ pub fn load<'a>(
     }
     problems.extend(loaded.err().unwrap_or_default());
     Err(problems)
+}
+
+/// Logs the names of rules that are no longer there.
+pub fn tell_gone(before: &Rules, after: &Rules) {
+    let gone = before.gone(after);
+    if !gone.is_empty() {
+        let named: Vec<&str> = gone.iter().copied().take(NAMED_MAX).collect();
+        let rules = named.join(", ");
+        warn!(rules, count = gone.len(), "these rules are no longer there");
+    }
 }
 
 /// Returns problems as one text, a line for each.

@@ -27,6 +27,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_limits::Clock;
 use doorward_rules::{Limiter, Problem, Rules};
 use doorward_tls::dialer::Dialer;
@@ -59,6 +60,11 @@ pub enum RetrieverError {
     /// The user of the rules refuses them: see [`Retriever::accept`].
     #[error("the rules do not fit the service: {0}")]
     Refused(String),
+    /// Later documents lack the domains with rules that are named here.
+    #[error(
+        "all rules of {0} would go; write `empty: true` into their document, or remove it for longer than a minute"
+    )]
+    Gone(String),
     /// An address is invalid.
     #[error("{0:?} is no address of a server; give HOST:PORT")]
     Address(String),
@@ -204,17 +210,21 @@ impl Source {
     /// If there are no valid rules.
     pub async fn start(self) -> Result<Retriever, RetrieverError> {
         let check = Arc::default();
-        let (current, mut rules, status) = Current::new(Arc::clone(&check));
+        let (mut current, mut rules, status) = Current::new(Arc::clone(&check));
         let mut tasks = JoinSet::new();
         match self.place {
             Place::Files(read) => {
                 let read = move || read();
                 let mut content = files::read_apart(read.clone()).await;
-                current.take(content.clone()).await?;
+                current.take(content.clone(), Instant::now()).await?;
                 tasks.spawn(async move {
                     loop {
-                        content = files::changed(read.clone(), &content, self.interval).await;
-                        if let Err(error) = current.take(content.clone()).await {
+                        let changed = files::changed(read.clone(), &content, self.interval);
+                        content = tokio::select! {
+                            changed = changed => changed,
+                            () = files::until(current.due()) => content,
+                        };
+                        if let Err(error) = current.take(content.clone(), Instant::now()).await {
                             current.note_problem(error.to_string());
                         }
                     }

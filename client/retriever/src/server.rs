@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use doorward_clock::Instant;
 use doorward_proto::admin::v1::rules_client::RulesClient;
 use doorward_proto::admin::v1::{RunningRules, WatchRulesRequest, WatchRulesResponse};
 use doorward_proto::version_of;
@@ -17,6 +18,7 @@ use tonic::transport::Endpoint;
 
 use crate::RetrieverError;
 use crate::current::Current;
+use crate::files;
 
 /// Largest answer, in bytes. A server sends at most a quarter.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -102,30 +104,36 @@ impl Follower {
         let _ = reports.send(self.report.clone()).await;
         let answers = client.watch(ReceiverStream::new(outgoing)).await?;
         let mut answers = answers.into_inner();
-        while let Some(answer) = answers.message().await? {
+        let mut last = WatchRulesResponse::default();
+        loop {
+            let answer = tokio::select! {
+                answer = answers.message() => answer?,
+                () = files::until(self.current.due()) => Some(last),
+            };
+            last = answer.ok_or_else(|| Status::unavailable("the server has ended the watch"))?;
             self.backoff.succeed();
-            self.take(answer).await;
+            self.take(&last).await;
             let _ = reports.send(self.report.clone()).await;
+            if self.current.due().is_none() {
+                last.documents.clear();
+            }
         }
-        Err(Status::unavailable("the server has ended the watch"))
     }
 
     /// Puts documents in force. For a domain without a valid document at the server, the former one stays.
-    async fn take(&mut self, answer: WatchRulesResponse) {
+    async fn take(&mut self, answer: &WatchRulesResponse) {
         let (mut texts, mut problem) = (BTreeMap::new(), None);
-        for document in answer.documents {
-            let domain = document.domain;
+        for document in &answer.documents {
+            let domain = document.domain.clone();
             let own = self.texts.get(&domain);
             if document.text.is_none() {
                 problem = Some(format!("{domain}: the server has no valid document"));
             }
-            let text = document
-                .text
-                .map(String::into_bytes)
-                .or_else(|| own.cloned());
+            let text = document.text.as_ref().map(|text| text.clone().into_bytes());
+            let text = text.or_else(|| own.cloned());
             texts.extend(text.map(|text| (domain, text)));
         }
-        match self.current.take(Ok(texts.clone())).await {
+        match self.current.take(Ok(texts.clone()), Instant::now()).await {
             Ok(()) => self.texts = texts,
             Err(error) => problem = Some(error.to_string()),
         }

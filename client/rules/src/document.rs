@@ -2,7 +2,7 @@
 //!
 //! [`Rules::load`] reads all documents or none. [`Rules::find`] returns the rules of a request.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
@@ -10,6 +10,8 @@ use indexmap::IndexSet;
 use smallvec::SmallVec;
 
 use crate::form::DocumentForm;
+use crate::limiter::identity;
+pub use crate::reader::domain_of;
 use crate::rule::Rule;
 use crate::tree::{Entry, Found, Node};
 
@@ -20,14 +22,23 @@ pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const INLINE: usize = 4;
 
 /// The rules of all domains.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Rules {
     domains: HashMap<String, Domain, FixedState>,
     rules: Vec<Arc<Rule>>,
+    /// Domain and file of each document.
+    files: Vec<(String, String)>,
+}
+
+/// Rules from other files are equal.
+impl PartialEq for Rules {
+    fn eq(&self, other: &Self) -> bool {
+        self.domains == other.domains && self.rules == other.rules
+    }
 }
 
 /// The rules of one domain.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Domain {
     pub(crate) root: Node,
     /// Keys of each level that lead to a limit, without duplicates.
@@ -76,6 +87,32 @@ impl Rules {
         domain.flat_map(|domain| domain.key_paths.iter().map(Vec::as_slice))
     }
 
+    /// Returns the file of the domain's document.
+    pub fn file(&self, domain: &str) -> Option<&str> {
+        let file = self.files.iter().find(|(it, _)| it == domain);
+        file.map(|(_, file)| &**file)
+    }
+
+    /// Returns whether the domain limits anything: it has a rule, or `unmatched: reject`.
+    pub fn has_rules(&self, domain: &str) -> bool {
+        self.key_paths(domain).next().is_some() || self.rejects_unmatched(domain)
+    }
+
+    /// Returns the paths of the rules that `next` lacks, in the order of the documents.
+    pub fn gone(&self, next: &Self) -> Vec<&str> {
+        let stay: HashSet<_> = next.rules.iter().map(|it| identity(it)).collect();
+        let gone = self.rules.iter().filter(|it| !stay.contains(&identity(it)));
+        gone.map(|rule| &*rule.path).collect()
+    }
+
+    /// Refuses all requests of a domain without a document.
+    pub fn refuse(&mut self, domain: &str) {
+        self.domains
+            .entry(domain.to_owned())
+            .or_default()
+            .rejects_unmatched = true;
+    }
+
     /// Returns whether the domain rejects requests without a rule: `unmatched: reject`.
     pub fn rejects_unmatched(&self, domain: &str) -> bool {
         self.domain(domain).is_some_and(|it| it.rejects_unmatched)
@@ -106,8 +143,9 @@ impl Rules {
         self.rules.len() - 1
     }
 
-    pub(crate) fn add_domain(&mut self, name: &str, domain: Domain) {
+    pub(crate) fn add_domain(&mut self, name: &str, file: &str, domain: Domain) {
         self.domains.insert(name.to_owned(), domain);
+        self.files.push((name.to_owned(), file.to_owned()));
     }
 }
 

@@ -21,8 +21,8 @@ enum Text {
     Truth(bool),
 }
 
-/// A scalar, as written.
-pub(crate) type Scalar = Option<Placed<String>>;
+/// A scalar, as written. Most of a descriptor are absent, so they are small then.
+pub(crate) type Scalar = Option<Box<Placed<String>>>;
 
 /// A value and its place. It is smaller than [`Spanned`], and a document has many.
 #[derive(Debug, Deserialize)]
@@ -51,7 +51,7 @@ impl<T> From<Spanned<T>> for Placed<T> {
 /// A document: the rules of one domain.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Rules")]
+#[schemars(rename = "Rules", extend("anyOf" = [{"required": ["descriptors"]}, {"required": ["empty"]}]))]
 pub(crate) struct DocumentForm {
     /// Name of the domain. Required, and in one document only.
     #[schemars(with = "Text")]
@@ -66,6 +66,9 @@ pub(crate) struct DocumentForm {
     /// Requests that are counted: those `allowed` (default), or all `attempts`, as in envoyproxy/ratelimit.
     #[schemars(with = "Option<String>", extend("enum" = ["allowed", "attempts", null]))]
     pub(crate) count: Scalar,
+    /// Whether the domain has no rule on purpose: `true` or `false` (default).
+    #[schemars(with = "Option<bool>")]
+    pub(crate) empty: Scalar,
 }
 
 /// A descriptor: a key, perhaps with a value, its limit and the levels below.
@@ -82,7 +85,7 @@ pub(crate) struct DescriptorForm {
     /// The limit. Without it, requests that end here are free.
     #[serde(default, deserialize_with = "present")]
     #[schemars(with = "LimitForm")]
-    pub(crate) rate_limit: Option<Placed<Option<LimitForm>>>,
+    pub(crate) rate_limit: Option<Box<Placed<Option<LimitForm>>>>,
     /// Next level.
     #[serde(default)]
     #[schemars(with = "Option<Vec<DescriptorForm>>")]
@@ -96,7 +99,7 @@ pub(crate) struct DescriptorForm {
     /// Long refusal of a caller that keeps exceeding the limit.
     #[serde(default, deserialize_with = "present")]
     #[schemars(with = "BanForm")]
-    pub(crate) ban: Option<Placed<Option<BanForm>>>,
+    pub(crate) ban: Option<Box<Placed<Option<BanForm>>>>,
     /// Answer above the limit: `reject` (default), `wait`, `drop`, `degrade`, `redirect`.
     #[schemars(with = "Option<crate::Action>")]
     pub(crate) action: Scalar,

@@ -149,9 +149,9 @@ impl<'a> Leased<'a> {
 }
 
 /// Name of a rule across documents.
-type Identity<'a> = (&'a str, &'a [(String, Option<String>)]);
+pub(crate) type Identity<'a> = (&'a str, &'a [(String, Option<String>)]);
 
-fn identity(rule: &Rule) -> Identity<'_> {
+pub(crate) fn identity(rule: &Rule) -> Identity<'_> {
     (&rule.path, &rule.levels)
 }
 

@@ -24,6 +24,11 @@ use crate::tree::Node;
 mod limit;
 mod parse;
 
+pub use parse::domain_of;
+
+/// Largest number of problems that are told of a document.
+const PROBLEMS_MAX: usize = 1_000;
+
 impl Rules {
     /// Reads documents, each with the name of its file. All load, or none does.
     ///
@@ -32,20 +37,22 @@ impl Rules {
     /// The problems of all documents, in their order and by line.
     pub fn load(documents: &[(&str, &str)]) -> Result<Self, Vec<Problem>> {
         let mut rules = Self::default();
-        let mut problems = Vec::new();
-        let mut files = Vec::new();
+        let (mut problems, mut without) = (Vec::new(), Vec::new());
         for (file, text) in documents {
             let mut reader = Reader {
                 file,
                 text,
                 rules: &mut rules,
-                files: &mut files,
                 problems: Vec::new(),
+                without: None,
             };
             reader.read();
-            let mut found = reader.problems;
-            found.sort_by_key(|problem| problem.line);
-            problems.append(&mut found);
+            reader.problems.sort_by_key(|problem| problem.line);
+            problems.append(&mut reader.problems);
+            without.extend(reader.without);
+        }
+        if problems.is_empty() {
+            problems = without;
         }
         if problems.is_empty() {
             Ok(rules)
@@ -56,19 +63,19 @@ impl Rules {
 }
 
 /// Reader of one document.
-struct Reader<'a, 'f> {
-    file: &'f str,
-    text: &'f str,
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
     rules: &'a mut Rules,
-    /// Domain and file of each document so far.
-    files: &'a mut Vec<(String, &'f str)>,
     problems: Vec<Problem>,
+    /// Problem of a document that has no rule and does not say so. It is told if there is no other one.
+    without: Option<Problem>,
 }
 
 /// The levels above a descriptor.
 type Levels<'f> = Vec<(&'f str, Option<&'f str>)>;
 
-impl<'a, 'f> Reader<'a, 'f> {
+impl Reader<'_> {
     /// Adds the rules of the document to the others.
     fn read(&mut self) {
         match parse::parse(self.text) {
@@ -84,9 +91,7 @@ impl<'a, 'f> Reader<'a, 'f> {
             return self.problem(line, message.to_owned());
         };
         if self.rules.domain(name).is_some() {
-            let mut others = self.files.iter();
-            let other = others.find(|(domain, _)| domain == name);
-            let other = other.map_or("another document", |(_, file)| file);
+            let other = self.rules.file(name).unwrap_or("another document");
             let message =
                 format!("domain: {name} is in {other} too; put all of its rules into one");
             return self.problem(line, message);
@@ -104,8 +109,24 @@ impl<'a, 'f> Reader<'a, 'f> {
         domain.root = root;
         let mut own = self.rules.rules().iter().skip(before);
         domain.has_shared = own.any(|rule| rule.scope == Scope::Shared);
-        self.rules.add_domain(name, domain);
-        self.files.push((name.to_owned(), self.file));
+        match (
+            self.truth("empty", &form.empty),
+            domain.key_paths.is_empty(),
+        ) {
+            (true, false) => {
+                let message = "empty: there are rules; remove this field";
+                self.problem(self::line(&form.empty).unwrap_or(line), message.to_owned());
+            }
+            (false, true) => {
+                self.without = Some(Problem {
+                    file: self.file.to_owned(),
+                    line,
+                    message: "descriptors: there is no rule; write one, or empty: true if that is intended".to_owned(),
+                });
+            }
+            (true, true) | (false, false) => {}
+        }
+        self.rules.add_domain(name, self.file, domain);
     }
 
     fn level<'d>(
@@ -396,6 +417,9 @@ impl<'a, 'f> Reader<'a, 'f> {
     }
 
     fn problem(&mut self, line: u64, message: String) {
+        if self.problems.len() >= PROBLEMS_MAX {
+            return;
+        }
         let file = self.file.to_owned();
         self.problems.push(Problem {
             file,

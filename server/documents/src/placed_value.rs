@@ -21,6 +21,9 @@ pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 /// a debug build; what we read has a dozen levels.
 pub const DEPTH_MAX: usize = 32;
 
+/// The most values that anchors name, and that aliases repeat.
+const REPEATED_MAX: usize = 100_000;
+
 /// A value and where it stands.
 #[derive(Clone, Debug)]
 pub struct PlacedValue {
@@ -119,7 +122,12 @@ pub fn read(text: &str) -> Result<Option<PlacedValue>, Problem> {
     }
     let options = serde_saphyr::options! {
         with_snippet: false,
-        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX },
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_recorded_anchor_events: REPEATED_MAX,
+            max_total_scalar_bytes: 2 * DOCUMENT_BYTES_MAX,
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
         // Numbers that are none, and keys given twice, are reported with their field. Despite its
         // name this policy hands over both entries to who asks for them one by one, as we do.
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
@@ -191,7 +199,9 @@ fn no_document(error: &YamlError) -> Problem {
             "is a cycle: what this refers to contains it; write it out, without the alias";
         return Problem::of_document(place, message);
     }
-    let hint = if message.contains("alias") {
+    let hint = if message.starts_with("alias replay") {
+        "; aliases repeat too much, so write the values out"
+    } else if message.contains("alias") {
         "; a glob that starts with '*' needs quotes"
     } else {
         ""

@@ -10,7 +10,6 @@ use doorward_edge::rlqs;
 use doorward_engine::node;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags, FlagsError};
 use doorward_etcd::{DocumentPlace, Etcd, EtcdConfig};
-use doorward_retriever::files as rules_files;
 use thiserror::Error;
 
 use crate::app::ServerConfig;
@@ -65,8 +64,8 @@ pub struct AgentFlags {
     #[command(subcommand)]
     pub command: Option<AgentCommand>,
 
-    /// Rules: a file with one document, a directory with a file DOMAIN.yaml for each, or etcd:PREFIX
-    /// for keys PREFIX/DOMAIN. They are read again when they change.
+    /// Rules: a file with one document, a directory with a file for each domain, or etcd:PREFIX
+    /// for keys below it. They are read again when they change.
     #[arg(
         long,
         required = true,
@@ -160,25 +159,9 @@ pub enum AgentFlagsError {
 impl AgentFlags {
     /// Returns the place of the rules. Files must be valid at the start.
     fn rules_place(&self, etcd: Option<Arc<EtcdConfig>>) -> Result<RulesPlace, String> {
-        let rules = self.rules.clone().ok_or("--rules is missing")?;
-        let DocumentPlace::File(path) = &rules else {
-            return RulesPlace::of(rules, etcd);
-        };
-        let found = match path.is_dir() {
-            true => rules_files::read_directory(path),
-            false => rules_files::read_file(path),
-        };
-        let found = found.map_err(|problem| format!("--rules: {problem}"))?;
-        let texts = found
-            .iter()
-            .map(|(name, text)| (name.as_str(), text.as_slice()));
-        let loaded = rules_files::load(texts).map_err(|problems| rules_files::lines(&problems))?;
-        if loaded.domains().is_empty() {
-            return Err(format!("--rules: {} has no rules", path.display()));
-        }
-        match path.is_dir() {
-            true => RulesPlace::of(rules, etcd),
-            false => Ok(RulesPlace::file(path.clone())),
+        match self.rules.clone().ok_or("--rules is missing")? {
+            DocumentPlace::File(path) => RulesPlace::of_files(path),
+            keys @ DocumentPlace::Etcd(_) => RulesPlace::of(keys, etcd),
         }
     }
 

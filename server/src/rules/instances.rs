@@ -5,11 +5,16 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doorward_clock::Instant;
+use doorward_door::overload;
 use doorward_proto::admin::v1::{RulesInstance, RunningRules, WatchRulesRequest};
 use doorward_session::time::millis;
+use tonic::Status;
 
 /// Largest number of instances. With the largest reports they take 128 MiB.
 pub const INSTANCES_MAX: usize = 4_096;
+
+/// Largest number of instances of one identity, or else address.
+pub const INSTANCES_PER_CALLER_MAX: usize = 256;
 
 /// Largest report of an instance, in bytes: 256 domains with long names.
 pub const REPORT_BYTES_MAX: usize = 32 * 1024;
@@ -33,6 +38,7 @@ struct Open {
 
 #[derive(Debug)]
 struct Instance {
+    who: String,
     report: RulesInstance,
     connected_at: Instant,
     reported_at: Instant,
@@ -46,25 +52,38 @@ pub struct OpenInstance {
 }
 
 impl Instances {
-    /// Adds an instance by its first message.
+    /// Adds an instance by its first message. `who`: the identity, or else the address.
     ///
     /// # Errors
     ///
-    /// If there are too many: the number of refusals before.
+    /// If there are too many.
     pub fn add(
         self: &Arc<Self>,
         first: WatchRulesRequest,
         peer: String,
+        who: String,
         now: Instant,
-    ) -> Result<OpenInstance, u64> {
+    ) -> Result<OpenInstance, Status> {
         let mut open = self.open();
-        if open.by_number.len() >= INSTANCES_MAX {
+        let all = open.by_number.values();
+        let own = all.filter(|it| it.who == who).count();
+        let problem = match (own, open.by_number.len()) {
+            (INSTANCES_PER_CALLER_MAX.., _) => Some(format!(
+                "there are {own} instances of this caller already; close some"
+            )),
+            (_, INSTANCES_MAX..) => Some(format!(
+                "there are {INSTANCES_MAX} instances already; ask another server"
+            )),
+            _ => None,
+        };
+        if let Some(problem) = problem {
             open.refused += 1;
-            return Err(open.refused - 1);
+            return Err(overload::full(problem, open.refused - 1));
         }
         open.last += 1;
         let number = open.last;
         let instance = Instance {
+            who,
             report: RulesInstance {
                 name: first.instance,
                 peer,
@@ -155,10 +174,21 @@ mod tests {
             instance: name.to_string(),
             ..WatchRulesRequest::default()
         };
-        let add = |name| instances.add(named(name), "192.0.2.1".to_owned(), now);
-        let open: Vec<_> = (0..INSTANCES_MAX).flat_map(add).collect();
-        assert_eq!(open.len(), INSTANCES_MAX);
-        assert_eq!((add(0).unwrap_err(), add(0).unwrap_err()), (0, 1));
+        let add = |name: usize| {
+            let who = (name / INSTANCES_PER_CALLER_MAX).to_string();
+            let peer = "192.0.2.1".to_owned();
+            instances.add(named(name), peer, who, now)
+        };
+        let open: Vec<_> = (0..INSTANCES_PER_CALLER_MAX).flat_map(add).collect();
+        assert_eq!(open.len(), INSTANCES_PER_CALLER_MAX);
+        let refused = |name| add(name).unwrap_err().message().to_owned();
+        let own = "there are 256 instances of this caller already; close some";
+        assert_eq!(refused(0), own);
+        let others = INSTANCES_PER_CALLER_MAX..INSTANCES_MAX;
+        let others: Vec<_> = others.flat_map(add).collect();
+        assert_eq!(open.len() + others.len(), INSTANCES_MAX);
+        let all = "there are 4096 instances already; ask another server";
+        assert_eq!(refused(INSTANCES_MAX), all);
         let (mut names, mut token) = (Vec::new(), Some(String::new()));
         while let Some(page) = token {
             let (listed, next) = instances.list(&page, now).unwrap();
@@ -168,7 +198,7 @@ mod tests {
         }
         let expected: Vec<_> = (0..INSTANCES_MAX).map(|name| name.to_string()).collect();
         assert_eq!(names, expected);
-        drop(open);
+        drop((open, others));
         assert_eq!(instances.list("", now), Ok((Vec::new(), None)));
         assert!(instances.list("x", now).is_err());
     }

@@ -1,16 +1,19 @@
-//! The place of rule documents: a directory with a file `DOMAIN.yaml` for each, or keys `PREFIX/DOMAIN` in etcd.
+//! The place of rule documents: a directory with a file for each, or keys below a prefix in etcd.
+//!
+//! A new document has the file `DOMAIN.yaml`, or the key `PREFIX/DOMAIN`; others may have any name.
 //!
 //! A write succeeds only on top of the version that its author has seen. A directory has no history. Two servers with
 //! the same directory do not see each other's writes in the instant between the comparison and the write.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
+use doorward_clock::Instant;
 use doorward_etcd::documents::{
     self as stored, DocumentEdit, Recorded, StoredDocument, VersionKind, WriteError,
 };
@@ -22,11 +25,11 @@ use doorward_proto::version_of;
 use doorward_retriever::files::{self, Content};
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::sync::{Mutex, Notify, OwnedMutexGuard, watch};
 use tonic::Status;
 
 use crate::clock;
-use crate::rules::documents::Documents;
+use crate::rules::documents::{Documents, check_bounds};
 use crate::rules::instances::Instances;
 
 /// Interval between two reads of all keys in etcd although no change is reported.
@@ -59,9 +62,30 @@ pub enum RulesPlace {
 }
 
 impl RulesPlace {
-    /// Returns a file, which is read once a second.
-    pub const fn file(path: PathBuf) -> Self {
-        Self::File(path, POLL_INTERVAL)
+    /// Returns a file or directory, which is read once a second.
+    ///
+    /// # Errors
+    ///
+    /// If a document in it cannot be used, or there is none.
+    pub fn of_files(path: PathBuf) -> Result<Self, String> {
+        let (found, place) = match path.is_dir() {
+            true => (
+                files::read_directory(&path),
+                Self::Directory(path.clone(), POLL_INTERVAL),
+            ),
+            false => (
+                files::read_file(&path),
+                Self::File(path.clone(), POLL_INTERVAL),
+            ),
+        };
+        let documents = Documents::default().next(found, &BTreeSet::new(), Instant::now());
+        match documents.problems() {
+            Some(problems) => Err(format!("--rules: {problems}")),
+            None if documents.by_domain.is_empty() => {
+                Err(format!("--rules: {} has no rules", path.display()))
+            }
+            None => Ok(place),
+        }
     }
 
     /// Returns a directory, which is read once a second, or keys in etcd.
@@ -89,6 +113,8 @@ impl RulesPlace {
     }
 }
 
+type Removed = std::sync::Mutex<BTreeSet<String>>;
+
 /// Rule documents of a server.
 #[derive(Debug)]
 pub struct RuleStore {
@@ -96,6 +122,8 @@ pub struct RuleStore {
     documents: watch::Sender<Arc<Documents>>,
     /// Clients that follow the documents.
     pub instances: Arc<Instances>,
+    /// Domains whose document was removed here, until that is seen.
+    removed: Removed,
     /// Wakes the reader after a write.
     written: Notify,
     write_turn: Arc<Mutex<()>>,
@@ -109,6 +137,7 @@ impl RuleStore {
             place,
             documents: watch::Sender::default(),
             instances: Arc::default(),
+            removed: Removed::default(),
             written: Notify::new(),
             write_turn: Arc::default(),
             history_turn: Arc::default(),
@@ -126,12 +155,12 @@ impl RuleStore {
         match &self.place {
             RulesPlace::Directory(path, interval) => {
                 let path = path.clone();
-                let read = move || files::read_directory(&path).map(by_domain);
+                let read = move || files::read_directory(&path);
                 self.poll(read, *interval, rereads).await;
             }
             RulesPlace::File(path, interval) => {
                 let path = path.clone();
-                self.poll(move || read_file(&path), *interval, rereads)
+                self.poll(move || files::read_file(&path), *interval, rereads)
                     .await;
             }
             RulesPlace::Etcd(prefix, config) => self.follow(prefix, Arc::clone(config)).await,
@@ -147,8 +176,11 @@ impl RuleStore {
         let mut content = files::read_apart(read.clone()).await;
         loop {
             self.take(content.clone()).await;
+            let due = self.documents.borrow().due();
+            let changed = files::changed(read.clone(), &content, interval);
             content = tokio::select! {
-                content = files::changed(read.clone(), &content, interval) => content,
+                changed = changed => changed,
+                () = files::until(due) => content,
                 () = self.written.notified() => files::read_apart(read.clone()).await,
                 Ok(()) = rereads.changed() => files::read_apart(read.clone()).await,
             };
@@ -172,9 +204,13 @@ impl RuleStore {
                     self.take(Ok(named.collect())).await;
                 }
             }
-            if followed.changed().await.is_err() {
+            let due = self.documents.borrow().due();
+            tokio::select! {
                 // The follower ends with the process only.
-                return std::future::pending().await;
+                changed = followed.changed() => if changed.is_err() {
+                    return std::future::pending().await;
+                },
+                () = files::until(due) => {}
             }
         }
     }
@@ -182,10 +218,44 @@ impl RuleStore {
     /// Takes what was read, on a thread that large documents may keep busy.
     async fn take(&self, content: Content) {
         let former = Arc::clone(&self.documents.borrow());
-        let next = tokio::task::spawn_blocking(move || former.next(content)).await;
-        if let Ok(next) = next.map(Arc::new) {
+        let removed = self.removed().clone();
+        let next = tokio::task::spawn_blocking(move || {
+            let next = former.next(content, &removed, Instant::now());
+            next.tell(&former);
+            next
+        });
+        if let Ok(next) = next.await.map(Arc::new) {
+            self.removed()
+                .retain(|domain| next.by_domain.contains_key(domain));
             self.documents.send_replace(next);
         }
+    }
+
+    fn removed(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks that a new text fits beside the other documents: otherwise no newer text of any would be in force.
+    fn check_room(&self, edit: &ApplyRulesRequest) -> Result<(), Status> {
+        let documents = Arc::clone(&self.documents.borrow());
+        let others = documents.by_domain.iter();
+        let others = others.filter(|(domain, _)| **domain != edit.domain);
+        let others = others.filter(|(_, it)| it.gone_at.is_none());
+        let bytes: Vec<usize> = others.map(|(_, it)| it.found.text.len()).collect();
+        let fits = check_bounds(
+            bytes.len() + 1,
+            bytes.iter().sum::<usize>() + edit.text.len(),
+        );
+        fits.map_err(|problem| {
+            Status::failed_precondition(format!("nothing was written: {problem}"))
+        })
+    }
+
+    /// Returns the file or key of a domain's document, if there is one.
+    fn source(&self, domain: &str) -> Option<String> {
+        let documents = self.documents.borrow();
+        let document = documents.by_domain.get(domain)?;
+        Some(document.found.source.clone())
     }
 
     /// Writes a document, or `removes` it, and waits until that is in force here. Returns its number in the history, if
@@ -199,12 +269,17 @@ impl RuleStore {
         edit: ApplyRulesRequest,
         removes: bool,
     ) -> Result<Option<u64>, Status> {
-        let domain = edit.domain.clone();
+        let turn = Arc::clone(&self.write_turn).lock_owned().await;
+        if !removes {
+            self.check_room(&edit)?;
+        }
+        let (domain, source) = (edit.domain.clone(), self.source(&edit.domain));
         let version = (!removes).then(|| version_of(edit.text.as_bytes()));
         let place = self.place.clone();
         let write = move |runtime: Handle| match place {
             RulesPlace::Directory(path, _) => {
-                let path = path.join(format!("{}{ENDING}", edit.domain));
+                let new = || format!("{}{ENDING}", edit.domain);
+                let path = path.join(source.unwrap_or_else(new));
                 write_file(&path, &edit, removes).map(|()| None)
             }
             RulesPlace::File(path, _) => Err(Status::failed_precondition(format!(
@@ -212,17 +287,26 @@ impl RuleStore {
                 path.display()
             ))),
             RulesPlace::Etcd(prefix, config) => {
-                let keys = DocumentKeys::new(&format!("{prefix}/{}", edit.domain));
+                let key = source.as_ref().unwrap_or(&edit.domain);
+                let keys = DocumentKeys::new(&format!("{prefix}/{key}"));
                 let mut connection = EtcdConnection::new(config);
                 runtime.block_on(write_key(&mut connection, &keys, &edit, removes))
             }
         };
-        let number = apart(&self.write_turn, write).await?;
+        // The next writer counts this document too.
+        if removes {
+            self.removed().insert(domain.clone());
+        }
+        let written = apart(turn, write).await;
+        if written.is_err() {
+            self.removed().remove(&domain);
+        }
+        let (_turn, number) = written?;
         self.written.notify_one();
         let mut documents = self.documents();
         let shown = documents.wait_for(|documents| {
             let shown = documents.by_domain.get(&domain);
-            shown.map(|it| &it.stored.version) == version.as_ref()
+            shown.map(|it| &it.found.version) == version.as_ref()
         });
         // The write is done, whether or not it is seen in time.
         let _ = tokio::time::timeout(READ_BACK, shown).await;
@@ -239,7 +323,9 @@ impl RuleStore {
             let problem = "documents in a directory have no history; use the history in git, or --rules etcd:PREFIX";
             return Err(Status::unimplemented(problem));
         };
-        let keys = DocumentKeys::new(&format!("{prefix}/{domain}"));
+        let source = self.source(domain);
+        let key = source.as_deref().unwrap_or(domain);
+        let keys = DocumentKeys::new(&format!("{prefix}/{key}"));
         let mut connection = EtcdConnection::new(Arc::clone(config));
         let mut read = async move || {
             let numbers = stored::read(&mut connection, &keys).await?.numbers;
@@ -258,43 +344,25 @@ impl RuleStore {
             Ok::<_, doorward_etcd::Error>(revisions)
         };
         let read = move |runtime: Handle| runtime.block_on(read()).map_err(unreachable);
-        apart(&self.history_turn, read).await
+        let turn = Arc::clone(&self.history_turn).lock_owned().await;
+        let (_turn, revisions) = apart(turn, read).await?;
+        Ok(revisions)
     }
 }
 
 /// Runs a read or write in its turn, on a thread of its own, to its end even if the caller has gone. A disk may be
 /// slow, and futures of `doorward_etcd::documents` are bound to their thread.
 async fn apart<T: Send + 'static>(
-    turn: &Arc<Mutex<()>>,
+    turn: OwnedMutexGuard<()>,
     run: impl FnOnce(Handle) -> Result<T, Status> + Send + 'static,
-) -> Result<T, Status> {
-    let turn = Arc::clone(turn).lock_owned().await;
+) -> Result<(OwnedMutexGuard<()>, T), Status> {
     let runtime = Handle::current();
     let done = tokio::task::spawn_blocking(move || {
-        let _turn = turn;
-        run(runtime)
+        let done = run(runtime)?;
+        Ok((turn, done))
     });
     done.await
         .map_err(|error| Status::internal(error.to_string()))?
-}
-
-/// Reads a file with one document, by the domain of the document. A file that is invalid has none.
-fn read_file(path: &Path) -> Content {
-    let read = files::read_file(path)?;
-    let mut texts = BTreeMap::new();
-    for (name, text) in read {
-        let rules = files::load([(&*name, &*text)]).map_err(|problems| files::lines(&problems))?;
-        let domain = rules.domains().first().map(|&domain| domain.to_owned());
-        texts.extend(domain.map(|domain| (domain, text)));
-    }
-    Ok(texts)
-}
-
-/// Returns texts by the domains that file names say. Another ending stays in the name, which is invalid then.
-fn by_domain(files: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
-    let domain = |name: String| name.strip_suffix(ENDING).unwrap_or(&name).to_owned();
-    let files = files.into_iter();
-    files.map(|(name, text)| (domain(name), text)).collect()
 }
 
 fn check_seen(stored: Option<&[u8]>, edit: &ApplyRulesRequest) -> Result<(), Status> {

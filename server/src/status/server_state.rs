@@ -252,9 +252,19 @@ impl ServerState {
     /// Returns the problem of an agent whose rules are not loaded.
     fn rules_problem(&self) -> Option<String> {
         let edge = self.edge().filter(|_| self.needs_rules)?;
-        let problem = self.news().rules.problem.clone();
-        let not_yet = || "they have not been read yet".to_owned();
-        (!edge.is_loaded()).then(|| problem.unwrap_or_else(not_yet))
+        let not_yet = || "no document has been read yet".to_owned();
+        (!edge.is_loaded()).then(|| self.refused_rules().unwrap_or_else(not_yet))
+    }
+
+    /// Returns the problems of rules that are not in force as they are stored. None: there are none.
+    pub fn refused_rules(&self) -> Option<String> {
+        let news = self.news();
+        let of_documents = news.rules.documents.iter();
+        let of_documents = of_documents.filter_map(|(it, _)| it.problem.as_deref());
+        let all: Vec<&str> = (news.rules.problem.as_deref().into_iter())
+            .chain(of_documents)
+            .collect();
+        (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// Returns the state of the rules.

@@ -17,7 +17,6 @@ use doorward_tests::etcd::Etcd;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 
@@ -276,7 +275,7 @@ async fn a_write_to_etcd_counts_on_top_of_the_stored_version_only_and_has_a_hist
 async fn only_loopback_may_write() {
     let folder = tempfile::tempdir().unwrap();
     let store = RuleStore::new(place(folder.path()));
-    let service = RulesService::new(Some(store), CancellationToken::new());
+    let service = RulesService::new(Some(store));
     for (peer, code) in [
         (Some("192.0.2.1"), Code::PermissionDenied),
         (Some("2001:db8::1"), Code::PermissionDenied),
@@ -311,7 +310,7 @@ async fn an_invalid_file_is_reported_and_the_last_valid_document_stays_in_force(
     assert_eq!(watch.next().await, [shown("login", "1/s")]);
     let file = folder.path().join("login.yaml");
     fs::write(&file, document("login", "much")).unwrap();
-    fs::write(folder.path().join("new.yaml"), "domain: other").unwrap();
+    fs::write(folder.path().join("new.yaml"), "domain: new").unwrap();
     let problems = async || {
         let listed = list(&mut client).await.unwrap().documents;
         listed.len() == 2 && listed.iter().all(|it| it.problem.is_some())
@@ -333,10 +332,50 @@ async fn an_invalid_file_is_reported_and_the_last_valid_document_stays_in_force(
     fs::write(&file, self::document("login", "2/s")).unwrap();
     assert_eq!(watch.next().await, [shown("login", "2/s")]);
     fs::remove_file(&file).unwrap();
-    assert_eq!(watch.next().await, []);
+    let gone = async || {
+        let document = get(&mut client, "login").await.unwrap();
+        document.problem().contains("is gone")
+            && document.version_in_force == shown("login", "2/s").1
+    };
+    eventually("the rules of a file that is gone stay for a minute", gone).await;
     fs::remove_dir_all(folder.path()).unwrap();
     let unread = async || list(&mut client).await.unwrap().problem.is_some();
     eventually("the directory cannot be read", unread).await;
+}
+
+#[tokio::test]
+async fn a_document_without_room_is_not_written() {
+    let names: Vec<String> = (0..256).map(|number| format!("d{number}")).collect();
+    let documents: Vec<_> = names.iter().map(|name| (&**name, "1/s")).collect();
+    let (folder, _server, mut client) = serve_directory(&documents).await;
+    let refused = client.apply(applied("login", "1/s", "")).await.unwrap_err();
+    let expected = "nothing was written: there are 257 documents";
+    assert!(refused.message().starts_with(expected), "{refused:?}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 256);
+    let seen = version_of(document("d0", "1/s").as_bytes());
+    client.apply(applied("d0", "2/s", &seen)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_document_of_another_file_name_is_written_in_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("limits.yml");
+    fs::write(&file, document("login", "1/s")).unwrap();
+    let (_server, mut client) = serve(place(folder.path())).await;
+    eventually("it is read", async || {
+        get(&mut client, "login").await.is_ok()
+    })
+    .await;
+    let seen = version_of(document("login", "1/s").as_bytes());
+    client.apply(applied("login", "2/s", &seen)).await.unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), document("login", "2/s"));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let seen = version_of(document("login", "2/s").as_bytes());
+    client.delete(deleted("login", &seen)).await.unwrap();
+    assert_eq!(
+        get(&mut client, "login").await.unwrap_err().code(),
+        Code::NotFound
+    );
 }
 
 #[tokio::test]

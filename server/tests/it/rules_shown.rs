@@ -1,8 +1,10 @@
 //! The rules of an agent on its pages, and readiness before they are loaded.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_edge::edge::Asked;
 use doorward_server::app::ServerConfig;
 use doorward_server::edge::EdgeDoors;
 use doorward_server::rules::store::RulesPlace;
@@ -19,6 +21,44 @@ descriptors:
 
 /// Interval between two reads of the rules.
 const POLL: Duration = Duration::from_millis(20);
+
+/// A file that is cut leaves the domain without a rule.
+#[tokio::test]
+async fn a_domain_without_valid_rules_since_the_start_is_refused_until_it_has_some() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rules.d");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("limits.yaml"), "domain: api\ndescriptors:\n").unwrap();
+    fs::write(path.join("other.yaml"), RULES.replace("api", "other")).unwrap();
+    let server = started(ServerConfig {
+        rules: Some(RulesPlace::Directory(path.clone(), POLL)),
+        ..config()
+    })
+    .await;
+    let domain = |domain: &'static str| {
+        let edge = Arc::clone(server.state().edge().unwrap());
+        async move {
+            let asked = Asked {
+                domain,
+                descriptors: &[],
+                hits: None,
+                caller: "",
+            };
+            edge.is_loaded()
+                .then_some(edge.decide(&asked).await.is_allowed)
+        }
+    };
+    eventually("the rules are in force", async || {
+        domain("other").await == Some(true)
+    })
+    .await;
+    assert_eq!(domain("api").await, Some(false));
+    fs::write(path.join("limits.yaml"), RULES).unwrap();
+    eventually("the rules are repaired", async || {
+        domain("api").await == Some(true)
+    })
+    .await;
+}
 
 #[tokio::test]
 async fn an_agent_is_ready_with_its_rules_and_shows_them_with_refused_versions() {
@@ -67,7 +107,12 @@ async fn an_agent_is_ready_with_its_rules_and_shows_them_with_refused_versions()
     let refused = rules().await;
     assert_eq!(refused["version"], loaded["version"]);
     assert_ne!(refused["refused_version"], loaded["version"]);
-    assert_eq!(ready().await.0, 200);
+    let (code, _, body) = ready().await;
+    assert_eq!(code, 200);
+    assert!(
+        body.starts_with("ready; rules are refused: api.yaml:2: "),
+        "{body}"
+    );
     let (_, _, front) = page(&server, "/").await;
     assert!(front.contains("refused"), "{front}");
 }

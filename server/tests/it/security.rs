@@ -242,10 +242,10 @@ async fn a_redis_client_is_answered_once_it_has_given_a_token() {
     let files = Files::new();
     let mut flags = files.flags();
     flags.tokens = Some(tokens(&files));
-    let rules = files.write("rules.yaml", "domain: other");
+    let rules = files.write("rules.yaml", "domain: other\nempty: true\n");
     let server = started(ServerConfig {
         security: flags.config().unwrap(),
-        rules: Some(RulesPlace::file(rules)),
+        rules: Some(RulesPlace::of_files(rules).unwrap()),
         doors: EdgeDoors {
             redis_listen: Some(Address::Unix(files.path("redis"))),
             ..EdgeDoors::default()

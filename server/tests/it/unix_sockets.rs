@@ -35,7 +35,7 @@ fn agent(folder: &Path) -> ServerConfig {
     ServerConfig {
         listen: grpc,
         http_listen: Some(http),
-        rules: Some(RulesPlace::file(rules)),
+        rules: Some(RulesPlace::of_files(rules).unwrap()),
         doors: EdgeDoors {
             has_http: true,
             redis_listen: Some(redis),

@@ -12,6 +12,9 @@ use crate::TlsError;
 use crate::identity::Identity;
 use crate::reloading::Reloading;
 
+/// Most values that aliases repeat.
+const REPEATED_MAX: usize = 10_000;
+
 /// Permission of a token's holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -114,8 +117,11 @@ fn read(path: &Path) -> Result<Vec<Known>, TlsError> {
         path: path.to_owned(),
         source,
     })?;
-    let document: Document =
-        serde_saphyr::from_str(&text).map_err(|error| TlsError::content(path, error))?;
+    let options = serde_saphyr::options! {
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
+    };
+    let document: Document = serde_saphyr::from_str_with_options(&text, options)
+        .map_err(|error| TlsError::content(path, error))?;
     let known = document.tokens.into_iter().map(|entry| {
         let name = &entry.name;
         let is_named = !name.is_empty() && name.len() <= 200 && !name.contains(|it: char| it.is_control() || it == '#');
@@ -145,4 +151,20 @@ fn bytes(hex: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(digits, 16).ok()?;
     }
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_that_repeat_much_are_refused_before_they_are_memory() {
+        let many = |of: &str| [of; 200].join(", ");
+        let entry = format!("&a {{name: a, sha256: b, roles: [{}]}}", many("client"));
+        let text = format!("tokens: [{entry}, {}]\n", many("*a"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        let problem = read(file.path()).unwrap_err().to_string();
+        assert!(problem.contains("alias replay"), "{problem}");
+    }
 }

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 
 use doorward_documents::{Kind, PROBLEMS_SHOWN_MAX};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};
+use doorward_retriever::files::{self, FILES_MAX};
 use doorward_rules::document::DOCUMENT_BYTES_MAX;
 use doorward_rules::{Problem, Rules};
 use serde_json::{Map, Value, json};
@@ -46,27 +48,16 @@ impl Kind for RuleDocument {
     type Error = RuleProblems;
 
     fn parse(files: &[(String, Vec<u8>)]) -> Result<Self, RuleProblems> {
-        let (mut texts, mut problems) = (Vec::new(), Vec::new());
-        for (file, bytes) in files {
-            match str::from_utf8(bytes) {
-                Ok(text) => texts.push((&**file, text)),
-                Err(error) => {
-                    let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
-                    let ends = valid.iter().filter(|byte| **byte == b'\n').count();
-                    problems.push(Problem {
-                        file: file.clone(),
-                        line: ends as u64 + 1,
-                        message: "the text is not UTF-8; write it as UTF-8".to_owned(),
-                    });
-                }
-            }
+        if let Some((file, _)) = files.get(FILES_MAX) {
+            let message = format!("there are more than {FILES_MAX} documents; remove some");
+            return Err(RuleProblems(vec![Problem {
+                file: file.clone(),
+                line: 1,
+                message,
+            }]));
         }
-        match Rules::load(&texts) {
-            Ok(rules) if problems.is_empty() => return Ok(Self(rules)),
-            Ok(_) => {}
-            Err(others) => problems.extend(others),
-        }
-        Err(RuleProblems(problems))
+        let files = files.iter().map(|(file, bytes)| (&**file, &**bytes));
+        files::load(files).map(Self).map_err(RuleProblems)
     }
 
     fn problems(error: &RuleProblems) -> Vec<(u64, String)> {
@@ -117,7 +108,14 @@ impl Shown for RuleDocument {
                 "warning: {part} is in {other} too: servers refuse a directory with both"
             ))
         });
+        let domains = change.new.0.domains().into_iter();
+        let renamed = domains.filter_map(|domain| {
+            let file = change.new.0.file(domain).filter(|it| *it != change.name)?;
+            let is_named = Path::new(file).file_stem().is_some_and(|it| it == domain);
+            (!is_named).then(|| format!("{file}: the domain is {domain}; the name does not matter"))
+        });
         RuleEffect {
+            renamed: renamed.collect(),
             gone: are_gone.then(|| format!("{}: {message}", change.name)),
             clash,
         }
@@ -179,12 +177,17 @@ pub(crate) struct RuleEffect {
     gone: Option<String>,
     /// Another file of the directory has the domain.
     clash: Option<String>,
+    /// Files of a directory with another name than their domain.
+    renamed: Vec<String>,
 }
 
 impl Effect for RuleEffect {
     fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
         for warning in self.gone.iter().chain(&self.clash) {
             writeln!(out, "{}", palette.paint(Tone::Bad, &plain(warning)))?;
+        }
+        for note in &self.renamed {
+            writeln!(out, "{}", plain(note))?;
         }
         Ok(())
     }

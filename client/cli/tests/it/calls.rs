@@ -54,7 +54,7 @@ fn an_unreachable_server_is_three_and_says_where_it_was_looked_for() {
         &["get", "r", "1"][..],
         &["status"],
         &["release", "a", "r"],
-        &["watch", "r", "1", "--timeout", "300ms"],
+        &["watch", "r", "1", "--timeout", "300ms", "--for", "300ms"],
     ] {
         check_failure(&run(&address, arguments), 3, &address);
     }

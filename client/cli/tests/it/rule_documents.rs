@@ -209,6 +209,7 @@ fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
         said.starts_with(&format!("{at}: 2 rules, valid\n")),
         "{said}"
     );
+    assert!(stderr(&output).contains("/b.yml: the domain is login;"));
     let output = run(at, &["try", "--request", "user=ann"]);
     check_failure(
         &output,

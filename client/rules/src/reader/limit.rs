@@ -31,7 +31,7 @@ const BAN_MAX: Duration = Duration::from_secs(86_400);
 /// Largest amount of a `sliding_log`, which keeps 8 bytes for each request.
 const LOG_MAX: u64 = 100_000;
 
-impl Reader<'_, '_> {
+impl Reader<'_> {
     /// Returns the limit; `None` with a problem.
     pub(super) fn limit(
         &mut self,

@@ -1,5 +1,7 @@
 //! The YAML parser, with bounds of its own, and its messages in the words of a document.
 
+use std::collections::BTreeMap;
+
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use crate::document::DOCUMENT_BYTES_MAX;
@@ -11,8 +13,12 @@ const DEPTH_MAX: usize = 32;
 /// Most maps, lists and scalars: more than a document of the largest size has in practice.
 const NODES_MAX: usize = 4_000_000;
 
+/// Most maps, lists and scalars that anchors name, and that aliases repeat: a document of some bytes must not become
+/// gigabytes.
+const REPEATED_MAX: usize = 100_000;
+
 /// Starts of the parser's messages, and the problem in the words of a document.
-const SAID: [(&str, &str); 6] = [
+const SAID: [(&str, &str); 9] = [
     (
         "expected string scalar",
         "a single value belongs here, not a list or map",
@@ -26,12 +32,17 @@ const SAID: [(&str, &str); 6] = [
         "multiple YAML documents",
         "the file has several documents; write one file for each domain",
     ),
+    ("alias replay limit exceeded", TOO_MANY_ALIASES),
+    ("budget breached: RecordedAnchor", TOO_MANY_ALIASES),
+    ("budget breached: ScalarBytes", TOO_MANY_ALIASES),
     ("budget breached: Depth", "too many levels; write fewer"),
     (
         "budget breached",
         "the document is too large; write several domains",
     ),
 ];
+
+const TOO_MANY_ALIASES: &str = "aliases repeat too much; write the values out";
 
 /// Fields of envoyproxy/ratelimit that Doorward lacks.
 const LACKED: [&str; 4] = [
@@ -84,8 +95,11 @@ pub(super) fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
             max_depth: DEPTH_MAX,
             max_nodes: NODES_MAX,
             max_events: 2 * NODES_MAX,
+            max_recorded_anchor_events: REPEATED_MAX,
+            max_total_scalar_bytes: 2 * text.len() + REPEATED_MAX,
             enforce_alias_anchor_ratio: false,
         },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
         duplicate_keys: DuplicateKeyPolicy::Error,
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
@@ -98,6 +112,13 @@ pub(super) fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
             .map_or(message, |(start, _)| start);
         (line, advice(message).unwrap_or_else(|| message.to_owned()))
     })
+}
+
+/// Returns the domain that a line of the text names, also if the text is no valid document.
+pub fn domain_of(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with("domain:"))?;
+    let mut fields = serde_saphyr::from_str::<BTreeMap<String, String>>(line).ok()?;
+    fields.remove("domain").filter(|domain| !domain.is_empty())
 }
 
 /// Returns a better message for a known one of the parser: with the field and a remedy.

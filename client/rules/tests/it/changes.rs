@@ -51,7 +51,9 @@ fn other_rules_are_untouched_and_new_ones_begin_fresh() {
     assert_eq!(story.ask(&[("user", "ann")], Some(0)).remaining(), Some(6));
     assert_eq!(story.ask(&[("user", "bob")], Some(0)).remaining(), Some(1));
     assert_eq!(story.ask(&[("team", "a")], Some(0)).remaining(), Some(3));
-    story.limiter.replace(rules("domain: shop\n"), story.now);
+    story
+        .limiter
+        .replace(rules("domain: shop\nempty: true\n"), story.now);
     assert_eq!(story.user("ann").rule(), None);
 }
 

@@ -1,5 +1,6 @@
 //! Problems of documents that the vectors do not have: fields beyond envoyproxy/ratelimit.
 
+use doorward_rules::document::domain_of;
 use doorward_rules::{Rank, Rules};
 use serde_json::Value;
 
@@ -176,7 +177,10 @@ fn rules_that_refuse_every_request_or_have_no_effect_are_problems() {
         ],
     );
     let address = |value: &str| {
-        let text = format!("domain: a\ndescriptors:\n- key: remote_address\n  value: {value}\n");
+        let limit = format!("rate_limit: {TWO}");
+        let text = format!(
+            "domain: a\ndescriptors:\n- key: remote_address\n  value: {value}\n  {limit}\n"
+        );
         Rules::load(&[("a.yaml", &text)]).map_err(|problems| problems[0].to_string())
     };
     assert!(address("2001:db8::/64").is_ok());
@@ -210,7 +214,8 @@ fn a_number_needs_quotes_wherever_it_stands() {
         ("# größer\r\n", "\"1.10\"", true),
         ("# größer\r\n", "1.10", false),
     ] {
-        let text = format!("{start}domain: größer\ndescriptors: [{{key: é, value: {number}}}]\n");
+        let rule = format!("{{key: é, value: {number}, rate_limit: {TWO}}}");
+        let text = format!("{start}domain: größer\ndescriptors: [{rule}]\n");
         assert_eq!(
             Rules::load(&[("a.yaml", &text)]).is_ok(),
             is_valid,
@@ -268,10 +273,92 @@ fn a_document_has_hundreds_of_thousands_of_values_and_many_aliases() {
 }
 
 #[test]
+fn a_document_without_a_rule_is_valid_only_if_it_says_so() {
+    let none =
+        "a.yaml:1: descriptors: there is no rule; write one, or empty: true if that is intended";
+    let many = "a.yaml:2: empty: there are rules; remove this field";
+    let rule = format!("descriptors: [{{key: user, rate_limit: {TWO}}}]");
+    let below =
+        format!("descriptors: [{{key: user, descriptors: [{{key: b, rate_limit: {TWO}}}]}}]");
+    for (rest, expected) in [
+        ("descriptors:", Some(none)),
+        ("descriptors: []", Some(none)),
+        ("descriptors: [{key: user}]", Some(none)),
+        ("unmatched: reject", Some(none)),
+        ("empty: false", Some(none)),
+        ("empty: true", None),
+        ("empty: true\ndescriptors: []", None),
+        (&rule, None),
+        (&below, None),
+        (
+            "descriptors: [{key: user, rate_limit: {unlimited: true}}]",
+            None,
+        ),
+        (&format!("empty: true\n{rule}"), Some(many)),
+    ] {
+        let loaded = Rules::load(&[("a.yaml", &format!("domain: a\n{rest}\n"))]);
+        let told = loaded.err().map(|problems| problems[0].to_string());
+        assert_eq!(told.as_deref(), expected, "{rest}");
+    }
+}
+
+#[test]
+fn rules_that_go_are_named_with_their_file() {
+    let load = |rules: &str| {
+        let text = format!("domain: a\ndescriptors: [{rules}]\n");
+        Rules::load(&[("limits.yaml", &text)]).unwrap()
+    };
+    let rule = |key: &str| format!("{{key: {key}, rate_limit: {TWO}}}");
+    let before = load(&[rule("user"), rule("path")].join(", "));
+    assert_eq!(before.gone(&before), [""; 0]);
+    assert_eq!(before.gone(&load(&rule("users"))), ["a.user", "a.path"]);
+    assert_eq!(before.file("a"), Some("limits.yaml"));
+    assert_eq!(before.file("limits"), None);
+}
+
+#[test]
+fn the_domain_of_an_invalid_text_is_known() {
+    for (text, expected) in [
+        ("# first\ndomain: api\nrules: {", Some("api")),
+        ("domain: 'a b' # why\n", Some("a b")),
+        ("domain:\n", None),
+        ("domain: [api]\n", None),
+        ("descriptors:\n  domain: api\n", None),
+    ] {
+        assert_eq!(domain_of(text).as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn aliases_of_aliases_are_refused_before_they_are_memory() {
+    let said = "aliases repeat too much; write the values out";
+    let check = |text: &str| match Rules::load(&[("a.yaml", text)]) {
+        Ok(_) => String::new(),
+        Err(problems) => problems[0].message.clone(),
+    };
+    let list = |of: &str| [of; 10].join(", ");
+    let mut text = format!("domain: a\ndescriptors:\n- &a0 {{key: k, rate_limit: {TWO}}}\n");
+    for level in 1..8 {
+        let below = list(&format!("*a{}", level - 1));
+        text += &format!("- &a{level} {{key: k{level}, descriptors: [{below}]}}\n");
+    }
+    assert_eq!(check(&text), said);
+    let long = "x".repeat(100_000);
+    let text = format!(
+        "domain: &d {long}\ndescriptors: [{{key: *d, rate_limit: {{replaces: [{}]}}}}]",
+        list("{name: *d}")
+    );
+    assert_eq!(check(&text), said);
+}
+
+#[test]
 fn all_problems_of_all_documents_are_told_by_line() {
     let first = "domain: a\nunmatched: perhaps\ndescriptors:\n- key: user\n  rate_limit: {rate: x}\n- value: 1\n";
     let second = "domain: ''\n";
-    let again = [("a.yaml", "domain: a\n"), ("b.yaml", "# b\ndomain: a\n")];
+    let again = [
+        ("a.yaml", "domain: a\nempty: true\n"),
+        ("b.yaml", "# b\ndomain: a\n"),
+    ];
     let problems = Rules::load(&again).unwrap_err();
     let expected = "b.yaml:2: domain: a is in a.yaml too; put all of its rules into one";
     assert_eq!(problems[0].to_string(), expected);
@@ -390,6 +477,7 @@ fn the_schema_accepts_documents_that_load_and_no_others() {
         "count: all",
         "count: attempts",
     ] {
+        check(&format!("domain: shop\nempty: true\n{field}\n"));
         check(&format!("domain: shop\n{field}\n"));
     }
 }

@@ -134,7 +134,7 @@ fn an_http_port_given_by_mistake_is_said_to_be_that() {
     for command in [
         &["status"][..],
         &["get", "example/fair", "1"],
-        &["watch", "example/fair", "1"],
+        &["watch", "example/fair", "1", "--for", "1s"],
     ] {
         let asked = [&["--server", &pages, "--timeout", "2"], command].concat();
         let output = doorward(&asked);

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{Answering, FakeNode, Site, request};
 
-const RULES: &str = "{domain: none, descriptors: []}";
+const RULES: &str = "{domain: none, empty: true}";
 
 fn site(answer: Answering) -> (Arc<FakeNode>, Site) {
     let node = FakeNode::new(answer);
