@@ -1,17 +1,16 @@
 //! Decisions as HTTP headers: text, byte for byte.
 //!
-//! `RateLimit-Policy` and `RateLimit` are structured fields as in the IETF draft (httpapi-ratelimit-headers, -11). The
-//! first lists all policies that apply; the second has the strictest one ([`several::strictest`]). `Retry-After` is at
-//! least a second, and absent if no wait helps. `X-RateLimit-*` are for clients that know no other headers;
-//! `X-RateLimit-Reset` is the instant of `Retry-After` for a refusal, otherwise that of the full reset.
+//! `RateLimit-Policy` and `RateLimit` are structured fields of the IETF draft (httpapi-ratelimit-headers), in a
+//! [`Dialect`]. The first lists all policies that apply; the second has the strictest one ([`several::strictest`]).
+//! `Retry-After` is at least a second, and absent if no wait helps. `X-RateLimit-*` are for clients that know no other
+//! headers; `X-RateLimit-Reset` is the instant of `Retry-After` for a refusal, otherwise that of the full reset.
 //!
-//! Amounts are rounded down, times up. A character of a name that is not printable ASCII becomes a question mark,
-//! because a structured field cannot contain it.
+//! Amounts are rounded down, times up. A time that never comes is absent.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::decision::{Answer, Decision};
+use crate::decision::{Answer, Decision, Reason};
 use crate::several;
 use crate::units::Units;
 
@@ -30,10 +29,22 @@ pub struct Policy<'a> {
     pub partition_key: Option<&'a [u8]>,
 }
 
+/// Names of the headers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Revision 11 of the draft: `RateLimit` has `r` and `t`.
+    #[default]
+    Draft11,
+    /// The proposal for its next revision: `a` (available) instead of `r`, and `w` (window) instead of `t`.
+    Next,
+    /// `X-RateLimit-*` alone.
+    Legacy,
+}
+
 /// Form of the `X-RateLimit-*` headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Legacy {
-    /// No such headers.
+    /// No such headers; those of [`Legacy::Delta`] in the dialect [`Dialect::Legacy`].
     #[default]
     Off,
     /// The reset in seconds from now, as in Envoy.
@@ -50,10 +61,10 @@ pub enum Legacy {
 pub struct Form {
     /// Time that is added to the wait of a refused caller.
     pub jitter: Duration,
+    /// Names of the headers.
+    pub dialect: Dialect,
     /// Form of `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
     pub legacy: Legacy,
-    /// Whether a refusal has `X-RateLimit-Retry-After`, with the value of `Retry-After`.
-    pub legacy_retry_after: bool,
 }
 
 /// Largest integer of a structured field.
@@ -71,33 +82,49 @@ pub fn headers(
     let Some((policy, answer)) = strictest else {
         return headers;
     };
-    let all: Vec<String> = policies.iter().map(policy_item).collect();
-    headers.push(("RateLimit-Policy", all.join(", ")));
     let (until, is_refused) = match answer.decision {
-        Decision::After(wait) => (wait.saturating_add(form.jitter), true),
+        Decision::After(wait) => (wait, true),
+        Decision::Never(Reason::RateIsZero) => (Duration::MAX, false),
         Decision::Allowed(_) | Decision::Never(_) => (answer.standing.reset, false),
     };
+    let ever = until != Duration::MAX && policy.quota > Units::ZERO;
+    let until = until.saturating_add(if is_refused {
+        form.jitter
+    } else {
+        Duration::ZERO
+    });
+    let in_seconds = ever.then(|| seconds(until).max(u128::from(is_refused)));
     let remaining = integer(answer.standing.remaining);
-    let mut item = quoted(policy.name);
-    let in_seconds = seconds(until).max(u128::from(is_refused));
-    let _ = write!(item, ";r={remaining};t={in_seconds}");
-    item.push_str(&partition(policy));
-    headers.push(("RateLimit", item));
-    if is_refused {
-        headers.push(("Retry-After", in_seconds.to_string()));
-        if form.legacy_retry_after {
-            headers.push(("X-RateLimit-Retry-After", in_seconds.to_string()));
+    let names = match form.dialect {
+        Dialect::Draft11 => Some(('r', 't')),
+        Dialect::Next => Some(('a', 'w')),
+        Dialect::Legacy => None,
+    };
+    if let Some((available, window)) = names {
+        let all: Vec<String> = policies.iter().map(policy_item).collect();
+        headers.push(("RateLimit-Policy", all.join(", ")));
+        let mut item = format!("{};{available}={remaining}", quoted(policy.name));
+        if let Some(in_seconds) = in_seconds {
+            // Writing to a text cannot fail.
+            let _ = write!(item, ";{window}={in_seconds}");
         }
+        item.push_str(&partition(policy));
+        headers.push(("RateLimit", item));
+    }
+    if let Some(in_seconds) = in_seconds.filter(|_| is_refused) {
+        headers.push(("Retry-After", in_seconds.to_string()));
     }
     let reset = match form.legacy {
-        Legacy::Off => return headers,
-        Legacy::Delta => in_seconds,
-        Legacy::Epoch { now } => seconds(now.saturating_add(until)),
+        Legacy::Off if form.dialect != Dialect::Legacy => return headers,
+        Legacy::Off | Legacy::Delta => in_seconds,
+        Legacy::Epoch { now } => in_seconds.map(|_| seconds(now.saturating_add(until))),
     };
     let quota = integer(policy.quota);
     headers.push(("X-RateLimit-Limit", quota.to_string()));
     headers.push(("X-RateLimit-Remaining", remaining.to_string()));
-    headers.push(("X-RateLimit-Reset", reset.to_string()));
+    if let Some(reset) = reset {
+        headers.push(("X-RateLimit-Reset", reset.to_string()));
+    }
     headers
 }
 
@@ -131,18 +158,24 @@ fn seconds(span: Duration) -> u128 {
     span.as_nanos().div_ceil(1_000_000_000).min(INTEGER_MAX)
 }
 
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            ' '..='~' => quoted.push(letter),
-            _ => quoted.push('?'),
+/// Returns a name as the headers have it: printable ASCII. Other bytes, and percent signs, are percent-encoded, so
+/// different names stay different.
+pub fn printable(name: &str) -> String {
+    let mut printable = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if matches!(byte, b' '..=b'~') && byte != b'%' {
+            printable.push(char::from(byte));
+        } else {
+            // Writing to a text cannot fail.
+            let _ = write!(printable, "%{byte:02X}");
         }
     }
-    quoted.push('"');
-    quoted
+    printable
+}
+
+fn quoted(text: &str) -> String {
+    let escaped = printable(text).replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{escaped}\"")
 }
 
 /// Returns bytes as a structured field has them: base64 with padding.
@@ -174,35 +207,118 @@ mod tests {
     use super::*;
     use crate::decision::Standing;
 
-    #[test]
-    fn a_refusal_says_a_second_at_least() {
-        let policy = Policy {
-            name: "a\nb",
-            quota: Units::ONE,
+    fn policy(name: &str, quota: Units) -> Policy<'_> {
+        Policy {
+            name,
+            quota,
             window: None,
             unit: None,
             partition_key: None,
-        };
-        let answer = Answer {
-            decision: Decision::After(Duration::ZERO),
+        }
+    }
+
+    fn answer(decision: Decision, reset: Duration) -> Answer {
+        Answer {
+            decision,
             standing: Standing {
                 remaining: Units::ZERO,
-                reset: Duration::ZERO,
+                reset,
                 debt: Units::ZERO,
             },
             cost: Units::ONE,
-        };
-        let form = Form {
-            legacy_retry_after: true,
+        }
+    }
+
+    #[track_caller]
+    fn check(policy: Policy<'_>, answer: Answer, form: Form, expected: &[(&str, &str)]) {
+        let made = headers(&[policy], &[answer], form);
+        let made: Vec<_> = made.iter().map(|(name, value)| (*name, &**value)).collect();
+        assert_eq!(made, expected);
+    }
+
+    #[test]
+    fn a_refusal_says_a_second_at_least() {
+        let form = Form::default();
+        let refused = answer(Decision::After(Duration::ZERO), Duration::ZERO);
+        let expected = [
+            ("RateLimit-Policy", "\"a%0Ab\";q=1"),
+            ("RateLimit", "\"a%0Ab\";r=0;t=1"),
+            ("Retry-After", "1"),
+        ];
+        check(policy("a\nb", Units::ONE), refused, form, &expected);
+    }
+
+    #[test]
+    fn different_names_stay_different() {
+        for (name, expected) in [
+            ("größe", "gr%C3%B6%C3%9Fe"),
+            ("gr%C3%B6%C3%9Fe", "gr%25C3%25B6%25C3%259Fe"),
+            ("日", "%E6%97%A5"),
+            ("月", "%E6%9C%88"),
+            ("a \"b\" \\", "a \"b\" \\"),
+        ] {
+            assert_eq!(printable(name), expected);
+        }
+    }
+
+    #[test]
+    fn a_time_that_never_comes_is_absent() {
+        let legacy = Form {
+            legacy: Legacy::Epoch {
+                now: Duration::from_secs(9),
+            },
             ..Form::default()
         };
-        let made = headers(&[policy], &[answer], form);
-        let expected = [
-            ("RateLimit-Policy", "\"a?b\";q=1"),
-            ("RateLimit", "\"a?b\";r=0;t=1"),
-            ("Retry-After", "1"),
-            ("X-RateLimit-Retry-After", "1"),
+        let zero = Decision::Never(Reason::RateIsZero);
+        let above = Decision::Never(Reason::CostAboveLimit);
+        let cases = [
+            (Units::ONE, zero, Duration::ZERO),
+            (Units::ZERO, above, Duration::ZERO),
+            (Units::ONE, above, Duration::MAX),
+            (Units::ONE, Decision::After(Duration::MAX), Duration::MAX),
         ];
-        assert_eq!(made, expected.map(|(name, value)| (name, value.to_owned())));
+        for (quota, decision, reset) in cases {
+            let quota_text = quota.floor().to_string();
+            let expected = [
+                ("RateLimit-Policy", &*format!("\"p\";q={quota_text}")),
+                ("RateLimit", "\"p\";r=0"),
+                ("X-RateLimit-Limit", &quota_text),
+                ("X-RateLimit-Remaining", "0"),
+            ];
+            check(
+                policy("p", quota),
+                answer(decision, reset),
+                legacy,
+                &expected,
+            );
+        }
+    }
+
+    #[test]
+    fn each_dialect_has_its_names() {
+        let refused = answer(Decision::After(Duration::from_secs(7)), Duration::ZERO);
+        let check = |dialect, expected: &[(&str, &str)]| {
+            let form = Form {
+                dialect,
+                ..Form::default()
+            };
+            check(policy("p", Units::ONE), refused, form, expected);
+        };
+        let of_ietf = |item| {
+            [
+                ("RateLimit-Policy", "\"p\";q=1"),
+                ("RateLimit", item),
+                ("Retry-After", "7"),
+            ]
+        };
+        check(Dialect::Draft11, &of_ietf("\"p\";r=0;t=7"));
+        check(Dialect::Next, &of_ietf("\"p\";a=0;w=7"));
+        let legacy = [
+            ("Retry-After", "7"),
+            ("X-RateLimit-Limit", "1"),
+            ("X-RateLimit-Remaining", "0"),
+            ("X-RateLimit-Reset", "7"),
+        ];
+        check(Dialect::Legacy, &legacy);
     }
 }

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use doorward_limits::Answer;
 use doorward_limits::headers::{self, Form, Policy};
-use doorward_limits::rate::Period;
+use doorward_limits::rate::{Period, Rate};
+use doorward_limits::{Answer, Units};
 use serde_json::json;
 
 use crate::decision::{Decision, Status, Why};
@@ -30,11 +30,17 @@ pub struct GrpcRefusal {
 }
 
 impl Decision {
-    /// Returns `RateLimit-Policy`, `RateLimit`, `Retry-After` of a refusal, and `X-RateLimit-*` if wanted, by name.
-    /// There are none without a limited rule. Shadow rules do not show.
-    pub fn headers(&self, form: Form) -> Vec<(&'static str, String)> {
+    /// Returns the headers in the dialect of the domain, by name: `RateLimit-Policy` and `RateLimit`, or `X-RateLimit-*`,
+    /// and `Retry-After` of a refusal. There are none without a limited rule. Shadow rules do not show. `jitter`: time
+    /// that is added to the wait of a refused caller.
+    pub fn headers(&self, jitter: Duration) -> Vec<(&'static str, String)> {
         let shown = self.statuses.iter().filter_map(policy);
         let (policies, answers): (Vec<_>, Vec<_>) = shown.unzip();
+        let form = Form {
+            jitter,
+            dialect: self.dialect,
+            ..Form::default()
+        };
         headers::headers(&policies, &answers, form)
     }
 
@@ -55,7 +61,7 @@ impl Decision {
             "title": title,
             "status": status,
             "detail": self.why.to_string(),
-            "violated-policies": self.violations(),
+            "violated-policies": self.violations().into_iter().map(headers::printable).collect::<Vec<_>>(),
         });
         Some(body.to_string())
     }
@@ -82,16 +88,68 @@ impl Decision {
 fn policy(status: &Status) -> Option<(Policy<'_>, Answer)> {
     let rule = status.rule.as_ref()?;
     let counted = rule.counted().filter(|_| rule.is_binding())?;
-    let window = match counted.rate.period() {
-        Period::Nanos(nanos) => Some(Duration::from_nanos(nanos.get())),
-        Period::Month | Period::Year => None,
-    };
+    let (quota, window) = in_seconds(counted.rate);
     let policy = Policy {
         name: &rule.path,
-        quota: counted.rate.amount(),
+        quota,
         window,
         unit: None,
         partition_key: None,
     };
     Some((policy, status.answer?))
+}
+
+/// Returns the same rate as whole units in whole seconds, because headers have no others: 50 in a second for 5/100ms.
+/// The amount is rounded down if a thousand windows are not enough for that.
+fn in_seconds(rate: Rate) -> (Units, Option<Duration>) {
+    const SECOND: u128 = 1_000_000_000;
+    let (amount, window) = match rate.period() {
+        Period::Nanos(nanos) => (rate.amount().parts(), u128::from(nanos.get())),
+        Period::Month | Period::Year => return (rate.amount(), None),
+    };
+    let is_whole = |times: &u128| {
+        let is_whole = (window * times).is_multiple_of(SECOND);
+        is_whole
+            && amount
+                .saturating_mul(*times)
+                .is_multiple_of(Units::ONE.parts())
+    };
+    let (amount, seconds) = match (1..=1_000).find(is_whole) {
+        Some(times) => (amount.saturating_mul(times), window * times / SECOND),
+        None => {
+            let seconds = window.div_ceil(SECOND);
+            let scaled = amount.checked_mul(seconds * SECOND);
+            (scaled.map_or(amount, |it| it / window), seconds)
+        }
+    };
+    let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
+    (
+        Units::from_parts(amount),
+        Some(Duration::from_secs(seconds)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_of_headers_is_the_same_rate_in_whole_seconds() {
+        for (rate, quota, seconds) in [
+            ("5/100ms", 50, Some(1)),
+            ("1/1500ms", 2, Some(3)),
+            ("0.5/s", 1, Some(2)),
+            ("2.5/min", 5, Some(120)),
+            ("10/min", 10, Some(60)),
+            ("0/100ms", 0, Some(1)),
+            ("7/month", 7, None),
+            // No thousand windows of these are whole seconds.
+            ("1000000/333333333ns", 3_000_000, Some(1)),
+            ("1000/1000000007ns", 1_999, Some(2)),
+        ] {
+            let (units, window) = in_seconds(rate.parse().unwrap());
+            let window = window.map(|it| it.as_secs());
+            assert_eq!((units.floor(), window), (quota, seconds), "{rate}");
+        }
+    }
 }

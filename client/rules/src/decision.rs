@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_limits::headers::Dialect;
 use doorward_limits::{Answer, Decision as Taken, Moment, Standing, Units, several};
 use smallvec::SmallVec;
 
@@ -25,6 +26,8 @@ pub struct Decision {
     pub told: Option<usize>,
     /// Time of the decision.
     pub at: Moment,
+    /// Names of its headers.
+    pub dialect: Dialect,
 }
 
 /// The answer of a descriptor.
@@ -49,6 +52,8 @@ pub enum Why {
     NoRule,
     /// No rule limits it, and the domain refuses such requests.
     Unmatched,
+    /// A rule limits it, and one of its values is longer than [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX).
+    LongValue,
     /// Another rule of the request replaces the rule.
     Replaced,
     /// The rule is unlimited.
@@ -98,6 +103,7 @@ impl Decision {
             statuses: SmallVec::new(),
             told: None,
             at: now,
+            dialect: Dialect::default(),
         }
     }
 
@@ -111,10 +117,10 @@ impl Decision {
         });
     }
 
-    /// Refuses a request of some descriptors, none of which has a rule.
-    pub(crate) fn refuse_unmatched(&mut self, descriptors: usize) {
-        (self.is_allowed, self.why, self.advice) = (false, Why::Unmatched, Advice::Reject);
-        let statuses = (0..descriptors).map(|_| Status::free(None, Why::Unmatched));
+    /// Refuses a request of some descriptors, whatever its rules allow.
+    pub(crate) fn refuse(&mut self, why: Why, descriptors: usize) {
+        (self.is_allowed, self.why, self.advice) = (false, why, Advice::Reject);
+        let statuses = (0..descriptors).map(|_| Status::free(None, why));
         self.statuses.extend(statuses);
     }
 
@@ -138,9 +144,13 @@ impl Decision {
         self.counted().map(Status::remaining)
     }
 
-    /// Returns the time until everything of its limit is available again, or until its window ends.
+    /// Returns the time until everything of its limit is available again, or until its window ends; `None` if that
+    /// never comes.
     pub fn reset(&self) -> Option<Duration> {
-        self.counted().map(Status::reset)
+        let rate = self.rule()?.counted()?.rate;
+        self.counted()?
+            .reset()
+            .filter(|_| rate.amount() > Units::ZERO)
     }
 
     fn counted(&self) -> Option<&Status> {
@@ -150,7 +160,8 @@ impl Decision {
     /// Returns the time until the same request passes; `None` if it has passed, or no wait is known to help.
     pub fn retry_after(&self) -> Option<Duration> {
         let refused = self.status().filter(|_| !self.is_allowed)?;
-        refused.answer?.decision.retry_after()
+        let wait = refused.answer?.decision.retry_after();
+        wait.filter(|wait| *wait != Duration::MAX)
     }
 
     /// Returns the HTTP status of a refusal; `None` if the request passes. 429 for a caller's own quota, 503 for
@@ -246,10 +257,15 @@ impl Status {
         }
     }
 
-    /// Returns the time until everything is available again, or until the window ends. Zero if nothing is counted.
-    pub fn reset(&self) -> Duration {
-        self.answer
-            .map_or(Duration::ZERO, |answer| answer.standing.reset)
+    /// Returns the time until everything is available again, or until the window ends, also of a limit of 0. `None`:
+    /// nothing is counted, or that never comes.
+    pub fn reset(&self) -> Option<Duration> {
+        let (rate, reset) = (
+            self.rule.as_ref()?.counted()?.rate,
+            self.answer?.standing.reset,
+        );
+        let is_never = reset.is_zero() && rate.amount() == Units::ZERO;
+        Some(reset).filter(|reset| *reset != Duration::MAX && !is_never)
     }
 
     /// Returns whether a limit that may refuse is counted.
@@ -285,6 +301,7 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Self::NoRule => "no rule",
             Self::Unmatched => "no rule, and the domain rejects unmatched requests",
+            Self::LongValue => "a value is longer than 8 KiB",
             Self::Replaced => "replaced by another rule",
             Self::Unlimited => "unlimited",
             Self::Within => "within the limit",

@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use doorward_limits::headers::Dialect;
 use foldhash::fast::FixedState;
 use indexmap::IndexSet;
 use smallvec::SmallVec;
@@ -46,6 +47,7 @@ pub(crate) struct Domain {
     pub(crate) rejects_unmatched: bool,
     pub(crate) counts_attempts: bool,
     pub(crate) has_shared: bool,
+    pub(crate) dialect: Dialect,
 }
 
 impl Rules {

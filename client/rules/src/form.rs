@@ -1,6 +1,6 @@
 //! A document as it is written. Scalars are text with their place, so that a message can name both.
 //!
-//! Serde refuses unknown fields, and fields of envoyproxy/ratelimit that this crate lacks.
+//! Unknown fields are found by the schema, so that all of them are told at once.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -50,8 +50,7 @@ impl<T> From<Spanned<T>> for Placed<T> {
 
 /// A document: the rules of one domain.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Rules", extend("anyOf" = [{"required": ["descriptors"]}, {"required": ["empty"]}]))]
+#[schemars(deny_unknown_fields, rename = "Rules", extend("anyOf" = [{"required": ["descriptors"]}, {"required": ["empty"]}]))]
 pub(crate) struct DocumentForm {
     /// Name of the domain. Required, and in one document only.
     #[schemars(with = "Text")]
@@ -69,12 +68,14 @@ pub(crate) struct DocumentForm {
     /// Whether the domain has no rule on purpose: `true` or `false` (default).
     #[schemars(with = "Option<bool>")]
     pub(crate) empty: Scalar,
+    /// Names of the headers of answers: `draft-11` of the IETF's (default), `next`, or `legacy` (X-RateLimit).
+    #[schemars(with = "Option<String>", extend("enum" = ["draft-11", "next", "legacy", null]))]
+    pub(crate) headers: Scalar,
 }
 
 /// A descriptor: a key, perhaps with a value, its limit and the levels below.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Descriptor")]
+#[schemars(deny_unknown_fields, rename = "Descriptor")]
 pub(crate) struct DescriptorForm {
     /// Key of the request's entry. Required.
     #[schemars(with = "Text")]
@@ -103,7 +104,8 @@ pub(crate) struct DescriptorForm {
     /// Answer above the limit: `reject` (default), `wait`, `drop`, `degrade`, `redirect`.
     #[schemars(with = "Option<crate::Action>")]
     pub(crate) action: Scalar,
-    /// Longest wait of `action: wait` and of a leaky queue, such as `5ms` (default). At most `1min`.
+    /// Longest wait of `action: wait` and of a leaky queue, such as `5ms` (default). At most `1min`. A leaky queue with
+    /// longer turns needs it.
     #[schemars(with = "Option<String>")]
     pub(crate) max_wait: Scalar,
     /// `local` (default) or `shared`.
@@ -129,8 +131,7 @@ pub(crate) struct DescriptorForm {
 
 /// A caller with a priority or a weight of its own.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Caller")]
+#[schemars(deny_unknown_fields, rename = "Caller")]
 pub(crate) struct CallerForm {
     /// Name of the caller; `*` stands for any characters. Required.
     #[schemars(with = "Text")]
@@ -145,8 +146,7 @@ pub(crate) struct CallerForm {
 
 /// A limit: `unit` and `requests_per_unit`, or `rate`, or `unlimited`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "RateLimit", extend("anyOf" = [{"required": ["rate"]}, {"required": ["unit", "requests_per_unit"]}, {"required": ["unlimited"]}]))]
+#[schemars(deny_unknown_fields, rename = "RateLimit", extend("anyOf" = [{"required": ["rate"]}, {"required": ["unit", "requests_per_unit"]}, {"required": ["unlimited"]}]))]
 pub(crate) struct LimitForm {
     /// `second`, `minute`, `hour`, `day`, `week`, `month` or `year`, in any case.
     #[schemars(with = "Option<String>", extend("pattern" = UNIT))]
@@ -179,8 +179,7 @@ pub(crate) struct LimitForm {
 
 /// A ban: more than `threshold` attempts within `interval` lead to a refusal of `length`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Ban")]
+#[schemars(deny_unknown_fields, rename = "Ban")]
 pub(crate) struct BanForm {
     /// Number of attempts that lead to no ban yet. Required.
     #[schemars(with = "NonZeroU32")]
@@ -198,8 +197,7 @@ pub(crate) struct BanForm {
 
 /// A rule that is replaced.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Replaces")]
+#[schemars(deny_unknown_fields, rename = "Replaces")]
 pub(crate) struct ReplacesForm {
     /// Its name.
     #[schemars(with = "Text")]

@@ -112,6 +112,21 @@ impl Guarded {
         (!looked.is_allowed()).then_some(looked)
     }
 
+    /// Takes `cost`, available or not, up to a debt. Returns the amount that was taken.
+    pub(crate) fn charge_up_to(
+        &self,
+        debt_max: Units,
+        state: &mut GuardedState,
+        cost: Units,
+        now: Moment,
+    ) -> Units {
+        let standing = self.limit.standing(&state.limit, now);
+        let more = debt_max.saturating_sub(standing.debt);
+        let cost = cost.min(standing.remaining.saturating_add(more));
+        self.charge(state, cost, now);
+        cost
+    }
+
     fn count(&self, state: &mut GuardedState, cost: Units, now: Moment) -> Option<Decision> {
         let bans = self.bans.as_ref()?;
         if cost == Units::ZERO {

@@ -71,6 +71,6 @@ pub use rank::Rank;
 pub use rule::{Action, Algorithm, Limit, OnFailure, Rule, Scope};
 pub use service::Service;
 pub use shared::{Leases, add_encoded};
-pub use tree::{Entry, Found};
+pub use tree::{Entry, Found, VALUE_BYTES_MAX};
 pub use value::Value;
 pub use who::{Part, Request, Who};

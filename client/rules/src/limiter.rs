@@ -9,10 +9,13 @@
 //! needlessly, and none passes needlessly.
 
 mod descriptors;
+mod leased;
+mod taken;
 mod undo;
 
 pub use descriptors::Settled;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -26,9 +29,11 @@ use smallvec::SmallVec;
 use crate::decision::{Decision, Status, Why};
 use crate::document::{Domain, INLINE, Rules, replaced_names};
 use crate::guarded::Guarded;
+use crate::limiter::leased::Leased;
+use crate::limiter::taken::Taken as TakenByCallers;
 use crate::rule::{Action, Counted, Limit, OnFailure, Rule, Scope};
-use crate::shared::{self, Leases, Terms};
-use crate::tree::Entry;
+use crate::shared::{Leases, Terms};
+use crate::tree::{self, Entry};
 use crate::value::add_to_key;
 
 /// A descriptor of a request.
@@ -55,18 +60,22 @@ const LOCKS: u32 = u64::BITS;
 
 type Counter = Keyed<SoftHard<Guarded>>;
 
-/// A counter that is created at its first use.
-type Lazy = OnceLock<Arc<Counter>>;
+/// Counters of a rule, each created at its first use.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    keys: OnceLock<Arc<Counter>>,
+    taken: OnceLock<TakenByCallers>,
+}
 
-/// A limit, and the counter of its rule.
-type Limited<'a> = (&'a Counted, &'a Lazy);
+/// A limit, and the counters of its rule.
+type Limited<'a> = (&'a Counted, &'a Counters);
 
 /// Rules in force, with their counters.
 #[derive(Debug)]
 pub(crate) struct InForce {
     pub(crate) rules: Rules,
     /// One for each rule.
-    counters: Vec<Lazy>,
+    counters: Vec<Counters>,
 }
 
 /// A descriptor, and the number of the rule that was found for it.
@@ -76,76 +85,29 @@ pub(crate) struct Asked<'a> {
     pub(crate) hits: Option<u64>,
 }
 
+impl Asked<'_> {
+    /// Returns whether a rule that may refuse limits the descriptor, and a value is too long.
+    fn has_long_value(&self, rules: &Rules) -> bool {
+        let mut values = self.entries.iter().filter_map(|entry| entry.value);
+        let rule = self.number.and_then(|number| rules.rules().get(number));
+        values.any(tree::is_long) && rule.is_some_and(|rule| rule.is_binding())
+    }
+}
+
 /// A descriptor that is counted.
 struct Charge<'a> {
     place: usize,
     rule: &'a Rule,
+    limit: &'a Counted,
+    counters: &'a Counters,
     counter: &'a Counter,
     key: Key,
     cost: Units,
+    /// Amount that was counted of the cost.
+    counted: Cell<Units>,
     may_wait: bool,
     /// Whether a refusal is counted too.
     counts_refusals: bool,
-}
-
-/// Amounts that a request took of the leases of its shared rules.
-struct Leased<'a> {
-    leases: Option<&'a dyn Leases>,
-    taken: Vec<(String, u64)>,
-    /// Places of statuses, and the units that their leases have left.
-    left: Vec<(usize, Units)>,
-}
-
-impl<'a> Leased<'a> {
-    const fn new(leases: Option<&'a dyn Leases>) -> Self {
-        Self {
-            leases,
-            taken: Vec::new(),
-            left: Vec::new(),
-        }
-    }
-
-    /// Takes the cost of a shared rule of its lease. `None`: the rule is not shared, or has no lease. The error is the
-    /// status of the refusal.
-    fn take(
-        &mut self,
-        rule: Option<&Arc<Rule>>,
-        why: Why,
-        asked: &Asked<'_>,
-        place: usize,
-    ) -> Option<Result<(), Status>> {
-        let is_shared = |rule: &&Arc<Rule>| rule.scope == Scope::Shared && rule.counted().is_some();
-        let rule = rule.filter(is_shared).filter(|_| why != Why::Replaced)?;
-        let cost = asked.hits.unwrap_or(rule.cost);
-        let descriptor = shared::text(asked.entries);
-        let leases = self.leases?;
-        let answer = leases.take(&descriptor, cost)?;
-        Some(match answer {
-            Ok(()) => {
-                let left = leases.left(&descriptor).map(Units::whole);
-                self.left.extend(left.map(|left| (place, left)));
-                self.taken.push((descriptor, cost));
-                Ok(())
-            }
-            Err(refusal) => Err(Status::over(rule, refusal, Units::whole(cost))),
-        })
-    }
-
-    /// Takes the cost of a refused request, which counts all the same.
-    fn charge(&self, rule: Option<&Arc<Rule>>, asked: &Asked<'_>) {
-        if let (Some(leases), Some(rule)) = (self.leases, rule) {
-            let cost = asked.hits.unwrap_or(rule.cost);
-            leases.charge(&shared::text(asked.entries), cost);
-        }
-    }
-
-    fn give_back(&self) {
-        if let Some(leases) = self.leases {
-            for (descriptor, cost) in &self.taken {
-                leases.give_back(descriptor, *cost, Duration::ZERO);
-            }
-        }
-    }
 }
 
 /// Name of a rule across documents.
@@ -179,20 +141,25 @@ impl Limiter {
             .map(|(number, rule)| (identity(rule), (number, rule.clone())))
             .collect();
         let former = std::mem::take(&mut in_force.counters);
-        for (rule, counter) in in_force.rules.rules().iter().zip(former) {
+        for (rule, counters) in in_force.rules.rules().iter().zip(former) {
             let (Some(counter), Some((number, next_rule))) =
-                (counter.into_inner(), numbers.get(&identity(rule)))
+                (counters.keys.into_inner(), numbers.get(&identity(rule)))
             else {
                 continue;
             };
             let (Some(counted), Some(next_counted)) = (rule.counted(), next_rule.counted()) else {
                 continue;
             };
+            let taken = counters.taken.into_inner();
             if counted.settings != next_counted.settings {
                 counter.set_limit(&next_counted.settings, now);
+                if let Some(taken) = &taken {
+                    taken.set_limit(next_counted, now);
+                }
             }
-            if let Some(cell) = next.counters.get_mut(*number) {
-                *cell = OnceLock::from(counter);
+            if let Some(next) = next.counters.get_mut(*number) {
+                next.keys = OnceLock::from(counter);
+                next.taken = taken.map(OnceLock::from).unwrap_or_default();
             }
         }
         drop(numbers);
@@ -228,10 +195,13 @@ impl Limiter {
         now: Moment,
     ) -> Decision {
         let mut decision = Decision::new(now);
+        decision.dialect = domain.map(|domain| domain.dialect).unwrap_or_default();
         if domain.is_some_and(|domain| domain.rejects_unmatched)
             && asked.iter().all(|it| it.number.is_none())
         {
-            decision.refuse_unmatched(asked.len());
+            decision.refuse(Why::Unmatched, asked.len());
+        } else if asked.iter().any(|it| it.has_long_value(&in_force.rules)) {
+            decision.refuse(Why::LongValue, asked.len());
         } else {
             let counts_attempts = domain.is_some_and(|domain| domain.counts_attempts);
             self.count(
@@ -278,13 +248,16 @@ impl Limiter {
                     continue;
                 }
             }
-            if let (Some(rule), Some((limit, cell))) = (rule, limit) {
+            if let (Some(rule), Some((limit, counters))) = (rule, limit) {
                 charges.push(Charge {
                     place: statuses.len(),
                     rule,
-                    counter: cell.get_or_init(|| self.counter(limit)),
+                    limit,
+                    counters,
+                    counter: counters.keys.get_or_init(|| self.counter(limit)),
                     key: self.key(it.entries),
                     cost: Units::whole(it.hits.unwrap_or(rule.cost)),
+                    counted: Cell::default(),
                     may_wait: terms.may_wait,
                     counts_refusals: counts_attempts || !rule.is_binding(),
                 });
@@ -300,7 +273,18 @@ impl Limiter {
                 charge.take(status, now);
             }
         }
-        if !counts_attempts && statuses.iter().any(|status| status.is_over) {
+        let is_over = statuses.iter().any(|status| status.is_over);
+        if let Some(caller) = terms.leases.and_then(Leases::caller)
+            && !is_over
+        {
+            for charge in &charges {
+                let entries = asked.get(charge.place).map_or(&[][..], |it| it.entries);
+                let keys = self.caller_keys(entries, caller);
+                let taken = charge.counters.taken(charge.limit, self.keys_max);
+                taken.note(keys, charge.counted.get(), now);
+            }
+        }
+        if !counts_attempts && is_over {
             leased.give_back();
             for charge in &charges {
                 if let Some(status) = statuses.get_mut(charge.place) {
@@ -345,6 +329,15 @@ impl Limiter {
             .collect()
     }
 
+    /// Returns the keys of a caller's use of a descriptor: of its amounts, and of its requests.
+    fn caller_keys(&self, entries: &[Entry<'_>], caller: &str) -> [Key; 2] {
+        let add = |key, entry: &Entry<'_>| add_to_key(key, entry.value);
+        [0, 1].map(|kind| {
+            let key = entries.iter().fold(self.keys.key(), add);
+            key.text(caller.as_bytes()).number(kind).finish()
+        })
+    }
+
     /// Returns the key of a descriptor among those of the same rule.
     fn key(&self, entries: &[Entry<'_>]) -> Key {
         let add = |key, entry: &Entry<'_>| add_to_key(key, entry.value);
@@ -354,7 +347,7 @@ impl Limiter {
 
 impl InForce {
     fn new(rules: Rules) -> Self {
-        let counters = rules.rules().iter().map(|_| OnceLock::new()).collect();
+        let counters = rules.rules().iter().map(|_| Counters::default()).collect();
         Self { rules, counters }
     }
 
@@ -385,6 +378,14 @@ impl InForce {
             }
             (Limit::Counted(limit), ..) => (Some(rule), Why::Within, Some((limit, counter))),
         }
+    }
+}
+
+impl Counters {
+    /// Returns the amounts that callers took.
+    fn taken(&self, limit: &Counted, keys_max: usize) -> &TakenByCallers {
+        self.taken
+            .get_or_init(|| TakenByCallers::new(limit, keys_max))
     }
 }
 
@@ -426,10 +427,13 @@ impl Charge<'_> {
                     reset,
                     debt,
                 };
+                self.counted.set(self.cost);
                 return self.tell(status, decision, standing, false);
             }
             if self.counts_refusals {
-                limit.charge(state, self.cost, now);
+                let debt_max = self.limit.debt_max();
+                let counted = limit.hard().charge_up_to(debt_max, state, self.cost, now);
+                self.counted.set(counted);
                 // The charge makes the wait longer.
                 let charged = limit.peek(state, self.cost, now);
                 decision = if charged.is_allowed() {
@@ -474,11 +478,9 @@ impl Charge<'_> {
         let Some(answer) = &mut status.answer else {
             return;
         };
-        let (cost, is_allowed) = (self.cost, answer.decision.is_allowed());
+        let is_allowed = answer.decision.is_allowed();
         let remaining = self.counter.update(self.key, now, |limit, state, now| {
-            if is_allowed || self.counts_refusals {
-                limit.refund(state, cost, now);
-            }
+            limit.refund(state, self.counted.get(), now);
             limit.standing(state, now).remaining
         });
         // A limit without refusals is over.

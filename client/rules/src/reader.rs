@@ -1,14 +1,14 @@
 //! Documents: YAML in, rules or problems out.
 //!
-//! The YAML parser stops at its first problem: text that is no YAML, an unknown field, a field twice, a list in place
-//! of a value. All other problems of a document are reported together. An empty value is a bare key. A number as a
-//! value is its text (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes.
+//! The YAML parser stops at its first problem: text that is no YAML, a field twice, a list in place of a value. All
+//! other problems of a document are reported together. An empty value is a bare key. A number as a value is its text
+//! (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes. A field for a number takes no quotes.
 
 use std::net::Ipv6Addr;
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use doorward_limits::Units;
+use doorward_limits::headers::Dialect;
 use indexmap::IndexSet;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -23,6 +23,7 @@ use crate::tree::Node;
 
 mod limit;
 mod parse;
+mod unknown;
 
 pub use parse::domain_of;
 
@@ -43,6 +44,7 @@ impl Rules {
                 file,
                 text,
                 rules: &mut rules,
+                has_unknown: false,
                 problems: Vec::new(),
                 without: None,
             };
@@ -67,6 +69,7 @@ struct Reader<'a> {
     file: &'a str,
     text: &'a str,
     rules: &'a mut Rules,
+    has_unknown: bool,
     problems: Vec<Problem>,
     /// Problem of a document that has no rule and does not say so. It is told if there is no other one.
     without: Option<Problem>,
@@ -79,7 +82,13 @@ impl Reader<'_> {
     /// Adds the rules of the document to the others.
     fn read(&mut self) {
         match parse::parse(self.text) {
-            Ok(form) => self.document(&form),
+            Ok((form, unknown)) => {
+                self.has_unknown = !unknown.is_empty();
+                for (line, message) in unknown {
+                    self.problem(line, message);
+                }
+                self.document(&form);
+            }
             Err((line, message)) => self.problem(line, message),
         }
     }
@@ -88,7 +97,7 @@ impl Reader<'_> {
         let Some((name, line)) = scalar(&form.domain) else {
             let line = form.domain.as_ref().map_or(1, |domain| domain.line);
             let message = "domain: is missing or empty; write the name of the domain";
-            return self.problem(line, message.to_owned());
+            return self.missing(line, message.to_owned());
         };
         if self.rules.domain(name).is_some() {
             let other = self.rules.file(name).unwrap_or("another document");
@@ -99,9 +108,14 @@ impl Reader<'_> {
         let mut domain = Domain {
             root: Node::default(),
             key_paths: IndexSet::new(),
-            rejects_unmatched: self.choice("unmatched", &form.unmatched, ["allow", "reject"]),
-            counts_attempts: self.choice("count", &form.count, ["allowed", "attempts"]),
+            rejects_unmatched: self.choice("unmatched", &form.unmatched, &["allow", "reject"]) == 1,
+            counts_attempts: self.choice("count", &form.count, &["allowed", "attempts"]) == 1,
             has_shared: false,
+            dialect: match self.choice("headers", &form.headers, &["draft-11", "next", "legacy"]) {
+                1 => Dialect::Next,
+                2 => Dialect::Legacy,
+                _ => Dialect::Draft11,
+            },
         };
         let before = self.rules.rules().len();
         let (mut root, forms) = (Node::default(), form.descriptors.as_deref());
@@ -142,7 +156,7 @@ impl Reader<'_> {
             let form = &form.value;
             let Some((key, key_line)) = scalar(&form.key) else {
                 let message = "key: is missing; write the key of the request's entry";
-                self.problem(line, message.to_owned());
+                self.missing(line, message.to_owned());
                 continue;
             };
             if key.contains('*') {
@@ -196,9 +210,8 @@ impl Reader<'_> {
         let max_wait = self.parsed("max_wait", &form.max_wait, what, |text| {
             duration(text).filter(|wait| *wait <= MAX_WAIT_MAX)
         });
-        let max_wait = max_wait.unwrap_or(MAX_WAIT);
-        let cost = self.parsed("cost", &form.cost, "a whole number above 0", |text| {
-            text.parse().ok().map(NonZeroU64::get)
+        let cost = self.number("cost", &form.cost, "a whole number above 0", |cost| {
+            *cost > 0
         });
         let bans = form.ban.as_ref().and_then(|ban| self.bans(ban));
         let ranks = self.ranks(form);
@@ -235,7 +248,7 @@ impl Reader<'_> {
             shadow,
             detailed_metric,
             action,
-            max_wait,
+            max_wait: max_wait.unwrap_or(MAX_WAIT),
             scope,
             on_failure: on_failure.unwrap_or(match scope {
                 Scope::Local => OnFailure::Open,
@@ -266,13 +279,10 @@ impl Reader<'_> {
     }
 
     fn rank(&mut self, priority: &Scalar, weight: &Scalar, usual: Rank) -> Rank {
-        let priority = self.parsed("priority", priority, "a whole number", |text| {
-            text.parse().ok()
-        });
+        let priority = self.number("priority", priority, "a whole number", |_| true);
         let what = "a whole number from 1 to 100";
-        let weight = self.parsed("weight", weight, what, |text| {
-            let weight = text.parse().ok();
-            weight.filter(|weight| (1..=WEIGHT_MAX).contains(weight))
+        let weight = self.number("weight", weight, what, |weight| {
+            (1..=WEIGHT_MAX).contains(weight)
         });
         Rank {
             priority: priority.unwrap_or(usual.priority),
@@ -363,24 +373,52 @@ impl Reader<'_> {
         matches!(first, Some(b'"' | b'\'' | b'|' | b'>'))
     }
 
-    /// Returns whether the value is the second of two words; the first is the default.
-    fn choice(&mut self, field: &str, value: &Scalar, words: [&str; 2]) -> bool {
+    /// Returns the place of a word among those that a field has; the first is the default.
+    fn choice(&mut self, field: &str, value: &Scalar, words: &[&str]) -> usize {
         let Some((text, line)) = scalar(value) else {
-            return false;
+            return 0;
         };
-        if !words.contains(&text) {
-            let [first, second] = words;
-            self.problem(
-                line,
-                format!("{field}: {text} is unknown; write {first} or {second}"),
-            );
-        }
-        words.last() == Some(&text)
+        let place = words.iter().position(|word| *word == text);
+        place.unwrap_or_else(|| {
+            let words = words.join(" or ");
+            self.problem(line, format!("{field}: {text} is unknown; write {words}"));
+            0
+        })
     }
 
     fn truth(&mut self, field: &str, value: &Scalar) -> bool {
-        let read = self.parsed(field, value, "true or false", |text| text.parse().ok());
+        let read = self.unquoted(field, value, "true or false", |text| text.parse().ok());
         read.unwrap_or(false)
+    }
+
+    /// Reads a whole number, as YAML 1.2 has it: decimal, or with `0x` or `0o`.
+    fn number<T: TryFrom<i128>>(
+        &mut self,
+        field: &str,
+        value: &Scalar,
+        what: &str,
+        is_valid: impl Fn(&T) -> bool,
+    ) -> Option<T> {
+        self.unquoted(field, value, what, |text| {
+            T::try_from(whole(text)?).ok().filter(&is_valid)
+        })
+    }
+
+    /// Reads a number or a truth value. In quotes it would be a text.
+    fn unquoted<T>(
+        &mut self,
+        field: &str,
+        value: &Scalar,
+        what: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let (text, line) = scalar(value)?;
+        if value.as_ref().is_some_and(|it| self.is_quoted(it.defined)) {
+            let message = format!("{field}: \"{text}\" is a text; write {what}, without quotes");
+            self.problem(line, message);
+            return None;
+        }
+        self.parsed(field, value, what, read)
     }
 
     fn duration(&mut self, field: &str, value: &Scalar) -> Option<Duration> {
@@ -411,9 +449,17 @@ impl Reader<'_> {
     }
 
     fn amount(&mut self, field: &str, value: &Scalar) -> Option<Units> {
-        self.parsed(field, value, "an amount such as 20", |text| {
-            text.parse().ok()
+        self.unquoted(field, value, "an amount such as 20", |text| {
+            let whole = whole(text).and_then(|whole| u64::try_from(whole).ok());
+            whole.map(Units::whole).or_else(|| text.parse().ok())
         })
+    }
+
+    /// Tells a missing field, unless it may be an unknown one with a mistake in its name.
+    fn missing(&mut self, line: u64, message: String) {
+        if !self.has_unknown {
+            self.problem(line, message);
+        }
     }
 
     fn problem(&mut self, line: u64, message: String) {
@@ -433,6 +479,18 @@ impl Reader<'_> {
 fn scalar(value: &Scalar) -> Option<(&str, u64)> {
     let value = value.as_ref().filter(|value| !value.value.is_empty())?;
     Some((value.value.as_str(), value.line))
+}
+
+/// Reads a whole number. A leading zero makes it octal to some readers and decimal to others, so it is no number.
+fn whole(text: &str) -> Option<i128> {
+    let based = [("0x", 16), ("0o", 8)].into_iter();
+    let mut based = based.filter_map(|(prefix, base)| Some((text.strip_prefix(prefix)?, base)));
+    if let Some((digits, base)) = based.next() {
+        return u64::from_str_radix(digits, base).ok().map(i128::from);
+    }
+    let digits = text.trim_start_matches(['+', '-']);
+    let is_clear = !digits.starts_with('0') || digits == "0";
+    text.parse().ok().filter(|_| is_clear)
 }
 
 /// Returns the line of a scalar that is there.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use doorward_limits::{Rate, SoftHard, Units};
+use doorward_limits::{Algorithm as _, Rate, SoftHard, Units};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -126,6 +126,13 @@ pub enum OnFailure {
     Closed,
     /// Each process counts by itself. Default of shared rules.
     Safe,
+}
+
+impl Counted {
+    /// Returns the largest debt: the amount of a window, or of a burst.
+    pub(crate) fn debt_max(&self) -> Units {
+        self.rate.amount().max(self.settings.limit())
+    }
 }
 
 impl Rule {

@@ -24,8 +24,13 @@ pub trait Leases {
     /// nothing. Returns the units that were given back.
     fn give_back(&self, descriptor: &str, cost: u64, took: Duration) -> u64;
 
-    /// Takes `cost` of the lease of a descriptor, available or not.
-    fn charge(&self, descriptor: &str, cost: u64);
+    /// Takes `cost` of the lease of a descriptor, available or not, up to a debt.
+    fn charge(&self, descriptor: &str, cost: u64, debt_max: u64);
+
+    /// Returns the name of the caller, which gets back no more than it took. `None`: the process itself.
+    fn caller(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Means of a decision: leases, and time.

@@ -20,6 +20,14 @@ pub struct Entry<'a> {
     pub value: Option<&'a [u8]>,
 }
 
+/// Largest value of a request that a rule limits, in bytes: as large as servers take a header.
+pub const VALUE_BYTES_MAX: usize = 8 * 1024;
+
+/// Returns whether a value is too long to match.
+pub(crate) const fn is_long(value: &[u8]) -> bool {
+    value.len() > VALUE_BYTES_MAX
+}
+
 /// The rule of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found<'a> {
@@ -87,9 +95,11 @@ impl Node {
     fn next(&self, entry: Entry<'_>) -> Option<&Self> {
         let values = self.keys.get(entry.key)?;
         let value = entry.value.unwrap_or_default();
+        // A request with a long value is refused, so no pattern is searched in it.
+        let matches = |pattern: &str| is_long(value) || star_matches(pattern.as_bytes(), value);
         let star = || {
             let mut stars = values.stars.iter();
-            let first = stars.find(|(pattern, _)| star_matches(pattern.as_bytes(), value))?;
+            let first = stars.find(|(pattern, _)| matches(pattern))?;
             // A request with the pattern itself as its value matches it exactly.
             let same = stars.find(|(pattern, _)| pattern.as_bytes() == value);
             Some(same.unwrap_or(first))

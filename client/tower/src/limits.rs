@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use doorward_client::Keyed;
-use doorward_limits::headers::{Form, Legacy};
 use doorward_retriever::{Retriever, Status};
 use doorward_rules::{Decision, Leases, Limiter, Part, Request, Rules, Service};
 use http::HeaderValue;
@@ -56,8 +55,6 @@ struct Needs {
 pub(crate) struct Answers {
     /// Whether allowed requests get the headers too.
     pub(crate) on_all: bool,
-    /// Whether `X-RateLimit-*` are sent.
-    pub(crate) legacy: bool,
     /// Target of `action: redirect`.
     pub(crate) redirect_to: Option<HeaderValue>,
 }
@@ -157,12 +154,6 @@ impl LimitsBuilder {
     /// Sends `RateLimit` and `RateLimit-Policy` with all answers, and not only with refusals.
     pub fn headers_on_all_answers(mut self) -> Self {
         self.answers.on_all = true;
-        self
-    }
-
-    /// Sends `X-RateLimit-Limit`, `-Remaining`, `-Reset` and `-Retry-After` too, with times in seconds from now.
-    pub fn legacy_headers(mut self) -> Self {
-        self.answers.legacy = true;
         self
     }
 
@@ -294,18 +285,5 @@ impl Inner {
             self.service
                 .undo(request, decision, self.leases(), clock::moment());
         });
-    }
-
-    /// Returns the form of the headers of one answer.
-    pub(crate) fn form(&self) -> Form {
-        Form {
-            jitter: clock::part_of(JITTER_MAX),
-            legacy: if self.answers.legacy {
-                Legacy::Delta
-            } else {
-                Legacy::Off
-            },
-            legacy_retry_after: self.answers.legacy,
-        }
     }
 }

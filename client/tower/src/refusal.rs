@@ -70,7 +70,7 @@ impl Inner {
 
     /// Adds `RateLimit` and the others.
     pub(crate) fn add_headers(&self, decision: &Decision, headers: &mut HeaderMap) {
-        for (name, value) in decision.headers(self.form()) {
+        for (name, value) in decision.headers(clock::part_of(JITTER_MAX)) {
             // The names are valid, and the values are printable.
             if let (Ok(name), Ok(value)) =
                 (HeaderName::try_from(name), HeaderValue::try_from(value))

@@ -128,19 +128,24 @@ impl Caller {
         used.has_lease(now).then(|| used.limiter.left(now).floor())
     }
 
-    /// Takes `cost` of a resource, available or not. Without a lease, the next one pays.
-    pub fn charge(&self, resource: &str, cost: u64) {
+    /// Takes `cost` of a resource, available or not, up to a debt. Without a lease, the next one pays.
+    pub fn charge(&self, resource: &str, cost: u64, debt_max: u64) {
         let now = self.clock.now();
         let Some(used) = self.use_of(resource, None) else {
             return;
         };
         if used.has_lease(now) {
+            let more = (debt_max as f64 - used.debt(now)).max(0.0);
+            let cost = cost.min(more as u64);
             used.counted.fetch_add(cost, Ordering::Relaxed);
             let cost = Units::whole(cost);
             used.limiter
                 .settle(now, Units::ZERO, cost, Units::ZERO, now);
         } else {
-            used.debt.fetch_add(cost, Ordering::Relaxed);
+            let more = |debt: u64| Some(debt.saturating_add(cost).min(debt_max));
+            let _former = used
+                .debt
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }
     }
 
@@ -349,6 +354,18 @@ impl Use {
     fn burst(&self, now: Time) -> f64 {
         let rate = self.allowance.borrow().at(now).get();
         BURST.least + rate * BURST.span.as_secs_f64()
+    }
+
+    /// Returns the amount that the lease owes.
+    fn debt(&self, now: Time) -> f64 {
+        match self.limiter.look(0.0, now) {
+            Ok(()) => 0.0,
+            Err(NotNow::RetryAfter { retry_after }) => {
+                retry_after.as_secs_f64() * self.allowance.borrow().at(now).get()
+            }
+            // A lease of nothing pays no debt.
+            Err(NotNow::Blocked) => f64::INFINITY,
+        }
     }
 
     fn has_lease(&self, now: Time) -> bool {

@@ -15,6 +15,7 @@ use tracing::info;
 
 use crate::caller::Caller;
 use crate::clock::{self, Clock, Wall};
+use crate::holder::CALLERS;
 use crate::ids;
 use crate::node::Node;
 
@@ -30,7 +31,7 @@ pub const NAME_BYTES_MAX: usize = 80;
 /// Domain of the rules for keys of Redis clients.
 pub const REDIS_DOMAIN: &str = "redis";
 
-/// Largest number of domains without rules that the log names.
+/// Largest number of facts about domains that the log tells.
 const LOGGED_MAX: usize = 100;
 
 /// Name of the callers that find no room.
@@ -48,8 +49,8 @@ pub struct Edge {
     shadow: AtomicU64,
     refused: AtomicU64,
     unknown: AtomicU64,
-    /// Unknown domains that the log has named.
-    logged: Mutex<BTreeSet<String>>,
+    /// Facts about domains that the log has told.
+    logged: Mutex<BTreeSet<(String, &'static str)>>,
     pub(crate) streams: AtomicUsize,
     /// Buckets of all streams.
     pub(crate) buckets: AtomicUsize,
@@ -190,12 +191,16 @@ impl Edge {
             return;
         }
         self.unknown.fetch_add(1, Ordering::Relaxed);
+        self.tell_once(domain, "requests of a domain without rules pass");
+    }
+
+    /// Logs a fact about a domain, the first time.
+    pub(crate) fn tell_once(&self, domain: &str, fact: &'static str) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         let domain = cut(domain);
-        if logged.len() < LOGGED_MAX && !logged.contains(domain) {
-            logged.insert(domain.to_owned());
+        if logged.len() < LOGGED_MAX && logged.insert((domain.to_owned(), fact)) {
             drop(logged);
-            info!(domain, "requests of a domain without rules pass");
+            info!(domain, "{fact}");
         }
     }
 
@@ -215,7 +220,7 @@ impl Edge {
         let shared = self.limiter.shared(asked.domain, asked.descriptors);
         let leases = self.leases(asked);
         for (descriptor, rule) in &shared {
-            leases.open(descriptor, rule.ranks.of(asked.caller));
+            leases.open(descriptor, rule.ranks.of(cut(asked.caller)));
         }
         for (descriptor, rule) in shared {
             leases.ready(&descriptor, rule.max_wait).await;
@@ -235,7 +240,7 @@ impl Edge {
         decision
     }
 
-    /// Counts what was used in fact, or gives back what was not.
+    /// Counts what was used in fact, or gives back what was not: at most what the caller took.
     pub fn settle(self: &Arc<Self>, asked: &Asked<'_>, settled: Settled) {
         let leases = self.leases(asked);
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
@@ -296,12 +301,13 @@ async fn keep(edge: Weak<Edge>, name: Box<str>, caller: Arc<Caller>) {
 
 /// Returns the name of a holder for a caller.
 pub(crate) fn holder_name(name: &str) -> Option<HolderName> {
-    let mut id = String::from("caller:");
+    let mut id = String::from(CALLERS);
     ids::encode(cut(name), &mut id);
     HolderName::new(&id).ok()
 }
 
-fn cut(name: &str) -> &str {
+/// Returns the part of a name that counts.
+pub(crate) fn cut(name: &str) -> &str {
     name.get(..name.floor_char_boundary(NAME_BYTES_MAX))
         .unwrap_or(name)
 }
@@ -345,10 +351,15 @@ impl Leases for CallerLeases<'_> {
         caller.map_or(0, |caller| caller.give_back(&resource, cost))
     }
 
-    fn charge(&self, descriptor: &str, cost: u64) {
+    fn charge(&self, descriptor: &str, cost: u64, debt_max: u64) {
         if let Some(caller) = self.edge.caller(self.name) {
-            caller.charge(&ids::resource(self.domain, descriptor), cost);
+            let resource = ids::resource(self.domain, descriptor);
+            caller.charge(&resource, cost, debt_max);
         }
+    }
+
+    fn caller(&self) -> Option<&str> {
+        Some(self.name)
     }
 }
 

@@ -16,6 +16,12 @@ use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
 use doorward_rules::Rank;
 
+/// Start of the names of holders of `/v1/lease`.
+pub const LEASE_HOLDERS: &str = "http:";
+
+/// Start of the names of the callers of rules.
+pub const CALLERS: &str = "caller:";
+
 /// A holder. See the [module](self).
 #[derive(Debug)]
 pub struct Holder {

@@ -22,7 +22,7 @@ use doorward_door::Door;
 use doorward_door::listener::Listener;
 use doorward_door::raw::{self, Conversation};
 use doorward_limits::Moment;
-use doorward_rules::{Descriptor, Entry};
+use doorward_rules::{Descriptor, Entry, Settled};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -215,16 +215,21 @@ impl Server {
             entries: &entries,
             hits: None,
         }];
-        let asked = Asked {
+        let mut asked = Asked {
             domain: REDIS_DOMAIN,
             descriptors: &descriptors,
-            hits: command.quantity,
+            hits: command.quantity.map(i64::unsigned_abs),
             caller,
         };
+        if command.gives_back() {
+            self.edge.settle(&asked, Settled::Refund);
+            asked.hits = Some(0);
+        }
         let decision = self.edge.decide(&asked).await;
         command.answer_by_rule(&decision).unwrap_or_else(|| {
             let now = self.edge.clock().now().since_origin();
-            self.buckets.take(command, Moment::ORIGIN.after(now))
+            let now = Moment::ORIGIN.after(now);
+            self.buckets.take(command, caller, now)
         })
     }
 }

@@ -22,7 +22,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::debug;
 
 use crate::clock;
-use crate::edge::{Edge, holder_name};
+use crate::edge::{Edge, cut, holder_name};
 use crate::holder::Holder;
 use crate::rlqs::buckets::Buckets;
 use crate::rls::{NOT_LOADED, caller_of};
@@ -75,7 +75,7 @@ impl RateLimitQuotaService for Rlqs {
             return Err(Status::unavailable(NOT_LOADED));
         }
         let number = self.streams.fetch_add(1, Ordering::Relaxed) + 1;
-        let caller = caller_of(&request);
+        let caller = cut(&caller_of(&request)).to_owned();
         let (answers, receiver) = mpsc::channel(WAITING_MAX);
         let edge = Arc::clone(&self.edge);
         let stream = QuotaStream {

@@ -1,6 +1,7 @@
 //! Envoy's rate limit service (RLS): a call for each request that Envoy limits.
 //!
-//! A descriptor with 0 units only looks. One with negative units gives them back. Shared limits are divided fairly among
+//! A descriptor with 0 units only looks. One with negative units gives them back, at most those that the same caller
+//! took. A limit in a descriptor is ignored. Shared limits are divided fairly among
 //! callers: a caller is an identity, with the value of the metadata `x-doorward-client`; without an identity, that value
 //! or an address.
 
@@ -9,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_door::caller_id::CallerId;
-use doorward_limits::headers::{Form, Legacy};
 use doorward_limits::rate::Period;
 use doorward_proto::envoy::ratelimit::rate_limit_response::rate_limit::Unit;
 use doorward_proto::envoy::ratelimit::rate_limit_response::{Code, DescriptorStatus, RateLimit};
@@ -137,6 +137,9 @@ pub async fn answer(
             "descriptors: there are {count}; give at most {DESCRIPTORS_MAX}"
         ));
     }
+    if request.descriptors.iter().any(|it| it.limit.is_some()) {
+        edge.tell_once(&request.domain, "limits in requests are ignored");
+    }
     let entries: Vec<Vec<Entry<'_>>> = request.descriptors.iter().map(entries).collect();
     let descriptors = |gives_back: bool| {
         let all = request.descriptors.iter().zip(&entries);
@@ -195,12 +198,8 @@ fn response(request: &RateLimitRequest, decision: &Decision) -> RateLimitRespons
             },
             false => decided.next().map(status).unwrap_or_default(),
         });
-    let form = Form {
-        jitter: JITTER_MAX.mul_f64(clock::chance()),
-        legacy: Legacy::Off,
-        legacy_retry_after: false,
-    };
-    let headers = decision.headers(form).into_iter();
+    let jitter = JITTER_MAX.mul_f64(clock::chance());
+    let headers = decision.headers(jitter).into_iter();
     let headers = headers.map(|(key, value)| HeaderValue {
         key: key.to_owned(),
         value,
@@ -219,7 +218,7 @@ fn status(status: &RuleStatus) -> DescriptorStatus {
         code: code(status.is_over).into(),
         current_limit: counted.map(|counted| limit(counted, name.unwrap_or_default())),
         limit_remaining: u32::try_from(status.remaining()).unwrap_or(u32::MAX),
-        duration_until_reset: counted.and_then(|_| status.reset().try_into().ok()),
+        duration_until_reset: status.reset().and_then(|reset| reset.try_into().ok()),
     }
 }
 

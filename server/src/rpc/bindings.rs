@@ -1,4 +1,5 @@
-//! Names of clients and child servers, bound to the identity that used them first.
+//! Names of clients and child servers, bound to the identity that used them first. Names of the holders of other doors
+//! are refused: there, a name has its identity in it.
 //!
 //! A name without an identity is bound to none. A binding ends when its identity has not used the name for ten minutes.
 //! It is the memory of one process: after a failover, the first use counts. All servers of a node use its name, so they
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_door::refusals::Refusals;
+use doorward_edge::holder::{CALLERS, LEASE_HOLDERS};
 use doorward_tls::identity::Identity;
 use tonic::Status as RpcStatus;
 use tracing::warn;
@@ -26,6 +28,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// Number of names from which unused ones are looked for.
 const SWEEP_MIN: usize = 1_024;
+
+/// Starts of the names of holders of other doors: of `/v1/lease`, and of the callers of rules.
+const OF_DOORS: [&str; 2] = [LEASE_HOLDERS, CALLERS];
 
 /// Names with their identities. A client and a child server may have the same name.
 #[derive(Debug)]
@@ -111,6 +116,11 @@ impl Names {
         identity: Option<&Identity>,
         now: Duration,
     ) -> Result<(), RpcStatus> {
+        if OF_DOORS.iter().any(|start| name.starts_with(start)) {
+            return Err(RpcStatus::permission_denied(format!(
+                "the name {name:?} begins as those of the HTTP and rate limit doors do; use another one"
+            )));
+        }
         let is_kept = |owner: &Owner| now.saturating_sub(owner.used_at) < KEPT;
         let owner = self.owners.get_mut(name);
         if let Some(owner) = owner.filter(|owner| is_kept(owner)) {
@@ -190,6 +200,9 @@ mod tests {
             ("d", Some(&bob), 14, true),
             ("c", Some(&bob), 15, true),
             ("c", Some(&ann), 16, false),
+            ("http:dns:ann#job", Some(&bob), 16, false),
+            ("http:job", None, 16, false),
+            ("caller:dns:ann", Some(&ann), 16, false),
         ] {
             let claimed = names.claim(name, who, minutes(at));
             assert_eq!(claimed.is_ok(), is_allowed, "{name} {who:?} {at}");

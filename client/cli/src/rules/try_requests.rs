@@ -156,8 +156,9 @@ impl fmt::Display for Answer<'_> {
         if let Some(rule) = self.decision.rule() {
             write!(f, "  {} ({})", rule.path, rule.limit)?;
         }
-        if let (Some(remaining), Some(reset)) = (self.decision.remaining(), self.decision.reset()) {
-            write!(f, "  remaining {remaining}  reset {}", span(reset))?;
+        if let Some(remaining) = self.decision.remaining() {
+            let reset = self.decision.reset().map_or("never".to_owned(), span);
+            write!(f, "  remaining {remaining}  reset {reset}")?;
         }
         write!(f, "  {}", self.why())?;
         if let Some(wait) = self.decision.retry_after() {

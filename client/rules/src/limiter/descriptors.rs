@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_limits::{Algorithm as _, Moment, Units};
+use doorward_limits::{Moment, Units};
 use smallvec::SmallVec;
 
 use crate::decision::Decision;
@@ -48,7 +48,8 @@ impl Limiter {
     }
 
     /// Counts what requests took in fact, whether or not it is available, or gives back what they did not use. The
-    /// units are those of [`Limiter::decide_with`]. Limits may be in debt afterwards, which later requests pay.
+    /// units are those of [`Limiter::decide_with`]. Limits may be in debt afterwards, by a window or a burst at most,
+    /// which later requests pay. A caller gets back what it took in the same window.
     pub fn settle(
         &self,
         domain: &str,
@@ -65,33 +66,45 @@ impl Limiter {
             let names = replaced_names(rules);
             for it in asked {
                 let (rule, ..) = in_force.status(it.number, &names);
-                let (Some(rule), Some((limit, counter))) = (rule, in_force.counted(it.number))
+                let (Some(rule), Some((limit, counters))) = (rule, in_force.counted(it.number))
                 else {
                     continue;
                 };
-                let mut cost = it.hits.unwrap_or(rule.cost);
-                if rule.scope == Scope::Shared {
-                    let text = shared::text(it.entries);
-                    match settled {
-                        Settled::Charge => leases.charge(&text, cost),
-                        Settled::Refund => {
-                            let given = leases.give_back(&text, cost, Duration::ZERO);
-                            // Without a lease, only `safe` has counted.
-                            if rule.on_failure != OnFailure::Safe {
-                                cost = given;
-                            }
+                let cost = it.hits.unwrap_or(rule.cost);
+                let (whole, debt_max) = (Units::whole(cost), limit.debt_max());
+                let text = (rule.scope == Scope::Shared).then(|| shared::text(it.entries));
+                let taken = leases.caller().map(|caller| {
+                    let [amounts, _] = self.caller_keys(it.entries, caller);
+                    (counters.taken(limit, self.keys_max), amounts)
+                });
+                let counter = counters.keys.get_or_init(|| self.counter(limit));
+                let key = self.key(it.entries);
+                match settled {
+                    Settled::Charge => {
+                        if let Some(text) = text {
+                            leases.charge(&text, cost, debt_max.floor());
+                        }
+                        let charged = counter.update(key, now, |limit, state, now| {
+                            limit.hard().charge_up_to(debt_max, state, whole, now)
+                        });
+                        if let Some((taken, amounts)) = taken {
+                            taken.charge(amounts, charged, now);
                         }
                     }
+                    Settled::Refund => {
+                        let mut back = taken.map_or(whole, |(taken, amounts)| {
+                            taken.give_back(amounts, whole, now)
+                        });
+                        if let Some(text) = text {
+                            let given = leases.give_back(&text, back.floor(), Duration::ZERO);
+                            // Without a lease, only `safe` has counted.
+                            if rule.on_failure != OnFailure::Safe {
+                                back = Units::whole(given);
+                            }
+                        }
+                        counter.refund(key, back, now);
+                    }
                 }
-                let counter = counter.get_or_init(|| self.counter(limit));
-                counter.update(
-                    self.key(it.entries),
-                    now,
-                    |limit, state, now| match settled {
-                        Settled::Charge => limit.charge(state, Units::whole(cost), now),
-                        Settled::Refund => limit.refund(state, Units::whole(cost), now),
-                    },
-                );
             }
         });
     }

@@ -38,8 +38,8 @@ impl Limiter {
                 leases.give_back(&shared::text(it.entries), cost, took);
             }
             if status.answer.is_some()
-                && let Some((_, counter)) = in_force.counted(it.number)
-                && let Some(counter) = counter.get()
+                && let Some((_, counters)) = in_force.counted(it.number)
+                && let Some(counter) = counters.keys.get()
             {
                 counter.update(self.key(it.entries), now, |limit, state, now| {
                     limit.refund(state, Units::whole(cost), now);

@@ -1,6 +1,5 @@
 //! The limit of a descriptor, and its bans.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use doorward_limits::{
@@ -8,11 +7,13 @@ use doorward_limits::{
     SoftHard, TokenBucket, Units,
 };
 
+use doorward_limits::rate::Period;
+
 use super::{Reader, duration, scalar};
 use crate::counting::Counting;
 use crate::form::{BanForm, LimitForm, Placed};
 use crate::guarded::{Bans, Guarded};
-use crate::rule::{Algorithm, Counted, Limit};
+use crate::rule::{Algorithm, Counted, Limit, MAX_WAIT};
 
 /// Units of envoyproxy/ratelimit, in seconds.
 const UNITS: [(&str, u64); 7] = [
@@ -32,12 +33,12 @@ const BAN_MAX: Duration = Duration::from_secs(86_400);
 const LOG_MAX: u64 = 100_000;
 
 impl Reader<'_> {
-    /// Returns the limit; `None` with a problem.
+    /// Returns the limit; `None` with a problem. `max_wait`: as it is written.
     pub(super) fn limit(
         &mut self,
         form: &LimitForm,
         line: u64,
-        (cost, max_wait): (u64, Duration),
+        (cost, max_wait): (u64, Option<Duration>),
         bans: Option<Bans>,
     ) -> Option<Limit> {
         if self.truth("unlimited", &form.unlimited) {
@@ -80,7 +81,10 @@ impl Reader<'_> {
             self.problem(line, message);
             return None;
         }
-        let limit = match counting(algorithm, rate, burst, max_wait) {
+        if algorithm == Algorithm::LeakyQueue && max_wait.is_none() {
+            self.check_turns(rate, burst, line);
+        }
+        let limit = match counting(algorithm, rate, burst, max_wait.unwrap_or(MAX_WAIT)) {
             Ok(limit) => limit,
             Err(error) => {
                 self.problem(line, format!("rate_limit: {error}"));
@@ -97,8 +101,11 @@ impl Reader<'_> {
         if let (Some((_, line)), Some(soft)) = (scalar(&form.soft_limit), soft_limit)
             && soft >= most
         {
-            let message =
-                format!("soft_limit: {soft} is not below the limit; write less than {most}");
+            let remedy = match most {
+                Units::ZERO => "remove it, since nothing is below 0".to_owned(),
+                most => format!("write less than {most}"),
+            };
+            let message = format!("soft_limit: {soft} is not below the limit; {remedy}");
             self.problem(line, message);
         }
         let hard = Guarded { limit, bans };
@@ -110,6 +117,24 @@ impl Reader<'_> {
             soft_limit,
             settings,
         })))
+    }
+
+    /// Refuses a queue whose requests would wait longer than the default of `max_wait`, so that it refuses them.
+    fn check_turns(&mut self, rate: Rate, burst: Option<Units>, line: u64) {
+        let turns = burst.map_or(Units::ONE, |burst| burst.saturating_sub(Units::ONE));
+        let wait = match rate.period() {
+            Period::Nanos(period) if rate.amount() > Units::ZERO => {
+                turns.as_f64() / rate.amount().as_f64() * period.get() as f64 / 1e6
+            }
+            _ => return,
+        };
+        if wait > MAX_WAIT.as_secs_f64() * 1e3 {
+            let wait = humantime::format_duration(Duration::from_millis(wait.ceil() as u64));
+            let message = format!(
+                "max_wait: is missing; a request of this queue may wait for {wait}, and by default for 5ms only; write it"
+            );
+            self.problem(line, message);
+        }
     }
 
     /// Returns the rate of `rate`, or of `unit` and `requests_per_unit`.
@@ -130,13 +155,12 @@ impl Reader<'_> {
         let what = "second, minute, hour, day, week, month or year";
         let unit = self.parsed("unit", &form.unit, what, seconds);
         let what = "a whole number from 0 to 4294967295";
-        let amount = self.parsed("requests_per_unit", &form.requests_per_unit, what, |text| {
-            text.parse::<u32>().ok()
-        });
+        let amount: Option<u32> =
+            self.number("requests_per_unit", &form.requests_per_unit, what, |_| true);
         for (field, value) in units {
             if scalar(value).is_none() {
                 let message = format!("{field}: is missing; write it, or a rate such as 10/min");
-                self.problem(line, message);
+                self.missing(line, message);
             }
         }
         Rate::new(Units::whole(amount?.into()), Duration::from_secs(unit?)).ok()
@@ -151,8 +175,8 @@ impl Reader<'_> {
             return None;
         };
         let what = "a whole number of attempts above 0";
-        let threshold = self.parsed("threshold", &form.threshold, what, |text| {
-            text.parse().ok().map(NonZeroU32::get)
+        let threshold: Option<u32> = self.number("threshold", &form.threshold, what, |threshold| {
+            *threshold > 0
         });
         let what = "a duration above 0, such as 1min";
         let rate = self.parsed("interval", &form.interval, what, |text| {
@@ -167,7 +191,7 @@ impl Reader<'_> {
         for (field, value) in fields {
             if scalar(value).is_none() {
                 let message = format!("{field}: is missing; write it, as in {EXAMPLE}");
-                self.problem(line, message);
+                self.missing(line, message);
             }
         }
         let longest = match scalar(&form.growing) {

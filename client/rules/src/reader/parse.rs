@@ -6,6 +6,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 
 use crate::document::DOCUMENT_BYTES_MAX;
 use crate::form::DocumentForm;
+use crate::reader::unknown::{self, AtLine};
 
 /// Most levels of maps and lists: 15 levels of descriptors, which fit the stack of a thread also without optimisation.
 const DEPTH_MAX: usize = 32;
@@ -44,44 +45,8 @@ const SAID: [(&str, &str); 9] = [
 
 const TOO_MANY_ALIASES: &str = "aliases repeat too much; write the values out";
 
-/// Fields of envoyproxy/ratelimit that Doorward lacks.
-const LACKED: [&str; 4] = [
-    "quota_mode",
-    "share_threshold",
-    "value_to_metric",
-    "metadata",
-];
-
-/// Fields of a descriptor, which do not belong to `rate_limit`.
-const OF_DESCRIPTOR: [&str; 11] = [
-    "shadow_mode",
-    "detailed_metric",
-    "ban",
-    "action",
-    "max_wait",
-    "scope",
-    "on_failure",
-    "cost",
-    "priority",
-    "weight",
-    "callers",
-];
-
-/// Fields of `rate_limit`, which do not belong to a descriptor.
-const OF_LIMIT: [&str; 9] = [
-    "unit",
-    "requests_per_unit",
-    "rate",
-    "algorithm",
-    "burst",
-    "soft_limit",
-    "unlimited",
-    "name",
-    "replaces",
-];
-
-/// Parses a document. The error has its line.
-pub(super) fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
+/// Parses a document, and finds its unknown fields.
+pub(super) fn parse(text: &str) -> Result<(DocumentForm, Vec<AtLine>), AtLine> {
     if text.len() > DOCUMENT_BYTES_MAX {
         let message = format!(
             "the document is larger than {DOCUMENT_BYTES_MAX} bytes; write several domains"
@@ -102,7 +67,9 @@ pub(super) fn parse(text: &str) -> Result<DocumentForm, (u64, String)> {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
         duplicate_keys: DuplicateKeyPolicy::Error,
     };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+    let form = serde_saphyr::from_str_with_options(text, options.clone());
+    let parsed = form.and_then(|form| Ok((form, unknown::fields(text, options)?)));
+    parsed.map_err(|error| {
         let line = error.location().map_or(1, |place| place.line().max(1));
         let message = error.render();
         let message = message.lines().next().unwrap_or_default();
@@ -127,19 +94,6 @@ fn advice(message: &str) -> Option<String> {
         let (field, _) = rest.split_once(", set DuplicateKeyPolicy")?;
         return Some(format!("{field}: is there twice; remove one of the two"));
     }
-    if let Some((_, said)) = SAID.iter().find(|(start, _)| message.starts_with(start)) {
-        return Some((*said).to_owned());
-    }
-    let (_, rest) = message.split_once("unknown field `")?;
-    let (field, _) = rest.split_once('`')?;
-    let advice = if LACKED.contains(&field) {
-        "envoyproxy/ratelimit has this field and Doorward does not; remove it"
-    } else if OF_DESCRIPTOR.contains(&field) {
-        "this field belongs to a descriptor; write it beside key"
-    } else if OF_LIMIT.contains(&field) {
-        "this field belongs to the limit; write it below rate_limit"
-    } else {
-        return None;
-    };
-    Some(format!("{field}: {advice}"))
+    let said = SAID.iter().find(|(start, _)| message.starts_with(start));
+    said.map(|(_, said)| (*said).to_owned())
 }

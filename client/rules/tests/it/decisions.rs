@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use doorward_limits::headers::Form;
-use doorward_rules::Why;
+use doorward_limits::Moment;
+use doorward_limits::headers::Dialect;
+use doorward_rules::{Decision, Descriptor, Entry, Limiter, Why};
 
-use crate::story::Story;
+use crate::story::{Story, rules};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -121,7 +122,7 @@ fn a_request_without_a_rule_is_free_or_rejected() {
         (Why::Unmatched, Some(503))
     );
     assert_eq!(decision.grpc(Duration::ZERO).unwrap().code, 14);
-    assert!(decision.headers(Form::default()).is_empty());
+    assert!(decision.headers(Duration::ZERO).is_empty());
     assert!(
         story
             .ask(&[("team", "a"), ("user", "ann")], None)
@@ -134,17 +135,14 @@ fn a_refusal_tells_callers_when_to_come_back() {
     let story = Story::new(&per_user("  rate_limit: {rate: 10/min}\n"));
     assert!(story.ask(&[("user", "ann")], Some(10)).is_allowed);
     let decision = story.user("ann");
-    let form = Form {
-        jitter: 2 * SECOND,
-        ..Form::default()
-    };
+    let jitter = 2 * SECOND;
     let expected = [
         ("RateLimit-Policy", "\"shop.user\";q=10;w=60"),
         ("RateLimit", "\"shop.user\";r=0;t=62"),
         ("Retry-After", "62"),
     ];
     assert_eq!(
-        decision.headers(form),
+        decision.headers(jitter),
         expected.map(|(name, value)| (name, value.to_owned()))
     );
     let grpc = decision.grpc(2 * SECOND).unwrap();
@@ -161,7 +159,7 @@ fn a_refusal_tells_callers_when_to_come_back() {
     assert_eq!(decision.retry_after(), None);
     assert!(
         decision
-            .headers(form)
+            .headers(jitter)
             .iter()
             .all(|(name, _)| *name != "Retry-After")
     );
@@ -217,4 +215,69 @@ fn bans_count_attempts_and_grow() {
         let decision = story.ask(&[("user", "eve")], Some(9));
         assert_eq!(decision.why == Why::Banned, is_banned);
     }
+}
+
+#[test]
+fn a_request_with_a_long_value_is_refused_if_a_rule_limits_it() {
+    let text = "domain: shop
+descriptors:
+- {key: user, value: \"*a*b*\", rate_limit: {unlimited: true}}
+- {key: team, rate_limit: {rate: 5/min}}
+- {key: trial, shadow_mode: true, rate_limit: {rate: 5/min}}
+";
+    let story = Story::new(text);
+    let (short, long) = ("ab".repeat(4 * 1024), "ab".repeat(4 * 1024) + "b");
+    for (key, value, is_allowed) in [
+        ("user", &short, true),
+        ("user", &long, false),
+        ("team", &short, true),
+        ("team", &long, false),
+        ("trial", &long, true),
+        ("other", &long, true),
+    ] {
+        let decision = story.ask(&[(key, value)], None);
+        assert_eq!(decision.is_allowed, is_allowed, "{key}");
+        assert_eq!(decision.why == Why::LongValue, !is_allowed, "{key}");
+    }
+    let refused = story.ask(&[("user", &long)], None);
+    assert_eq!(
+        (refused.http_status(), refused.statuses.len()),
+        (Some(429), 1)
+    );
+}
+
+#[test]
+fn policies_have_different_names_in_the_dialect_of_the_domain() {
+    let text = "domain: größe
+headers: legacy
+descriptors:
+- {key: ö, rate_limit: {rate: 5/min}}
+- {key: ü, rate_limit: {rate: 0/min}}
+";
+    let limiter = Limiter::new(rules(text), 1_000, [1, 2]);
+    let entries = ["ö", "ü"].map(|key| [Entry { key, value: None }]);
+    let descriptors = entries.each_ref().map(|entries| Descriptor {
+        entries,
+        hits: None,
+    });
+    let mut decision = limiter.decide("größe", &descriptors, None, Moment::ORIGIN);
+    let headers = |decision: &Decision| decision.headers(Duration::ZERO);
+    let legacy = [("X-RateLimit-Limit", "0"), ("X-RateLimit-Remaining", "0")];
+    assert_eq!(
+        headers(&decision),
+        legacy.map(|(name, value)| (name, value.to_owned()))
+    );
+    decision.dialect = Dialect::Draft11;
+    let (o, u) = ("gr%C3%B6%C3%9Fe.%C3%B6", "gr%C3%B6%C3%9Fe.%C3%BC");
+    let expected = [
+        (
+            "RateLimit-Policy",
+            format!("\"{o}\";q=5;w=60, \"{u}\";q=0;w=60"),
+        ),
+        ("RateLimit", format!("\"{u}\";r=0")),
+    ];
+    assert_eq!(headers(&decision), expected);
+    let problem: serde_json::Value = serde_json::from_str(&decision.problem().unwrap()).unwrap();
+    assert_eq!(problem["violated-policies"], serde_json::json!([u]));
+    assert_eq!(decision.reset(), None);
 }

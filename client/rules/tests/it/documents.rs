@@ -15,11 +15,11 @@ fn problems(limit: &str, beside: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn check(limit: &str, beside: &str, expected: &[&str]) {
+pub(crate) fn check(limit: &str, beside: &str, expected: &[&str]) {
     assert_eq!(problems(limit, beside), expected, "{limit} {beside}");
 }
 
-const TWO: &str = "{rate: 2/min}";
+pub(crate) const TWO: &str = "{rate: 2/min}";
 
 #[test]
 fn fields_of_a_limit_are_checked_with_their_line_and_advice() {
@@ -55,6 +55,11 @@ fn fields_of_a_limit_are_checked_with_their_line_and_advice() {
         "{rate: 2/min, soft_limit: 2}",
         "",
         &["shop.yaml:4: soft_limit: 2 is not below the limit; write less than 2"],
+    );
+    check(
+        "{rate: 0/min, soft_limit: 1}",
+        "",
+        &["shop.yaml:4: soft_limit: 1 is not below the limit; remove it, since nothing is below 0"],
     );
     check(
         "{rate: 2/month, algorithm: sliding_log}",

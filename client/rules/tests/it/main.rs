@@ -13,6 +13,7 @@ mod botnet;
 mod changes;
 mod decisions;
 mod documents;
+mod fields;
 mod service;
 mod story;
 mod undo;

@@ -31,7 +31,7 @@ impl Leases for Lease {
         given
     }
 
-    fn charge(&self, _descriptor: &str, cost: u64) {
+    fn charge(&self, _descriptor: &str, cost: u64, _debt_max: u64) {
         self.left.set(self.left.get().saturating_sub(cost));
     }
 }

@@ -186,7 +186,7 @@ fn check_status(name: &Value, status: &Status, expected: &Value) {
     let remaining = status.remaining().min(u64::from(u32::MAX));
     assert_eq!(json!(remaining), expected["remaining"], "{name}");
     if let Some(reset) = expected["reset_s"].as_u64() {
-        let nanos = status.reset().as_nanos();
+        let nanos = status.reset().unwrap().as_nanos();
         assert_eq!(nanos.div_ceil(1_000_000_000), reset.into(), "{name}");
     }
     if let Some(rule) = expected.get("rule") {

@@ -27,8 +27,7 @@ async fn each_caller_has_a_limit_of_its_own() {
 
 #[tokio::test]
 async fn a_refusal_says_why_and_when_to_come_back() {
-    let limits = builder().legacy_headers().build(rules(TWO)).unwrap();
-    let app = app(&limits);
+    let app = app(&limits(TWO));
     let allowed = send(&app, request("ann")).await;
     assert!(allowed.headers().get("ratelimit").is_none());
     statuses(&app, "ann", 1).await;
@@ -36,8 +35,6 @@ async fn a_refusal_says_why_and_when_to_come_back() {
     let headers = refused.headers().clone();
     let after: u64 = headers["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1_800..=1_801).contains(&after), "{after}");
-    assert_eq!(headers["x-ratelimit-retry-after"], headers["retry-after"]);
-    assert_eq!(headers["x-ratelimit-limit"], "2");
     for (name, parameter, value) in [("ratelimit-policy", "q", 2), ("ratelimit", "r", 0)] {
         let list = Parser::new(headers[name].as_bytes())
             .parse::<List>()

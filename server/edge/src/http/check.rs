@@ -13,7 +13,6 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use doorward_limits::headers::{Form as HeaderForm, Legacy};
 use doorward_rules::{Advice, Decision, Descriptor, Entry, Settled, Why};
 use serde::{Deserialize, Serialize};
 
@@ -171,12 +170,7 @@ fn answer(decision: &Decision) -> Response {
     if let Some(wait) = retry_after {
         headers.insert(header::RETRY_AFTER, whole_seconds(wait).into());
     }
-    let form = HeaderForm {
-        jitter,
-        legacy: Legacy::Off,
-        legacy_retry_after: false,
-    };
-    for (name, value) in decision.headers(form) {
+    for (name, value) in decision.headers(jitter) {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             headers.insert(name, value);
         }

@@ -11,10 +11,11 @@ use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use doorward_proto::envoy::ratelimit::rate_limit_descriptor::Entry;
+use doorward_proto::envoy::ratelimit::rate_limit_descriptor::{Entry, RateLimitOverride};
 use doorward_proto::envoy::ratelimit::rate_limit_response::rate_limit::Unit;
 use doorward_proto::envoy::ratelimit::rate_limit_response::{Code, DescriptorStatus, RateLimit};
 use doorward_proto::envoy::ratelimit::{RateLimitDescriptor, RateLimitRequest, RateLimitResponse};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
@@ -69,6 +70,7 @@ struct DescriptorForm {
     hits_addend: Option<Whole>,
     #[serde(alias = "is_negative_hits")]
     is_negative_hits: Option<bool>,
+    limit: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -149,6 +151,7 @@ impl From<DescriptorForm> for RateLimitDescriptor {
             entries: entries.collect(),
             hits_addend: form.hits_addend.map(|it| it.0),
             is_negative_hits: form.is_negative_hits.unwrap_or_default(),
+            limit: form.limit.map(|_| RateLimitOverride {}),
         }
     }
 }

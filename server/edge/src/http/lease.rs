@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::peer::Peer;
 use super::problem::Problem;
 use crate::edge::Edge;
+use crate::holder::LEASE_HOLDERS;
 
 /// Wait of a program that the node cannot answer yet.
 const NODE_RETRY: Duration = Duration::from_secs(1);
@@ -137,7 +138,7 @@ fn client(peer: &Peer, in_body: Option<String>) -> Result<HolderName, Problem> {
         let detail = "client: is missing; give each program a name of its own";
         return Err(Problem::invalid(detail.to_owned()));
     };
-    field("client", HolderName::new(&format!("http:{name}")))
+    field("client", HolderName::new(&format!("{LEASE_HOLDERS}{name}")))
 }
 
 fn caller(peer: &Peer) -> Option<Caller> {

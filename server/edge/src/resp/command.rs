@@ -96,7 +96,7 @@ fn throttle<'a>(arguments: &[&'a [u8]]) -> Result<Throttle<'a>, Reply<'static>> 
     if key.len() > KEY_BYTES_MAX {
         return error(format!("a key has at most {KEY_BYTES_MAX} bytes"));
     }
-    let quantity = quantity.map(|quantity| whole(quantity, "quantity"));
+    let quantity = quantity.map(number);
     let throttle = Throttle {
         key,
         numbers: Numbers {
@@ -114,11 +114,13 @@ fn throttle<'a>(arguments: &[&'a [u8]]) -> Result<Throttle<'a>, Reply<'static>> 
     }
 }
 
+fn number(text: &[u8]) -> Result<i64, Reply<'static>> {
+    let unread = || Reply::Error(format!("Couldn't parse as integer: {}", quoted(text)));
+    integer(text).ok_or_else(unread)
+}
+
 fn whole(text: &[u8], name: &str) -> Result<u64, Reply<'static>> {
-    let Some(number) = integer(text) else {
-        return error(format!("Couldn't parse as integer: {}", quoted(text)));
-    };
-    match u64::try_from(number) {
+    match u64::try_from(number(text)?) {
         Ok(number) => Ok(number),
         Err(_) => error(format!("{name} is negative; give at least 0")),
     }

@@ -42,7 +42,9 @@ impl Core {
             match Command::parse(&words) {
                 Err(refusal) => refusal.write(self.session.version(), &mut answers),
                 Ok(Command::Throttle(command)) => {
-                    let answer = self.buckets.take(&command, Moment::ORIGIN.after(now));
+                    let answer = self
+                        .buckets
+                        .take(&command, "web-1", Moment::ORIGIN.after(now));
                     Reply::Integers(answer).write(self.session.version(), &mut answers);
                 }
                 Ok(command) => self.session.answer(&command, &mut answers),
@@ -149,6 +151,12 @@ fn throttle_answers_as_redis_cell_does() {
     // Seconds are rounded up, and a third of a second is exact.
     core.check("THROTTLE thirds 2 3 1 3", "*5 :0 :3 :0 :-1 :1");
     core.check("THROTTLE thirds 2 3 1", "*5 :1 :3 :0 :1 :1");
+    // A negative quantity gives back, up to all.
+    core.check("THROTTLE thirds 2 3 1 -2", "*5 :0 :3 :2 :-1 :1");
+    core.check(
+        &format!("THROTTLE thirds 2 3 1 {}", i64::MIN),
+        "*5 :0 :3 :3 :-1 :0",
+    );
 }
 
 #[test]
@@ -193,7 +201,7 @@ fn at_the_bound_new_keys_with_the_same_numbers_share_one_state() {
             numbers,
             quantity: None,
         };
-        buckets.take(&command, Moment::ORIGIN)[0]
+        buckets.take(&command, "web-1", Moment::ORIGIN)[0]
     };
     assert_eq!(take("first", 60), 0);
     assert_eq!(take("second", 60), 0);
@@ -317,8 +325,8 @@ proptest! {
             millis += pause;
             // An interval of whole nanoseconds.
             let numbers = Numbers { max_burst, count, period: period * count };
-            let command = Throttle { key: &[key], numbers, quantity: Some(quantity) };
-            let answer = buckets.take(&command, Moment::ORIGIN.after(Duration::from_millis(millis)));
+            let command = Throttle { key: &[key], numbers, quantity: Some(quantity.cast_signed()) };
+            let answer = buckets.take(&command, "web-1", Moment::ORIGIN.after(Duration::from_millis(millis)));
             let expected = published(arrivals.entry(key).or_default(), numbers, quantity, millis);
             prop_assert_eq!(answer, expected);
         }

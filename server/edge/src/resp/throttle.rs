@@ -2,7 +2,8 @@
 //!
 //! The answer is five integers: whether the request is limited (0 or 1), the limit, what remains of it, the seconds
 //! until the same request passes (-1 if it has passed, or never does), and the seconds until all of the limit is
-//! available again. Seconds are rounded up.
+//! available again (-1 if it never is). Seconds are rounded up. A negative quantity gives back, at most what the same
+//! caller took and the key does not have back yet.
 //!
 //! As in redis-cell, the state of a key is the time at which all is available again, so a command with other numbers
 //! goes on from the same state. An interval is exact to 10⁻⁹ ns, where redis-cell has whole nanoseconds.
@@ -31,8 +32,8 @@ pub(super) type Answer = [i64; 5];
 pub(super) struct Throttle<'a> {
     pub(super) key: &'a [u8],
     pub(super) numbers: Numbers,
-    /// Units to take; 0 only looks. None: those of the rule, or else 1.
-    pub(super) quantity: Option<u64>,
+    /// Units to take; 0 only looks, and a negative number gives back. None: those of the rule, or else 1.
+    pub(super) quantity: Option<i64>,
 }
 
 /// The limit in a command: `count` units in `period` seconds, neither of which is 0.
@@ -50,6 +51,8 @@ pub(super) struct Buckets {
     keys: Keyed<Gcra>,
     /// States for keys that find no room, one for each different numbers of a command.
     shared: Keyed<Gcra>,
+    /// Amounts that callers took of the keys.
+    taken: Keyed<Gcra>,
 }
 
 impl Buckets {
@@ -60,28 +63,50 @@ impl Buckets {
             hash: Keys::new(seed),
             keys: Keyed::new(span_of(Units::MAX), keys_max).with_overflow(no_room),
             shared: Keyed::new(span_of(Units::MAX), SETTINGS_MAX),
+            taken: Keyed::new(span_of(Units::MAX), keys_max).with_overflow(no_room),
         }
     }
 
     /// Decides a command by its own numbers.
-    pub(super) fn take(&self, command: &Throttle<'_>, now: Moment) -> Answer {
+    pub(super) fn take(&self, command: &Throttle<'_>, caller: &str, now: Moment) -> Answer {
         let Numbers {
             max_burst,
             count,
             period,
         } = command.numbers;
+        let cost = Units::from_parts(command.cost());
+        let of_caller = || self.hash.key().text(command.key).text(caller).finish();
+        let mut back = Units::ZERO;
+        if command.gives_back() {
+            back = self.taken.update(of_caller(), now, |span, state, now| {
+                let back = cost.min(missing(span, state, now));
+                span.refund(state, back, now);
+                back
+            });
+        }
         let key = self.hash.key().text(command.key).finish();
         let answer = self.keys.update(key, now, |span, state, now| {
+            span.refund(state, back, now);
             let has_room = span.limit() > Units::ZERO;
             has_room.then(|| command.take(span, state, now))
         });
-        answer.unwrap_or_else(|| {
+        let answer = answer.unwrap_or_else(|| {
             let settings = self.hash.key().number(max_burst).number(count);
             let settings = settings.number(period).finish();
             let take = |span: &Gcra, state: &mut _, now| command.take(span, state, now);
             self.shared.update(settings, now, take)
-        })
+        });
+        if answer[0] == 0 && !command.gives_back() {
+            self.taken.charge(of_caller(), cost, now);
+        }
+        answer
     }
+}
+
+/// Returns the part of a bucket that is not there.
+fn missing(span: &Gcra, state: &GcraState, now: Moment) -> Units {
+    let remaining = span.standing(state, now).remaining;
+    span.limit().saturating_sub(remaining)
 }
 
 /// Returns a bucket of nanoseconds, which come in as time passes: its state is a time.
@@ -93,20 +118,33 @@ fn span_of(size: Units) -> Gcra {
 }
 
 impl Throttle<'_> {
+    pub(super) const fn gives_back(&self) -> bool {
+        matches!(self.quantity, Some(..0))
+    }
+
+    /// Returns the time between two units, rounded down, so that the seconds of 3 units at 3 a second are 1.
+    fn interval(&self) -> u128 {
+        let Numbers { count, period, .. } = self.numbers;
+        let interval = u128::from(period) * SECOND / u128::from(count.max(1));
+        interval.clamp(1, Units::MAX.parts())
+    }
+
+    /// Returns the time of the quantity in parts, also of a negative one.
+    fn cost(&self) -> u128 {
+        let quantity = self.quantity.unwrap_or(1).unsigned_abs();
+        self.interval().saturating_mul(u128::from(quantity))
+    }
+
     fn take(&self, span: &Gcra, state: &mut GcraState, now: Moment) -> Answer {
         let whole = span.limit().parts();
-        let missing = whole - span.standing(state, now).remaining.parts();
-        let Numbers {
-            max_burst,
-            count,
-            period,
-        } = self.numbers;
-        let interval = u128::from(period) * SECOND;
-        // Rounded down, so that the seconds of 3 units at 3 a second are 1.
-        let interval = (interval / u128::from(count.max(1))).clamp(1, whole);
-        let limit = max_burst.saturating_add(1);
+        let missing = missing(span, state, now).parts();
+        let limit = self.numbers.max_burst.saturating_add(1);
+        let interval = self.interval();
         let burst = interval.saturating_mul(u128::from(limit)).min(whole);
-        let cost = interval.saturating_mul(u128::from(self.quantity.unwrap_or(1)));
+        let cost = match self.gives_back() {
+            true => 0,
+            false => self.cost(),
+        };
         let wanted = missing.saturating_add(cost);
         let is_allowed = wanted <= burst;
         let missing = if is_allowed {
@@ -148,12 +186,15 @@ impl Throttle<'_> {
             None if is_shared && !is_allowed => SHARED_RETRY,
             None => -1,
         };
+        let is_counted = decision.status().is_some_and(|it| it.answer.is_some());
+        let never = if is_counted { -1 } else { 0 };
+        let reset = decision.reset().map_or(never, whole_seconds);
         Some([
             i64::from(!is_allowed),
             number(limit),
             number(remaining),
             retry,
-            whole_seconds(decision.reset().unwrap_or_default()),
+            reset,
         ])
     }
 }

@@ -149,6 +149,7 @@ async fn envoys_service_decides_as_the_vectors_say() {
                     .collect(),
                 hits_addend: vector.cost.map(u64::from),
                 is_negative_hits: false,
+                limit: None,
             });
         let request = RateLimitRequest {
             domain: "api".to_owned(),

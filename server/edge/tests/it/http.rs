@@ -4,6 +4,7 @@ mod check;
 mod hostile;
 mod json;
 mod lease;
+mod settle;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};

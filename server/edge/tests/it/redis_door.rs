@@ -157,6 +157,25 @@ async fn a_rule_of_the_key_decides_instead_of_the_numbers() {
 }
 
 #[tokio::test]
+async fn a_negative_quantity_gives_back_what_the_same_client_took() {
+    let server = Server::start().await;
+    let mut client = server.connect().await;
+    let mut thief = server.connect().await;
+    thief.send(&command("CLIENT SETNAME thief")).await;
+    thief.expect("+OK\r\n").await;
+    for (key, limit) in [("user:9", 2), ("own", 2)] {
+        let with = |quantity: i64| format!("THROTTLE {key} 1 1 1000 {quantity}");
+        assert_eq!(client.throttle(&with(2)).await[..3], [0, limit, 0]);
+        // The key has nothing left, so a look passes and a request does not.
+        assert_eq!(thief.throttle(&with(-2)).await[..3], [0, limit, 0], "{key}");
+        assert_eq!(thief.throttle(&with(1)).await[..3], [1, limit, 0], "{key}");
+        assert_eq!(client.throttle(&with(-1)).await[..3], [0, limit, 1]);
+        let all = client.throttle(&with(i64::MIN)).await;
+        assert_eq!(all[..4], [0, limit, 2, -1], "{key}");
+    }
+}
+
+#[tokio::test]
 async fn a_shared_rule_takes_of_the_lease_of_the_named_caller() {
     let server = Server::start().await;
     for name in ["web-1", "web-2"] {

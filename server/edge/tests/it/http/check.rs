@@ -385,14 +385,14 @@ async fn no_more_is_given_back_than_was_taken() {
     let caller = Arc::new(Caller::new(name, Clock::start(), Arc::default()));
     caller.open("shared/api/x", Rank::default());
     // Without a lease, the next one pays.
-    caller.charge("shared/api/x", 30);
+    caller.charge("shared/api/x", 30, 1_000);
     assert_eq!(caller.give_back("shared/api/x", 100), 30);
     let node = FakeNode::new(Answering::Grants(1000.0));
     let keeping = Arc::clone(&caller);
     let keeping = tokio::spawn(async move { keeping.run(&*node).await });
     caller.ready("shared/api/x", Duration::from_secs(60)).await;
     assert_eq!(caller.give_back("shared/api/x", 100), 0);
-    caller.charge("shared/api/x", 10);
+    caller.charge("shared/api/x", 10, 1_000);
     assert_eq!(caller.give_back("shared/api/x", 4), 4);
     assert_eq!(caller.give_back("shared/api/x", 100), 6);
     keeping.abort();

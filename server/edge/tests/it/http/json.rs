@@ -91,6 +91,11 @@ async fn bodies_are_read_as_the_json_form_of_protocol_buffers_says() {
         ("zero looks", hits(r#""hitsAddend": 0"#), Some(10)),
         ("null hits", hits(r#""hitsAddend": null"#), Some(9)),
         ("boolean as text", hits(r#""isNegativeHits": "true""#), None),
+        (
+            "a limit of the request is ignored",
+            hits(r#""limit": {"requestsPerUnit": 1, "unit": "HOUR"}"#),
+            Some(9),
+        ),
         ("unknown field", hits(r#""limits": 1"#), None),
         (
             "null element",
@@ -173,6 +178,12 @@ async fn negative_hits_are_given_back() {
     let back = r#", "hitsAddend": "5", "isNegativeHits": true"#;
     let answer = site.post("/json", user(back)).await;
     assert_eq!(answer.body["overallCode"], "OK");
+    let looks = site.post("/json", user(r#", "hitsAddend": 0"#)).await;
+    assert_eq!(looks.body["statuses"][0]["limitRemaining"], 7);
+    let mut thief = super::request("POST", "/json", user(back));
+    let name = "x-doorward-client";
+    thief.headers_mut().insert(name, "thief".parse().unwrap());
+    site.send(thief).await;
     let looks = site.post("/json", user(r#", "hitsAddend": 0"#)).await;
     assert_eq!(looks.body["statuses"][0]["limitRemaining"], 7);
 }

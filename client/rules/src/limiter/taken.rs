@@ -1,0 +1,65 @@
+//! Amounts that callers took of the keys of a rule. A refund gives back what the same caller took in the same window.
+//!
+//! They are counted as the rule counts, so an amount that the key has back is no longer there. A caller may give back
+//! whole requests up to the rule's amount in a window; a unit of each further one stays. Otherwise a caller that gives
+//! back each request would have no limit. Callers without room get nothing back.
+
+use doorward_limits::{Algorithm as _, FixedWindow, Key, Keyed, Moment, Rate, TokenBucket, Units};
+
+use crate::counting::Counting;
+use crate::rule::Counted;
+
+/// Amounts of the callers of one rule.
+#[derive(Debug)]
+pub(super) struct Taken(Keyed<Counting>);
+
+impl Taken {
+    pub(super) fn new(limit: &Counted, keys_max: usize) -> Self {
+        let nothing = FixedWindow::new(Rate::per_second(Units::ZERO));
+        let nothing = Counting::FixedWindow(nothing);
+        // A caller has two keys.
+        let keys_max = keys_max.saturating_mul(2);
+        Self(Keyed::new(counting(limit), keys_max).with_overflow(nothing))
+    }
+
+    pub(super) fn set_limit(&self, next: &Counted, now: Moment) {
+        self.0.set_limit(&counting(next), now);
+    }
+
+    /// Notes a request that passed.
+    pub(super) fn note(&self, [amounts, requests]: [Key; 2], cost: Units, now: Moment) {
+        if cost > Units::ZERO {
+            let is_whole = self.0.take(requests, Units::ONE, now).is_allowed();
+            let stays = if is_whole { Units::ZERO } else { Units::ONE };
+            self.charge(amounts, cost.saturating_sub(stays), now);
+        }
+    }
+
+    /// Notes an amount that was used in addition to those of requests.
+    pub(super) fn charge(&self, amounts: Key, cost: Units, now: Moment) {
+        self.0.charge(amounts, cost, now);
+    }
+
+    /// Removes an amount. Returns the part that was there.
+    pub(super) fn give_back(&self, amounts: Key, cost: Units, now: Moment) -> Units {
+        self.0.update(amounts, now, |limit, state, now| {
+            let standing = limit.standing(state, now);
+            let used = limit.limit().saturating_sub(standing.remaining);
+            let back = match limit.limit() {
+                Units::ZERO => Units::ZERO,
+                _ => cost.min(used.saturating_add(standing.debt)),
+            };
+            limit.refund(state, back, now);
+            back
+        })
+    }
+}
+
+/// Returns the way in which a rule counts. A queue with a deadline counts as a bucket.
+fn counting(limit: &Counted) -> Counting {
+    let counting = limit.settings.hard().limit;
+    match (counting, TokenBucket::new(counting.limit(), limit.rate)) {
+        (Counting::LeakyQueue(_), Ok(bucket)) => Counting::TokenBucket(bucket),
+        (counting, _) => counting,
+    }
+}

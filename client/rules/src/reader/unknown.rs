@@ -1,0 +1,110 @@
+//! Unknown fields of a document: all of them, by the published schema.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_saphyr::{Error, Options, Spanned};
+
+use crate::document::Rules;
+
+/// A problem, with its line.
+pub(super) type AtLine = (u64, String);
+
+/// Finds the fields that the schema lacks, in a document of the right form.
+pub(super) fn fields(text: &str, options: Options) -> Result<Vec<AtLine>, Error> {
+    let (root, mut found) = (Rules::schema().to_value(), Vec::new());
+    let level = Level {
+        root: &root,
+        schema: &root,
+        found: &mut found,
+    };
+    serde_saphyr::with_deserializer_from_str_with_options(text, options, |document| {
+        level.deserialize(document)
+    })?;
+    Ok(found)
+}
+
+/// A map, or a list of maps.
+struct Level<'a> {
+    root: &'a Value,
+    /// Schema of the map.
+    schema: &'a Value,
+    found: &'a mut Vec<AtLine>,
+}
+
+impl<'a> Level<'a> {
+    fn with_schema<'b>(&'b mut self, schema: &'b Value) -> Level<'b> {
+        Level {
+            root: self.root,
+            schema,
+            found: self.found,
+        }
+    }
+
+    /// Returns the schema of a field's value, if it has fields of its own.
+    fn below(&self, field: &Value) -> Option<&'a Value> {
+        let reference = field.get("$ref").or_else(|| field.pointer("/items/$ref"))?;
+        self.root.pointer(reference.as_str()?.strip_prefix('#')?)
+    }
+
+    /// Returns the problem of an unknown field, with a remedy.
+    fn problem(&self, field: &str) -> String {
+        let is_of = |form| self.root["$defs"][form]["properties"].get(field).is_some();
+        let advice = match field {
+            "unit_multiplier" => "write a rate instead, such as rate: 20/5min",
+            "quota_mode" | "share_threshold" | "value_to_metric" | "metadata" => {
+                "envoyproxy/ratelimit has this field and Doorward does not; remove it"
+            }
+            _ if is_of("Descriptor") => "this field belongs to a descriptor; write it beside key",
+            _ if is_of("RateLimit") => "this field belongs to the limit; write it below rate_limit",
+            _ => {
+                let known = self.schema["properties"].as_object().into_iter().flatten();
+                let known: Vec<_> = known.map(|(name, _)| name.as_str()).collect();
+                return format!("{field}: is unknown; write one of {}", known.join(", "));
+            }
+        };
+        format!("{field}: {advice}")
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Level<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        value.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Level<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("fields")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        let schema = self.schema;
+        while let Some(()) = items.next_element_seed(self.with_schema(schema))? {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
+        while let Some(key) = fields.next_key::<Spanned<String>>()? {
+            let field = self.schema["properties"].get(&key.value);
+            if field.is_none() {
+                let problem = self.problem(&key.value);
+                self.found.push((key.referenced.line(), problem));
+            }
+            match field.and_then(|field| self.below(field)) {
+                Some(schema) => fields.next_value_seed(self.with_schema(schema))?,
+                None => drop(fields.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
