@@ -120,6 +120,16 @@ limits! {
         "pages, metrics and statuses that one address looks at",
         "Time for pages, metrics and `GetStatus` for one address; four times as long at once, and one of them at a time."
     }
+    HandshakeTimePerAddress {
+        "tls_handshake_time_per_address_ms", "--tls-handshake-time-per-second-per-address-max", Millis, Computed("an eighth of the processors' time, at most 1s"),
+        "TLS handshakes of one address, by their time",
+        "Time for TLS handshakes of one address, and four times as much at a port. Others wait in the order of arrival, within `--patience`."
+    }
+    UnknownTokensPerAddress {
+        "unknown_tokens_per_address", "--unknown-tokens-per-second-per-address-max", PerSecond, Fixed("10"),
+        "unknown tokens from one address",
+        "Unknown tokens from one address, and a hundred times as many at a port. Beyond that, a connection knows only tokens that it has proved before."
+    }
     StreamsPerConnection {
         "streams_per_connection", "--streams-per-connection-max", Count, Fixed("64"),
         "calls in progress on one connection",

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use doorward_door::access::Access;
 use doorward_tls::dialer::Dialer;
-use doorward_tls::server;
+use doorward_tls::server::{self, ServerTls};
+use doorward_tls::tokens::Tokens;
 use doorward_tls::{TlsError, described};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -89,6 +90,13 @@ impl Security {
     /// Returns the requirements on callers.
     pub(crate) const fn access(&self) -> &Arc<Access> {
         &self.access
+    }
+
+    /// Returns the kinds of files, each with the reason why its changed files are not in force, if they are not.
+    pub fn problems(&self) -> [(&'static str, Option<String>); 2] {
+        let tls = self.access.tls.as_ref().and_then(ServerTls::problem);
+        let tokens = self.access.tokens.as_ref().and_then(Tokens::problem);
+        [("certificates", tls), ("tokens", tokens)]
     }
 
     /// Returns the end of each certificate, since the Unix epoch.

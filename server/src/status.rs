@@ -192,6 +192,9 @@ impl ServerState {
             conflicts: self.conflicts(),
             rules: rules.documents.into_iter().map(model::rules).collect(),
             rules_problem: rules.problem,
+            tls_problem: self
+                .security()
+                .and_then(|it| it.problems().into_iter().find_map(|(_, problem)| problem)),
             ..status
         }
     }

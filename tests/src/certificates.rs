@@ -56,20 +56,39 @@ impl Authority {
         self.certify_with(name, hosts, |_| {})
     }
 
+    /// Creates an authority that this one certifies.
+    pub fn below(&self, name: &str, serial: u64) -> Self {
+        let mut params = named(name, &[]);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.serial_number = Some(serial.into());
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();
+        Self {
+            issuer: Issuer::new(params, key),
+            certificate,
+        }
+    }
+
     /// Creates a revocation list, as PEM.
     pub fn revoke(&self, serial: u64) -> String {
-        let revoked = RevokedCertParams {
-            serial_number: serial.into(),
+        self.revoke_in(2020, &[serial])
+    }
+
+    /// Creates a revocation list of a year.
+    pub fn revoke_in(&self, year: i32, serials: &[u64]) -> String {
+        let revoked = |serial: &u64| RevokedCertParams {
+            serial_number: (*serial).into(),
             revocation_time: date_time_ymd(2020, 1, 1),
             reason_code: None,
             invalidity_date: None,
         };
         let list = CertificateRevocationListParams {
-            this_update: date_time_ymd(2020, 1, 1),
+            this_update: date_time_ymd(year, 1, 1),
             next_update: date_time_ymd(2120, 1, 1),
             crl_number: 1.into(),
             issuing_distribution_point: None,
-            revoked_certs: vec![revoked],
+            revoked_certs: serials.iter().map(revoked).collect(),
             key_identifier_method: KeyIdMethod::Sha256,
         };
         list.signed_by(&self.issuer).unwrap().pem().unwrap()

@@ -153,9 +153,16 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
     let (count, source) = (status.templates_count, line(&status.templates_source));
     let plural = if count == 1 { "" } else { "s" };
     writeln!(out, "{count} template{plural} from {source}")?;
-    if let Some(problem) = &status.templates_problem {
-        let refused = palette.paint(Tone::Bad, "newer templates were REFUSED");
-        writeln!(out, "{refused}, these stay in force:")?;
+    for (what, problem) in [
+        ("newer templates were REFUSED", &status.templates_problem),
+        (
+            "changed certificates, lists or tokens were REFUSED",
+            &status.tls_problem,
+        ),
+    ] {
+        let Some(problem) = problem else { continue };
+        let refused = palette.paint(Tone::Bad, what);
+        writeln!(out, "{refused}, those read before stay in force:")?;
         for line in problem.lines() {
             writeln!(out, "  {}", visible::line(line))?;
         }

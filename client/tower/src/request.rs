@@ -14,11 +14,11 @@ pub struct Login(pub String);
 #[cfg(feature = "tls")]
 impl Login {
     /// Returns the name in a client's certificate: its SPIFFE URI, else `dns:` and its first DNS name, else `cn:` and
-    /// its common name. `der`: the certificate, as rustls returns it; tonic has it in
+    /// its common name. None: it has none of these, or several SPIFFE URIs. `der`: the certificate, as rustls returns it; tonic has it in
     /// [`Request::peer_certs`](https://docs.rs/tonic/latest/tonic/struct.Request.html#method.peer_certs). Parsing takes
     /// microseconds, so do it once for each connection.
     pub fn of_certificate(der: &[u8]) -> Option<Self> {
-        let identity = doorward_tls::identity::Identity::of_certificate(der)?;
+        let identity = doorward_tls::identity::Identity::of_certificate(der).ok()?;
         Some(Self(identity.to_string()))
     }
 }

@@ -4,16 +4,21 @@
 //! has the role of a client, and that of a child server unless [`Access::children`] says otherwise.
 
 use std::io;
+use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap, header};
 use doorward_tls::identity::Identity;
-use doorward_tls::server::{Protocol, ServerTls, linger};
-use doorward_tls::tokens::{Role, Tokens};
+use doorward_tls::server::{Certificate, Protocol, ServerTls, linger};
+use doorward_tls::tokens::{Holder, Role, Tokens};
 use thiserror::Error;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tonic::Status as RpcStatus;
 
+use crate::connection::Connection;
+use crate::door::Door;
+use crate::limit::LimitTexts;
+use crate::overload;
 use crate::refusals::Refusals;
 use crate::socket::Socket;
 
@@ -53,6 +58,9 @@ pub enum Denied {
     /// Its token is not one of this server.
     #[error("this server does not know the token; its --tokens names the file of tokens")]
     UnknownToken,
+    /// There were too many unknown tokens before.
+    #[error("there are too many {}; try again in seconds ({})", .0.what, .0.flag)]
+    Guesses(LimitTexts, u64),
     /// It is not served here.
     #[error("this port serves Doorman's clients only")]
     NotHere,
@@ -66,6 +74,7 @@ impl Denied {
     pub fn status(&self) -> RpcStatus {
         match self {
             Self::NoIdentity | Self::UnknownToken => RpcStatus::unauthenticated(self.to_string()),
+            Self::Guesses(limit, number) => overload::exhausted(*limit, *number),
             Self::NotHere | Self::NoRole(..) => RpcStatus::permission_denied(self.to_string()),
         }
     }
@@ -91,7 +100,7 @@ impl Proof {
 }
 
 impl Access {
-    /// Opens a new connection. Returns the identity of its certificate.
+    /// Opens a new connection. Returns the certificate of its caller.
     ///
     /// # Errors
     ///
@@ -100,13 +109,15 @@ impl Access {
         &self,
         mut socket: TcpStream,
         protocol: Protocol,
-    ) -> io::Result<(Socket, Option<Identity>)> {
+        (door, connection): (&Door, &Connection),
+    ) -> io::Result<(Socket, Option<Certificate>)> {
         let Some(tls) = &self.tls else {
             return Ok((Socket::Left(socket), None));
         };
         if ServerTls::is_tls(&socket).await? {
-            let (stream, identity) = tls.accept(socket, protocol).await?;
-            return Ok((Socket::Right(Box::new(stream)), identity));
+            let handshake = tls.accept(socket, protocol);
+            let (stream, certificate) = door.in_turn(connection, handshake).await?;
+            return Ok((Socket::Right(Box::new(stream)), certificate));
         }
         if self.accepts_plain {
             return Ok((Socket::Left(socket), None));
@@ -116,8 +127,16 @@ impl Access {
         Err(io::Error::other("the caller does not use TLS"))
     }
 
-    /// Returns the proof of a call. `certificate`: the identity of the connection; `needs`: roles of which one suffices.
-    /// Without any, the call needs no proof.
+    /// Returns whether all that was proved on a connection is still valid.
+    pub(crate) fn is_valid(&self, connection: &Connection) -> bool {
+        let is_trusted = |it| self.tls.as_ref().is_some_and(|tls| tls.is_valid(it));
+        let is_known = |it: &Arc<Holder>| self.tokens.as_ref().is_some_and(|all| all.has(it));
+        let certificate = connection.certificate.as_ref();
+        certificate.is_none_or(is_trusted) && connection.holders().iter().all(is_known)
+    }
+
+    /// Returns the proof of a call. `certificate`: the identity of the connection; `find` returns the holder of a token;
+    /// `needs`: roles of which one suffices. Without any, the call needs no proof.
     ///
     /// # Errors
     ///
@@ -127,12 +146,14 @@ impl Access {
         certificate: Option<&Identity>,
         token: Option<&[u8]>,
         needs: &[Role],
+        find: impl FnOnce(&Tokens, &[u8]) -> Result<Arc<Holder>, Denied>,
     ) -> Result<Proof, Denied> {
         let Some(role) = needs.first() else {
             return Ok(Proof::default());
         };
         if let (Some(tokens), Some(token)) = (&self.tokens, token) {
-            let (identity, roles) = tokens.find(token).ok_or(Denied::UnknownToken)?;
+            let holder = find(tokens, token)?;
+            let (identity, roles) = (holder.identity.clone(), &holder.roles);
             return if needs.iter().any(|role| roles.contains(role)) {
                 Ok(Proof {
                     identity: Some(identity),
@@ -167,12 +188,14 @@ impl Access {
     }
 }
 
-/// Returns the token in the headers of a call.
+/// Returns the token in the headers of a call. Several are an unknown one: another program may go by the other one.
 pub(crate) fn token(headers: &HeaderMap) -> Option<&[u8]> {
-    let (scheme, token) = headers
-        .get(header::AUTHORIZATION)?
-        .as_bytes()
-        .split_at_checked(7)?;
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let first = values.next()?;
+    if values.next().is_some() {
+        return Some(b"");
+    }
+    let (scheme, token) = first.as_bytes().split_at_checked(7)?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }
 

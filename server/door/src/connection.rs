@@ -1,17 +1,20 @@
 //! A connection: its caller, its calls in progress, and the bytes of answers that its client has not read.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_limits::{AtomicBucket, Units};
 use doorward_time::millis;
 use doorward_tls::identity::Identity;
+use doorward_tls::server::Certificate;
+use doorward_tls::tokens::Holder;
 use tokio::sync::Notify;
 
 use crate::caller_id::CallerId;
 use crate::door_limits::DoorLimits;
 use crate::limit::Limit;
+use crate::proofs::Proofs;
 use crate::rate::{bucket, moment, units};
 
 /// Pause in reading from a client that asks too much.
@@ -20,7 +23,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Seconds whose time for looks may be used at once.
 const LOOKS_AT_ONCE_SECS: u32 = 4;
 
-fn seconds(span: Duration) -> Units {
+/// Returns a time as units of a bucket that counts seconds.
+pub(crate) fn seconds(span: Duration) -> Units {
     Units::from_parts(span.as_nanos())
 }
 
@@ -32,6 +36,8 @@ pub struct CallerState {
     vital_calls: AtomicBucket,
     /// Time for looks, in seconds. It is charged afterwards.
     looks: AtomicBucket,
+    /// Rates of handshakes and unknown tokens.
+    pub(crate) proofs: Proofs,
     /// Bytes in incomplete messages.
     pub incoming: AtomicU64,
     /// Bytes in unread answers.
@@ -48,6 +54,7 @@ impl CallerState {
             calls: calls(&limits.calls_per_caller),
             vital_calls: calls(&limits.vital_calls_per_caller),
             looks: AtomicBucket::new(bucket(seconds(look_time), LOOKS_AT_ONCE_SECS)),
+            proofs: Proofs::new(limits, false),
             incoming: AtomicU64::new(0),
             outgoing: AtomicU64::new(0),
         }
@@ -76,7 +83,7 @@ impl CallerState {
     /// Returns whether it equals a new state, so that a caller without connections can be forgotten.
     pub fn is_at_rest(&self, now: Duration) -> bool {
         let mut buckets = [&self.calls, &self.vital_calls, &self.looks].into_iter();
-        buckets.all(|bucket| bucket.is_fresh(moment(now)))
+        buckets.all(|bucket| bucket.is_fresh(moment(now))) && self.proofs.are_at_rest(now)
     }
 }
 
@@ -85,8 +92,10 @@ impl CallerState {
 pub struct Connection {
     pub(crate) id: u64,
     pub(crate) caller: CallerId,
-    /// Identity of the caller's certificate, if it has one.
-    identity: Option<Identity>,
+    /// The caller's certificate, if it has one.
+    pub(crate) certificate: Option<Certificate>,
+    /// Holders whose tokens were proved on it.
+    holders: Mutex<Vec<Arc<Holder>>>,
     pub(crate) of_caller: Arc<CallerState>,
     /// Whether a call on it was answered, in part or in whole.
     proven: AtomicBool,
@@ -115,14 +124,15 @@ impl Connection {
     pub(super) fn new(
         id: u64,
         caller: CallerId,
-        identity: Option<Identity>,
+        certificate: Option<Certificate>,
         of_caller: Arc<CallerState>,
         now: Duration,
     ) -> Self {
         Self {
             id,
             caller,
-            identity,
+            certificate,
+            holders: Mutex::default(),
             of_caller,
             proven: AtomicBool::new(false),
             calls: AtomicU32::new(0),
@@ -140,7 +150,12 @@ impl Connection {
 
     /// Returns the identity of the caller's certificate, if it has one.
     pub fn identity(&self) -> Option<&Identity> {
-        self.identity.as_ref()
+        self.certificate.as_ref().map(|it| &it.identity)
+    }
+
+    /// Returns the holders whose tokens were proved on it.
+    pub(crate) fn holders(&self) -> MutexGuard<'_, Vec<Arc<Holder>>> {
+        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a call begins.

@@ -1,15 +1,18 @@
 //! An entry for gRPC, HTTP or another protocol: its connections, and the bytes that wait in it.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
 use doorward_clock::Instant;
 use doorward_tls::identity::Identity;
-use doorward_tls::server::Protocol;
-use doorward_tls::tokens::Role;
+use doorward_tls::server::{Certificate, Protocol};
+use doorward_tls::tokens::{self, Holder, Role, Tokens};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status as RpcStatus;
@@ -23,6 +26,7 @@ use crate::door_limits::DoorLimits;
 use crate::limit::{self, Limit};
 use crate::overload;
 use crate::paths::Paths;
+use crate::proofs::Proofs;
 use crate::registry::Registry;
 use crate::socket::Socket;
 
@@ -31,6 +35,9 @@ const CLIENT_ROLES: [Role; 2] = [Role::Client, Role::Operator];
 
 /// All roles.
 const ANY_ROLE: [Role; 3] = [Role::Client, Role::Server, Role::Operator];
+
+/// Work of the first handshake, in nanoseconds.
+const HANDSHAKE: u64 = 1_000_000;
 
 /// An entry.
 #[derive(Debug)]
@@ -43,6 +50,10 @@ pub struct Door {
     /// One permit: a look at everything blocks a whole thread, so only one runs at a time.
     looking: Arc<Semaphore>,
     registry: Mutex<Registry>,
+    /// Rates of all callers together.
+    proofs: Proofs,
+    /// Average work of a handshake, in nanoseconds.
+    pub(crate) handshake: AtomicU64,
 }
 
 impl Door {
@@ -69,6 +80,8 @@ impl Door {
             started: Instant::now(),
             looking,
             registry: Mutex::new(Registry::new(Arc::clone(&limits))),
+            proofs: Proofs::new(&limits, true),
+            handshake: AtomicU64::new(HANDSHAKE),
             limits,
         };
         door.report_use(&door.registry());
@@ -85,13 +98,72 @@ impl Door {
         &self.paths
     }
 
-    /// Opens a connection, by TLS if that is required. Returns the identity of its certificate.
+    /// Opens a connection, by TLS if that is required. Returns the certificate of its caller.
     ///
     /// # Errors
     ///
     /// If the caller does not do what is required.
-    pub(crate) async fn open(&self, socket: TcpStream) -> io::Result<(Socket, Option<Identity>)> {
-        self.access.open(socket, self.protocol).await
+    pub(crate) async fn open(
+        &self,
+        socket: TcpStream,
+        connection: &Connection,
+    ) -> io::Result<(Socket, Option<Certificate>)> {
+        let here = (self, connection);
+        self.access.open(socket, self.protocol, here).await
+    }
+
+    /// Does a handshake within the rates of its caller and of all.
+    pub(crate) async fn in_turn<T>(
+        &self,
+        connection: &Connection,
+        handshake: impl Future<Output = T>,
+    ) -> T {
+        let average = self.handshake.load(Ordering::Relaxed);
+        for proofs in [&connection.of_caller.proofs, &self.proofs] {
+            proofs.begin(Duration::from_nanos(average), self).await;
+        }
+        let (mut handshake, mut work) = (pin!(handshake), Duration::ZERO);
+        let done = poll_fn(|cx| {
+            let started = Instant::now();
+            let polled = handshake.as_mut().poll(cx);
+            work += started.elapsed();
+            polled
+        });
+        let done = done.await;
+        let work = u64::try_from(work.as_nanos()).unwrap_or(u64::MAX);
+        self.handshake
+            .store(average - average / 8 + work / 8, Ordering::Relaxed);
+        done
+    }
+
+    /// Returns whether all that was proved on a connection is still valid.
+    pub(crate) fn is_valid(&self, connection: &Connection) -> bool {
+        self.access.is_valid(connection)
+    }
+
+    /// Returns the holder of a token. Beyond the rates of unknown tokens, it knows only those that the connection has
+    /// proved before.
+    fn holder(
+        &self,
+        connection: &Connection,
+        tokens: &Tokens,
+        token: &[u8],
+    ) -> Result<Arc<Holder>, Denied> {
+        let (hash, now) = (tokens::hash(token), self.now());
+        let has_proved = connection.holders().iter().any(|it| it.hash == hash);
+        let rates = [&connection.of_caller.proofs, &self.proofs];
+        if !has_proved && rates.iter().any(|it| !it.may_guess(now)) {
+            let limit = &self.limits.unknown_tokens_per_caller;
+            return Err(Denied::Guesses(limit.texts(), self.refuse(limit)));
+        }
+        let Some(holder) = tokens.find(&hash) else {
+            rates.iter().for_each(|it| it.note_guess(now));
+            return Err(Denied::UnknownToken);
+        };
+        if !has_proved {
+            connection.holders().push(Arc::clone(&holder));
+        }
+        Ok(holder)
     }
 
     /// Counts a failed handshake, and logs each reason once a minute.
@@ -143,7 +215,8 @@ impl Door {
             &CLIENT_ROLES
         };
         let token = access::token(headers);
-        let proof = self.access.prove(connection.identity(), token, needs);
+        let find = |tokens: &Tokens, token: &[u8]| self.holder(connection, tokens, token);
+        let proof = self.access.prove(connection.identity(), token, needs, find);
         proof.inspect_err(|denied| self.note_denied(connection, path, denied))
     }
 
@@ -158,7 +231,8 @@ impl Door {
         token: Option<&[u8]>,
     ) -> Result<Option<Identity>, Denied> {
         let certificate = connection.identity();
-        let proof = self.access.prove(certificate, token, &CLIENT_ROLES);
+        let find = |tokens: &Tokens, token: &[u8]| self.holder(connection, tokens, token);
+        let proof = self.access.prove(certificate, token, &CLIENT_ROLES, find);
         // A client without a certificate sends its token later.
         if let (Some(_), Err(denied)) = (token, &proof) {
             self.note_denied(connection, "AUTH", denied);
@@ -193,9 +267,13 @@ impl Door {
 
     /// Admits a new connection. At a limit, evicts another connection in its stead. None: the new connection is
     /// refused.
-    pub fn admit(&self, caller: CallerId, identity: Option<Identity>) -> Option<Arc<Connection>> {
+    pub fn admit(
+        &self,
+        caller: CallerId,
+        certificate: Option<Certificate>,
+    ) -> Option<Arc<Connection>> {
         let mut registry = self.registry();
-        let admission = registry.admit(caller, identity, self.now());
+        let admission = registry.admit(caller, certificate, self.now());
         self.report_use(&registry);
         drop(registry);
         if let Some(full) = admission.full {

@@ -35,6 +35,10 @@ pub struct DoorLimits {
     pub vital_calls_per_caller: Arc<Limit>,
     /// Longest time for looks each second for one caller.
     pub look_time_per_caller: Arc<Limit>,
+    /// Longest time for handshakes each second for one caller.
+    pub handshake_time_per_caller: Arc<Limit>,
+    /// Unknown tokens a second of one caller.
+    pub unknown_tokens_per_caller: Arc<Limit>,
 }
 
 impl DoorLimits {
@@ -71,6 +75,8 @@ pub(crate) mod testing {
             calls_per_caller: limit(10),
             vital_calls_per_caller: limit(10),
             look_time_per_caller: limit(100),
+            handshake_time_per_caller: limit(100),
+            unknown_tokens_per_caller: limit(10),
         }
     }
 }

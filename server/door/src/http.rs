@@ -127,6 +127,7 @@ fn unproven(denied: &Denied, call: InFlightCall) -> Response<ResponseBody<Body>>
     let body = Body::from(format!("{denied}\n"));
     let answer = match denied {
         Denied::NotHere | Denied::NoRole(..) => (StatusCode::FORBIDDEN, body).into_response(),
+        Denied::Guesses(..) => (StatusCode::TOO_MANY_REQUESTS, body).into_response(),
         Denied::NoIdentity | Denied::UnknownToken => {
             let headers = [(header::WWW_AUTHENTICATE, "Bearer")];
             (StatusCode::UNAUTHORIZED, headers, body).into_response()

@@ -34,6 +34,7 @@ pub mod listening;
 pub mod meter;
 pub mod overload;
 pub mod paths;
+mod proofs;
 mod rate;
 pub mod raw;
 pub mod refusals;

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use doorward_tls::identity::Identity;
+use doorward_tls::server::Certificate;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,9 @@ const LOOKS: u32 = 2;
 
 /// Bytes that a client with at least as many unread has to read within the patience.
 const MUCH: u64 = 16 * 1024;
+
+/// Reason to close a connection whose caller is no longer trusted.
+const INVALID: &str = "its certificate or token is no longer valid";
 
 /// Default backlog: as many connections as the system allows. Linux keeps at most `net.core.somaxconn`.
 pub const LISTEN_BACKLOG: NonZeroU32 = const { NonZeroU32::new(65_535).unwrap() };
@@ -90,7 +93,9 @@ pub(super) async fn serve<F, E>(
                 }
                 () = connection.evicted() => debug!(?peer, "a silent connection makes room"),
                 why = stuck(door, connection) => {
-                    door.refuse(&door.limits().patience);
+                    if why != INVALID {
+                        door.refuse(&door.limits().patience);
+                    }
                     debug!(?peer, why, "a connection is closed");
                 }
             }
@@ -107,10 +112,10 @@ async fn open(
 ) -> Option<(Socket, Admitted)> {
     let Admitted(door, connection) = &admitted;
     let opened = tokio::select! {
-        opened = tokio::time::timeout(door.patience(), door.open(socket)) => opened,
+        opened = tokio::time::timeout(door.patience(), door.open(socket, connection)) => opened,
         () = connection.evicted() => return None,
     };
-    let (socket, identity) = match opened {
+    let (socket, certificate) = match opened {
         Ok(Ok(opened)) => opened,
         Ok(Err(error)) => {
             door.note_handshake_failure(peer, &error);
@@ -121,13 +126,14 @@ async fn open(
             return None;
         }
     };
-    let Some(identity) = identity else {
+    let Some(certificate) = certificate else {
         return Some((socket, admitted));
     };
-    let (door, caller) = (Arc::clone(door), connection.caller.identified(&identity));
+    let identity = &certificate.identity;
+    let (door, caller) = (Arc::clone(door), connection.caller.identified(identity));
     debug!(?peer, %identity, "a caller has proved its identity");
     drop(admitted);
-    let admitted = Admitted::new(&door, caller, Some(identity))?;
+    let admitted = Admitted::new(&door, caller, Some(certificate))?;
     Some((socket, admitted))
 }
 
@@ -137,8 +143,8 @@ struct Admitted(Arc<Door>, Arc<Connection>);
 
 impl Admitted {
     /// Admits a connection. None: there is no room for it.
-    fn new(door: &Arc<Door>, caller: CallerId, identity: Option<Identity>) -> Option<Self> {
-        let connection = door.admit(caller, identity)?;
+    fn new(door: &Arc<Door>, caller: CallerId, certificate: Option<Certificate>) -> Option<Self> {
+        let connection = door.admit(caller, certificate)?;
         Some(Self(Arc::clone(door), connection))
     }
 }
@@ -150,7 +156,7 @@ impl Drop for Admitted {
     }
 }
 
-/// Waits until the client stalls for longer than the patience. Returns the reason.
+/// Waits until the client stalls for longer than the patience, or its proof is no longer valid. Returns the reason.
 async fn stuck(door: &Door, connection: &Connection) -> &'static str {
     let patience = door.patience();
     let pace = patience / LOOKS;
@@ -159,6 +165,9 @@ async fn stuck(door: &Door, connection: &Connection) -> &'static str {
     loop {
         tokio::time::sleep(pace).await;
         let now = door.now();
+        if !door.is_valid(connection) {
+            return INVALID;
+        }
         if connection.midway.has_lasted(patience, now) {
             return "a frame, or headers, took too long to arrive";
         }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_tls::identity::Identity;
+use doorward_tls::server::Certificate;
 
 use crate::caller_id::CallerId;
 use crate::connection::{CallerState, Connection};
@@ -99,7 +99,7 @@ impl Registry {
     pub(crate) fn admit(
         &mut self,
         caller: CallerId,
-        identity: Option<Identity>,
+        certificate: Option<Certificate>,
         now: Duration,
     ) -> NewcomerOutcome {
         self.forget_left(now);
@@ -114,7 +114,7 @@ impl Registry {
             }
             None => {
                 return NewcomerOutcome {
-                    admitted: Some(self.insert(caller, identity, now)),
+                    admitted: Some(self.insert(caller, certificate, now)),
                     evicted: None,
                     full: None,
                 };
@@ -124,7 +124,7 @@ impl Registry {
         let evicted = queue.longest_silent(&self.connections);
         let admitted = evicted.as_ref().map(|silent| {
             self.remove(silent, now);
-            self.insert(caller, identity, now)
+            self.insert(caller, certificate, now)
         });
         NewcomerOutcome {
             admitted,
@@ -143,7 +143,7 @@ impl Registry {
     fn insert(
         &mut self,
         caller: CallerId,
-        identity: Option<Identity>,
+        certificate: Option<Certificate>,
         now: Duration,
     ) -> Arc<Connection> {
         self.last_id += 1;
@@ -157,7 +157,7 @@ impl Registry {
         resize(&mut self.sizes, entry.connections, entry.connections + 1);
         entry.connections += 1;
         let state = Arc::clone(&entry.state);
-        let connection = Arc::new(Connection::new(id, caller, identity, state, now));
+        let connection = Arc::new(Connection::new(id, caller, certificate, state, now));
         self.connections.insert(id, Arc::clone(&connection));
         entry.queue.push(id, entry.connections, &self.connections);
         self.all.push(id, self.connections.len(), &self.connections);

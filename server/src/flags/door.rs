@@ -48,6 +48,11 @@ impl LimitFlags {
             let per_address = (of_all - of_all / 4).clamp(1, at_most);
             bounds.entry(limit).or_insert(per_address);
         }
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let eighth = 125 * u64::try_from(processors).unwrap_or(1);
+        bounds
+            .entry(ServerLimit::HandshakeTimePerAddress)
+            .or_insert(eighth.min(1_000));
         bounds
     }
 }

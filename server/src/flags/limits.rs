@@ -99,7 +99,7 @@ fn argument(limit: ServerLimit) -> Arg {
         }
         Unit::Bytes => ("BYTES", ValueParser::new(bytes)),
         Unit::Millis if limit == ServerLimit::Patience => ("DURATION", ValueParser::new(patience)),
-        Unit::Millis => ("DURATION", ValueParser::new(look_time)),
+        Unit::Millis => ("DURATION", ValueParser::new(time_per_second)),
     };
     let argument = flag(limit.flag())
         .help_heading("Limits")
@@ -122,7 +122,7 @@ fn bytes(text: &str) -> Result<u64, &'static str> {
     text.parse().map(|Bytes(bytes)| bytes.get())
 }
 
-fn look_time(text: &str) -> Result<u64, String> {
+fn time_per_second(text: &str) -> Result<u64, String> {
     let range = Duration::from_millis(1)..=Duration::from_secs(1);
     parse_duration_within(text, range, "give a duration from 1ms to 1s").map(millis)
 }

@@ -36,6 +36,8 @@ impl ServerLimits {
             calls_per_caller: of(ServerLimit::CallsPerAddress),
             vital_calls_per_caller: of(ServerLimit::CallsPerAddress),
             look_time_per_caller: of(ServerLimit::LookTimePerAddress),
+            handshake_time_per_caller: of(ServerLimit::HandshakeTimePerAddress),
+            unknown_tokens_per_caller: of(ServerLimit::UnknownTokensPerAddress),
         }
     }
 

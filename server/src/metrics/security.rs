@@ -21,6 +21,14 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         ends.iter()
             .map(|(file, end)| ([("file", file.as_str())], *end)),
     )?;
+    let problems = security.problems();
+    families.gauges(
+        "tls_files_refused",
+        "1 if changed files are refused, and those read before stay in force",
+        problems
+            .iter()
+            .map(|(files, problem)| ([("files", *files)], flag(problem.is_some()))),
+    )?;
     families.counter(
         "tls_refused_connections",
         "Connections that were refused: a handshake failed, or was missing",

@@ -142,6 +142,7 @@ fn status(is_master: bool, link: &'static str) -> Status {
             problem: Some(evil()),
         }],
         rules_problem: Some(evil()),
+        tls_problem: Some(evil()),
         template_match: Some(TemplateMatch { glob: Some(evil()) }),
         next_token: Some(evil()),
     }

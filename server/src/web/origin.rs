@@ -22,6 +22,10 @@ pub(super) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        // Another program on the way may go by the other one (RFC 9112, section 3.2).
+        return (StatusCode::BAD_REQUEST, "give one Host header\n").into_response();
+    }
     let is_probe = PATHS.vital.contains(&request.uri().path());
     // No browser reaches a Unix socket.
     let is_local = request.extensions().get() == Some(&CallerId::UNIX);

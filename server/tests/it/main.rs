@@ -39,6 +39,7 @@ mod rules;
 mod rules_shown;
 mod running;
 mod security;
+mod security_changes;
 mod security_refusals;
 mod shutdown;
 mod status_pages;

@@ -26,7 +26,7 @@ use doorward_tls::flags::TlsFlags;
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -138,12 +138,17 @@ async fn is_trusted(server: &Server, files: &Files, name: &str) -> bool {
         .is_ok()
 }
 
-fn tokens(files: &Files) -> PathBuf {
+/// Returns a hash as files have it.
+fn hex(hash: &[u8]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(crate) fn tokens(files: &Files) -> PathBuf {
     use std::fmt::Write as _;
 
     let mut text = "tokens:\n".to_owned();
     for (name, roles) in [("batch", "client"), ("ops", "operator"), ("leaf", "server")] {
-        let hash = doorward_tls::tokens::hash(name.as_bytes());
+        let hash = hex(&doorward_tls::tokens::hash(name.as_bytes()));
         writeln!(text, "- name: {name}\n  sha256: {hash}\n  roles: [{roles}]").unwrap();
     }
     files.write("tokens.yaml", &text)
@@ -253,7 +258,7 @@ async fn a_redis_client_is_answered_once_it_has_given_a_token() {
         ..config()
     })
     .await;
-    let mut redis = redis_client(&files).await;
+    let mut redis = redis_client(&files, None).await;
     for (command, expected) in [
         ("THROTTLE k 5 10 1", "-NOAUTH"),
         ("PING", "-NOAUTH"),
@@ -276,24 +281,39 @@ async fn a_redis_client_is_answered_once_it_has_given_a_token() {
     drop(server);
 }
 
-async fn exchange(redis: &mut TlsStream<UnixStream>, command: &str) -> String {
+/// Returns the answer to a command. It is empty if the connection is closed.
+pub(crate) async fn exchange(redis: &mut TlsStream<UnixStream>, command: &str) -> String {
     let line = format!("{command}\r\n");
-    redis.write_all(line.as_bytes()).await.unwrap();
     let mut answer = [0; 1024];
-    let count = redis.read(&mut answer).await.unwrap();
+    let count = match redis.write_all(line.as_bytes()).await {
+        Ok(()) => redis.read(&mut answer).await.unwrap_or(0),
+        Err(_) => 0,
+    };
     String::from_utf8(answer[..count].to_vec()).unwrap()
 }
 
-/// Connects to the Redis port by TLS, without a certificate.
-async fn redis_client(files: &Files) -> TlsStream<UnixStream> {
+/// Connects to the Redis port by TLS, with a certificate if there is one.
+pub(crate) async fn redis_client(
+    files: &Files,
+    certificate: Option<&str>,
+) -> TlsStream<UnixStream> {
     let mut roots = RootCertStore::empty();
     let authority = CertificateDer::from_pem_file(files.path("ca.pem")).unwrap();
     roots.add(authority).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match certificate {
+        None => config.with_no_client_auth(),
+        Some(name) => {
+            let certificate = files.path(&format!("{name}.pem"));
+            let chain = vec![CertificateDer::from_pem_file(certificate).unwrap()];
+            let key = files.path(&format!("{name}.key"));
+            let key = PrivateKeyDer::from_pem_file(key).unwrap();
+            config.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
     let socket = UnixStream::connect(files.path("redis")).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let connector = TlsConnector::from(Arc::new(config));

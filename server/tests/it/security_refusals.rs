@@ -108,11 +108,11 @@ async fn an_invalid_certificate_of_a_server_is_refused() {
         params.not_after = date_time_ymd(2020, 1, 1);
     });
     for (name, pair, told) in [
-        ("expired", expired, "expired"),
+        ("expired", expired, "it has ended"),
         (
             "other",
             Authority::named("another").certify("other", &here),
-            "UnknownIssuer",
+            "no authority that this program trusts signed it",
         ),
         (
             "elsewhere",
@@ -220,6 +220,11 @@ async fn pages_answer_to_names_of_the_server_alone_and_other_sites_change_nothin
         let line = requested(&server, &format!("GET /status HTTP/1.1\r\nHost: {host}")).await;
         assert!(line.contains(expected), "{host}: {line}");
     }
+    for path in ["/status", "/healthz"] {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nHost: localhost");
+        let line = requested(&server, &head).await;
+        assert!(line.contains("400"), "{path}: {line}");
+    }
     let probe = requested(&server, "GET /healthz HTTP/1.1\r\nHost: pod-7").await;
     assert!(probe.contains("200"), "{probe}");
     for (site, expected) in [
@@ -254,7 +259,7 @@ fn files_that_cannot_be_used_are_named_with_the_reason() {
         (
             "other.key",
             |flags, path| flags.tls.key = Some(path),
-            "its key?",
+            "is not that of",
         ),
         (
             "empty.pem",

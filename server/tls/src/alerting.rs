@@ -70,7 +70,9 @@ fn with_cause(alert: AlertDescription) -> String {
     let cause = match alert {
         AlertDescription::CertificateExpired => "it has ended, or does not begin yet",
         AlertDescription::UnknownCA => "the server does not trust its authority",
-        AlertDescription::CertificateUnknown => "it may be self-signed",
+        AlertDescription::CertificateUnknown => {
+            "it is self-signed, of a kind that is not taken, or without one name; the server's log tells it"
+        }
         AlertDescription::DecryptError => "another authority of that name signed it",
         AlertDescription::UnsupportedCertificate => "its extended key usage is not for clients",
         _ => return format!("{alert:?}"),

@@ -19,10 +19,11 @@ use tonic::transport::Endpoint;
 use tonic::{Request, Status};
 use tower_service::Service;
 use tracing::{info, warn};
+use webpki::KeyUsage;
 
 use crate::alerting::{Alerting, LastAlert};
 use crate::reloading::Reloading;
-use crate::{TlsError, described, pem, provider};
+use crate::{TlsError, causes, described, own, pem, provider};
 
 /// Versions of TLS.
 pub(crate) const VERSIONS: &[&SupportedProtocolVersion] =
@@ -65,7 +66,8 @@ impl ClientTls {
             paths.extend([certificate.clone(), key.clone()]);
         }
         paths.extend(files.token.clone());
-        let read = move || Credentials::read(&files);
+        let read =
+            move |current: Option<&Credentials>| Credentials::read(&files, current.is_some());
         Ok(Self {
             credentials: Arc::new(Reloading::open(paths, read)?),
             last_alert: LastAlert::default(),
@@ -79,18 +81,18 @@ impl ClientTls {
 }
 
 impl Credentials {
-    fn read(files: &ClientFiles) -> Result<Self, TlsError> {
+    /// Reads the files. `replaces`: others are in force.
+    fn read(files: &ClientFiles, replaces: bool) -> Result<Self, TlsError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(VERSIONS)
             .map_err(|error| TlsError::content(&files.ca, error))?
-            .with_root_certificates(pem::roots(&files.ca)?);
+            .with_root_certificates(pem::roots(&files.ca)?.1);
         let mut config = match &files.identity {
             None => builder.with_no_client_auth(),
-            Some((certificate, key)) => builder
-                .with_client_auth_cert(pem::chain(certificate)?, pem::key(key)?)
-                .map_err(|error| {
-                    TlsError::content(certificate, format!("{error}; is {key:?} its key?"))
-                })?,
+            Some((certificate, key)) => {
+                let usage = KeyUsage::client_auth();
+                builder.with_client_cert_resolver(own::read((certificate, key), usage, replaces)?)
+            }
         };
         config.alpn_protocols = vec![b"h2".to_vec()];
         let bearer = files.token.as_deref().map(bearer).transpose()?;
@@ -196,7 +198,10 @@ fn explained(error: io::Error) -> io::Error {
             "the server does not answer by TLS, or closed the connection; is it a port without TLS?",
         );
     }
-    error
+    match tls.and_then(|it| causes::of(it, "that this program trusts")) {
+        Some(cause) => io::Error::other(format!("the server's certificate is invalid: {cause}")),
+        None => error,
+    }
 }
 
 /// Returns the credentials in force, after a look at the files.

@@ -20,15 +20,25 @@ impl Identity {
     }
 
     /// Returns the identity of the holder of a certificate: its SPIFFE URI, else its first DNS name, else its common
-    /// name. None: it has none of these, or a very long one.
-    pub fn of_certificate(der: &[u8]) -> Option<Self> {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let names = certificate.subject_alternative_name().ok().flatten();
+    /// name.
+    ///
+    /// # Errors
+    ///
+    /// If it has none of these, a very long one, or several SPIFFE URIs, in words.
+    pub fn of_certificate(der: &[u8]) -> Result<Self, &'static str> {
+        let certificate = X509Certificate::from_der(der);
+        let (_, certificate) = certificate.map_err(|_| "it is no valid X.509 certificate")?;
+        let names = certificate.subject_alternative_name();
+        let names = names.map_err(|_| "its alternative names are invalid, or there twice")?;
         let names = names.map_or(&[][..], |it| &it.value.general_names[..]);
-        let spiffe = names.iter().find_map(|name| match name {
+        let mut spiffe = names.iter().filter_map(|name| match name {
             GeneralName::URI(uri) if uri.starts_with("spiffe://") => Some((*uri).to_owned()),
             _ => None,
         });
+        let first = spiffe.next();
+        if spiffe.next().is_some() {
+            return Err("it has several SPIFFE URIs; give it one");
+        }
         let dns = || {
             names.iter().find_map(|name| match name {
                 GeneralName::DNSName(name) => Some(format!("dns:{}", name.to_ascii_lowercase())),
@@ -39,8 +49,9 @@ impl Identity {
             let name = certificate.subject().iter_common_name().next()?;
             Some(format!("cn:{}", name.as_str().ok()?))
         };
-        let name = spiffe.or_else(dns).or_else(common)?;
-        Self::parse(&name)
+        let name = first.or_else(dns).or_else(common);
+        let name = name.ok_or("it has no SPIFFE URI, DNS name or common name")?;
+        Self::parse(&name).ok_or("its name is too long, or has a control character or a #")
     }
 
     /// Returns the identity with that text. None: it is empty, too long, or has a control character or a `#`.

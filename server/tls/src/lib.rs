@@ -9,6 +9,8 @@
 #[cfg(feature = "tls")]
 mod alerting;
 #[cfg(feature = "tls")]
+mod causes;
+#[cfg(feature = "tls")]
 pub mod client;
 pub mod dialer;
 #[cfg(feature = "flags")]
@@ -16,9 +18,15 @@ pub mod flags;
 #[cfg(feature = "identity")]
 pub mod identity;
 #[cfg(feature = "tls")]
+mod keys;
+#[cfg(feature = "tls")]
+mod own;
+#[cfg(feature = "tls")]
 mod pem;
 #[cfg(feature = "tls")]
 pub mod reloading;
+#[cfg(feature = "server")]
+mod revocation;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]

@@ -8,6 +8,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::TlsError;
+use crate::keys::{OTHERS, kind};
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(path).map_err(|source| TlsError::Read {
@@ -20,14 +21,24 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 pub(crate) fn all<T: PemObject>(path: &Path, kind: &str) -> Result<Vec<T>, TlsError> {
     let bytes = read(path)?;
     let found: Result<Vec<T>, _> = T::pem_slice_iter(&bytes).collect();
-    match found {
-        Ok(found) if found.is_empty() => Err(TlsError::content(
-            path,
-            format!("there is no {kind} in it; give a PEM file"),
-        )),
-        Ok(found) => Ok(found),
-        Err(error) => Err(TlsError::content(path, format!("invalid PEM: {error}"))),
-    }
+    let error = match found {
+        Ok(found) if !found.is_empty() => return Ok(found),
+        Ok(_) => String::new(),
+        Err(error) => format!(" ({error})"),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let labels = text.lines().filter_map(|line| {
+        let label = line.trim().strip_prefix("-----BEGIN ")?;
+        label.strip_suffix("-----")
+    });
+    let labels = Vec::from_iter(labels).join(", ");
+    let problem = match labels.as_str() {
+        "" => "it is not PEM".to_owned(),
+        _ if text.contains("ENCRYPTED") => "give the key without a passphrase".to_owned(),
+        labels => format!("it has {labels}"),
+    };
+    let problem = format!("there is no {kind} in it that can be read{error}: {problem}");
+    Err(TlsError::content(path, problem))
 }
 
 /// Returns a certificate with its chain.
@@ -37,17 +48,27 @@ pub(crate) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErro
 
 /// Returns a private key.
 pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    let bytes = read(path)?;
-    PrivateKeyDer::from_pem_slice(&bytes)
-        .map_err(|error| TlsError::content(path, format!("there is no private key in it: {error}")))
+    let mut keys = all(path, "private key")?;
+    match keys.pop() {
+        Some(key) if keys.is_empty() => Ok(key),
+        _ => Err(TlsError::content(path, "give one private key, not several")),
+    }
 }
 
-/// Returns the certificate authorities of a file.
-pub(crate) fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
-    let mut roots = RootCertStore::empty();
-    for authority in chain(path)? {
-        let added = roots.add(authority);
-        added.map_err(|error| TlsError::content(path, format!("not an authority: {error}")))?;
+/// Returns the certificate authorities of a file, and a store that trusts them.
+pub(crate) fn roots(
+    path: &Path,
+) -> Result<(Vec<CertificateDer<'static>>, RootCertStore), TlsError> {
+    let (authorities, mut roots) = (chain(path)?, RootCertStore::empty());
+    for authority in &authorities {
+        let added = roots.add(authority.clone());
+        added.map_err(|_| TlsError::content(path, "it has an invalid X.509 certificate"))?;
     }
-    Ok(roots)
+    for anchor in &roots.roots {
+        if let (kind, false) = kind(&anchor.subject_public_key_info) {
+            let problem = format!("an authority has a key of {kind}; taken are {OTHERS}");
+            return Err(TlsError::content(path, problem));
+        }
+    }
+    Ok((authorities, roots))
 }

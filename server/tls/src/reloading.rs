@@ -4,24 +4,33 @@ use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
-use crate::TlsError;
+use crate::{TlsError, described};
 
 /// Number, times and length of each file. A replaced file has another number, and new permissions another time.
 type Stamp = Vec<Option<(u64, i64, i64, SystemTime, u64)>>;
 
-type Read<T> = Box<dyn Fn() -> Result<T, TlsError> + Send + Sync>;
+/// Reads a value, given the one in force. None: it is the first.
+type Read<T> = Box<dyn Fn(Option<&T>) -> Result<T, TlsError> + Send + Sync>;
 
-/// A value from files. While a file is invalid, or a certificate does not fit its key, the last valid value counts.
+/// A value from files. While they are invalid, or would make it worse, the last valid value counts.
 pub struct Reloading<T> {
     files: Vec<PathBuf>,
     read: Read<T>,
     current: ArcSwap<T>,
-    stamp: Mutex<Stamp>,
+    last: Mutex<Look>,
+}
+
+/// The last look at the files.
+#[derive(Debug)]
+struct Look {
+    stamp: Stamp,
+    /// Reason why the files are not in force. They are read again at each look, since some reasons pass with time.
+    problem: Option<String>,
 }
 
 impl<T> fmt::Debug for Reloading<T> {
@@ -40,15 +49,15 @@ impl<T> Reloading<T> {
     /// The error of `read`.
     pub fn open(
         files: Vec<PathBuf>,
-        read: impl Fn() -> Result<T, TlsError> + Send + Sync + 'static,
+        read: impl Fn(Option<&T>) -> Result<T, TlsError> + Send + Sync + 'static,
     ) -> Result<Self, TlsError> {
-        let stamp = stamp(&files);
-        let current = ArcSwap::from_pointee(read()?);
+        let (stamp, problem) = (stamp(&files), None);
+        let current = ArcSwap::from_pointee(read(None)?);
         Ok(Self {
             files,
             read: Box::new(read),
             current,
-            stamp: Mutex::new(stamp),
+            last: Mutex::new(Look { stamp, problem }),
         })
     }
 
@@ -62,22 +71,41 @@ impl<T> Reloading<T> {
         &self.files
     }
 
+    /// Returns the reason why the files are not in force, if they are not.
+    pub fn problem(&self) -> Option<String> {
+        self.lock().problem.clone()
+    }
+
     /// Reads the files again if one of them has changed since the last look. Returns whether there is a new value.
     /// Blocks.
     ///
     /// # Errors
     ///
-    /// If the new files are invalid, once for each change. The value in force stays.
+    /// If the new files are invalid, once for each reason. The value in force stays.
     pub fn refresh(&self) -> Result<bool, TlsError> {
-        let mut last = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.lock();
         let now = stamp(&self.files);
-        if *last == now {
+        if last.stamp == now && last.problem.is_none() {
             return Ok(false);
         }
-        // Kept even if reading fails: the next change of a file brings the next attempt.
-        *last = now;
-        self.current.store(Arc::new((self.read)()?));
-        Ok(true)
+        last.stamp = now;
+        match (self.read)(Some(&self.current.load())) {
+            Ok(value) => {
+                self.current.store(Arc::new(value));
+                last.problem = None;
+                Ok(true)
+            }
+            Err(error) => {
+                let problem = Some(described(&error));
+                let is_told = last.problem == problem;
+                last.problem = problem;
+                if is_told { Ok(false) } else { Err(error) }
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Look> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

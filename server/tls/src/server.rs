@@ -3,20 +3,25 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustls::ServerConfig;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{CertificateError, ServerConfig};
+use rustls_pki_types::{CertificateDer, UnixTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use webpki::KeyUsage;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::client::VERSIONS;
 use crate::identity::Identity;
 use crate::reloading::Reloading;
-use crate::{TlsError, pem, provider};
+use crate::revocation::{self, List};
+use crate::{TlsError, causes, own, pem, provider};
 
 /// First byte of a TLS connection: a record with a handshake (RFC 8446, section 5.1).
 const HANDSHAKE: u8 = 0x16;
@@ -53,8 +58,24 @@ pub enum Protocol {
 #[derive(Debug)]
 pub struct ServerTls(Reloading<Configs>);
 
+/// A caller's certificate.
+#[derive(Debug)]
+pub struct Certificate {
+    /// Its identity.
+    pub identity: Identity,
+    /// It, and what the caller sent beside it.
+    chain: Vec<CertificateDer<'static>>,
+    /// Number of the files that it was last verified with.
+    verified: AtomicU64,
+}
+
 #[derive(Debug)]
 struct Configs {
+    /// Number of times that files were read before.
+    number: u64,
+    /// None: callers have no certificates.
+    callers: Option<Arc<dyn ClientCertVerifier>>,
+    lists: Vec<List>,
     http2: Arc<ServerConfig>,
     http1: Arc<ServerConfig>,
     other: Arc<ServerConfig>,
@@ -70,7 +91,29 @@ impl ServerTls {
         let mut paths = vec![files.certificate.clone(), files.key.clone()];
         paths.extend(files.client_ca.clone());
         paths.extend(files.revoked.clone());
-        Ok(Self(Reloading::open(paths, move || read(&files))?))
+        let read = move |current: Option<&Configs>| read(&files, current);
+        Ok(Self(Reloading::open(paths, read)?))
+    }
+
+    /// Returns the reason why changed files are not in force, if they are not.
+    pub fn problem(&self) -> Option<String> {
+        self.0.problem()
+    }
+
+    /// Returns whether a caller's certificate is still valid with the files in force. It may have ended since.
+    pub fn is_valid(&self, certificate: &Certificate) -> bool {
+        let configs = self.0.current();
+        if certificate.verified.swap(configs.number, Ordering::Relaxed) == configs.number {
+            return true;
+        }
+        let chain = certificate
+            .chain
+            .split_first()
+            .zip(configs.callers.as_ref());
+        chain.is_some_and(|((first, others), callers)| {
+            let verified = callers.verify_client_cert(first, others, UnixTime::now());
+            verified.is_ok()
+        })
     }
 
     /// Reads the files again if they have changed. See [`Reloading::refresh`].
@@ -100,7 +143,7 @@ impl ServerTls {
         }
     }
 
-    /// Accepts a connection. Returns it with the identity of a caller that has a certificate.
+    /// Accepts a connection. Returns it with the certificate of a caller that has one.
     ///
     /// # Errors
     ///
@@ -109,7 +152,7 @@ impl ServerTls {
         &self,
         socket: TcpStream,
         protocol: Protocol,
-    ) -> io::Result<(TlsStream<TcpStream>, Option<Identity>)> {
+    ) -> io::Result<(TlsStream<TcpStream>, Option<Certificate>)> {
         let configs = self.0.current();
         let config = match protocol {
             Protocol::Http2 => &configs.http2,
@@ -124,41 +167,28 @@ impl ServerTls {
                 return Err(with_cause(error));
             }
         };
-        let certificates = stream.get_ref().1.peer_certificates();
-        let identity = match certificates.and_then(<[_]>::first) {
-            None => None,
-            Some(certificate) => {
-                let identity = Identity::of_certificate(certificate);
-                Some(identity.ok_or_else(|| {
-                    io::Error::other(
-                        "the caller's certificate has no SPIFFE URI, DNS or common name",
-                    )
-                })?)
-            }
-        };
-        Ok((stream, identity))
+        let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let certificate = chain.first().map(|first| {
+            Ok(Certificate {
+                identity: Identity::of_certificate(first)?,
+                chain: chain.to_vec(),
+                verified: configs.number.into(),
+            })
+        });
+        let certificate = certificate.transpose().map_err(|problem: &str| {
+            io::Error::other(format!("the certificate is invalid: {problem}"))
+        })?;
+        Ok((stream, certificate))
     }
 }
 
-/// Returns the error of a handshake, with the usual cause if a certificate is invalid. The text of a cause has no time,
-/// so that the log can tell it once.
+/// Returns the error of a handshake, with the usual cause if a certificate is invalid.
 fn with_cause(error: io::Error) -> io::Error {
     let tls = error.get_ref().and_then(|it| it.downcast_ref());
-    let Some(rustls::Error::InvalidCertificate(problem)) = tls else {
-        return error;
-    };
-    let cause = match problem {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has ended",
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "it does not begin yet"
-        }
-        CertificateError::Revoked => "it is revoked",
-        CertificateError::UnknownIssuer => "no authority of --tls-client-ca signed it",
-        CertificateError::BadSignature => "another authority of that name signed it",
-        CertificateError::Other(_) => "it may be self-signed",
-        _ => return error,
-    };
-    io::Error::new(error.kind(), format!("the certificate is invalid: {cause}"))
+    match tls.and_then(|it| causes::of(it, "of --tls-client-ca")) {
+        Some(cause) => io::Error::new(error.kind(), format!("the certificate is invalid: {cause}")),
+        None => error,
+    }
 }
 
 /// Closes a connection whose caller has yet to read why. A socket that closes with unread bytes resets the connection,
@@ -173,36 +203,37 @@ pub async fn linger(mut socket: TcpStream) {
     let _ = tokio::time::timeout(LINGER, rest).await;
 }
 
-fn read(files: &ServerFiles) -> Result<Configs, TlsError> {
+fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsError> {
     let builder = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(VERSIONS)
         .map_err(|error| TlsError::content(&files.certificate, error))?;
+    let paths = (&*files.certificate, &*files.key);
+    let pair = own::read(paths, KeyUsage::server_auth(), current.is_some())?;
+    let (mut callers, mut lists) = (None, Vec::new());
     let builder = match &files.client_ca {
         None => builder.with_no_client_auth(),
         Some(authority) => {
-            let roots = Arc::new(pem::roots(authority)?);
-            let mut verifier = WebPkiClientVerifier::builder_with_provider(roots, provider())
-                // The door refuses calls of a caller that needs a certificate and has none. Probes need none.
-                .allow_unauthenticated();
+            let (authorities, roots) = pem::roots(authority)?;
+            let mut verifier =
+                WebPkiClientVerifier::builder_with_provider(roots.into(), provider())
+                    // The door refuses calls of a caller that needs a certificate and has none. Probes need none.
+                    .allow_unauthenticated();
             if let Some(revoked) = &files.revoked {
+                let former = current.map_or(&[][..], |it| &it.lists);
+                let (ders, checked) = revocation::read(revoked, &authorities, former)?;
+                lists = checked;
                 // An authority without a list revokes nothing.
-                verifier = verifier
-                    .with_crls(pem::all(revoked, "revocation list")?)
-                    .only_check_end_entity_revocation()
-                    .allow_unknown_revocation_status();
+                verifier = verifier.with_crls(ders).allow_unknown_revocation_status();
             }
             let verifier = verifier.build();
             let verifier = verifier.map_err(|error| {
                 let path = files.revoked.as_ref().unwrap_or(authority);
                 TlsError::content(path, error)
             })?;
-            builder.with_client_cert_verifier(verifier)
+            builder.with_client_cert_verifier(Arc::clone(callers.insert(verifier)))
         }
     };
-    let (certificate, key) = (&files.certificate, &files.key);
-    let mut config = builder
-        .with_single_cert(pem::chain(certificate)?, pem::key(key)?)
-        .map_err(|error| TlsError::content(certificate, format!("{error}; is {key:?} its key?")))?;
+    let mut config = builder.with_cert_resolver(pair);
     // A resumed session would not verify the caller's certificate again.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
@@ -212,6 +243,9 @@ fn read(files: &ServerFiles) -> Result<Configs, TlsError> {
         Arc::new(config)
     };
     Ok(Configs {
+        number: current.map_or(0, |it| it.number + 1),
+        callers,
+        lists,
         http2: with(&[b"h2"]),
         http1: with(&[b"http/1.1"]),
         other: with(&[]),

@@ -42,6 +42,9 @@ impl Role {
 #[serde(deny_unknown_fields)]
 struct Document {
     tokens: Vec<Entry>,
+    /// Says that no token is wanted: else a file without any is a mistake.
+    #[serde(default)]
+    empty: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,13 +62,20 @@ fn client() -> Vec<Role> {
 
 /// The tokens of a file. It is read again when it changes.
 #[derive(Debug)]
-pub struct Tokens(Reloading<Vec<Known>>);
+pub struct Tokens(Reloading<Vec<Arc<Holder>>>);
 
-#[derive(Debug)]
-struct Known {
-    identity: Identity,
-    hash: [u8; 32],
-    roles: Arc<[Role]>,
+/// Hash of a token.
+pub type Hash = [u8; 32];
+
+/// Holder of a token.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its identity.
+    pub identity: Identity,
+    /// Hash of its token.
+    pub hash: Hash,
+    /// Its permissions.
+    pub roles: Vec<Role>,
 }
 
 impl Tokens {
@@ -76,18 +86,27 @@ impl Tokens {
     /// If it is missing or invalid.
     pub fn open(path: PathBuf) -> Result<Self, TlsError> {
         let files = vec![path.clone()];
-        Ok(Self(Reloading::open(files, move || read(&path))?))
+        Ok(Self(Reloading::open(files, move |_| read(&path))?))
     }
 
-    /// Returns the identity and the roles of a token's holder. None: no such token is known.
+    /// Returns the reason why a changed file is not in force, if it is not.
+    pub fn problem(&self) -> Option<String> {
+        self.0.problem()
+    }
+
+    /// Returns whether a token is still in force, for the same holder with the same roles.
+    pub fn has(&self, holder: &Holder) -> bool {
+        self.0.current().iter().any(|it| **it == *holder)
+    }
+
+    /// Returns the holder of a token. None: no such token is known.
     ///
     /// It compares hashes, and all of them, so its time tells nothing about a token.
-    pub fn find(&self, token: &[u8]) -> Option<(Identity, Arc<[Role]>)> {
-        let hash = digest(&SHA256, token);
+    pub fn find(&self, hash: &Hash) -> Option<Arc<Holder>> {
         let mut found = None;
-        for known in self.0.current().iter() {
-            if bool::from(known.hash.ct_eq(hash.as_ref())) {
-                found = Some((known.identity.clone(), Arc::clone(&known.roles)));
+        for holder in self.0.current().iter() {
+            if bool::from(holder.hash.ct_eq(hash)) {
+                found = Some(Arc::clone(holder));
             }
         }
         found
@@ -103,45 +122,71 @@ impl Tokens {
     }
 }
 
-/// Returns the hash of a token, as a file has it.
-pub fn hash(token: &[u8]) -> String {
-    let hash = digest(&SHA256, token);
-    hash.as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+/// Returns the hash of a token.
+pub fn hash(token: &[u8]) -> Hash {
+    let mut hash = [0; 32];
+    hash.copy_from_slice(digest(&SHA256, token).as_ref());
+    hash
 }
 
-fn read(path: &Path) -> Result<Vec<Known>, TlsError> {
+fn read(path: &Path) -> Result<Vec<Arc<Holder>>, TlsError> {
     let text = fs::read_to_string(path).map_err(|source| TlsError::Read {
         path: path.to_owned(),
         source,
     })?;
+    let refuse = |problem: String| TlsError::content(path, problem);
     let options = serde_saphyr::options! {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
     };
     let document: Document = serde_saphyr::from_str_with_options(&text, options)
         .map_err(|error| TlsError::content(path, error))?;
-    let known = document.tokens.into_iter().map(|entry| {
-        let name = &entry.name;
-        let is_named = !name.is_empty() && name.len() <= 200 && !name.contains(|it: char| it.is_control() || it == '#');
-        match bytes(&entry.sha256) {
-            Some(hash) if is_named => Ok(Known {
-                identity: Identity::of_token(name),
-                hash,
-                roles: entry.roles.into(),
-            }),
-            Some(_) => Err(TlsError::content(path, format!("{name:?} is no name for a token"))),
-            None => Err(TlsError::content(
-                path,
-                format!("sha256 of {name:?} must have 64 hexadecimal digits: printf %s TOKEN | sha256sum"),
-            )),
+    if document.tokens.is_empty() != document.empty {
+        let problem =
+            "a file without tokens locks callers out: give one, or say `empty: true` without any";
+        return Err(refuse(problem.to_owned()));
+    }
+    let mut known: Vec<Arc<Holder>> = Vec::with_capacity(document.tokens.len());
+    for Entry {
+        name,
+        sha256,
+        roles,
+    } in document.tokens
+    {
+        let holder = holder(&name, &sha256, roles).map_err(refuse)?;
+        if let Some(other) = known.iter().find(|it| it.hash == holder.hash) {
+            return Err(refuse(format!(
+                "{name:?} and {} have the same token",
+                other.identity
+            )));
         }
-    });
-    known.collect()
+        known.push(Arc::new(holder));
+    }
+    Ok(known)
 }
 
-fn bytes(hex: &str) -> Option<[u8; 32]> {
+fn holder(name: &str, sha256: &str, roles: Vec<Role>) -> Result<Holder, String> {
+    let is_named = !name.is_empty()
+        && name.len() <= 200
+        && !name.contains(|it: char| it.is_control() || it == '#');
+    if !is_named {
+        return Err(format!("{name:?} is no name for a token"));
+    }
+    let Some(given) = bytes(sha256) else {
+        return Err(format!(
+            "sha256 of {name:?} must have 64 hexadecimal digits: printf %s TOKEN | sha256sum"
+        ));
+    };
+    if [&b""[..], b"\n"].into_iter().any(|it| hash(it) == given) {
+        return Err(format!("sha256 of {name:?} is that of an empty token"));
+    }
+    Ok(Holder {
+        identity: Identity::of_token(name),
+        hash: given,
+        roles,
+    })
+}
+
+fn bytes(hex: &str) -> Option<Hash> {
     let mut bytes = [0; 32];
     if hex.len() != 64 || !hex.is_ascii() {
         return None;

@@ -1,5 +1,12 @@
-//! Crates of the programs: every one comes from crates.io or this repository, has a licence that lets us ship it, and
-//! is there once, or twice for a reason.
+//! Crates of the programs: every one comes from crates.io or this repository, has a licence that lets us ship it, is
+//! there once, or twice for a reason, and has no known weakness.
+//!
+//! `tests/advisories.toml` has what the RustSec database knows of each crate in `Cargo.lock`, since a build may have no
+//! network. Update it from a clone of https://github.com/rustsec/advisory-db:
+//!
+//! ```sh
+//! UPDATE_ADVISORIES=../advisory-db cargo test -p doorward-tests --test it supply_chain
+//! ```
 //!
 //! The test reads `cargo tree`, for all platforms. So it ignores crates that are only in `Cargo.lock`, and in no
 //! program, build script or test. The lock tells the sources of crates.
@@ -8,6 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use semver::{Version, VersionReq};
+use serde::{Deserialize, Serialize};
 
 /// Licences whose crates we may ship within programs under MIT or Apache-2.0: they require only their text beside it.
 const LICENCES: [&str; 11] = [
@@ -50,6 +60,9 @@ const SEVERAL: [(&str, usize, &str); 11] = [
         "the derive macro of bolero, in tests alone, has 0.5",
     ),
 ];
+
+/// Advisories that do not matter here, and why.
+const HARMLESS: [(&str, &str); 0] = [];
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
@@ -114,30 +127,162 @@ fn may_be_shipped(expression: &str) -> bool {
     })
 }
 
+#[derive(Debug, Deserialize)]
+struct Lock {
+    package: Vec<Package>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Package {
+    name: String,
+    version: Version,
+    source: Option<String>,
+    checksum: Option<String>,
+}
+
+/// Returns the packages of `Cargo.lock`.
+fn locked() -> Vec<Package> {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    basic_toml::from_str::<Lock>(&lock).unwrap().package
+}
+
 #[test]
 fn every_crate_comes_from_crates_io_or_this_repository() {
-    let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
-    let mut found = 0;
-    for package in lock.split("[[package]]").skip(1) {
-        let value = |key: &str| {
-            let lines = package.lines();
-            let mut values = lines.filter_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""));
-            values.next().map(|value| value.trim_end_matches('"'))
-        };
-        let name = value("name").unwrap();
-        match value("source") {
+    let packages = locked();
+    for Package {
+        name,
+        source,
+        checksum,
+        ..
+    } in &packages
+    {
+        match source {
             None => assert!(
                 name == "doorward" || name.starts_with("doorward-"),
                 "{name} is none of ours"
             ),
             Some(source) => {
                 assert_eq!(source, CRATES_IO, "{name}");
-                assert!(value("checksum").is_some(), "{name} has no checksum");
+                assert!(checksum.is_some(), "{name} has no checksum");
             }
         }
-        found += 1;
     }
-    assert!(found > 100, "only {found} packages were read");
+    assert!(
+        packages.len() > 100,
+        "only {} packages were read",
+        packages.len()
+    );
+}
+
+/// Advisories of our crates.
+#[derive(Debug, Serialize, Deserialize)]
+struct Known {
+    /// Date of its last change.
+    date: String,
+    /// Crates that were looked up, also those without an advisory.
+    crates: BTreeSet<String>,
+    advisory: Vec<Advisory>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Advisory {
+    id: String,
+    package: String,
+    /// Versions without the weakness.
+    unaffected: Vec<VersionReq>,
+}
+
+/// An advisory as the database has it.
+#[derive(Debug, Deserialize)]
+struct Page {
+    advisory: Head,
+    versions: Versions,
+}
+
+#[derive(Debug, Deserialize)]
+struct Head {
+    id: String,
+    package: String,
+    withdrawn: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Versions {
+    patched: Vec<VersionReq>,
+    #[serde(default)]
+    unaffected: Vec<VersionReq>,
+}
+
+/// Returns what a clone of the database knows of these crates.
+fn looked_up(database: &Path, crates: BTreeSet<String>) -> Known {
+    let changed = Command::new("git")
+        .args(["log", "-1", "--format=%cs"])
+        .current_dir(database)
+        .output()
+        .unwrap();
+    let mut advisory = Vec::new();
+    for name in &crates {
+        let Ok(folder) = fs::read_dir(database.join("crates").join(name)) else {
+            continue;
+        };
+        for file in folder {
+            let text = fs::read_to_string(file.unwrap().path()).unwrap();
+            let head = text.split("```").nth(1).unwrap();
+            let page: Page = basic_toml::from_str(head.trim_start_matches("toml")).unwrap();
+            if page.advisory.withdrawn.is_none() {
+                advisory.push(Advisory {
+                    id: page.advisory.id,
+                    package: page.advisory.package,
+                    unaffected: [page.versions.patched, page.versions.unaffected].concat(),
+                });
+            }
+        }
+    }
+    advisory.sort_by(|one, other| one.id.cmp(&other.id));
+    let date = String::from_utf8(changed.stdout).unwrap().trim().to_owned();
+    Known {
+        date,
+        crates,
+        advisory,
+    }
+}
+
+#[test]
+fn no_crate_has_a_known_weakness() {
+    let packages: Vec<Package> = locked()
+        .into_iter()
+        .filter(|it| it.source.is_some())
+        .collect();
+    let crates: BTreeSet<String> = packages.iter().map(|it| it.name.clone()).collect();
+    let file = root().join("tests/advisories.toml");
+    if let Some(database) = std::env::var_os("UPDATE_ADVISORIES") {
+        let known = looked_up(&root().join(database), crates.clone());
+        fs::write(&file, basic_toml::to_string(&known).unwrap()).unwrap();
+    }
+    let known: Known = basic_toml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let new: Vec<&String> = crates.difference(&known.crates).collect();
+    assert!(
+        new.is_empty(),
+        "{new:?} are not in tests/advisories.toml, of {}: update it (see above)",
+        known.date
+    );
+    assert!(known.advisory.len() > 10, "few advisories were read");
+    let is_weak = |(package, advisory): &(&Package, &Advisory)| {
+        let is_harmless = HARMLESS.iter().any(|(id, _)| *id == advisory.id);
+        let is_unaffected = advisory
+            .unaffected
+            .iter()
+            .any(|it| it.matches(&package.version));
+        package.name == advisory.package && !is_unaffected && !is_harmless
+    };
+    let pairs = packages
+        .iter()
+        .flat_map(|it| known.advisory.iter().map(move |one| (it, one)));
+    let weak: Vec<(&Package, &Advisory)> = pairs.filter(is_weak).collect();
+    assert!(
+        weak.is_empty(),
+        "{weak:#?}\nUpdate the crate, or say in HARMLESS why it does not matter."
+    );
 }
 
 #[test]

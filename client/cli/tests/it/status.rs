@@ -119,7 +119,7 @@ fn status_for_programs_has_a_stable_shape() {
         "parent": null, "ancestors": [], "is_in_cycle": false, "conflicts": [], "limits": [],
         "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
         "resources": null, "template_match": null, "next_token": null, "rules": [],
-        "rules_problem": null,
+        "rules_problem": null, "tls_problem": null,
     });
     assert_eq!(status, expected);
 }

@@ -1,0 +1,83 @@
+//! Revocation lists, as they are checked when they are read.
+//!
+//! Each list needs the signature of its authority, which is one of those in force, or has its certificate in the file of
+//! the lists. A new file has to have a list, as new or newer, of each authority that had one: else revoked callers would
+//! come back. A list that is too old counts on.
+
+use std::path::Path;
+
+use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
+use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
+
+use crate::{TlsError, pem};
+
+/// A list in force.
+#[derive(Debug)]
+pub(crate) struct List {
+    /// Name of its authority, in DER and for people.
+    issuer: (Vec<u8>, String),
+    /// Time of the list, since the Unix epoch in seconds.
+    updated: i64,
+}
+
+/// Lists for the verifier, and what a later file is compared with.
+pub(crate) type Lists = (Vec<CertificateRevocationListDer<'static>>, Vec<List>);
+
+/// Reads the lists of these authorities.
+///
+/// # Errors
+///
+/// If a list is invalid or not of these authorities, or an authority's list would be lost or older than in `former`.
+pub(crate) fn read(
+    path: &Path,
+    authorities: &[CertificateDer<'static>],
+    former: &[List],
+) -> Result<Lists, TlsError> {
+    let refuse = |problem: String| TlsError::content(path, problem);
+    let ders: Vec<CertificateRevocationListDer<'static>> = pem::all(path, "revocation list")?;
+    let between: Vec<CertificateDer<'static>> = pem::all(path, "certificate").unwrap_or_default();
+    let issuers = authorities.iter().chain(&between);
+    let issuers = issuers.filter_map(|it| Some(X509Certificate::from_der(it).ok()?.1));
+    let issuers: Vec<X509Certificate<'_>> = issuers.collect();
+    let lists = ders.iter().map(|der| List::new(der, &issuers));
+    let lists = lists.collect::<Result<Vec<List>, _>>().map_err(refuse)?;
+    for List { issuer, updated } in former {
+        let mut same = lists.iter().filter(|it| it.issuer == *issuer);
+        let is_needed = issuers.iter().any(|it| it.subject().as_raw() == issuer.0);
+        if is_needed && !same.any(|it| it.updated >= *updated) {
+            let name = &issuer.1;
+            return Err(refuse(format!(
+                "its list of {name} is missing, or older than the one in force; an empty list revokes nothing"
+            )));
+        }
+    }
+    Ok((ders, lists))
+}
+
+impl List {
+    fn new(der: &[u8], issuers: &[X509Certificate<'_>]) -> Result<Self, String> {
+        let list = CertificateRevocationList::from_der(der);
+        let (_, list) = list.map_err(|error| format!("a list is invalid: {error}"))?;
+        let name = list.issuer();
+        let named = || {
+            issuers
+                .iter()
+                .filter(|it| it.subject().as_raw() == name.as_raw())
+        };
+        if named().next().is_none() {
+            return Err(format!(
+                "{name} is no authority of --tls-client-ca, and its certificate is not beside its list"
+            ));
+        }
+        // The verifier finds a list by its name, and refuses all if it has another key.
+        if !named().all(|it| list.verify_signature(it.public_key()).is_ok()) {
+            return Err(format!(
+                "a list has a wrong signature: not that of each {name}"
+            ));
+        }
+        Ok(Self {
+            issuer: (name.as_raw().to_vec(), name.to_string()),
+            updated: list.last_update().timestamp(),
+        })
+    }
+}
