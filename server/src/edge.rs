@@ -18,7 +18,7 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
 use doorward_proto::admin::v1::RulesStatus;
 use doorward_retriever::files;
-use doorward_rules::{Rule, Rules};
+use doorward_rules::Rules;
 use tracing::warn;
 
 use crate::clock;
@@ -32,6 +32,9 @@ use crate::templates;
 /// Terms of the templates that rules make. Callers of one priority have fair shares. Leases last a little longer than
 /// Envoy may use an assignment that is not renewed.
 const TERMS: &str = "kind: PRIORITY_BANDS, lease_length: 16s, refresh_interval: 1s";
+
+/// Largest number of warnings about rules that the log tells.
+const WARNINGS_MAX: usize = 20;
 
 /// Doors for programs without a client library, besides Envoy's.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +118,9 @@ pub(crate) async fn follow(
                     Err(problem) => templates::refuse(&state, &metrics, problem),
                 }
             }
+            for warning in rules.warnings().into_iter().take(WARNINGS_MAX) {
+                warn!(warning, "a warning about the rules in force");
+            }
             edge.set_rules(rules);
         }
         let former = state.rules_news().documents;
@@ -132,7 +138,7 @@ pub(crate) async fn follow(
 fn described(now: &Documents, rules: &Rules, former: &[RulesDocument]) -> Vec<RulesDocument> {
     let mut counts = BTreeMap::<&str, u32>::new();
     for rule in rules.rules() {
-        *counts.entry(domain(rule)).or_default() += 1;
+        *counts.entry(&rule.domain).or_default() += 1;
     }
     let documents = now.by_domain.iter().map(|(domain, document)| {
         let version = document.version_in_force();
@@ -193,14 +199,17 @@ fn templates_of(rules: &Rules) -> Result<Templates, String> {
         return Ok(Templates::default());
     }
     rules.sort_by_key(|rule| {
-        let kinds = rule.levels.iter().map(|(_, value)| match value {
+        let kinds = rule.levels.iter().zip(&rule.hashed);
+        let kinds = kinds.map(|((_, value), is_hashed)| match value {
+            // No value of another rule has the form of a hash.
+            _ if *is_hashed => 0,
             Some(value) => u8::from(value.contains('*')),
             None => 2,
         });
         (Reverse(rule.levels.len()), kinds.collect::<Vec<u8>>())
     });
     let templates = rules.into_iter().filter_map(|rule| {
-        let glob = ids::glob(domain(rule), &rule.levels);
+        let glob = ids::glob(rule);
         let capacity = rule.counted()?.rate.as_per_second();
         Some(format!(
             "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{{TERMS}}}\n"
@@ -208,14 +217,4 @@ fn templates_of(rules: &Rules) -> Result<Templates, String> {
     });
     let text = format!("resources:\n{}", templates.collect::<String>());
     doorward_documents::parse_yaml(&text, "templates of the rules").map_err(|it| it.to_string())
-}
-
-/// Returns the domain of a rule: its path without its levels.
-fn domain(rule: &Rule) -> &str {
-    let levels = rule.levels.iter().map(|(key, value)| match value {
-        Some(value) => format!(".{key}_{value}"),
-        None => format!(".{key}"),
-    });
-    let levels: String = levels.collect();
-    rule.path.strip_suffix(&levels).unwrap_or(&rule.path)
 }

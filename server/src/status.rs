@@ -20,8 +20,8 @@ use doorward_engine::time::Time;
 use doorward_proto::STATUS_SCHEMA_VERSION;
 pub use doorward_proto::admin::v1::{
     ChildStatus, ConflictStatus, EtcdStatus, GetStatusRequest, GetStatusResponse as Status,
-    LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, RulesStatus, States,
-    TemplateMatch,
+    LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, RuleDecisions,
+    RulesStatus, States, TemplateMatch,
 };
 
 pub use crate::status::listing::LEASES_MAX;
@@ -195,6 +195,7 @@ impl ServerState {
             tls_problem: self
                 .security()
                 .and_then(|it| it.problems().into_iter().find_map(|(_, problem)| problem)),
+            rule_decisions: self.rule_decisions(),
             ..status
         }
     }

@@ -1,5 +1,6 @@
 //! `doorward status`: what the server holds, and why.
 
+mod decisions;
 mod limits;
 mod reasoned_table;
 mod rules;
@@ -77,6 +78,9 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
             limits::write_table(&mut out, &status.limits, palette)?;
         } else {
             let asked = flags.resource.as_deref();
+            if asked.is_none() {
+                decisions::write_table(&mut out, &status.rule_decisions, palette)?;
+            }
             write_resources(&mut out, &status, asked, in_detail, palette)?;
         }
     }

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::document::INLINE;
 use crate::rule::{Action, OnFailure, Rule};
+use crate::tally::Outcome;
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,6 +279,16 @@ impl Status {
         match self.answer.filter(|_| self.is_binding())?.decision {
             Taken::Allowed(allowed) => Some(allowed.delay),
             Taken::After(_) | Taken::Never(_) => None,
+        }
+    }
+
+    /// Returns the answer as it is counted.
+    pub fn outcome(&self) -> Outcome {
+        match self.why {
+            _ if self.is_over || self.why == Why::LongValue => Outcome::Refused,
+            Why::OverInShadow | Why::Degraded => Outcome::Shadow,
+            _ if self.delay().is_some_and(|delay| !delay.is_zero()) => Outcome::Waited,
+            _ => Outcome::Allowed,
         }
     }
 

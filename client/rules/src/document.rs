@@ -2,12 +2,12 @@
 //!
 //! [`Rules::load`] reads all documents or none. [`Rules::find`] returns the rules of a request.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use doorward_limits::headers::Dialect;
 use foldhash::fast::FixedState;
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 use smallvec::SmallVec;
 
 use crate::form::DocumentForm;
@@ -25,7 +25,7 @@ pub(crate) const INLINE: usize = 4;
 /// The rules of all domains.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    domains: HashMap<String, Domain, FixedState>,
+    domains: IndexMap<String, Domain, FixedState>,
     rules: Vec<Arc<Rule>>,
     /// Domain and file of each document.
     files: Vec<(String, String)>,
@@ -41,6 +41,8 @@ impl PartialEq for Rules {
 /// The rules of one domain.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Domain {
+    /// Place among all domains.
+    pub(crate) number: usize,
     pub(crate) root: Node,
     /// Keys of each level that lead to a limit, without duplicates.
     pub(crate) key_paths: IndexSet<Vec<String>>,
@@ -78,7 +80,7 @@ impl Rules {
 
     /// Returns the names of all domains, in alphabetical order.
     pub fn domains(&self) -> Vec<&str> {
-        let mut names: Vec<_> = self.domains.keys().map(String::as_str).collect();
+        let mut names: Vec<_> = self.domains_in_order().collect();
         names.sort_unstable();
         names
     }
@@ -148,6 +150,11 @@ impl Rules {
     pub(crate) fn add_domain(&mut self, name: &str, file: &str, domain: Domain) {
         self.domains.insert(name.to_owned(), domain);
         self.files.push((name.to_owned(), file.to_owned()));
+    }
+
+    /// Returns the names of all domains by their number.
+    pub(crate) fn domains_in_order(&self) -> impl Iterator<Item = &str> {
+        self.domains.keys().map(String::as_str)
     }
 }
 

@@ -83,6 +83,10 @@ pub(crate) struct DescriptorForm {
     /// Value of the request's entry; `*` stands for any characters. Without it, each value has a quota of its own.
     #[schemars(with = "Option<Text>")]
     pub(crate) value: Scalar,
+    /// Whether the values of requests are hashed in names of resources, and so in the status and metrics: `true` or
+    /// `false`.
+    #[schemars(with = "Option<bool>")]
+    pub(crate) hash: Scalar,
     /// The limit. Without it, requests that end here are free.
     #[serde(default, deserialize_with = "present")]
     #[schemars(with = "LimitForm")]
@@ -94,7 +98,7 @@ pub(crate) struct DescriptorForm {
     /// Whether the rule counts and never refuses: `true` or `false`.
     #[schemars(with = "Option<bool>")]
     pub(crate) shadow_mode: Scalar,
-    /// Whether the metric's name has the values of the request: `true` or `false`.
+    /// A field of envoyproxy/ratelimit without effect: `true` or `false`.
     #[schemars(with = "Option<bool>")]
     pub(crate) detailed_metric: Scalar,
     /// Long refusal of a caller that keeps exceeding the limit.

@@ -56,8 +56,10 @@ pub mod rule;
 pub mod service;
 mod shared;
 mod star;
+pub mod tally;
 mod tree;
 pub mod value;
+mod warnings;
 pub mod who;
 
 pub use address::{Address, Network, Trusted};
@@ -71,6 +73,7 @@ pub use rank::Rank;
 pub use rule::{Action, Algorithm, Limit, OnFailure, Rule, Scope};
 pub use service::Service;
 pub use shared::{Leases, add_encoded};
+pub use tally::{Outcome, Tally};
 pub use tree::{Entry, Found, VALUE_BYTES_MAX};
 pub use value::Value;
 pub use who::{Part, Request, Who};

@@ -9,14 +9,15 @@
 //! needlessly, and none passes needlessly.
 
 mod descriptors;
+mod in_force;
 mod leased;
 mod taken;
 mod undo;
 
 pub use descriptors::Settled;
+pub(crate) use in_force::{InForce, identity};
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -31,8 +32,9 @@ use crate::document::{Domain, INLINE, Rules, replaced_names};
 use crate::guarded::Guarded;
 use crate::limiter::leased::Leased;
 use crate::limiter::taken::Taken as TakenByCallers;
-use crate::rule::{Action, Counted, Limit, OnFailure, Rule, Scope};
+use crate::rule::{Action, Counted, Rule};
 use crate::shared::{Leases, Terms};
+use crate::tally::{Outcome, Tally, Teller};
 use crate::tree::{self, Entry};
 use crate::value::add_to_key;
 
@@ -53,6 +55,7 @@ pub struct Limiter {
     keys_max: usize,
     /// One for each group of keys.
     locks: Box<[Mutex<()>]>,
+    teller: Option<Teller>,
 }
 
 /// Number of locks, one for each bit of a set.
@@ -65,17 +68,6 @@ type Counter = Keyed<SoftHard<Guarded>>;
 pub(crate) struct Counters {
     keys: OnceLock<Arc<Counter>>,
     taken: OnceLock<TakenByCallers>,
-}
-
-/// A limit, and the counters of its rule.
-type Limited<'a> = (&'a Counted, &'a Counters);
-
-/// Rules in force, with their counters.
-#[derive(Debug)]
-pub(crate) struct InForce {
-    pub(crate) rules: Rules,
-    /// One for each rule.
-    counters: Vec<Counters>,
 }
 
 /// A descriptor, and the number of the rule that was found for it.
@@ -110,13 +102,6 @@ struct Charge<'a> {
     counts_refusals: bool,
 }
 
-/// Name of a rule across documents.
-pub(crate) type Identity<'a> = (&'a str, &'a [(String, Option<String>)]);
-
-pub(crate) fn identity(rule: &Rule) -> Identity<'_> {
-    (&rule.path, &rule.levels)
-}
-
 impl Limiter {
     /// Creates fresh counters, for at most `keys_max` keys of each rule. The seed of the keys' hash should be random.
     pub fn new(rules: Rules, keys_max: usize, seed: [u64; 2]) -> Self {
@@ -125,7 +110,20 @@ impl Limiter {
             keys: Keys::new(seed),
             keys_max,
             locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
+            teller: None,
         }
+    }
+
+    /// Tells each count of a rule to a receiver too, such as the metrics of a program.
+    #[must_use]
+    pub fn telling(mut self, teller: Teller) -> Self {
+        self.teller = Some(teller);
+        self
+    }
+
+    /// Returns the counts of all rules.
+    pub fn tallies(&self) -> Vec<Arc<Tally>> {
+        self.with_rules(|in_force| in_force.tallies.all())
     }
 
     /// Puts other rules in force. A rule with the same place in the tree keeps its counters: if its limit or algorithm
@@ -136,33 +134,7 @@ impl Limiter {
             .in_force
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        let numbers = next.rules.rules().iter().enumerate();
-        let numbers: HashMap<_, _> = numbers
-            .map(|(number, rule)| (identity(rule), (number, rule.clone())))
-            .collect();
-        let former = std::mem::take(&mut in_force.counters);
-        for (rule, counters) in in_force.rules.rules().iter().zip(former) {
-            let (Some(counter), Some((number, next_rule))) =
-                (counters.keys.into_inner(), numbers.get(&identity(rule)))
-            else {
-                continue;
-            };
-            let (Some(counted), Some(next_counted)) = (rule.counted(), next_rule.counted()) else {
-                continue;
-            };
-            let taken = counters.taken.into_inner();
-            if counted.settings != next_counted.settings {
-                counter.set_limit(&next_counted.settings, now);
-                if let Some(taken) = &taken {
-                    taken.set_limit(next_counted, now);
-                }
-            }
-            if let Some(next) = next.counters.get_mut(*number) {
-                next.keys = OnceLock::from(counter);
-                next.taken = taken.map(OnceLock::from).unwrap_or_default();
-            }
-        }
-        drop(numbers);
+        next.keep_counts(&mut in_force, now);
         *in_force = next;
     }
 
@@ -196,9 +168,8 @@ impl Limiter {
     ) -> Decision {
         let mut decision = Decision::new(now);
         decision.dialect = domain.map(|domain| domain.dialect).unwrap_or_default();
-        if domain.is_some_and(|domain| domain.rejects_unmatched)
-            && asked.iter().all(|it| it.number.is_none())
-        {
+        let is_unmatched = asked.iter().all(|it| it.number.is_none());
+        if is_unmatched && domain.is_some_and(|domain| domain.rejects_unmatched) {
             decision.refuse(Why::Unmatched, asked.len());
         } else if asked.iter().any(|it| it.has_long_value(&in_force.rules)) {
             decision.refuse(Why::LongValue, asked.len());
@@ -214,7 +185,26 @@ impl Limiter {
             );
             decision.conclude();
         }
+        if is_unmatched {
+            let outcome = match decision.is_allowed {
+                true => Outcome::Allowed,
+                false => Outcome::Refused,
+            };
+            self.tally(in_force.tallies.of(domain, None), outcome, 1, now);
+        }
+        for (it, status) in asked.iter().zip(&decision.statuses) {
+            if status.rule.is_some() || status.why == Why::LongValue && it.number.is_some() {
+                let tally = in_force.tallies.of(domain, it.number);
+                self.tally(tally, status.outcome(), 1, now);
+            }
+        }
         decision
+    }
+
+    fn tally(&self, tally: Option<&Arc<Tally>>, outcome: Outcome, count: u64, now: Moment) {
+        if let Some(tally) = tally {
+            tally.add(outcome, count, now, self.teller);
+        }
     }
 
     /// Counts a request, if all of its rules allow it, and adds the status of each descriptor.
@@ -342,42 +332,6 @@ impl Limiter {
     fn key(&self, entries: &[Entry<'_>]) -> Key {
         let add = |key, entry: &Entry<'_>| add_to_key(key, entry.value);
         entries.iter().fold(self.keys.key(), add).finish()
-    }
-}
-
-impl InForce {
-    fn new(rules: Rules) -> Self {
-        let counters = rules.rules().iter().map(|_| Counters::default()).collect();
-        Self { rules, counters }
-    }
-
-    /// Returns the limit of a rule, and the counter that counts it.
-    fn counted(&self, number: Option<usize>) -> Option<Limited<'_>> {
-        let counted = self.rules.rules().get(number?)?.counted()?;
-        Some((counted, self.counters.get(number?)?))
-    }
-
-    /// Returns the rule of a descriptor, the reason before it is counted, and the limit and the counter that count it.
-    fn status(
-        &self,
-        number: Option<usize>,
-        replaced_names: &[&str],
-    ) -> (Option<&Arc<Rule>>, Why, Option<Limited<'_>>) {
-        let rule = |number| {
-            let rule = self.rules.rules().get(number)?;
-            Some((rule, self.counters.get(number)?))
-        };
-        let Some((rule, counter)) = number.and_then(rule) else {
-            return (None, Why::NoRule, None);
-        };
-        match (&rule.limit, rule.scope, rule.on_failure) {
-            _ if rule.is_replaced_by(replaced_names) => (None, Why::Replaced, None),
-            (Limit::Unlimited, ..) => (Some(rule), Why::Unlimited, None),
-            (_, Scope::Shared, OnFailure::Open | OnFailure::Closed) => {
-                (Some(rule), Why::NoLease, None)
-            }
-            (Limit::Counted(limit), ..) => (Some(rule), Why::Within, Some((limit, counter))),
-        }
     }
 }
 

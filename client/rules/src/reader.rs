@@ -45,6 +45,7 @@ impl Rules {
                 text,
                 rules: &mut rules,
                 has_unknown: false,
+                domain: String::new(),
                 problems: Vec::new(),
                 without: None,
             };
@@ -70,13 +71,15 @@ struct Reader<'a> {
     text: &'a str,
     rules: &'a mut Rules,
     has_unknown: bool,
+    /// Domain of the document.
+    domain: String,
     problems: Vec<Problem>,
     /// Problem of a document that has no rule and does not say so. It is told if there is no other one.
     without: Option<Problem>,
 }
 
-/// The levels above a descriptor.
-type Levels<'f> = Vec<(&'f str, Option<&'f str>)>;
+/// The levels above a descriptor: key, value, and whether values of requests are hashed.
+type Levels<'f> = Vec<(&'f str, Option<&'f str>, bool)>;
 
 impl Reader<'_> {
     /// Adds the rules of the document to the others.
@@ -106,6 +109,7 @@ impl Reader<'_> {
             return self.problem(line, message);
         }
         let mut domain = Domain {
+            number: self.rules.domains_in_order().count(),
             root: Node::default(),
             key_paths: IndexSet::new(),
             rejects_unmatched: self.choice("unmatched", &form.unmatched, &["allow", "reject"]) == 1,
@@ -117,6 +121,7 @@ impl Reader<'_> {
                 _ => Dialect::Draft11,
             },
         };
+        name.clone_into(&mut self.domain);
         let before = self.rules.rules().len();
         let (mut root, forms) = (Node::default(), form.descriptors.as_deref());
         self.level(name, &mut Levels::new(), forms, &mut domain, &mut root);
@@ -173,7 +178,7 @@ impl Reader<'_> {
                 None => format!("{parent}.{key}"),
                 Some(value) => format!("{parent}.{key}_{value}"),
             };
-            levels.push((key, value));
+            levels.push((key, value, self.hashes(form)));
             let mut child = Node::default();
             if let Some(rule) = self.rule(&path, levels, form) {
                 let keys = || levels.iter().map(|level| level.0);
@@ -237,11 +242,13 @@ impl Reader<'_> {
         let name = scalar(&limit_form.name).map(|(name, _)| name);
         let replaces = self.replaces(name, limit_form.replaces.as_deref(), line);
         Some(Rule {
+            domain: self.domain.clone(),
             path: path.to_owned(),
             levels: levels
                 .iter()
-                .map(|(key, value)| ((*key).to_owned(), value.map(str::to_owned)))
+                .map(|(key, value, _)| ((*key).to_owned(), value.map(str::to_owned)))
                 .collect(),
+            hashed: levels.iter().map(|level| level.2).collect(),
             limit: limit?,
             name: name.map(str::to_owned),
             replaces,
@@ -354,6 +361,20 @@ impl Reader<'_> {
                 format!("{field}: {text} is a number that may be changed; write \"{text}\"");
             self.problem(line, message);
         }
+    }
+
+    /// Returns whether the values of requests are hashed.
+    fn hashes(&mut self, form: &DescriptorForm) -> bool {
+        let hashes = self.truth("hash", &form.hash);
+        if let Some((value, _)) = scalar(&form.value)
+            && let (true, false, Some(line)) = (hashes, value.contains('*'), line(&form.hash))
+        {
+            let message = format!(
+                "hash: hides no value that the document has; remove it, or the value {value}"
+            );
+            self.problem(line, message);
+        }
+        hashes
     }
 
     /// Refuses an IPv6 address without a prefix: the address of a client has one.

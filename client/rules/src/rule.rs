@@ -19,10 +19,14 @@ pub const MAX_WAIT_MAX: Duration = Duration::from_secs(60);
 /// A rule of a document, after all checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
+    /// Name of the domain.
+    pub domain: String,
     /// Path of the rule: the domain, then `key` or `key_value` of each level, with dots between them.
     pub path: String,
     /// Keys and the values of the document that lead to the rule. No value: a bare key.
     pub levels: Vec<(String, Option<String>)>,
+    /// Whether the values of requests are hashed, for each level.
+    pub hashed: Vec<bool>,
     /// The limit.
     pub limit: Limit,
     /// Name by which other rules replace this one.
@@ -31,7 +35,7 @@ pub struct Rule {
     pub replaces: Vec<String>,
     /// Whether the rule counts and never refuses.
     pub shadow: bool,
-    /// Whether the metric's name has the values of the request.
+    /// Whether the document asks for metrics with the values of requests, which no program gives.
     pub detailed_metric: bool,
     /// Answer to a request above the limit.
     pub action: Action,
@@ -147,32 +151,19 @@ impl Rule {
         name.is_some_and(|name| names.contains(&name))
     }
 
+    /// Returns the value of a level in the document, empty for a bare key. `None`: the values of requests are not hashed.
+    pub fn hashed_pattern(&self, level: usize) -> Option<&str> {
+        let is_hashed = self.hashed.get(level).is_some_and(|is_hashed| *is_hashed);
+        let (_, value) = self.levels.get(level).filter(|_| is_hashed)?;
+        Some(value.as_deref().unwrap_or_default())
+    }
+
     /// Returns the counted limit; `None` if it is unlimited.
     pub fn counted(&self) -> Option<&Counted> {
         match &self.limit {
             Limit::Unlimited => None,
             Limit::Counted(counted) => Some(counted),
         }
-    }
-
-    /// Returns the name of the rule's metric for a request.
-    pub fn metric(&self, domain: &str, entries: &[crate::Entry<'_>]) -> String {
-        if !self.detailed_metric {
-            return self.path.clone();
-        }
-        let mut name = domain.to_owned();
-        for entry in entries {
-            name.push('.');
-            name.push_str(entry.key);
-            match entry.value {
-                Some(value) if !value.is_empty() => {
-                    name.push('_');
-                    name.push_str(&String::from_utf8_lossy(value));
-                }
-                _ => {}
-            }
-        }
-        name
     }
 }
 

@@ -11,7 +11,6 @@ use smallvec::SmallVec;
 use crate::decision::Decision;
 use crate::document::{Domain, INLINE};
 use crate::limiter::{Asked, InForce, Limiter};
-use crate::rule::Rule;
 use crate::shared::{Leases, Terms};
 use crate::tree::Entry;
 use crate::value::Value;
@@ -71,22 +70,6 @@ impl Service {
         let shared = self.with_asked(request, |in_force, _domain, asked| in_force.shared(asked));
         let shared = shared.into_iter();
         shared.map(|(text, rule)| (text, rule.max_wait)).collect()
-    }
-
-    /// Returns the name of the metric of a rule that limits the request.
-    pub fn metric(&self, rule: &Rule, request: &Request<'_>) -> String {
-        let keys = rule.levels.iter().map(|(key, _)| key.as_str());
-        let values: Vec<_> = keys.map(|key| self.entry(key, request)).collect();
-        let entries = values.iter().map(|(key, value)| Entry {
-            key,
-            value: value.as_deref(),
-        });
-        rule.metric(&self.domain, &entries.collect::<Vec<_>>())
-    }
-
-    fn entry<'a>(&'a self, key: &'a str, request: &Request<'a>) -> (&'a str, Option<Value<'a>>) {
-        let part = self.part(key).and_then(|place| self.parts.get(place));
-        (key, part.and_then(|(_, part)| part.value(request)))
     }
 
     /// Does the same with the leases of shared rules.

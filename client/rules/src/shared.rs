@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use doorward_limits::Decision;
+use sha2::{Digest as _, Sha256};
 
+use crate::rule::Rule;
 use crate::tree::Entry;
 
 /// Leases of shared rules.
@@ -51,20 +53,38 @@ impl Terms<'_> {
 
 /// Returns the text of a descriptor: `key=value` of each entry, with commas between them. Only the key is written of an
 /// entry without a value. Commas, equals signs, percent signs and bytes outside ASCII are percent-encoded, so different
-/// descriptors have different texts.
-pub(crate) fn text(entries: &[Entry<'_>]) -> String {
+/// descriptors have different texts. A hashed value is `pattern=hash`: the pattern is the value of the document, with its
+/// star, and nothing for a bare key.
+pub(crate) fn text(rule: &Rule, entries: &[Entry<'_>]) -> String {
     let mut text = String::new();
-    for entry in entries {
+    for (level, entry) in entries.iter().enumerate() {
         if !text.is_empty() {
             text.push(',');
         }
         add_encoded(entry.key.as_bytes(), &mut text);
         if let Some(value) = entry.value {
             text.push('=');
-            add_encoded(value, &mut text);
+            match rule.hashed_pattern(level) {
+                Some(pattern) => {
+                    add_encoded(pattern.as_bytes(), &mut text);
+                    text.push('=');
+                    add_hash(entry.key, value, &mut text);
+                }
+                None => add_encoded(value, &mut text),
+            }
         }
     }
     text
+}
+
+/// Adds the first half of SHA-256 of the key, a zero byte and the value. It has no secret, so all processes have the same
+/// one. A value that can be guessed can be found.
+fn add_hash(key: &str, value: &[u8], text: &mut String) {
+    let hash = Sha256::new().chain_update(key).chain_update([0]);
+    for byte in hash.chain_update(value).finalize().iter().take(16) {
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
 }
 
 /// Adds a key or a value as it is in the text of a descriptor.

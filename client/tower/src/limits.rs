@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::clock;
 use crate::leases::OfClient;
-use crate::meters::Meters;
+use crate::meters;
 use crate::request::with_request;
 
 /// Largest number of keys of one rule, unless the program says otherwise.
@@ -34,7 +34,6 @@ pub(crate) struct Inner {
     /// Source of the rules, if they are followed.
     retriever: OnceLock<Retriever>,
     pub(crate) service: Service,
-    pub(crate) meters: Meters,
     pub(crate) leases: Option<OfClient>,
     pub(crate) answers: Answers,
     /// Number of these limits in this process, by which a request knows that they have decided.
@@ -198,11 +197,10 @@ impl LimitsBuilder {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let needs = self.needs();
         needs.check(&rules)?;
-        let limiter = Limiter::new(rules, self.keys_max, rand::random());
+        let limiter = Limiter::new(rules, self.keys_max, rand::random()).telling(meters::counters);
         let service = Service::new(limiter, &needs.domain, self.parts);
         let inner = Inner {
             service,
-            meters: Meters::new(&needs.domain),
             needs,
             retriever: OnceLock::new(),
             leases: self.leases.map(OfClient),
@@ -252,7 +250,7 @@ impl Inner {
     pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
         let now = clock::moment();
         let decision = self.service.decide_with(request, self.leases(), now);
-        self.count(request, &decision);
+        self.log(&decision);
         decision
     }
 
@@ -260,7 +258,7 @@ impl Inner {
     pub(crate) fn decide_at_once(&self, request: &Request<'_>) -> Decision {
         let now = clock::moment();
         let decision = self.service.decide_at_once(request, self.leases(), now);
-        self.count(request, &decision);
+        self.log(&decision);
         decision
     }
 
@@ -268,10 +266,7 @@ impl Inner {
         self.leases.as_ref().map(|leases| leases as &dyn Leases)
     }
 
-    /// Adds a decision to the metrics.
-    fn count(&self, request: &Request<'_>, decision: &Decision) {
-        self.meters
-            .count(decision, |rule| self.service.metric(rule, request));
+    fn log(&self, decision: &Decision) {
         if !decision.is_allowed {
             let rule = decision.rule().map(|rule| rule.path.as_str());
             let retry_after = decision.retry_after();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use doorward_engine::id::HolderName;
 use doorward_limits::Decision as Taken;
 use doorward_rules::limiter::Settled;
+use doorward_rules::tally::Tell;
 use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rank, Rules, Status, Why};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -42,7 +43,7 @@ const OTHERS: &str = "others";
 pub struct Edge {
     node: Arc<dyn Node>,
     clock: Clock,
-    wall: Wall,
+    pub(crate) wall: Wall,
     limiter: Limiter,
     callers: Mutex<HashMap<Box<str>, Arc<Caller>>>,
     allowed: AtomicU64,
@@ -111,7 +112,7 @@ impl Edge {
             node,
             clock: Clock::start(),
             wall,
-            limiter: Limiter::new(rules, KEYS_MAX, clock::seed()),
+            limiter: Limiter::new(rules, KEYS_MAX, clock::seed()).telling(logged),
             callers: Mutex::default(),
             allowed: AtomicU64::new(0),
             shadow: AtomicU64::new(0),
@@ -161,7 +162,8 @@ impl Edge {
         &self.node
     }
 
-    pub(crate) const fn limiter(&self) -> &Limiter {
+    /// Returns the rules with their counters.
+    pub const fn limiter(&self) -> &Limiter {
         &self.limiter
     }
 
@@ -278,6 +280,16 @@ impl Edge {
         tokio::spawn(keep(Arc::downgrade(self), name.into(), Arc::clone(&caller)));
         Some(caller)
     }
+}
+
+/// Logs the first refusal of a rule, and the first one after a quiet time.
+fn logged(domain: &str, rule: &str) -> Tell {
+    let (domain, rule) = (domain.to_owned(), rule.to_owned());
+    Box::new(move |_, _, begins| {
+        if begins {
+            info!(domain, rule, "a rule begins to refuse requests");
+        }
+    })
 }
 
 /// Keeps the leases of a caller, and forgets the caller when it has none.

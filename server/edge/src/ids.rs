@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use doorward_rules::add_encoded;
+use doorward_rules::{Rule, add_encoded};
 
 /// Returns the resource of a descriptor.
 pub fn resource(domain: &str, descriptor: &str) -> String {
@@ -14,14 +14,19 @@ pub fn resource(domain: &str, descriptor: &str) -> String {
     id
 }
 
-/// Returns the glob of the resources of a rule, by the keys and values that lead to it.
-pub fn glob(domain: &str, levels: &[(String, Option<String>)]) -> String {
+/// Returns the glob of the resources of a rule.
+pub fn glob(rule: &Rule) -> String {
     let mut glob = String::from("shared/");
-    encode(domain, &mut glob);
-    for (number, (key, value)) in levels.iter().enumerate() {
+    encode(&rule.domain, &mut glob);
+    for (number, (key, value)) in rule.levels.iter().enumerate() {
         glob.push(if number == 0 { '/' } else { ',' });
         add_part(key, &mut glob);
         glob.push('=');
+        if let Some(pattern) = rule.hashed_pattern(number) {
+            add_part(pattern, &mut glob);
+            glob.push_str("=*");
+            continue;
+        }
         for (number, piece) in value.as_deref().unwrap_or("*").split('*').enumerate() {
             if number > 0 {
                 glob.push('*');
@@ -52,25 +57,31 @@ pub(crate) fn encode(text: &str, id: &mut String) {
 
 #[cfg(test)]
 mod tests {
+    use doorward_rules::Rules;
+
     use super::*;
 
     #[test]
     fn different_descriptors_have_different_ids_and_a_rule_has_a_glob() {
         assert_eq!(resource("api", "user=ann"), "shared/api/user=ann");
         assert_eq!(resource("a/b", "user=a b"), "shared/a%2Fb/user=a%20b");
-        let level = |key: &str, value: Option<&str>| (key.to_owned(), value.map(str::to_owned));
-        for (levels, expected) in [
-            (vec![level("user", None)], "shared/api/user=*"),
+        let limit = "rate_limit: {rate: 1/s}";
+        for (fields, expected) in [
+            ("key: user", "shared/api/user=*"),
+            ("key: user, value: 'a*,z'", "shared/api/user=a*%252Cz"),
             (
-                vec![level("user", Some("a*,z"))],
-                "shared/api/user=a*%252Cz",
-            ),
-            (
-                vec![level("user", Some("ann")), level("path", None)],
+                "key: user, value: ann, descriptors: [{key: path, rate_limit: {rate: 1/s}}]",
                 "shared/api/user=ann,path=*",
             ),
+            ("key: user, hash: true", "shared/api/user==*"),
+            (
+                "key: user, value: 'sk-*', hash: true",
+                "shared/api/user=sk-%2A=*",
+            ),
         ] {
-            assert_eq!(glob("api", &levels), expected);
+            let text = format!("domain: api\ndescriptors: [{{{fields}, {limit}}}]");
+            let rules = Rules::load(&[("api.yaml", &text)]).unwrap();
+            assert_eq!(glob(rules.rules().last().unwrap()), expected);
         }
     }
 }

@@ -130,6 +130,12 @@ impl QuotaStream {
     async fn handle(&self, buckets: &mut Buckets, reports: RateLimitQuotaUsageReports) {
         let now = self.now();
         let limiter = self.edge.limiter();
+        for usage in &reports.bucket_quota_usages {
+            if let Some(id) = &usage.bucket_id {
+                let counts = [usage.num_requests_allowed, usage.num_requests_denied];
+                limiter.count_unordered(buckets.domain(), &id.bucket, counts, self.edge.wall.now());
+            }
+        }
         let usages = reports.bucket_quota_usages.into_iter();
         let releases: Vec<_> = usages
             .filter_map(|usage| buckets.handle_usage(usage, limiter, now))

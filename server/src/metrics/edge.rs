@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use doorward_rules::Outcome;
+
 use crate::metrics::families::{Families, flag, float};
 use crate::status::ServerState;
 
@@ -19,6 +21,19 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     families.counters(
         "edge_decisions",
         "Requests decided by rules, from RLS, HTTP and Redis clients",
+        rows,
+    )?;
+    let tallies = state.edge().map(|edge| edge.limiter().tallies());
+    let tallies = tallies.as_deref().unwrap_or_default();
+    let rows = tallies.iter().flat_map(|tally| {
+        Outcome::ALL.map(|(outcome, name)| {
+            let (domain, rule) = (("domain", &*tally.domain), ("rule", &*tally.rule));
+            ([domain, rule, ("outcome", name)], tally.count(outcome))
+        })
+    });
+    families.counters(
+        "rule_requests",
+        "Answers of each rule to requests, with those that Envoys report",
         rows,
     )?;
     families.counter(

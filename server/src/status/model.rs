@@ -13,8 +13,9 @@ use doorward_engine::templates::SafeCapacity;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{
     ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus, ParentStatus,
-    ResourceStatus, RulesStatus, States,
+    ResourceStatus, RuleDecisions, RulesStatus, States,
 };
+use doorward_rules::{Outcome, Tally};
 
 use crate::clock;
 use crate::replica_handle::events::refusal;
@@ -140,6 +141,20 @@ pub(super) fn etcd(contact: EtcdHealth, master_for: Option<Duration>) -> EtcdSta
 pub(super) fn rules((status, since): RulesDocument) -> RulesStatus {
     let age_ms = millis(clock::wall().saturating_sub(since));
     RulesStatus { age_ms, ..status }
+}
+
+/// Returns the answers of a rule.
+pub(super) fn rule_decisions(tally: &Tally) -> RuleDecisions {
+    let age = |at| millis(clock::wall().saturating_sub(at));
+    RuleDecisions {
+        domain: tally.domain.clone(),
+        rule: tally.rule.clone(),
+        allowed_count: tally.count(Outcome::Allowed),
+        waited_count: tally.count(Outcome::Waited),
+        refused_count: tally.count(Outcome::Refused),
+        shadow_count: tally.count(Outcome::Shadow),
+        refused_age_ms: tally.refused_at().map(age),
+    }
 }
 
 /// Returns a conflict: two live processes that ask under one name.

@@ -1,13 +1,14 @@
 //! The state of the process for pages, metrics and the status. Parts with texts for people set them here;
 //! the rest is read from the replica.
 
+use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use doorward_edge::edge::Edge;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
-use doorward_proto::admin::v1::{LimitStatus, RulesStatus};
+use doorward_proto::admin::v1::{LimitStatus, RuleDecisions, RulesStatus};
 use doorward_session::candidate::standing::Standing;
 use doorward_session::named;
 
@@ -15,8 +16,12 @@ use crate::edge;
 use crate::limits::ServerLimits;
 use crate::replica_handle::ReplicaHandle;
 use crate::security::Security;
+use crate::status::model;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
+
+/// Largest number of rules whose answers a status lists.
+const RULES_LISTED_MAX: usize = 20;
 
 /// State of the process for all readers.
 #[derive(Debug)]
@@ -142,7 +147,7 @@ impl ServerState {
     }
 
     /// Returns the decisions by rules, which are none before the first call.
-    pub(crate) fn start_edge(&self) -> &Arc<Edge> {
+    pub fn start_edge(&self) -> &Arc<Edge> {
         self.edge.get_or_init(|| edge::new(self))
     }
 
@@ -270,6 +275,23 @@ impl ServerState {
     /// Returns the state of the rules.
     pub fn rules_news(&self) -> RulesNews {
         self.news().rules.clone()
+    }
+
+    /// Returns the answers of rules to requests, those of the rules with the most refusals first.
+    pub(super) fn rule_decisions(&self) -> Vec<RuleDecisions> {
+        let tallies = self
+            .edge()
+            .map(|edge| edge.limiter().tallies())
+            .unwrap_or_default();
+        let decisions = tallies.iter().map(|it| model::rule_decisions(it));
+        let weight = |it: &RuleDecisions| {
+            let passed = it.waited_count + it.allowed_count;
+            Reverse((it.refused_count, it.shadow_count, passed))
+        };
+        let mut decisions: Vec<_> = decisions.filter(|it| weight(it).0 > (0, 0, 0)).collect();
+        decisions.sort_by_key(weight);
+        decisions.truncate(RULES_LISTED_MAX);
+        decisions
     }
 
     /// Sets the state of the rules.

@@ -7,7 +7,7 @@ use axum::body::to_bytes;
 use super::*;
 use crate::status::{
     ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, LimitStatus, OwnLeaseStatus,
-    ParentStatus, ResourceStatus, RulesStatus, States, Status, TemplateMatch,
+    ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States, Status, TemplateMatch,
 };
 
 /// A text that ends attributes, elements, the style sheet and the title, reverses the direction of writing, and hides.
@@ -143,6 +143,14 @@ fn status(is_master: bool, link: &'static str) -> Status {
         }],
         rules_problem: Some(evil()),
         tls_problem: Some(evil()),
+        rule_decisions: ["unmatched".to_owned(), evil()]
+            .map(|rule| RuleDecisions {
+                domain: evil(),
+                rule,
+                refused_count: 1,
+                ..RuleDecisions::default()
+            })
+            .into(),
         template_match: Some(TemplateMatch { glob: Some(evil()) }),
         next_token: Some(evil()),
     }

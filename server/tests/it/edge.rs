@@ -16,6 +16,7 @@ use doorward_proto::envoy::ratelimit::rate_limit_service_client::RateLimitServic
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::edge::EdgeDoors;
 use doorward_server::rules::store::RulesPlace;
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -45,10 +46,11 @@ async fn agent(rules: &str) -> (TempDir, Server, RateLimitServiceClient<Channel>
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("limits.yaml");
     fs::write(&path, rules).unwrap();
-    let shared = template("shared/api/tenant=*", AlgorithmKind::FairShare, 100.0);
+    let globs = ["shared/api/tenant=*", "shared/api/api_key==*"];
+    let shared = globs.map(|glob| template(glob, AlgorithmKind::FairShare, 100.0));
     let server = started(ServerConfig {
         rules: Some(RulesPlace::File(path, POLL)),
-        templates: Templates::parse(&[shared]).unwrap(),
+        templates: Templates::parse(&shared).unwrap(),
         doors: EdgeDoors {
             has_http: true,
             ..EdgeDoors::default()
@@ -115,8 +117,13 @@ async fn rls_and_http_count_the_same_limit() {
 /// Returns the status of `/v1/check` for a user.
 async fn check(server: &Server, user: &str) -> String {
     let body = format!(r#"{{"domain": "api", "entries": {{"user": "{user}"}}}}"#);
+    post(server, "/v1/check", &body).await
+}
+
+/// Returns the status of a request with a body.
+async fn post(server: &Server, path: &str, body: &str) -> String {
     let request = format!(
-        "POST /v1/check HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -171,6 +178,88 @@ async fn an_invalid_request_says_what_is_missing() {
     );
 }
 
+#[tokio::test]
+async fn each_door_counts_for_the_rule_and_all_looks_show_it() {
+    let rules = RULES.replace("2/day", "1/day").replace(
+        "- key: tenant",
+        "- key: team\n  rate_limit: {rate: 1/s}\n- key: tenant",
+    );
+    let (_folder, server, mut client) = agent(&rules).await;
+    assert_eq!(check(&server, "ann").await, "200");
+    assert_eq!(check(&server, "ann").await, "429");
+    let refused = client.should_rate_limit(asked("user", "ann", "")).await;
+    assert!(!is_ok(&refused.unwrap().into_inner()));
+    // The bucket reports 10 denied requests.
+    let (_reports, mut answers) = quotas(&server, "api").await;
+    answers.message().await.unwrap();
+    let (_, _, status) = page(&server, "/status").await;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let decisions = status["rule_decisions"].as_array().unwrap();
+    let rules = decisions.iter().map(|it| {
+        (
+            it["rule"].as_str().unwrap(),
+            it["refused_count"].as_u64().unwrap(),
+        )
+    });
+    assert_eq!(
+        rules.collect::<Vec<_>>(),
+        [("api.tenant", 10), ("api.user", 2)]
+    );
+    assert_eq!(decisions[1]["domain"], "api");
+    assert!(decisions[1]["refused_age_ms"].is_number(), "{status}");
+    let (_, _, metrics) = page(&server, "/metrics").await;
+    for line in [
+        r#"rule="api.user",outcome="refused"} 2"#,
+        r#"rule="api.tenant",outcome="refused"} 10"#,
+        r#"rule="api.team",outcome="refused"} 0"#,
+    ] {
+        assert!(
+            metrics.contains(&format!(r#"domain="api",{line}"#)),
+            "{metrics}"
+        );
+    }
+    let (_, _, front) = page(&server, "/").await;
+    assert!(
+        front.contains("Requests by rule") && !front.contains("api.team"),
+        "{front}"
+    );
+}
+
+/// A key by a header is nowhere in clear, whichever door it came by, and all doors have one lease.
+#[tokio::test]
+async fn a_hashed_value_of_each_door_is_shown_nowhere() {
+    let rules = format!(
+        "{RULES}- {{key: api_key, hash: true, scope: shared, max_wait: 10s, rate_limit: {{rate: 5/s}}}}\n"
+    );
+    let (_folder, server, mut client) = agent(&rules).await;
+    let asked = asked("api_key", "sk-live-1", "envoy");
+    client.should_rate_limit(asked).await.unwrap();
+    post(
+        &server,
+        "/v1/check",
+        r#"{"domain": "api", "entries": {"api_key": "sk-live-1"}, "client": "job"}"#,
+    )
+    .await;
+    let entry = r#"{"key": "api_key", "value": "sk-live-1"}"#;
+    let body = format!(r#"{{"domain": "api", "descriptors": [{{"entries": [{entry}]}}]}}"#);
+    post(&server, "/json", &body).await;
+    let (_reports, mut answers) = reports(&server, "api", "api_key", "sk-live-1").await;
+    answers.message().await.unwrap();
+    // `printf 'api_key\\0sk-live-1' | sha256sum | head -c 32`
+    let resource = "shared/api/api_key==42b13d4b489581ca068d4528b06bb6eb";
+    for path in ["/status?leases=9", "/", "/metrics"] {
+        let (_, _, text) = page(&server, path).await;
+        assert!(!text.contains("sk-live-1"), "{path}: {text}");
+        assert!(text.contains(resource), "{path}: {text}");
+    }
+    let (_, _, status) = page(&server, "/status?leases=9").await;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let resources = status["resources"].as_array().unwrap();
+    assert_eq!(resources.len(), 1, "{status}");
+    let holders = resources[0]["leases"].as_array().unwrap().len();
+    assert_eq!(holders, 4, "{status}");
+}
+
 /// Opens a stream that reports a bucket of 10 requests.
 async fn quotas(
     server: &Server,
@@ -179,8 +268,20 @@ async fn quotas(
     mpsc::Sender<rlqs::RateLimitQuotaUsageReports>,
     tonic::Streaming<rlqs::RateLimitQuotaResponse>,
 ) {
+    reports(server, domain, "tenant", "acme").await
+}
+
+async fn reports(
+    server: &Server,
+    domain: &str,
+    key: &str,
+    value: &str,
+) -> (
+    mpsc::Sender<rlqs::RateLimitQuotaUsageReports>,
+    tonic::Streaming<rlqs::RateLimitQuotaResponse>,
+) {
     let (reports, receiver) = mpsc::channel(4);
-    let bucket = BTreeMap::from([("tenant".to_owned(), "acme".to_owned())]);
+    let bucket = BTreeMap::from([(key.to_owned(), value.to_owned())]);
     let usage = BucketQuotaUsage {
         bucket_id: Some(rlqs::BucketId { bucket }),
         time_elapsed: None,
@@ -230,6 +331,12 @@ descriptors:
 - key: user
   value: ann
   rate_limit: {rate: 20/s, algorithm: token_bucket}
+- key: token
+  value: '*a'
+  rate_limit: {rate: 2/s}
+- key: token
+  hash: true
+  rate_limit: {rate: 1/s}
 ";
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("limits.yaml");
@@ -250,12 +357,15 @@ descriptors:
             all.collect::<Vec<_>>()
         })
     };
-    let mut are_in_force = async || templates().len() == 3;
+    let mut are_in_force = async || templates().len() == 5;
     eventually("templates are in force", &mut are_in_force).await;
     // The first one that matches counts.
     let expected = [
         ("shared/api/user=*,path=*", 10.0),
         ("shared/api/user=ann", 20.0),
+        // No hash counts by the star, whatever its end.
+        ("shared/api/token==*", 1.0),
+        ("shared/api/token=*a", 2.0),
         ("shared/api/user=*", 300.0),
     ];
     assert_eq!(

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
+use doorward_rules::Rules;
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
 use doorward_server::security::{Security, SecurityConfig};
@@ -177,6 +178,9 @@ fn in_a_tree() -> Metrics {
         .eu
         .node()
         .input(|replica, now| replica.handle_election(election, now));
+    let rules = "domain: api\ndescriptors: [{key: user, rate_limit: {rate: 1/s}}]\n";
+    let rules = Rules::load(&[("api.yaml", rules)]).unwrap();
+    family.eu.start_edge().set_rules(rules);
     let metrics = Metrics::new(&Arc::clone(&family.eu));
     metrics.observe_call(
         Some(0),

@@ -116,6 +116,7 @@ impl Shown for RuleDocument {
         });
         RuleEffect {
             renamed: renamed.collect(),
+            of_rules: change.new.0.warnings(),
             gone: are_gone.then(|| format!("{}: {message}", change.name)),
             clash,
         }
@@ -173,6 +174,8 @@ fn parts(rules: &Rules) -> BTreeMap<(&str, usize), Vec<Field>> {
 /// Warnings about a change of rules.
 #[derive(Debug, Default)]
 pub(crate) struct RuleEffect {
+    /// Warnings about the rules as such.
+    of_rules: Vec<String>,
     /// All rules in force go.
     gone: Option<String>,
     /// Another file of the directory has the domain.
@@ -181,10 +184,18 @@ pub(crate) struct RuleEffect {
     renamed: Vec<String>,
 }
 
+impl RuleEffect {
+    fn warnings(&self) -> impl Iterator<Item = String> {
+        let of_rules = self.of_rules.iter().map(|it| format!("warning: {it}"));
+        let of_change = self.gone.iter().chain(&self.clash).cloned();
+        of_rules.chain(of_change)
+    }
+}
+
 impl Effect for RuleEffect {
     fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        for warning in self.gone.iter().chain(&self.clash) {
-            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(warning)))?;
+        for warning in self.warnings() {
+            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&warning)))?;
         }
         for note in &self.renamed {
             writeln!(out, "{}", plain(note))?;
@@ -201,7 +212,7 @@ impl Effect for RuleEffect {
     }
 
     fn to_json(&self) -> Map<String, Value> {
-        let warnings: Vec<&String> = self.gone.iter().chain(&self.clash).collect();
+        let warnings: Vec<String> = self.warnings().collect();
         let fields = [
             ("warnings", json!(warnings)),
             ("needs_force", json!(self.gone.is_some())),

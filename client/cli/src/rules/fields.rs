@@ -54,6 +54,7 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
         field("priority", rule.ranks.usual.priority.to_string(), "0"),
         field("weight", rule.ranks.usual.weight.to_string(), "1"),
         field("callers", callers(&rule.ranks.listed), ""),
+        field("hash", rule.hashed.contains(&true).to_string(), "false"),
         field("shadow_mode", rule.shadow.to_string(), "false"),
         field("detailed_metric", rule.detailed_metric.to_string(), "false"),
         field("name", or_none(rule.name.clone()), NONE),

@@ -63,6 +63,7 @@ pub(crate) struct Play {
     pub(crate) busy_pages: bool,
     /// Two live processes under one name.
     pub(crate) conflicts: Vec<admin::ConflictStatus>,
+    pub(crate) rule_decisions: Vec<admin::RuleDecisions>,
     /// Limits that it lists on request. Empty: it is an older server.
     pub(crate) limits: Vec<admin::LimitStatus>,
     /// Absent: it is the root.
@@ -97,6 +98,7 @@ impl Default for Play {
             page: None,
             busy_pages: false,
             conflicts: Vec::new(),
+            rule_decisions: Vec::new(),
             limits: Vec::new(),
             parent: None,
             ancestors: Vec::new(),
@@ -420,6 +422,7 @@ impl Admin for Actor {
             learning_remaining_ms: self.play.learning_remaining_ms,
             template_match: self.play.template_match.clone(),
             conflicts: self.play.conflicts.clone(),
+            rule_decisions: self.play.rule_decisions.clone(),
             node: format!("fake{}", self.play.tail),
             version: format!("1.2.3{}", self.play.tail),
             is_master: self.play.master == Master::Myself,

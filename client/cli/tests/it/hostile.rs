@@ -80,6 +80,13 @@ fn play() -> Play {
             kind: evil("client"),
             age_ms: 1,
         }],
+        rule_decisions: ["unmatched", EVIL]
+            .map(|rule| admin::RuleDecisions {
+                domain: evil("api"),
+                rule: rule.to_owned(),
+                ..Default::default()
+            })
+            .into(),
         parent: Some(admin::ParentStatus {
             addresses: vec![evil("p:1")],
             address: evil("p:1"),

@@ -165,6 +165,18 @@ fn valid_rules_are_listed_and_the_examples_are_valid() {
     assert_eq!(shown["rules"][0]["rule"], "login.user");
     assert_eq!(shown["rules"][0]["on_failure"], "open");
     assert_eq!(shown["warnings"], serde_json::json!([]));
+    let secret = rules(&["{key: api_key, detailed_metric: true, rate_limit: {rate: 10/min}}"]);
+    let output = desk.run(&["check", "-"], &secret);
+    check_exit(&output, 0);
+    assert_eq!(
+        stderr(&output),
+        "warning: login.api_key: detailed_metric has no effect\n\
+         warning: login: api_key is named like a secret, and the status, pages and metrics may show its values; \
+         write hash: true beside the key\n"
+    );
+    let output = desk.run(&["check", "-"], &secret.replace("detailed_metric", "hash"));
+    assert_eq!(stderr(&output), "");
+    assert!(stdout(&output).contains("hash true"), "{}", stdout(&output));
     check_exit(&desk.edit("sed -i s,100/,50/, $1"), 0);
     assert!(desk.show().contains("rate: 50/min"));
 }

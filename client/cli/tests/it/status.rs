@@ -1,7 +1,7 @@
 //! `status`: tables for people, a stable shape for programs.
 
 use doorward_proto::admin::v1::{
-    ConflictStatus, LeaseStatus, ResourceStatus, States, TemplateMatch,
+    ConflictStatus, LeaseStatus, ResourceStatus, RuleDecisions, States, TemplateMatch,
 };
 
 use crate::fake_server::{Asked, FakeServer, Master, Play};
@@ -119,9 +119,44 @@ fn status_for_programs_has_a_stable_shape() {
         "parent": null, "ancestors": [], "is_in_cycle": false, "conflicts": [], "limits": [],
         "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
         "resources": null, "template_match": null, "next_token": null, "rules": [],
-        "rules_problem": null, "tls_problem": null,
+        "rules_problem": null, "rule_decisions": [], "tls_problem": null,
     });
     assert_eq!(status, expected);
+}
+
+#[test]
+fn status_shows_which_rules_refuse() {
+    let decisions = |rule: &str, refused_count, refused_age_ms| RuleDecisions {
+        domain: "api".to_owned(),
+        rule: rule.to_owned(),
+        allowed_count: 1_234_567,
+        waited_count: 2,
+        shadow_count: 3,
+        refused_count,
+        refused_age_ms,
+    };
+    let server = FakeServer::start(Play {
+        rule_decisions: vec![
+            decisions("api.user", 40, Some(1_500)),
+            decisions("unmatched", 4, Some(90_000)),
+            decisions("api.path", 0, None),
+        ],
+        ..busy()
+    });
+    let said = printed(&server.address, &["status"]);
+    let listed: Vec<&str> = said.lines().skip(4).take(5).collect();
+    assert_eq!(
+        listed,
+        [
+            "rule            allowed  waited  shadow  refused  last refusal",
+            "api.user       1,234,567       2       3       40      1.5s ago",
+            "api: unmatched 1,234,567       2       3        4   1m 30s ago",
+            "api.path       1,234,567       2       3        0",
+            "",
+        ]
+    );
+    let of_one = printed(&server.address, &["status", "db/reads"]);
+    assert!(!of_one.contains("api.user"), "{of_one}");
 }
 
 #[test]

@@ -12,7 +12,11 @@ use crate::document::{Domain, INLINE, replaced_names};
 use crate::limiter::{Asked, Descriptor, InForce, Limiter};
 use crate::rule::{OnFailure, Rule, Scope};
 use crate::shared::{self, Leases, Terms};
+use crate::tally::Outcome;
 use crate::tree::Entry;
+
+/// Largest number of requests of one report: a larger one would fill the counters.
+const REPORTED_MAX: u64 = u32::MAX as u64;
 
 impl Limiter {
     /// Does the same as [`Limiter::decide`], with the leases of shared rules.
@@ -72,7 +76,7 @@ impl Limiter {
                 };
                 let cost = it.hits.unwrap_or(rule.cost);
                 let (whole, debt_max) = (Units::whole(cost), limit.debt_max());
-                let text = (rule.scope == Scope::Shared).then(|| shared::text(it.entries));
+                let text = (rule.scope == Scope::Shared).then(|| shared::text(rule, it.entries));
                 let taken = leases.caller().map(|caller| {
                     let [amounts, _] = self.caller_keys(it.entries, caller);
                     (counters.taken(limit, self.keys_max), amounts)
@@ -118,18 +122,29 @@ impl Limiter {
     ) -> Option<(String, Arc<Rule>)> {
         self.with_rules(|in_force| {
             let domain = in_force.rules.domain(domain)?;
-            let mut paths = domain.key_paths.iter();
-            paths.find_map(|keys| {
-                let entries = keys.iter().map(|key| {
-                    let value = Some(values.get(key)?.as_bytes());
-                    Some(Entry { key, value })
-                });
-                let entries: Vec<Entry<'_>> = entries.collect::<Option<_>>()?;
-                let number = domain.root.find(&entries)?;
-                let rule = in_force.rules.rules().get(number)?;
-                (entries.len() == values.len()).then(|| (shared::text(&entries), rule.clone()))
-            })
+            let (number, entries) = domain.find_unordered(values)?;
+            let rule = in_force.rules.rules().get(number)?;
+            Some((shared::text(rule, &entries), rule.clone()))
         })
+    }
+
+    /// Counts requests that another program let pass, and that it refused, by the rule for a set of keys with their
+    /// values.
+    pub fn count_unordered(
+        &self,
+        domain: &str,
+        values: &BTreeMap<String, String>,
+        [allowed, refused]: [u64; 2],
+        now: Moment,
+    ) {
+        self.with_rules(|in_force| {
+            let domain = in_force.rules.domain(domain);
+            let found = domain.and_then(|domain| domain.find_unordered(values));
+            let tally = in_force.tallies.of(domain, found.map(|(number, _)| number));
+            for (outcome, count) in [(Outcome::Allowed, allowed), (Outcome::Refused, refused)] {
+                self.tally(tally, outcome, count.min(REPORTED_MAX), now);
+            }
+        });
     }
 
     /// Returns the descriptors of a set of keys with their values: one for each rule whose keys are all in the set.
@@ -186,6 +201,25 @@ impl Limiter {
     }
 }
 
+impl Domain {
+    /// Returns the number of the rule that has exactly these keys, in whatever order, and its entries.
+    fn find_unordered<'a>(
+        &'a self,
+        values: &'a BTreeMap<String, String>,
+    ) -> Option<(usize, Vec<Entry<'a>>)> {
+        let mut paths = self.key_paths.iter();
+        paths.find_map(|keys| {
+            let entries = keys.iter().map(|key| {
+                let value = Some(values.get(key)?.as_bytes());
+                Some(Entry { key, value })
+            });
+            let entries: Vec<Entry<'_>> = entries.collect::<Option<_>>()?;
+            let number = self.root.find(&entries)?;
+            (entries.len() == values.len()).then_some((number, entries))
+        })
+    }
+}
+
 /// Direction of [`Limiter::settle`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
@@ -201,7 +235,7 @@ impl InForce {
         let shared = asked.iter().filter_map(|it| {
             let rule = self.rules.rules().get(it.number?)?;
             let is_shared = rule.scope == Scope::Shared && rule.counted().is_some();
-            is_shared.then(|| (shared::text(it.entries), Arc::clone(rule)))
+            is_shared.then(|| (shared::text(rule, it.entries), Arc::clone(rule)))
         });
         shared.collect()
     }

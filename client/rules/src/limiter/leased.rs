@@ -39,7 +39,7 @@ impl<'a> Leased<'a> {
         let is_shared = |rule: &&Arc<Rule>| rule.scope == Scope::Shared && rule.counted().is_some();
         let rule = rule.filter(is_shared).filter(|_| why != Why::Replaced)?;
         let cost = asked.hits.unwrap_or(rule.cost);
-        let descriptor = shared::text(asked.entries);
+        let descriptor = shared::text(rule, asked.entries);
         let leases = self.leases?;
         let answer = leases.take(&descriptor, cost)?;
         Some(match answer {
@@ -59,7 +59,7 @@ impl<'a> Leased<'a> {
         if let (Some(leases), Some(rule), Some(limit)) = (self.leases, rule, limit) {
             let cost = asked.hits.unwrap_or(rule.cost);
             let debt_max = limit.debt_max().floor();
-            leases.charge(&shared::text(asked.entries), cost, debt_max);
+            leases.charge(&shared::text(rule, asked.entries), cost, debt_max);
         }
     }
 

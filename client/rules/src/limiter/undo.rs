@@ -35,7 +35,7 @@ impl Limiter {
             if status.is_leased
                 && let Some(leases) = leases
             {
-                leases.give_back(&shared::text(it.entries), cost, took);
+                leases.give_back(&shared::text(rule, it.entries), cost, took);
             }
             if status.answer.is_some()
                 && let Some((_, counters)) = in_force.counted(it.number)

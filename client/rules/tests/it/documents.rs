@@ -35,6 +35,11 @@ fn fields_of_a_limit_are_checked_with_their_line_and_advice() {
         &[],
     );
     check(
+        TWO,
+        "value: sk-1\n  hash: true",
+        &["shop.yaml:6: hash: hides no value that the document has; remove it, or the value sk-1"],
+    );
+    check(
         "{rate: 2 per minute}",
         "",
         &["shop.yaml:4: rate: 2 per minute is invalid; write a rate such as 10/min or 2000/20min"],
@@ -376,6 +381,48 @@ fn all_problems_of_all_documents_are_told_by_line() {
         lines,
         [("a.yaml", 2), ("a.yaml", 5), ("a.yaml", 6), ("b.yaml", 1)]
     );
+}
+
+#[test]
+fn valid_rules_have_warnings() {
+    let warnings = |descriptor: &str| {
+        let text = format!("domain: a\ndescriptors: [{descriptor}]\n");
+        Rules::load(&[("a.yaml", &text)]).unwrap().warnings()
+    };
+    let secret = |key: &str| {
+        format!(
+            "a: {key} is named like a secret, and the status, pages and metrics may show its values; write hash: true beside the key"
+        )
+    };
+    for (descriptor, expected) in [
+        ("{key: user, rate_limit: {rate: 1/s}}", vec![]),
+        (
+            "{key: user, detailed_metric: true, rate_limit: {rate: 1/s}}",
+            vec!["a.user: detailed_metric has no effect".to_owned()],
+        ),
+        (
+            "{key: user, on_failure: closed, max_wait: 1s, rate_limit: {rate: 1/s}}",
+            vec![
+                "a.user: on_failure has no effect without scope: shared".to_owned(),
+                "a.user: max_wait has no effect: no request waits".to_owned(),
+            ],
+        ),
+        (
+            "{key: X-Api-Key, rate_limit: {rate: 1/s}}",
+            vec![secret("X-Api-Key")],
+        ),
+        (
+            "{key: X-Api-Key, hash: true, rate_limit: {rate: 1/s}}",
+            vec![],
+        ),
+        // Only levels that lead to a limit have values, each key once.
+        (
+            "{key: token}, {key: cookie, descriptors: [{key: a, rate_limit: {rate: 1/s}}, {key: b, rate_limit: {rate: 1/s}}]}",
+            vec![secret("cookie")],
+        ),
+    ] {
+        assert_eq!(warnings(descriptor), expected, "{descriptor}");
+    }
 }
 
 /// `UPDATE_SCHEMA=1` writes the schema anew.

@@ -16,6 +16,7 @@ mod documents;
 mod fields;
 mod service;
 mod story;
+mod tallies;
 mod undo;
 mod vectors;
 mod who;

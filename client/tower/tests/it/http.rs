@@ -223,7 +223,7 @@ fn decisions_are_counted_by_rule_and_outcome() {
         counted,
         [
             "api api.path shadow 3",
-            "api api.remote_address_192.0.2.1 allowed 3",
+            "api api.remote_address allowed 3",
             "api api.user allowed 2",
             "api api.user refused 1",
         ]

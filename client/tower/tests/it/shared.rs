@@ -50,6 +50,21 @@ async fn a_lease_decides_and_the_rule_bounds_each_process() {
     assert_eq!(statuses(&app, "ann", 2).await, [200, 429]);
 }
 
+/// `printf 'user\0ann' | sha256sum | head -c 32`
+#[tokio::test(start_paused = true)]
+async fn a_hashed_value_names_the_resource_of_other_programs() {
+    let (limits, server) = shared("hash: true");
+    server.set_capacity("shared/api/user==a0f3b5cd8cc4469122686f9478835635", 2.0);
+    let app = app(&limits);
+    assert_eq!(
+        statuses(&app, "ann", 1).await,
+        [429],
+        "a lease begins empty"
+    );
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(statuses(&app, "ann", 3).await, [200, 200, 429]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_a_lease_on_failure_decides_after_the_wait() {
     for (on_failure, expected) in [

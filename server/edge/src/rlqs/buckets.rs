@@ -138,6 +138,11 @@ impl Buckets {
         }
     }
 
+    /// Returns the domain of the rules.
+    pub fn domain(&self) -> &str {
+        &self.domain
+    }
+
     /// Returns the holder of the buckets' leases.
     pub const fn holder(&self) -> &Holder {
         &self.holder

@@ -1,0 +1,59 @@
+//! Warnings about valid rules.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::document::Rules;
+use crate::rule::{Action, Algorithm, MAX_WAIT, OnFailure, Rule, Scope};
+
+/// Parts of names of secrets, in lower case and without dashes.
+const SECRETS: &str = "accesskey|apikey|authorization|bearer|cookie|credential|jwt|passw|secret|session|signature|token";
+
+impl Rules {
+    /// Returns warnings, each as a line: fields without effect, and values that should not be shown.
+    pub fn warnings(&self) -> Vec<String> {
+        let without_effect = self.rules().iter().flat_map(without_effect);
+        let secrets: BTreeSet<String> = self.rules().iter().flat_map(shown_secrets).collect();
+        without_effect.chain(secrets).collect()
+    }
+}
+
+/// Returns a warning for each field of a rule without effect.
+fn without_effect(rule: &Arc<Rule>) -> impl Iterator<Item = String> {
+    let is_local = rule.scope == Scope::Local;
+    let counted = rule.counted();
+    let queues = counted.is_some_and(|counted| counted.algorithm == Algorithm::LeakyQueue);
+    let waits = queues || rule.action == Action::Wait || !is_local;
+    let fields = [
+        (rule.detailed_metric, "detailed_metric has no effect"),
+        (
+            is_local && rule.on_failure != OnFailure::Open,
+            "on_failure has no effect without scope: shared",
+        ),
+        (
+            !waits && rule.max_wait != MAX_WAIT,
+            "max_wait has no effect: no request waits",
+        ),
+    ];
+    let fields = fields.into_iter().filter(|(is_idle, _)| *is_idle);
+    fields.map(|(_, warning)| format!("{}: {warning}", rule.path))
+}
+
+/// Returns a warning for each key of a rule that is named like a secret, and whose values are shown.
+fn shown_secrets(rule: &Arc<Rule>) -> impl Iterator<Item = String> {
+    let levels = rule.levels.iter().zip(&rule.hashed);
+    let shown = levels.filter(|((key, _), is_hashed)| !**is_hashed && is_secret(key));
+    shown.map(|((key, _), _)| {
+        let domain = &rule.domain;
+        format!(
+            "{domain}: {key} is named like a secret, and the status, pages and metrics may show its values; write hash: true beside the key"
+        )
+    })
+}
+
+/// Returns whether a key has the name of a secret.
+fn is_secret(name: &str) -> bool {
+    let mut name = name.to_ascii_lowercase();
+    name.retain(|letter| !matches!(letter, '-' | '_' | '.'));
+    SECRETS.split('|').any(|part| name.contains(part))
+}
