@@ -24,6 +24,9 @@ const UNIT: &str = ".doorward.admin.v1.LimitStatus.unit";
 const UNIT_BY_NAME: &str =
     "#[cfg_attr(feature = \"json\", serde(serialize_with = \"crate::json::unit\"))]";
 
+/// A message that is decoded within bounds.
+const QUOTA_REPORTS: &str = ".envoy.service.rate_limit_quota.v3.RateLimitQuotaUsageReports";
+
 fn main() -> Result<(), Box<dyn Error>> {
     for file in FILES {
         println!("cargo::rerun-if-changed={file}");
@@ -37,6 +40,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         .build_transport(false)
         .type_attribute(ADMIN, JSON)
         .field_attribute(UNIT, UNIT_BY_NAME)
+        .extern_path(
+            QUOTA_REPORTS,
+            "crate::quota_reports::RateLimitQuotaUsageReports",
+        )
         .btree_map(ADMIN)
         .btree_map(".envoy")
         .compile_fds(descriptors)?;

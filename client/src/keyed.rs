@@ -93,6 +93,8 @@ struct Entry {
     resource: Resource,
     limiter: RateLimiter,
     opened_at: Time,
+    /// Whether a call has seen a lease with a safe capacity.
+    has_safe: AtomicBool,
     /// Whether a call used it since the last look for idle keys.
     is_used: AtomicBool,
     /// Limit while there is no lease.
@@ -296,6 +298,14 @@ impl Keyed {
         entry.has_lease().then(|| entry.limiter.try_acquire(cost))
     }
 
+    /// Does the same, and after the end of a lease by its safe capacity, which [decays](crate::capacity). None: the key
+    /// had no lease with a safe capacity so far.
+    pub fn try_safe(&self, key: &str, cost: f64) -> Option<Result<(), AcquireError>> {
+        let entry = self.inner.entry(key)?;
+        let decides = entry.has_lease() || entry.has_safe.load(Ordering::Relaxed);
+        decides.then(|| entry.limiter.try_acquire(cost))
+    }
+
     /// Corrects the amount that a call used: `used` instead of `estimate`. See [`RateLimiter::settle`]. `took`: time
     /// since the call was admitted. Without effect if the lease that admitted it has ended since.
     pub fn settle(&self, key: &str, estimate: f64, used: f64, took: Duration) {
@@ -343,8 +353,7 @@ impl Keyed {
                 }
             }
             (OnFailure::Closed | OnFailure::UpTo(_), _) => match entry {
-                // The limiter of a key without a lease has nothing, and knows the time of the next answer.
-                Some(entry) => entry.limiter.try_acquire(cost.max(f64::MIN_POSITIVE)),
+                Some(entry) => Err(entry.limiter.refuse(cost)),
                 None => Err(AcquireError::RetryAfter {
                     retry_after: ROOM_IN,
                 }),
@@ -385,8 +394,8 @@ impl Inner {
             .client
             .resource(self.id(key))
             .priority(self.settings.priority)
-            // Without a lease, `on_failure` decides, and not the mode.
-            .mode(Mode::Pessimistic)
+            // Without a lease, `on_failure` decides. The mode is that of `try_safe`.
+            .mode(Mode::Safe)
             .adaptive_wants(self.settings.wants)
             .open()
             .ok()?;
@@ -394,6 +403,7 @@ impl Inner {
             limiter: resource.rate_limiter(self.settings.burst),
             resource,
             opened_at: self.clock().now(),
+            has_safe: AtomicBool::new(false),
             is_used: AtomicBool::new(true),
             fallback: OnceLock::new(),
         });
@@ -471,7 +481,11 @@ impl Entry {
         let is_learning = holding.limited_by.is_some_and(LimitedBy::is_learning);
         // A server in learning mode does not know yet what a new client may have.
         let is_empty = is_learning && holding.capacity == Capacity::NONE;
-        holding.source == Source::Lease && !is_empty
+        let has_lease = holding.source == Source::Lease && !is_empty;
+        if has_lease && holding.then != Capacity::NONE && !self.has_safe.load(Ordering::Relaxed) {
+            self.has_safe.store(true, Ordering::Relaxed);
+        }
+        has_lease
     }
 
     /// Waits until there is no lease, or the client is closed.

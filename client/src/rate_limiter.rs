@@ -112,6 +112,17 @@ impl RateLimiter {
         }
     }
 
+    /// Refuses a cost whatever the limiter has. Returns the time until the client's next answer.
+    pub(crate) fn refuse(&self, cost: f64) -> AcquireError {
+        self.measure(cost);
+        self.note_limited();
+        if self.slot.is_closed() {
+            return AcquireError::Closed;
+        }
+        let refusal = self.refusal(NotNow::Blocked, self.clock().now());
+        self.until_next_answer(refusal)
+    }
+
     /// Corrects the amount that a call used, once it is known: `used` instead of `estimate`. Later calls pay for a use
     /// beyond the estimate: they wait for longer. The rest of a larger estimate is free again, up to the burst. An
     /// amount that is not finite, or negative, counts as 0.

@@ -30,12 +30,14 @@ pub mod envoy {
     /// RLQS: reports and assignments on a stream.
     pub mod rate_limit_quota {
         tonic::include_proto!("envoy.service.rate_limit_quota.v3");
+        pub use crate::quota_reports::*;
     }
 }
 
 #[cfg(feature = "json")]
 mod json;
 mod limits;
+mod quota_reports;
 mod rules;
 
 pub use rules::version_of;

@@ -200,10 +200,7 @@ impl Server {
     pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
         let sockets = Sockets::open(&config)?;
         let grpc_address = sockets.grpc.1.clone();
-        let is_unspecified = |address: SocketAddr| address.ip().is_unspecified();
-        if config.advertise.is_none() && grpc_address.tcp().is_some_and(is_unspecified) {
-            warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
-        }
+        warn_of_address(&config, &grpc_address);
         let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
         let state = state_of(&config, &grpc_address);
         state.limits().set_bounds(&config.bounds);
@@ -451,6 +448,13 @@ impl Server {
                 Shutdown::CutOff
             }
         }
+    }
+}
+
+fn warn_of_address(config: &ServerConfig, grpc_address: &Address) {
+    let is_unspecified = |address: SocketAddr| address.ip().is_unspecified();
+    if config.advertise.is_none() && grpc_address.tcp().is_some_and(is_unspecified) {
+        warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
     }
 }
 

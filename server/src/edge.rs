@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doorward_door::listener::Address;
+use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
 use doorward_edge::ids;
 use doorward_edge::node::{Later, Node};
@@ -22,6 +23,7 @@ use doorward_rules::Rules;
 use tracing::warn;
 
 use crate::clock;
+use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, ReplicaHandle};
 use crate::rules::documents::Documents;
@@ -75,12 +77,15 @@ impl Node for OwnNode {
     }
 }
 
+/// Part of `--memory-max` for the doors, if there are any; the rest is for the node.
+pub const PART_OF_MEMORY: usize = 4;
+
 /// Returns the decisions of all doors, without rules yet.
 pub(crate) fn new(state: &ServerState) -> Arc<Edge> {
-    Edge::new(
-        Arc::new(OwnNode(Arc::clone(state.node()))),
-        Rules::default(),
-    )
+    let node = Arc::new(OwnNode(Arc::clone(state.node())));
+    let of_node = state.limits().of(ServerLimit::Memory).max();
+    let bytes_max = usize::try_from(of_node).unwrap_or(usize::MAX) / (PART_OF_MEMORY - 1);
+    Edge::within(bytes_max, node, Rules::default(), Wall::Machine)
 }
 
 /// Puts the rules of all documents in force, now and whenever they change. Runs until the server ends: spawn it.

@@ -11,9 +11,7 @@ use indexmap::{IndexMap, IndexSet};
 use smallvec::SmallVec;
 
 use crate::form::DocumentForm;
-use crate::limiter::identity;
-pub use crate::reader::domain_of;
-use crate::rule::Rule;
+use crate::rule::{Rule, identity};
 use crate::tree::{Entry, Found, Node};
 
 /// Largest document, in bytes.

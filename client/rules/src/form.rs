@@ -118,6 +118,10 @@ pub(crate) struct DescriptorForm {
     /// `open` (default of local rules), `closed` or `safe` (default of shared rules).
     #[schemars(with = "Option<crate::OnFailure>")]
     pub(crate) on_failure: Scalar,
+    /// Number of processes that share the limit, from 1 (default) to 10000. With `on_failure: safe`, each admits such a part
+    /// of it until its first lease.
+    #[schemars(with = "Option<NonZeroU32>")]
+    pub(crate) processes: Scalar,
     /// Units that a request takes if it does not say. Default: 1.
     #[schemars(with = "Option<NonZeroU64>")]
     pub(crate) cost: Scalar,

@@ -70,6 +70,7 @@ pub use limiter::{Descriptor, Limiter, Settled};
 pub use path::Template;
 pub use problem::Problem;
 pub use rank::Rank;
+pub use reader::domain_of;
 pub use rule::{Action, Algorithm, Limit, OnFailure, Rule, Scope};
 pub use service::Service;
 pub use shared::{Leases, add_encoded};

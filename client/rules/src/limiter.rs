@@ -15,7 +15,7 @@ mod taken;
 mod undo;
 
 pub use descriptors::Settled;
-pub(crate) use in_force::{InForce, identity};
+pub(crate) use in_force::InForce;
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -97,6 +97,8 @@ struct Charge<'a> {
     cost: Units,
     /// Amount that was counted of the cost.
     counted: Cell<Units>,
+    /// Units that the other processes of the limit may take meanwhile, before the first lease.
+    others: Units,
     may_wait: bool,
     /// Whether a refusal is counted too.
     counts_refusals: bool,
@@ -248,6 +250,10 @@ impl Limiter {
                     key: self.key(it.entries),
                     cost: Units::whole(it.hits.unwrap_or(rule.cost)),
                     counted: Cell::default(),
+                    others: match is_leased {
+                        true => Units::ZERO,
+                        false => rule.others(it.hits),
+                    },
                     may_wait: terms.may_wait,
                     counts_refusals: counts_attempts || !rule.is_binding(),
                 });
@@ -267,12 +273,7 @@ impl Limiter {
         if let Some(caller) = terms.leases.and_then(Leases::caller)
             && !is_over
         {
-            for charge in &charges {
-                let entries = asked.get(charge.place).map_or(&[][..], |it| it.entries);
-                let keys = self.caller_keys(entries, caller);
-                let taken = charge.counters.taken(charge.limit, self.keys_max);
-                taken.note(keys, charge.counted.get(), now);
-            }
+            self.note(&charges, asked, caller, now);
         }
         if !counts_attempts && is_over {
             leased.give_back();
@@ -287,6 +288,16 @@ impl Limiter {
             if let Some(status) = statuses.get_mut(place) {
                 status.bound_remaining(left);
             }
+        }
+    }
+
+    /// Notes the amounts that a caller took.
+    fn note(&self, charges: &[Charge<'_>], asked: &[Asked<'_>], caller: &str, now: Moment) {
+        for charge in charges {
+            let entries = asked.get(charge.place).map_or(&[][..], |it| it.entries);
+            let keys = self.caller_keys(entries, caller);
+            let taken = charge.counters.taken(charge.limit, self.keys_max);
+            taken.note(keys, charge.counted.get(), now);
         }
     }
 
@@ -317,15 +328,6 @@ impl Limiter {
         std::iter::from_fn(next)
             .map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner))
             .collect()
-    }
-
-    /// Returns the keys of a caller's use of a descriptor: of its amounts, and of its requests.
-    fn caller_keys(&self, entries: &[Entry<'_>], caller: &str) -> [Key; 2] {
-        let add = |key, entry: &Entry<'_>| add_to_key(key, entry.value);
-        [0, 1].map(|kind| {
-            let key = entries.iter().fold(self.keys.key(), add);
-            key.text(caller.as_bytes()).number(kind).finish()
-        })
     }
 
     /// Returns the key of a descriptor among those of the same rule.
@@ -376,12 +378,17 @@ impl Charge<'_> {
             if let Taken::Allowed(allowed) = decision {
                 let (remaining, reset) = (allowed.remaining, allowed.reset);
                 let debt = Units::ZERO;
-                let standing = Standing {
+                let mut standing = Standing {
                     remaining,
                     reset,
                     debt,
                 };
                 self.counted.set(self.cost);
+                if self.others > Units::ZERO {
+                    limit.charge(state, self.others, now);
+                    standing = limit.standing(state, now);
+                    standing.remaining = self.rule.part_of(standing.remaining);
+                }
                 return self.tell(status, decision, standing, false);
             }
             if self.counts_refusals {
@@ -434,7 +441,11 @@ impl Charge<'_> {
         };
         let is_allowed = answer.decision.is_allowed();
         let remaining = self.counter.update(self.key, now, |limit, state, now| {
-            limit.refund(state, self.counted.get(), now);
+            let others = match is_allowed {
+                true => self.others,
+                false => Units::ZERO,
+            };
+            limit.refund(state, self.counted.get().saturating_add(others), now);
             limit.standing(state, now).remaining
         });
         // A limit without refusals is over.

@@ -5,27 +5,26 @@
 //! (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes. A field for a number takes no quotes.
 
 use std::net::Ipv6Addr;
-use std::time::Duration;
 
-use doorward_limits::Units;
 use doorward_limits::headers::Dialect;
 use indexmap::IndexSet;
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::Error as ValueError;
 
 use crate::document::{Domain, Rules};
 use crate::form::{DescriptorForm, DocumentForm, Placed, ReplacesForm, Scalar};
 use crate::problem::Problem;
 use crate::rank::{CALLERS_MAX, Rank, Ranks, WEIGHT_MAX};
-use crate::rule::{Action, Algorithm, Limit, MAX_WAIT, MAX_WAIT_MAX, OnFailure, Rule, Scope};
+use crate::rule::{
+    Action, Algorithm, Limit, MAX_WAIT, MAX_WAIT_MAX, OnFailure, PROCESSES_MAX, Rule, Scope,
+};
 use crate::tree::Node;
 
 mod limit;
 mod parse;
+mod scalar;
 mod unknown;
 
 pub use parse::domain_of;
+use scalar::{duration, line, scalar};
 
 /// Largest number of problems that are told of a document.
 const PROBLEMS_MAX: usize = 1_000;
@@ -220,6 +219,11 @@ impl Reader<'_> {
         });
         let bans = form.ban.as_ref().and_then(|ban| self.bans(ban));
         let ranks = self.ranks(form);
+        let on_failure = on_failure.unwrap_or(match scope {
+            Scope::Local => OnFailure::Open,
+            Scope::Shared => OnFailure::Safe,
+        });
+        let processes = self.processes(form, scope, on_failure);
         let Some(limit_form) = &form.rate_limit else {
             self.without_limit(form);
             return None;
@@ -257,13 +261,26 @@ impl Reader<'_> {
             action,
             max_wait: max_wait.unwrap_or(MAX_WAIT),
             scope,
-            on_failure: on_failure.unwrap_or(match scope {
-                Scope::Local => OnFailure::Open,
-                Scope::Shared => OnFailure::Safe,
-            }),
+            on_failure,
+            processes,
             cost,
             ranks,
         })
+    }
+
+    fn processes(&mut self, form: &DescriptorForm, scope: Scope, on_failure: OnFailure) -> u32 {
+        let what = format!("a whole number from 1 to {PROCESSES_MAX}");
+        let read = self.parsed("processes", &form.processes, &what, |text| {
+            let number = text.parse().ok();
+            number.filter(|number| (1..=PROCESSES_MAX).contains(number))
+        });
+        if let Some(line) = line(&form.processes)
+            && (scope, on_failure) != (Scope::Shared, OnFailure::Safe)
+        {
+            let message = "processes: needs scope: shared and on_failure: safe; remove it";
+            self.problem(line, message.to_owned());
+        }
+        read.unwrap_or(1)
     }
 
     /// Returns the ranks of callers.
@@ -309,6 +326,7 @@ impl Reader<'_> {
             ("scope", line(&form.scope)),
             ("max_wait", line(&form.max_wait)),
             ("on_failure", line(&form.on_failure)),
+            ("processes", line(&form.processes)),
             ("priority", line(&form.priority)),
             ("weight", line(&form.weight)),
             ("callers", callers),
@@ -389,93 +407,6 @@ impl Reader<'_> {
         }
     }
 
-    fn is_quoted(&self, byte: usize) -> bool {
-        let first = self.text.as_bytes().get(byte);
-        matches!(first, Some(b'"' | b'\'' | b'|' | b'>'))
-    }
-
-    /// Returns the place of a word among those that a field has; the first is the default.
-    fn choice(&mut self, field: &str, value: &Scalar, words: &[&str]) -> usize {
-        let Some((text, line)) = scalar(value) else {
-            return 0;
-        };
-        let place = words.iter().position(|word| *word == text);
-        place.unwrap_or_else(|| {
-            let words = words.join(" or ");
-            self.problem(line, format!("{field}: {text} is unknown; write {words}"));
-            0
-        })
-    }
-
-    fn truth(&mut self, field: &str, value: &Scalar) -> bool {
-        let read = self.unquoted(field, value, "true or false", |text| text.parse().ok());
-        read.unwrap_or(false)
-    }
-
-    /// Reads a whole number, as YAML 1.2 has it: decimal, or with `0x` or `0o`.
-    fn number<T: TryFrom<i128>>(
-        &mut self,
-        field: &str,
-        value: &Scalar,
-        what: &str,
-        is_valid: impl Fn(&T) -> bool,
-    ) -> Option<T> {
-        self.unquoted(field, value, what, |text| {
-            T::try_from(whole(text)?).ok().filter(&is_valid)
-        })
-    }
-
-    /// Reads a number or a truth value. In quotes it would be a text.
-    fn unquoted<T>(
-        &mut self,
-        field: &str,
-        value: &Scalar,
-        what: &str,
-        read: impl Fn(&str) -> Option<T>,
-    ) -> Option<T> {
-        let (text, line) = scalar(value)?;
-        if value.as_ref().is_some_and(|it| self.is_quoted(it.defined)) {
-            let message = format!("{field}: \"{text}\" is a text; write {what}, without quotes");
-            self.problem(line, message);
-            return None;
-        }
-        self.parsed(field, value, what, read)
-    }
-
-    fn duration(&mut self, field: &str, value: &Scalar) -> Option<Duration> {
-        self.parsed(field, value, "a duration such as 10min or 30days", duration)
-    }
-
-    fn word<T: for<'de> Deserialize<'de>>(&mut self, field: &str, value: &Scalar) -> Option<T> {
-        let (text, line) = scalar(value)?;
-        let read = T::deserialize(IntoDeserializer::<ValueError>::into_deserializer(text));
-        let read = read.map_err(|error| self.problem(line, format!("{field}: {error}")));
-        read.ok()
-    }
-
-    /// Reads a value. `what` says what to write instead of an invalid one.
-    fn parsed<T>(
-        &mut self,
-        field: &str,
-        value: &Scalar,
-        what: &str,
-        read: impl Fn(&str) -> Option<T>,
-    ) -> Option<T> {
-        let (text, line) = scalar(value)?;
-        let read = read(text);
-        if read.is_none() {
-            self.problem(line, format!("{field}: {text} is invalid; write {what}"));
-        }
-        read
-    }
-
-    fn amount(&mut self, field: &str, value: &Scalar) -> Option<Units> {
-        self.unquoted(field, value, "an amount such as 20", |text| {
-            let whole = whole(text).and_then(|whole| u64::try_from(whole).ok());
-            whole.map(Units::whole).or_else(|| text.parse().ok())
-        })
-    }
-
     /// Tells a missing field, unless it may be an unknown one with a mistake in its name.
     fn missing(&mut self, line: u64, message: String) {
         if !self.has_unknown {
@@ -494,37 +425,4 @@ impl Reader<'_> {
             message,
         });
     }
-}
-
-/// Returns a scalar's text and line; `None` if it is missing or empty.
-fn scalar(value: &Scalar) -> Option<(&str, u64)> {
-    let value = value.as_ref().filter(|value| !value.value.is_empty())?;
-    Some((value.value.as_str(), value.line))
-}
-
-/// Reads a whole number. A leading zero makes it octal to some readers and decimal to others, so it is no number.
-fn whole(text: &str) -> Option<i128> {
-    let based = [("0x", 16), ("0o", 8)].into_iter();
-    let mut based = based.filter_map(|(prefix, base)| Some((text.strip_prefix(prefix)?, base)));
-    if let Some((digits, base)) = based.next() {
-        return u64::from_str_radix(digits, base).ok().map(i128::from);
-    }
-    let digits = text.trim_start_matches(['+', '-']);
-    let is_clear = !digits.starts_with('0') || digits == "0";
-    text.parse().ok().filter(|_| is_clear)
-}
-
-/// Returns the line of a scalar that is there.
-fn line(value: &Scalar) -> Option<u64> {
-    scalar(value).map(|(_, line)| line)
-}
-
-/// Reads a duration. A month or a year has no exact length.
-fn duration(text: &str) -> Option<Duration> {
-    let mut words = text.split(|letter: char| !letter.is_alphabetic());
-    let is_inexact = |word: &str| {
-        matches!(word, "M" | "y") || word.starts_with("month") || word.starts_with("year")
-    };
-    let span = humantime::parse_duration(text).ok();
-    span.filter(|_| !words.any(is_inexact))
 }

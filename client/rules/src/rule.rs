@@ -16,6 +16,9 @@ pub const MAX_WAIT: Duration = Duration::from_millis(5);
 /// Largest `max_wait`: a request that waits holds a connection and memory.
 pub const MAX_WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// Largest number of processes that share a limit.
+pub const PROCESSES_MAX: u32 = 10_000;
+
 /// A rule of a document, after all checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
@@ -45,6 +48,8 @@ pub struct Rule {
     pub scope: Scope,
     /// Answer while the limit cannot be decided.
     pub on_failure: OnFailure,
+    /// Processes that share the limit: until its first lease, each admits such a part of it. At least 1.
+    pub processes: u32,
     /// Units that a request takes if it does not say. At least 1.
     pub cost: u64,
     /// Ranks of callers in a lease of the rule.
@@ -128,7 +133,8 @@ pub enum OnFailure {
     Open,
     /// Everything is refused, with 503.
     Closed,
-    /// Each process counts by itself. Default of shared rules.
+    /// The safe capacity of the last lease counts; before the first lease, each process admits its part of the limit.
+    /// Default of shared rules.
     Safe,
 }
 
@@ -143,6 +149,18 @@ impl Rule {
     /// Returns whether the rule may refuse a request: not in shadow mode, and not with `action: degrade`.
     pub fn is_binding(&self) -> bool {
         !self.shadow && self.action != Action::Degrade
+    }
+
+    /// Returns the units that the other processes of a shared limit may take without a lease, while this one takes the
+    /// units of a request.
+    pub(crate) fn others(&self, hits: Option<u64>) -> Units {
+        let others = u64::from(self.processes.saturating_sub(1));
+        Units::whole(hits.unwrap_or(self.cost).saturating_mul(others))
+    }
+
+    /// Returns this process's part of what a limit has left.
+    pub(crate) fn part_of(&self, units: Units) -> Units {
+        Units::from_parts(units.parts() / u128::from(self.processes.max(1)))
     }
 
     /// Returns whether one of the names is that of the rule. An unlimited rule is never replaced.
@@ -182,4 +200,11 @@ impl fmt::Display for Limit {
             Algorithm::SlidingCounter => f.write_str(" sliding_counter"),
         }
     }
+}
+
+/// Name of a rule across documents.
+pub(crate) type Identity<'a> = (&'a str, &'a [(String, Option<String>)]);
+
+pub(crate) fn identity(rule: &Rule) -> Identity<'_> {
+    (&rule.path, &rule.levels)
 }

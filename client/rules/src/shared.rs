@@ -14,20 +14,21 @@ use crate::tree::Entry;
 
 /// Leases of shared rules.
 pub trait Leases {
-    /// Takes `cost` of the lease of a descriptor, without waiting. `None`: there is no lease.
-    fn take(&self, descriptor: &str, cost: u64) -> Option<Result<(), Decision>>;
+    /// Takes `cost` of the lease of a descriptor, without waiting. `None`: there is no lease. If the rule has
+    /// `on_failure: safe`, the safe capacity of the last lease decides after it.
+    fn take(&self, rule: &Rule, descriptor: &str, cost: u64) -> Option<Result<(), Decision>>;
 
     /// Returns the units that the lease of a descriptor has left. `None`: unknown.
-    fn left(&self, _descriptor: &str) -> Option<u64> {
+    fn left(&self, _rule: &Rule, _descriptor: &str) -> Option<u64> {
         None
     }
 
     /// Gives back what a request took that is not served. `took`: the time since then. A lease that began later gets
     /// nothing. Returns the units that were given back.
-    fn give_back(&self, descriptor: &str, cost: u64, took: Duration) -> u64;
+    fn give_back(&self, rule: &Rule, descriptor: &str, cost: u64, took: Duration) -> u64;
 
     /// Takes `cost` of the lease of a descriptor, available or not, up to a debt.
-    fn charge(&self, descriptor: &str, cost: u64, debt_max: u64);
+    fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64);
 
     /// Returns the name of the caller, which gets back no more than it took. `None`: the process itself.
     fn caller(&self) -> Option<&str> {

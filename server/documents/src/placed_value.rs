@@ -199,7 +199,8 @@ fn no_document(error: &YamlError) -> Problem {
             "is a cycle: what this refers to contains it; write it out, without the alias";
         return Problem::of_document(place, message);
     }
-    let hint = if message.starts_with("alias replay") {
+    let repeats = ["alias replay", "budget breached: RecordedAnchor"];
+    let hint = if repeats.iter().any(|it| message.starts_with(it)) {
         "; aliases repeat too much, so write the values out"
     } else if message.contains("alias") {
         "; a glob that starts with '*' needs quotes"

@@ -224,12 +224,10 @@ fn invalid_yaml_is_refused_with_its_place() {
 
 #[test]
 fn aliases_of_aliases_are_refused_before_they_are_memory() {
-    let list = |of: &str| [of; 10].join(", ");
-    let mut text = format!("first: &a0 [{}]\n", list("x"));
-    for level in 1..8 {
-        let below = list(&format!("*a{}", level - 1));
-        text += &format!("level{level}: &a{level} [{below}]\n");
-    }
+    let text = (1..8).fold("l0: &a0 [x]\n".to_owned(), |text, level| {
+        let below = [&*format!("*a{}", level - 1); 10].join(", ");
+        format!("{text}l{level}: &a{level} [{below}]\n")
+    });
     let error = parse_yaml(&text, "t.yaml").unwrap_err().to_string();
     assert!(error.contains("aliases repeat too much"), "{error}");
 }

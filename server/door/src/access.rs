@@ -15,12 +15,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tonic::Status as RpcStatus;
 
-use crate::connection::Connection;
-use crate::door::Door;
 use crate::limit::LimitTexts;
 use crate::overload;
 use crate::refusals::Refusals;
-use crate::socket::Socket;
 
 /// Requirements on connections and calls. The default has none.
 #[derive(Debug, Default)]
@@ -99,28 +96,33 @@ impl Proof {
     }
 }
 
+/// Beginning of a connection.
+pub(crate) enum Opening<'a> {
+    /// It is plain.
+    Plain(TcpStream),
+    /// A handshake of TLS follows.
+    Tls(&'a ServerTls, TcpStream),
+}
+
 impl Access {
-    /// Opens a new connection. Returns the certificate of its caller.
+    /// Looks at the first bytes of a new connection.
     ///
     /// # Errors
     ///
-    /// If the handshake fails, or the connection is plain and must not be.
-    pub(crate) async fn open(
+    /// If the connection is plain and must not be.
+    pub(crate) async fn look(
         &self,
         mut socket: TcpStream,
         protocol: Protocol,
-        (door, connection): (&Door, &Connection),
-    ) -> io::Result<(Socket, Option<Certificate>)> {
+    ) -> io::Result<Opening<'_>> {
         let Some(tls) = &self.tls else {
-            return Ok((Socket::Left(socket), None));
+            return Ok(Opening::Plain(socket));
         };
         if ServerTls::is_tls(&socket).await? {
-            let handshake = tls.accept(socket, protocol);
-            let (stream, certificate) = door.in_turn(connection, handshake).await?;
-            return Ok((Socket::Right(Box::new(stream)), certificate));
+            return Ok(Opening::Tls(tls, socket));
         }
         if self.accepts_plain {
-            return Ok((Socket::Left(socket), None));
+            return Ok(Opening::Plain(socket));
         }
         socket.write_all(needs_tls(protocol)).await?;
         linger(socket).await;
@@ -128,11 +130,14 @@ impl Access {
     }
 
     /// Returns whether all that was proved on a connection is still valid.
-    pub(crate) fn is_valid(&self, connection: &Connection) -> bool {
+    pub(crate) fn is_valid(
+        &self,
+        certificate: Option<&Certificate>,
+        holders: &[Arc<Holder>],
+    ) -> bool {
         let is_trusted = |it| self.tls.as_ref().is_some_and(|tls| tls.is_valid(it));
         let is_known = |it: &Arc<Holder>| self.tokens.as_ref().is_some_and(|all| all.has(it));
-        let certificate = connection.certificate.as_ref();
-        certificate.is_none_or(is_trusted) && connection.holders().iter().all(is_known)
+        certificate.is_none_or(is_trusted) && holders.iter().all(is_known)
     }
 
     /// Returns the proof of a call. `certificate`: the identity of the connection; `find` returns the holder of a token;

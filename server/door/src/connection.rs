@@ -15,18 +15,13 @@ use crate::caller_id::CallerId;
 use crate::door_limits::DoorLimits;
 use crate::limit::Limit;
 use crate::proofs::Proofs;
-use crate::rate::{bucket, moment, units};
+use crate::rate::{bucket, moment, seconds, units};
 
 /// Pause in reading from a client that asks too much.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Seconds whose time for looks may be used at once.
 const LOOKS_AT_ONCE_SECS: u32 = 4;
-
-/// Returns a time as units of a bucket that counts seconds.
-pub(crate) fn seconds(span: Duration) -> Units {
-    Units::from_parts(span.as_nanos())
-}
 
 /// State that all connections of one caller share.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use tonic::Status as RpcStatus;
 use tracing::field::display;
 use tracing::{debug, warn};
 
-use crate::access::{self, Access, Denied, Proof};
+use crate::access::{self, Access, Denied, Opening, Proof};
 use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::door_limits::DoorLimits;
@@ -108,8 +108,14 @@ impl Door {
         socket: TcpStream,
         connection: &Connection,
     ) -> io::Result<(Socket, Option<Certificate>)> {
-        let here = (self, connection);
-        self.access.open(socket, self.protocol, here).await
+        match self.access.look(socket, self.protocol).await? {
+            Opening::Plain(socket) => Ok((Socket::Left(socket), None)),
+            Opening::Tls(tls, socket) => {
+                let handshake = tls.accept(socket, self.protocol);
+                let (stream, certificate) = self.in_turn(connection, handshake).await?;
+                Ok((Socket::Right(Box::new(stream)), certificate))
+            }
+        }
     }
 
     /// Does a handshake within the rates of its caller and of all.
@@ -120,7 +126,9 @@ impl Door {
     ) -> T {
         let average = self.handshake.load(Ordering::Relaxed);
         for proofs in [&connection.of_caller.proofs, &self.proofs] {
-            proofs.begin(Duration::from_nanos(average), self).await;
+            let refuse = || _ = self.refuse(&self.limits.handshake_time_per_caller);
+            let average = Duration::from_nanos(average);
+            proofs.begin(average, || self.now(), refuse).await;
         }
         let (mut handshake, mut work) = (pin!(handshake), Duration::ZERO);
         let done = poll_fn(|cx| {
@@ -138,7 +146,9 @@ impl Door {
 
     /// Returns whether all that was proved on a connection is still valid.
     pub(crate) fn is_valid(&self, connection: &Connection) -> bool {
-        self.access.is_valid(connection)
+        let holders = connection.holders();
+        self.access
+            .is_valid(connection.certificate.as_ref(), &holders)
     }
 
     /// Returns the holder of a token. Beyond the rates of unknown tokens, it knows only those that the connection has

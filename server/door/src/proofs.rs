@@ -9,10 +9,8 @@ use std::time::Duration;
 use doorward_limits::{AtomicBucket, Units};
 use tokio::sync::Mutex;
 
-use crate::connection::seconds;
-use crate::door::Door;
 use crate::door_limits::DoorLimits;
-use crate::rate::{bucket, moment, units};
+use crate::rate::{bucket, moment, seconds, units};
 
 /// Work of all callers together, as a multiple of that of one.
 const WORK_OF_ALL: u32 = 4;
@@ -65,21 +63,26 @@ impl Proofs {
         self.guesses.charge(Units::ONE, moment(now));
     }
 
-    /// Waits until a handshake may begin, and counts its work.
-    pub(crate) async fn begin(&self, work: Duration, door: &Door) {
+    /// Waits until a handshake may begin, and counts its work. `refuse` is called if it has to wait.
+    pub(crate) async fn begin(
+        &self,
+        work: Duration,
+        now: impl Fn() -> Duration,
+        refuse: impl Fn(),
+    ) {
         let _turn = self.turn.lock().await;
         let mut has_waited = false;
         while let Some(wait) = self
             .handshakes
-            .peek(Units::ZERO, moment(door.now()))
+            .peek(Units::ZERO, moment(now()))
             .retry_after()
         {
             if !std::mem::replace(&mut has_waited, true) {
-                door.refuse(&door.limits().handshake_time_per_caller);
+                refuse();
             }
             tokio::time::sleep(wait.max(Duration::from_millis(1))).await;
         }
-        self.handshakes.charge(seconds(work), moment(door.now()));
+        self.handshakes.charge(seconds(work), moment(now()));
     }
 }
 
@@ -97,6 +100,7 @@ mod tests {
     use crate::access::{Access, Denied};
     use crate::caller_id::CallerId;
     use crate::connection::Connection;
+    use crate::door::Door;
     use crate::door_limits::testing::limits;
     use crate::paths::Paths;
 
@@ -124,7 +128,8 @@ mod tests {
         let door = door();
         let (one, other) = (connect(&door, 1), connect(&door, 2));
         assert!(begins(&door, &one).await);
-        one.of_caller.proofs.begin(MINUTE, &door).await;
+        let proofs = &one.of_caller.proofs;
+        proofs.begin(MINUTE, || door.now(), || {}).await;
         assert!(!begins(&door, &one).await);
         assert!(!begins(&door, &connect(&door, 1)).await);
         assert!(begins(&door, &other).await);

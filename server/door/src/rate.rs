@@ -22,3 +22,8 @@ pub(crate) fn units(per_second: u64) -> Units {
 pub(crate) fn moment(now: Duration) -> Moment {
     Moment::ORIGIN.after(now)
 }
+
+/// Returns a time as units of a bucket that counts seconds.
+pub(crate) fn seconds(span: Duration) -> Units {
+    Units::from_parts(span.as_nanos())
+}

@@ -1,35 +1,46 @@
-//! The leases of one caller, and its requests' way through them.
+//! The leases of one identity: of a certificate, a token or an address. Its callers and the streams of its Envoys share
+//! them.
 //!
-//! A resource opens at its first use, and is released when it is idle. Its wants follow the requests of the last second,
-//! refused ones included.
+//! A resource opens at its first use, and is released when it is idle. Its wants follow the requests, refused ones
+//! included. Callers of different priorities have leases apart, since their rule ranks them.
+
+mod demand;
+mod sharing;
+mod streams;
+
+pub use sharing::Changes;
+pub(crate) use streams::Part;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use doorward_client::capacity::{Allowance, Source};
-use doorward_client::limiter::demand::{AdaptiveWants, DemandMeter};
+use doorward_client::capacity::{Allowance, Capacity, Source};
+use doorward_client::limiter::demand::DemandMeter;
 use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
 use doorward_client::state::Step;
 use doorward_client::time::Time;
-use doorward_engine::id::{HolderName, ResourceId};
+use doorward_engine::id::ResourceId;
+use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
+use doorward_engine::node::mastership::Outcome;
 use doorward_limits::{Decision, Units};
-use doorward_rules::Rank;
 use tokio::sync::{Notify, watch};
 
+use self::sharing::Sharing;
 use crate::clock::{self, Clock};
 use crate::holder::Holder;
 use crate::node::Node;
+use crate::room::Room;
 
-/// Largest number of open resources of a caller.
+/// Largest number of open resources of an identity.
 pub const RESOURCES_MAX: usize = 10_000;
 
-/// Largest number of open resources of all callers.
-pub const OPEN_MAX: usize = 100_000;
+/// Estimated bytes of an open resource: its use here, and its state as a client.
+const USE_BYTES: usize = 2_048;
 
-/// Amount of a lease that may be used at once. All callers of a resource together may exceed its capacity by their
-/// bursts: by the amount of a tenth of a second, and a request for each.
+/// Amount of a lease that may be used at once. All identities with a lease of a resource together may exceed its
+/// capacity by their bursts: by the amount of a tenth of a second, and a request for each.
 const BURST: Burst = Burst {
     span: Duration::from_millis(100),
     least: 1.0,
@@ -38,13 +49,11 @@ const BURST: Burst = Burst {
 /// Time after which a caller with a lease of 0 may try again.
 const RETRY_IN: Duration = Duration::from_secs(1);
 
-/// Measurement of a caller's demand.
-const WANTS: AdaptiveWants = AdaptiveWants {
-    window: Duration::from_secs(1),
-    headroom: 1.1,
-    least: 1.0,
-    most: 1e15,
-};
+/// Wants of a resource until its first requests are measured.
+const WANTS_FIRST: f64 = 10.0;
+
+/// Age of a use from which it may ask for nothing.
+const MEASURED_FROM: Duration = Duration::from_secs(1);
 
 /// Time between two measurements.
 const MEASURED_EVERY: Duration = Duration::from_millis(250);
@@ -52,57 +61,75 @@ const MEASURED_EVERY: Duration = Duration::from_millis(250);
 /// Time after which an unused resource is released; at the latest, twice that time.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// A caller of the doors, which holds leases of the node.
+/// The leases of an identity for the callers of one priority. Locks are taken in the order of the fields, and that of a
+/// use's sharing last.
 #[derive(Debug)]
 pub struct Caller {
-    clock: Clock,
-    holder: Mutex<Holder>,
+    /// Identity that room is taken for.
+    identity: Box<str>,
     uses: RwLock<HashMap<Box<str>, Arc<Use>>>,
+    holder: Mutex<Holder>,
     wake: Notify,
-    /// Open resources of all callers.
-    open: Arc<AtomicUsize>,
+    room: Arc<Room>,
 }
 
-/// A caller's use of a resource.
+/// A caller among those of the identity.
+#[derive(Clone, Copy, Debug)]
+pub struct By<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Weight by the rule.
+    pub weight: u32,
+    /// Whether the rule goes on by the safe capacity of the last lease.
+    pub is_safe: bool,
+}
+
+/// An identity's use of a resource.
 #[derive(Debug)]
 struct Use {
+    /// By the lease, less what streams hold.
     limiter: LeasedRate,
-    demand: Mutex<DemandMeter>,
+    sharing: Mutex<Sharing>,
     allowance: watch::Sender<Allowance>,
+    /// Whether a lease came with a safe capacity.
+    has_safe: AtomicBool,
     /// Whether a request used it since the last look for idle resources.
     is_used: AtomicBool,
-    /// Amount that the next lease pays.
-    debt: AtomicU64,
-    /// Amount that requests took of leases: no more is given back.
-    counted: AtomicU64,
-    rank: Mutex<Rank>,
     opened_at: Time,
 }
 
 impl Caller {
-    /// Creates a caller without leases.
-    ///
-    /// `open` counts the open resources of all callers.
-    pub fn new(name: HolderName, clock: Clock, open: Arc<AtomicUsize>) -> Self {
-        let holder = Holder::new(name, clock::incarnation(), clock::sequence());
+    /// Creates an identity without leases.
+    pub fn new(identity: &str, holder: Holder, room: Arc<Room>) -> Self {
         Self {
-            clock,
-            holder: Mutex::new(holder),
+            identity: identity.into(),
             uses: RwLock::default(),
+            holder: Mutex::new(holder),
             wake: Notify::new(),
-            open,
+            room,
         }
     }
 
     /// Takes `cost` of a resource. None: there is no lease.
-    pub fn take(&self, resource: &str, cost: u64) -> Option<Result<(), Decision>> {
-        let used = self.use_of(resource, None)?;
-        let now = self.clock.now();
+    pub fn take(
+        &self,
+        resource: &str,
+        by: &By<'_>,
+        cost: u64,
+        now: Time,
+    ) -> Option<Result<(), Decision>> {
+        let used = self.use_of(resource, by.weight, WANTS_FIRST, now)?;
         let whole = cost;
         let cost = Units::whole(cost).as_f64();
-        used.demand().asked(cost, now);
-        if !used.has_lease(now) {
+        let mut sharing = used.sharing();
+        sharing.demand.asked(cost, now);
+        let (name, level) = sharing.name(by, |bytes| self.room.take(&self.identity, bytes), now);
+        name.asked(cost, now);
+        if !used.decides(by, now) {
             return None;
+        }
+        if let Some(wait) = name.wait(level, now) {
+            return Some(Err(Decision::After(wait)));
         }
         let at_once = cost.min(used.burst(now));
         let taken = used.limiter.try_acquire(at_once, now);
@@ -113,7 +140,8 @@ impl Caller {
             used.limiter.settle(now, part, all, Units::ZERO, now);
         }
         if taken.is_ok() {
-            used.counted.fetch_add(whole, Ordering::Relaxed);
+            name.pass(cost, level, now);
+            name.counted = name.counted.saturating_add(whole);
         }
         Some(taken.map_err(|not_now| match not_now {
             NotNow::RetryAfter { retry_after } => Decision::After(retry_after),
@@ -123,112 +151,115 @@ impl Caller {
     }
 
     /// Returns the amount of a lease that may be used at once. None: there is no lease.
-    pub fn left(&self, resource: &str) -> Option<u64> {
-        let (used, now) = (self.used(resource)?, self.clock.now());
-        used.has_lease(now).then(|| used.limiter.left(now).floor())
+    pub fn left(&self, resource: &str, by: &By<'_>, now: Time) -> Option<u64> {
+        let used = self.used(resource)?;
+        used.decides(by, now)
+            .then(|| used.limiter.left(now).floor())
     }
 
     /// Takes `cost` of a resource, available or not, up to a debt. Without a lease, the next one pays.
-    pub fn charge(&self, resource: &str, cost: u64, debt_max: u64) {
-        let now = self.clock.now();
-        let Some(used) = self.use_of(resource, None) else {
+    pub fn charge(&self, resource: &str, by: &By<'_>, cost: u64, debt_max: u64, now: Time) {
+        let Some(used) = self.use_of(resource, by.weight, WANTS_FIRST, now) else {
             return;
         };
-        if used.has_lease(now) {
-            let more = (debt_max as f64 - used.debt(now)).max(0.0);
-            let cost = cost.min(more as u64);
-            used.counted.fetch_add(cost, Ordering::Relaxed);
-            let cost = Units::whole(cost);
-            used.limiter
-                .settle(now, Units::ZERO, cost, Units::ZERO, now);
-        } else {
-            let more = |debt: u64| Some(debt.saturating_add(cost).min(debt_max));
-            let _former = used
-                .debt
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let mut sharing = used.sharing();
+        let (name, level) = sharing.name(by, |bytes| self.room.take(&self.identity, bytes), now);
+        if !used.decides(by, now) {
+            name.debt = name.debt.saturating_add(cost).min(debt_max);
+            return;
         }
+        let more = (debt_max as f64 - used.debt(now)).max(0.0);
+        let cost = cost.min(more as u64);
+        name.counted = name.counted.saturating_add(cost);
+        let cost = Units::whole(cost);
+        name.pass(cost.as_f64(), level, now);
+        used.limiter
+            .settle(now, Units::ZERO, cost, Units::ZERO, now);
     }
 
-    /// Gives back `cost` of a resource, up to the amount that requests took. Without a lease, the next one pays less.
-    /// Returns the amount that was given back.
-    pub fn give_back(&self, resource: &str, cost: u64) -> u64 {
+    /// Gives back `cost` of a resource, up to the amount that requests of this caller took. Without a lease, the next
+    /// one pays less. Returns the amount that was given back.
+    pub fn give_back(&self, resource: &str, by: &By<'_>, cost: u64, now: Time) -> u64 {
         let Some(used) = self.used(resource) else {
             return 0;
         };
-        let now = self.clock.now();
-        let has_lease = used.has_lease(now);
-        let counter = if has_lease { &used.counted } else { &used.debt };
-        let less = |counted: u64| Some(counted.saturating_sub(cost));
-        let counted = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        let given = counted.unwrap_or_default().min(cost);
-        if has_lease {
-            let given = Units::whole(given);
-            used.limiter
-                .settle(now, given, Units::ZERO, Units::ZERO, now);
+        let mut sharing = used.sharing();
+        let level = sharing.level();
+        let Some(name) = sharing.known(by.name) else {
+            return 0;
+        };
+        if !used.decides(by, now) {
+            let given = name.debt.min(cost);
+            name.debt -= given;
+            return given;
         }
+        let given = name.counted.min(cost);
+        name.counted -= given;
+        let units = Units::whole(given);
+        name.give_back(units.as_f64(), level);
+        used.limiter
+            .settle(now, units, Units::ZERO, Units::ZERO, now);
         given
     }
 
-    /// Opens a resource, or changes the rank in it.
-    pub fn open(&self, resource: &str, rank: Rank) {
-        if let Some(used) = self.use_of(resource, Some(rank)) {
-            *used.rank() = rank;
-        }
+    /// Opens a resource.
+    pub fn open(&self, resource: &str, by: &By<'_>, now: Time) {
+        let _ = self.use_of(resource, by.weight, WANTS_FIRST, now);
     }
 
     /// Waits for the first lease of a resource, until `max_wait` has passed since its first use.
-    pub async fn ready(&self, resource: &str, max_wait: Duration) {
-        let Some(used) = self.use_of(resource, None) else {
+    pub async fn ready(&self, resource: &str, max_wait: Duration, clock: Clock) {
+        let now = clock.now();
+        let Some(used) = self.used(resource) else {
             return;
         };
         let until = used.opened_at + max_wait;
-        let now = self.clock.now();
         if used.has_lease(now) || until <= now {
             return;
         }
         let mut allowance = used.allowance.subscribe();
         tokio::select! {
             _ = allowance.wait_for(|it| it.source == Source::Lease) => {}
-            () = self.clock.sleep_until(until) => {}
+            () = clock.sleep_until(until) => {}
         }
     }
 
-    /// Returns the use of a resource, and opens it with a rank. None: there is no room, or its id is too long.
-    fn use_of(&self, resource: &str, rank: Option<Rank>) -> Option<Arc<Use>> {
+    /// Returns the use of a resource, and opens it. None: there is no room, or its id is too long.
+    fn use_of(&self, resource: &str, weight: u32, wants: f64, now: Time) -> Option<Arc<Use>> {
         let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = uses.get(resource) {
             used.is_used.store(true, Ordering::Relaxed);
             return Some(Arc::clone(used));
         }
         drop(uses);
-        self.open_new(resource, rank.unwrap_or_default())
+        self.open_new(resource, weight, wants, now)
     }
 
     #[cold]
-    fn open_new(&self, resource: &str, rank: Rank) -> Option<Arc<Use>> {
+    fn open_new(&self, resource: &str, weight: u32, wants: f64, now: Time) -> Option<Arc<Use>> {
         let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(used) = uses.get(resource) {
             return Some(Arc::clone(used));
         }
-        let has_room = uses.len() < RESOURCES_MAX && self.open.load(Ordering::Relaxed) < OPEN_MAX;
-        if !has_room || ResourceId::new(resource).is_err() {
+        let is_possible = uses.len() < RESOURCES_MAX && ResourceId::new(resource).is_ok();
+        if !is_possible || !self.room.take(&self.identity, USE_BYTES) {
             return None;
         }
-        let now = self.clock.now();
         let used = Arc::new(Use {
             limiter: LeasedRate::new(BURST, now),
-            demand: Mutex::new(DemandMeter::new(WANTS, now)),
+            sharing: Mutex::new(Sharing::new(weight, now)),
             allowance: watch::Sender::new(Allowance::NONE),
+            has_safe: AtomicBool::new(false),
             is_used: AtomicBool::new(true),
-            debt: AtomicU64::new(0),
-            counted: AtomicU64::new(0),
-            rank: Mutex::new(rank),
             opened_at: now,
         });
         uses.insert(resource.into(), Arc::clone(&used));
-        self.open.fetch_add(1, Ordering::Relaxed);
         drop(uses);
-        self.holder().open(resource, rank, WANTS.least, now);
+        self.room.enter(resource);
+        let mut holder = self.holder();
+        holder.open(resource, wants, now);
+        holder.set_weight(resource, weight);
+        drop(holder);
         self.wake.notify_one();
         Some(used)
     }
@@ -243,14 +274,18 @@ impl Caller {
     }
 
     /// Keeps the leases fresh, until no resource is open any more.
-    pub async fn run(&self, node: &dyn Node) {
-        let mut looks_at = self.clock.now() + IDLE;
-        let mut measures_at = self.clock.now();
+    pub async fn run(&self, node: &dyn Node, clock: Clock) {
+        let mut looks_at = clock.now() + IDLE;
+        let mut measures_at = clock.now();
         loop {
-            let now = self.clock.now();
+            let now = clock.now();
             if now >= looks_at {
                 looks_at = now + IDLE;
-                if self.close_idle(node).await {
+                let (releases, is_empty) = self.close_idle(now);
+                for release in releases {
+                    node.release(release).await;
+                }
+                if is_empty {
                     return;
                 }
             }
@@ -259,18 +294,17 @@ impl Caller {
                 self.measure(now);
             }
             self.publish(now);
-            let step = self.holder().next_step(now);
+            let step = self.next_step(now);
             match step {
                 Step::Send => {
-                    let request = self.holder().request(|_| 0.0, now);
+                    let request = self.request(now);
                     let outcome = node.get_capacity(request).await;
-                    let (chance, now) = (clock::chance(), self.clock.now());
-                    self.holder().handle_outcome(outcome, chance, now);
+                    self.handle_outcome(outcome, clock::chance(), clock.now());
                 }
                 Step::Wait(until) => {
                     let at = until.unwrap_or(Time::MAX).min(measures_at).min(looks_at);
                     tokio::select! {
-                        () = self.clock.sleep_until(at) => {}
+                        () = clock.sleep_until(at) => {}
                         () = self.wake.notified() => {}
                     }
                 }
@@ -278,8 +312,33 @@ impl Caller {
         }
     }
 
-    /// Asks for what requests wanted lately.
-    fn measure(&self, now: Time) {
+    /// Returns the next action.
+    pub fn next_step(&self, now: Time) -> Step {
+        self.holder().next_step(now)
+    }
+
+    /// Returns the request for leases to send now.
+    pub fn request(&self, now: Time) -> GetCapacity {
+        let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+        let held = |resource: &str| {
+            let used = uses.get(resource);
+            used.map_or(0.0, |used| used.sharing().held(now))
+        };
+        self.holder().request(held, now)
+    }
+
+    /// Handles the outcome of the last request. `chance` is uniform in 0…1. None: the node was started anew.
+    pub fn handle_outcome(
+        &self,
+        outcome: Option<Outcome<GetCapacityReply>>,
+        chance: f64,
+        now: Time,
+    ) {
+        self.holder().handle_outcome(outcome, chance, now);
+    }
+
+    /// Asks for what requests and streams wanted lately, and divides the leases by it.
+    pub fn measure(&self, now: Time) {
         let all = self.uses.read().unwrap_or_else(PoisonError::into_inner);
         let mut uses: Vec<_> = all
             .iter()
@@ -287,73 +346,90 @@ impl Caller {
             .collect();
         drop(all);
         uses.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let mut holder = self.holder();
         for (id, used) in uses {
-            holder.set_rank(&id, *used.rank());
-            let wants = used.demand().rate(now);
+            let wants = self.divide(&id, &used, now);
+            // A use may be measured before its first request counts.
+            if wants <= 0.0 && now.since(used.opened_at) < MEASURED_FROM {
+                continue;
+            }
+            let mut holder = self.holder();
             if DemandMeter::is_worth_asking(wants, holder.wants(&id)) {
                 holder.ask(&id, wants);
             }
         }
     }
 
+    /// Divides a lease anew. Returns the wants.
+    fn divide(&self, resource: &str, used: &Use, now: Time) -> f64 {
+        let allowance = *used.allowance.borrow();
+        let mut sharing = used.sharing();
+        let freed = sharing.divide(allowance, resource, now);
+        let (held, weight, wants) = (sharing.held(now), sharing.weight, sharing.wants(now));
+        used.limiter.handle_allowance(less(allowance, held), now);
+        drop(sharing);
+        if freed > 0 {
+            self.room.free(&self.identity, freed);
+        }
+        self.holder().set_weight(resource, weight);
+        wants
+    }
+
     /// Passes changed allowances to the limiters.
-    fn publish(&self, now: Time) {
+    pub fn publish(&self, now: Time) {
         let changes = self.holder().changes(now);
         for (id, allowance) in changes {
             let Some(used) = self.used(&id) else {
                 continue;
             };
-            let had_lease = used.has_lease(now);
-            used.limiter.handle_allowance(allowance, now);
-            if !had_lease && allowance.source == Source::Lease {
-                // A lease begins empty, and the first request need not wait for its first amount.
-                let debt = used.debt.swap(0, Ordering::Relaxed);
-                used.counted.fetch_add(debt, Ordering::Relaxed);
-                let debt = Units::whole(debt);
-                used.limiter.settle(now, Units::ONE, debt, Units::ZERO, now);
+            let is_lease = allowance.source == Source::Lease;
+            if is_lease && allowance.safe.is_some() {
+                used.has_safe.store(true, Ordering::Relaxed);
             }
+            if is_lease && !used.has_lease(now) {
+                let (held, debt) = {
+                    let mut sharing = used.sharing();
+                    (sharing.held(now), sharing.take_debts())
+                };
+                used.limiter.handle_allowance(less(allowance, held), now);
+                // A lease begins empty, and the first requests need not wait for its first amount.
+                let burst = Units::at_least(burst(allowance)).unwrap_or(Units::ONE);
+                used.limiter
+                    .settle(now, burst, Units::whole(debt), Units::ZERO, now);
+            }
+            // Requests and streams that wait find the limiter ready, and the lease.
             used.allowance.send_replace(allowance);
+            self.divide(&id, &used, now);
         }
     }
 
-    /// Releases the resources that no request used since the last such call. Returns whether none is left.
-    async fn close_idle(&self, node: &dyn Node) -> bool {
+    /// Returns the releases of the resources that nothing used since the last such call, and whether none is left.
+    pub fn close_idle(&self, now: Time) -> (Vec<ReleaseCapacity>, bool) {
         let mut releases = Vec::new();
-        let is_empty = {
-            let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
-            let mut holder = self.holder();
-            let now = self.clock.now();
-            uses.retain(|id, used| {
-                let is_used = used.is_used.swap(false, Ordering::Relaxed);
-                if !is_used {
-                    self.open.fetch_sub(1, Ordering::Relaxed);
-                    releases.extend(holder.close(id, now));
-                }
-                is_used
-            });
-            uses.is_empty()
-        };
-        for release in releases {
-            node.release(release).await;
-        }
-        is_empty
+        let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
+        let mut holder = self.holder();
+        uses.retain(|id, used| {
+            let is_used = used.is_used.swap(false, Ordering::Relaxed);
+            let stays = is_used || used.sharing().has_streams();
+            if !stays {
+                let names = used.sharing().forget();
+                self.room.free(&self.identity, USE_BYTES + names);
+                self.room.leave(id);
+                releases.extend(holder.close(id, now));
+            }
+            stays
+        });
+        (releases, uses.is_empty())
     }
 }
 
 impl Use {
-    fn demand(&self) -> MutexGuard<'_, DemandMeter> {
-        self.demand.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn rank(&self) -> MutexGuard<'_, Rank> {
-        self.rank.lock().unwrap_or_else(PoisonError::into_inner)
+    fn sharing(&self) -> MutexGuard<'_, Sharing> {
+        self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the amount that the lease admits at once.
     fn burst(&self, now: Time) -> f64 {
-        let rate = self.allowance.borrow().at(now).get();
-        BURST.least + rate * BURST.span.as_secs_f64()
+        burst(self.allowance.borrow().seen_at(now))
     }
 
     /// Returns the amount that the lease owes.
@@ -370,5 +446,32 @@ impl Use {
 
     fn has_lease(&self, now: Time) -> bool {
         self.allowance.borrow().seen_at(now).source == Source::Lease
+    }
+
+    /// Returns whether the lease decides, or after it its safe capacity.
+    fn decides(&self, by: &By<'_>, now: Time) -> bool {
+        self.has_lease(now) || by.is_safe && self.has_safe.load(Ordering::Relaxed)
+    }
+}
+
+/// Returns the amount that an allowance admits at once.
+fn burst(allowance: Allowance) -> f64 {
+    BURST.least + allowance.capacity.get() * BURST.span.as_secs_f64()
+}
+
+/// Returns an allowance without the amount that streams hold.
+fn less(allowance: Allowance, held: f64) -> Allowance {
+    if held <= 0.0 {
+        return allowance;
+    }
+    let left = |capacity| match capacity {
+        Capacity::Limited(amount) => Capacity::Limited((amount - held).max(0.0)),
+        Capacity::Unlimited => Capacity::Unlimited,
+    };
+    Allowance {
+        capacity: left(allowance.capacity),
+        then: Capacity::NONE,
+        safe: None,
+        ..allowance
     }
 }

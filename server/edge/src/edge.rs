@@ -6,28 +6,30 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use doorward_client::time::Time;
 use doorward_engine::id::HolderName;
 use doorward_limits::Decision as Taken;
 use doorward_rules::limiter::Settled;
 use doorward_rules::tally::Tell;
-use doorward_rules::{Advice, Decision, Descriptor, Leases, Limiter, Rank, Rules, Status, Why};
+use doorward_rules::{
+    Advice, Decision, Descriptor, Leases, Limiter, OnFailure, Rule, Rules, Status, Why,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use crate::caller::Caller;
+use crate::asker::{Asker, cut};
+use crate::caller::{By, Caller};
 use crate::clock::{self, Clock, Wall};
-use crate::holder::CALLERS;
+use crate::holder::{CALLERS, Holder};
 use crate::ids;
 use crate::node::Node;
+use crate::room::Room;
 
 /// Largest number of keys of one rule. Beyond it, new keys share one limit.
 pub const KEYS_MAX: usize = 100_000;
 
-/// Largest number of callers with leases of their own. Beyond it, new callers have the leases of one more together.
+/// Largest number of identities with leases of their own. Beyond it, new ones have the leases of one more together.
 pub const CALLERS_MAX: usize = 10_000;
-
-/// Longest name of a caller, in bytes. A longer one is cut.
-pub const NAME_BYTES_MAX: usize = 80;
 
 /// Domain of the rules for keys of Redis clients.
 pub const REDIS_DOMAIN: &str = "redis";
@@ -35,8 +37,14 @@ pub const REDIS_DOMAIN: &str = "redis";
 /// Largest number of facts about domains that the log tells.
 const LOGGED_MAX: usize = 100;
 
-/// Name of the callers that find no room.
+/// Name of the identities that find no room.
 const OTHERS: &str = "others";
+
+/// Memory for each key of a rule, so that few rules may have as many keys as there is room for.
+const BYTES_OF_KEY: usize = 512;
+
+/// Memory of the doors by default, in bytes.
+const BYTES_MAX: usize = 256 << 20;
 
 /// Rules in force, with their counters, and the leases of all callers.
 #[derive(Debug)]
@@ -45,7 +53,8 @@ pub struct Edge {
     clock: Clock,
     pub(crate) wall: Wall,
     limiter: Limiter,
-    callers: Mutex<HashMap<Box<str>, Arc<Caller>>>,
+    /// By identity and priority.
+    callers: Mutex<Callers>,
     allowed: AtomicU64,
     shadow: AtomicU64,
     refused: AtomicU64,
@@ -55,8 +64,7 @@ pub struct Edge {
     pub(crate) streams: AtomicUsize,
     /// Buckets of all streams.
     pub(crate) buckets: AtomicUsize,
-    /// Open resources of all callers.
-    open: Arc<AtomicUsize>,
+    room: Arc<Room>,
     /// Whether rules have been read.
     is_loaded: AtomicBool,
     /// Whether the newest version of the rules is not in force.
@@ -64,6 +72,8 @@ pub struct Edge {
     /// Cancelled when the process stops: then streams end.
     stopping: CancellationToken,
 }
+
+type Callers = HashMap<(Box<str>, i64), Arc<Caller>>;
 
 /// Counts since the start, and present numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,8 +86,12 @@ pub struct Seen {
     pub refused: u64,
     /// Requests and streams of domains without rules.
     pub unknown: u64,
-    /// Callers with leases.
+    /// Identities with leases.
     pub callers: usize,
+    /// Estimated memory of callers and buckets, in bytes.
+    pub bytes: usize,
+    /// Callers and buckets that found no room.
+    pub crowded: u64,
     /// Streams of Envoy's quotas.
     pub streams: usize,
     /// Buckets of these streams.
@@ -95,8 +109,8 @@ pub struct Asked<'a> {
     pub descriptors: &'a [Descriptor<'a>],
     /// Units of the descriptors that have none of their own. None: those of the rule.
     pub hits: Option<u64>,
-    /// Name of the caller: shared limits are divided fairly among callers.
-    pub caller: &'a str,
+    /// The caller: shared limits are divided fairly among identities, and then among their callers.
+    pub caller: &'a Asker,
 }
 
 impl Edge {
@@ -107,12 +121,18 @@ impl Edge {
 
     /// Does the same with a wall clock that a test may set. Leases and waits use the monotonic clock.
     pub fn with_wall(node: Arc<dyn Node>, rules: Rules, wall: Wall) -> Arc<Self> {
+        Self::within(BYTES_MAX, node, rules, wall)
+    }
+
+    /// Does the same within that memory.
+    pub fn within(bytes_max: usize, node: Arc<dyn Node>, rules: Rules, wall: Wall) -> Arc<Self> {
         let is_loaded = !rules.domains().is_empty();
+        let keys_max = KEYS_MAX.min(bytes_max / BYTES_OF_KEY);
         Arc::new(Self {
             node,
             clock: Clock::start(),
             wall,
-            limiter: Limiter::new(rules, KEYS_MAX, clock::seed()).telling(logged),
+            limiter: Limiter::new(rules, keys_max, clock::seed()).telling(logged),
             callers: Mutex::default(),
             allowed: AtomicU64::new(0),
             shadow: AtomicU64::new(0),
@@ -121,7 +141,7 @@ impl Edge {
             logged: Mutex::default(),
             streams: AtomicUsize::new(0),
             buckets: AtomicUsize::new(0),
-            open: Arc::default(),
+            room: Arc::new(Room::new(bytes_max)),
             is_loaded: AtomicBool::new(is_loaded),
             is_refused: AtomicBool::new(false),
             stopping: CancellationToken::new(),
@@ -162,6 +182,10 @@ impl Edge {
         &self.node
     }
 
+    pub(crate) const fn room(&self) -> &Arc<Room> {
+        &self.room
+    }
+
     /// Returns the rules with their counters.
     pub const fn limiter(&self) -> &Limiter {
         &self.limiter
@@ -180,6 +204,8 @@ impl Edge {
             refused: self.refused.load(Ordering::Relaxed),
             unknown: self.unknown.load(Ordering::Relaxed),
             callers: callers.len(),
+            bytes: self.room.bytes(),
+            crowded: self.room.refused(),
             streams: self.streams.load(Ordering::Relaxed),
             buckets: self.buckets.load(Ordering::Relaxed),
             is_refused: self.is_refused.load(Ordering::Relaxed),
@@ -222,10 +248,17 @@ impl Edge {
         let shared = self.limiter.shared(asked.domain, asked.descriptors);
         let leases = self.leases(asked);
         for (descriptor, rule) in &shared {
-            leases.open(descriptor, rule.ranks.of(cut(asked.caller)));
+            leases.with(rule, descriptor, |caller, resource, by| {
+                caller.open(resource, by, self.clock.now());
+            });
         }
         for (descriptor, rule) in shared {
-            leases.ready(&descriptor, rule.max_wait).await;
+            let found = leases.with(&rule, &descriptor, |caller, resource, _| {
+                (Arc::clone(caller), resource.to_owned())
+            });
+            if let Some((caller, resource)) = found {
+                caller.ready(&resource, rule.max_wait, self.clock).await;
+            }
         }
         let now = self.wall.now();
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
@@ -255,29 +288,27 @@ impl Edge {
         CallerLeases {
             edge: self,
             domain: asked.domain,
-            name: asked.caller,
+            asker: asked.caller,
         }
     }
 
-    /// Returns a caller. A task keeps its leases until they are idle.
-    fn caller(self: &Arc<Self>, name: &str) -> Option<Arc<Caller>> {
-        let name = cut(name);
+    /// Returns the leases of an identity for a priority. A task keeps them until they are idle.
+    pub(crate) fn caller(self: &Arc<Self>, identity: &str, priority: i64) -> Option<Arc<Caller>> {
+        let identity = cut(identity);
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(caller) = callers.get(name) {
+        if let Some(caller) = callers.get(&(identity.into(), priority)) {
             return Some(Arc::clone(caller));
         }
-        let has_room = callers.len() < CALLERS_MAX || name == OTHERS;
-        let name = if has_room { name } else { OTHERS };
-        if let Some(caller) = callers.get(name) {
+        let has_room = callers.len() < CALLERS_MAX || identity == OTHERS;
+        let key = (if has_room { identity } else { OTHERS }.into(), priority);
+        if let Some(caller) = callers.get(&key) {
             return Some(Arc::clone(caller));
         }
-        let caller = Arc::new(Caller::new(
-            holder_name(name)?,
-            self.clock,
-            Arc::clone(&self.open),
-        ));
-        callers.insert(name.into(), Arc::clone(&caller));
-        tokio::spawn(keep(Arc::downgrade(self), name.into(), Arc::clone(&caller)));
+        let name = holder_name(&key.0, priority)?;
+        let holder = Holder::new(name, priority, clock::incarnation(), clock::sequence());
+        let caller = Arc::new(Caller::new(&key.0, holder, Arc::clone(&self.room)));
+        callers.insert(key.clone(), Arc::clone(&caller));
+        tokio::spawn(keep(Arc::downgrade(self), key, Arc::clone(&caller)));
         Some(caller)
     }
 }
@@ -292,86 +323,96 @@ fn logged(domain: &str, rule: &str) -> Tell {
     })
 }
 
-/// Keeps the leases of a caller, and forgets the caller when it has none.
-async fn keep(edge: Weak<Edge>, name: Box<str>, caller: Arc<Caller>) {
-    let Some(node) = edge.upgrade().map(|edge| Arc::clone(&edge.node)) else {
+/// Keeps the leases of an identity, and forgets the identity when it has none.
+async fn keep(edge: Weak<Edge>, key: (Box<str>, i64), caller: Arc<Caller>) {
+    let Some((node, clock)) = edge
+        .upgrade()
+        .map(|edge| (Arc::clone(&edge.node), edge.clock))
+    else {
         return;
     };
     loop {
-        caller.run(&*node).await;
+        caller.run(&*node, clock).await;
         let Some(edge) = edge.upgrade() else {
             return;
         };
         let mut callers = edge.callers.lock().unwrap_or_else(PoisonError::into_inner);
         // A request that has the caller may open a resource.
         if Arc::strong_count(&caller) <= 2 {
-            callers.remove(&name);
+            callers.remove(&key);
             return;
         }
     }
 }
 
-/// Returns the name of a holder for a caller.
-pub(crate) fn holder_name(name: &str) -> Option<HolderName> {
+/// Returns the name of a holder for an identity, and a priority other than the usual one.
+fn holder_name(identity: &str, priority: i64) -> Option<HolderName> {
     let mut id = String::from(CALLERS);
-    ids::encode(cut(name), &mut id);
+    ids::encode(identity, &mut id);
+    if priority != 0 {
+        id.push_str(&format!("~{priority}"));
+    }
     HolderName::new(&id).ok()
-}
-
-/// Returns the part of a name that counts.
-pub(crate) fn cut(name: &str) -> &str {
-    name.get(..name.floor_char_boundary(NAME_BYTES_MAX))
-        .unwrap_or(name)
 }
 
 /// The leases of a caller for the rules of a domain.
 struct CallerLeases<'a> {
     edge: &'a Arc<Edge>,
     domain: &'a str,
-    name: &'a str,
+    asker: &'a Asker,
 }
 
 impl CallerLeases<'_> {
-    fn open(&self, descriptor: &str, rank: Rank) {
-        if let Some(caller) = self.edge.caller(self.name) {
-            caller.open(&ids::resource(self.domain, descriptor), rank);
-        }
+    /// Calls a function with the leases for a rule, the resource, and the caller among those that share them.
+    fn with<R>(
+        &self,
+        rule: &Rule,
+        descriptor: &str,
+        call: impl FnOnce(&Arc<Caller>, &str, &By<'_>) -> R,
+    ) -> Option<R> {
+        let rank = rule.ranks.of(self.asker.name());
+        let caller = self.edge.caller(self.asker.identity(), rank.priority)?;
+        let by = By {
+            name: cut(self.asker.name()),
+            weight: rank.weight,
+            is_safe: rule.on_failure == OnFailure::Safe,
+        };
+        Some(call(&caller, &ids::resource(self.domain, descriptor), &by))
     }
 
-    async fn ready(&self, descriptor: &str, max_wait: Duration) {
-        if let Some(caller) = self.edge.caller(self.name) {
-            let resource = ids::resource(self.domain, descriptor);
-            caller.ready(&resource, max_wait).await;
-        }
+    fn now(&self) -> Time {
+        self.edge.clock.now()
     }
 }
 
 impl Leases for CallerLeases<'_> {
-    fn take(&self, descriptor: &str, cost: u64) -> Option<Result<(), Taken>> {
-        let resource = ids::resource(self.domain, descriptor);
-        self.edge.caller(self.name)?.take(&resource, cost)
+    fn take(&self, rule: &Rule, descriptor: &str, cost: u64) -> Option<Result<(), Taken>> {
+        self.with(rule, descriptor, |caller, resource, by| {
+            caller.take(resource, by, cost, self.now())
+        })?
     }
 
-    fn left(&self, descriptor: &str) -> Option<u64> {
-        let resource = ids::resource(self.domain, descriptor);
-        self.edge.caller(self.name)?.left(&resource)
+    fn left(&self, rule: &Rule, descriptor: &str) -> Option<u64> {
+        self.with(rule, descriptor, |caller, resource, by| {
+            caller.left(resource, by, self.now())
+        })?
     }
 
-    fn give_back(&self, descriptor: &str, cost: u64, _took: Duration) -> u64 {
-        let resource = ids::resource(self.domain, descriptor);
-        let caller = self.edge.caller(self.name);
-        caller.map_or(0, |caller| caller.give_back(&resource, cost))
+    fn give_back(&self, rule: &Rule, descriptor: &str, cost: u64, _took: Duration) -> u64 {
+        let given = self.with(rule, descriptor, |caller, resource, by| {
+            caller.give_back(resource, by, cost, self.now())
+        });
+        given.unwrap_or_default()
     }
 
-    fn charge(&self, descriptor: &str, cost: u64, debt_max: u64) {
-        if let Some(caller) = self.edge.caller(self.name) {
-            let resource = ids::resource(self.domain, descriptor);
-            caller.charge(&resource, cost, debt_max);
-        }
+    fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64) {
+        self.with(rule, descriptor, |caller, resource, by| {
+            caller.charge(resource, by, cost, debt_max, self.now());
+        });
     }
 
     fn caller(&self) -> Option<&str> {
-        Some(self.name)
+        Some(cut(self.asker.name()))
     }
 }
 

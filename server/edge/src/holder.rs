@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use doorward_client::capacity::{Allowance, Capacity};
 use doorward_client::in_process;
-use doorward_client::state::{ClientConfig, ClientState, LimitedBy, Mode, Step, Trouble};
+use doorward_client::state::{
+    AMOUNT_MAX, ClientConfig, ClientState, LimitedBy, Mode, Step, Trouble,
+};
 use doorward_client::time::Time;
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
-use doorward_rules::Rank;
 
 /// Start of the names of holders of `/v1/lease`.
 pub const LEASE_HOLDERS: &str = "http:";
@@ -28,20 +29,23 @@ pub struct Holder {
     name: HolderName,
     incarnation: Incarnation,
     state: ClientState,
-    /// Rank in each open resource.
-    ranks: BTreeMap<Box<str>, Rank>,
+    /// Priority in all resources.
+    priority: i64,
+    /// Weight in each open resource.
+    weights: BTreeMap<Box<str>, u32>,
     /// Number of the request under way.
     asked: u64,
 }
 
 impl Holder {
     /// Creates a holder of nothing. `sequence` must be above those of earlier holders of the name.
-    pub fn new(name: HolderName, incarnation: Incarnation, sequence: u64) -> Self {
+    pub fn new(name: HolderName, priority: i64, incarnation: Incarnation, sequence: u64) -> Self {
         Self {
             name,
             incarnation,
             state: ClientState::new(ClientConfig::default(), sequence),
-            ranks: BTreeMap::new(),
+            priority,
+            weights: BTreeMap::new(),
             asked: 0,
         }
     }
@@ -51,23 +55,24 @@ impl Holder {
         &self.name
     }
 
-    /// Opens a resource, if it is not open yet. Without a lease, the holder may use nothing of it.
-    pub fn open(&mut self, resource: &str, rank: Rank, wants: f64, now: Time) {
-        self.state.open(resource, 0, Mode::Pessimistic, wants, now);
-        self.set_rank(resource, rank);
+    /// Opens a resource, if it is not open yet. Without a lease, the holder may use the safe capacity of the last one.
+    pub fn open(&mut self, resource: &str, wants: f64, now: Time) {
+        self.state
+            .open(resource, self.priority, Mode::Safe, wants, now);
     }
 
-    /// Changes the rank in a resource, from the next request on.
-    pub fn set_rank(&mut self, resource: &str, rank: Rank) {
-        match self.ranks.get_mut(resource) {
-            Some(former) => *former = rank,
-            None => drop(self.ranks.insert(resource.into(), rank)),
+    /// Changes the weight in a resource, from the next request on.
+    pub fn set_weight(&mut self, resource: &str, weight: u32) {
+        match self.weights.get_mut(resource) {
+            Some(former) => *former = weight,
+            None => drop(self.weights.insert(resource.into(), weight)),
         }
     }
 
-    /// Changes the wants of a resource.
+    /// Changes the wants of a resource, up to the largest amount.
     pub fn ask(&mut self, resource: &str, wants: f64) {
-        self.state.ask(resource, wants);
+        // The first of the two makes NaN 0.
+        self.state.ask(resource, wants.clamp(0.0, AMOUNT_MAX));
     }
 
     /// Returns the wants of a resource; zero if it is not open.
@@ -78,7 +83,7 @@ impl Holder {
     /// Closes a resource. Returns the release of its lease, if there may be one.
     pub fn close(&mut self, resource: &str, now: Time) -> Option<ReleaseCapacity> {
         let is_held = self.state.close(resource, now);
-        self.ranks.remove(resource);
+        self.weights.remove(resource);
         let resource = ResourceId::new(resource).ok().filter(|_| is_held)?;
         Some(ReleaseCapacity {
             client: self.name.clone(),
@@ -106,10 +111,9 @@ impl Holder {
         self.asked = request.sequence;
         let mut request = in_process::request(&self.name, self.incarnation, &request);
         for ask in &mut request.asks {
-            let rank = self.ranks.get(ask.resource.as_str()).copied();
-            let rank = rank.unwrap_or_default();
-            ask.priority = rank.priority;
-            ask.weight = Subclients::new(rank.weight.into()).unwrap_or(Subclients::ONE);
+            let weight = self.weights.get(ask.resource.as_str()).copied();
+            let weight = Subclients::new(weight.unwrap_or(1).into());
+            ask.weight = weight.unwrap_or(Subclients::ONE);
         }
         request
     }

@@ -26,6 +26,7 @@ use doorward_rules::{Descriptor, Entry, Settled};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::asker::Asker;
 use crate::clock;
 use crate::edge::{Asked, Edge, REDIS_DOMAIN};
 use crate::resp::codec::{Malformed, Reply, Words};
@@ -43,6 +44,9 @@ pub const COMMAND_BYTES_MAX: usize = 64 * 1024;
 /// Largest number of keys that no rule matches. Beyond it, new keys with the same numbers share one limit.
 pub const KEYS_MAX: usize = 1_000_000;
 
+/// Memory for each of these keys.
+const BYTES_OF_KEY: usize = 128;
+
 /// Bytes of answers after which they are written, even if more commands are there.
 const ANSWERS_BYTES_MAX: usize = 64 * 1024;
 
@@ -56,7 +60,8 @@ pub async fn serve(
     door: Arc<Door>,
     stop: CancellationToken,
 ) {
-    let buckets = Buckets::new(KEYS_MAX, clock::seed());
+    let keys_max = KEYS_MAX.min(edge.room().bytes_max() / BYTES_OF_KEY);
+    let buckets = Buckets::new(keys_max, clock::seed());
     let server = Arc::new(Server { edge, buckets });
     let stopping = stop.clone();
     raw::serve(listener, door, stop, move |client| {
@@ -85,7 +90,7 @@ enum Next {
 
 impl Server {
     async fn converse(&self, mut client: Conversation, stop: CancellationToken) -> io::Result<()> {
-        let mut session = Session::new(client.id(), client.caller().to_string(), client.identity());
+        let mut session = Session::new(client.id(), client.caller(), client.identity());
         let (mut held, mut answers) = (Vec::new(), Vec::new());
         let mut stopped = pin!(stop.cancelled());
         loop {
@@ -206,7 +211,7 @@ impl Server {
         Next::Continue
     }
 
-    async fn throttle(&self, command: &Throttle<'_>, caller: &str) -> Answer {
+    async fn throttle(&self, command: &Throttle<'_>, caller: &Asker) -> Answer {
         let entries = [Entry {
             key: ENTRY,
             value: Some(command.key),
@@ -229,7 +234,7 @@ impl Server {
         command.answer_by_rule(&decision).unwrap_or_else(|| {
             let now = self.edge.clock().now().since_origin();
             let now = Moment::ORIGIN.after(now);
-            self.buckets.take(command, caller, now)
+            self.buckets.take(command, caller.name(), now)
         })
     }
 }

@@ -1,7 +1,8 @@
 //! Envoy's rate limit quota service (RLQS): Envoy reports every five seconds what each bucket used, and is assigned a
 //! rate.
 //!
-//! Each stream is a holder of leases, so the streams of several Envoys share the limit of a rule fairly.
+//! An Envoy is a caller, whose streams share its part of the leases of its identity. So several Envoys share the limit of
+//! a rule fairly, however many streams they open.
 
 pub mod assignment;
 pub mod buckets;
@@ -11,9 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorward_client::state::Step;
 use doorward_client::time::Time;
-use doorward_engine::messages::ReleaseCapacity;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_server::RateLimitQuotaService;
 use doorward_proto::envoy::rate_limit_quota::{RateLimitQuotaResponse, RateLimitQuotaUsageReports};
 use tokio::sync::mpsc;
@@ -21,23 +20,26 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 use tracing::debug;
 
+use crate::asker::Asker;
 use crate::clock;
-use crate::edge::{Edge, cut, holder_name};
-use crate::holder::Holder;
+use crate::edge::Edge;
 use crate::rlqs::buckets::Buckets;
 use crate::rls::{NOT_LOADED, caller_of};
 
-/// Largest message, in bytes: a report of the largest number of buckets.
-pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Largest message, in bytes: a report of the largest number of buckets, with 200 bytes each.
+pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Assignments in one message.
 const ACTIONS_MAX: usize = 1_000;
 
-/// Messages that wait for a slow Envoy. Beyond that, its reports are not read, and its leases are not refreshed.
+/// Messages that wait for a slow Envoy. Beyond that, its reports are not read, and what it was assigned stays reserved.
 const WAITING_MAX: usize = 16;
 
 /// Time between two looks for idle buckets.
 const LOOKS_EVERY: Duration = Duration::from_secs(10);
+
+/// Longest time between two looks at the clock.
+const WAKES_EVERY: Duration = Duration::from_secs(1);
 
 /// Lateness from which on this process, or its machine, stood still.
 const STOOD_STILL: Duration = Duration::from_secs(2);
@@ -74,14 +76,11 @@ impl RateLimitQuotaService for Rlqs {
         if !self.edge.is_loaded() {
             return Err(Status::unavailable(NOT_LOADED));
         }
-        let number = self.streams.fetch_add(1, Ordering::Relaxed) + 1;
-        let caller = cut(&caller_of(&request)).to_owned();
         let (answers, receiver) = mpsc::channel(WAITING_MAX);
-        let edge = Arc::clone(&self.edge);
         let stream = QuotaStream {
-            edge,
-            name: format!("{number}:{caller}"),
-            caller,
+            edge: Arc::clone(&self.edge),
+            number: self.streams.fetch_add(1, Ordering::Relaxed) + 1,
+            asker: caller_of(&request),
             answers,
         };
         tokio::spawn(stream.run(request.into_inner()));
@@ -92,8 +91,8 @@ impl RateLimitQuotaService for Rlqs {
 /// A stream of an Envoy.
 struct QuotaStream {
     edge: Arc<Edge>,
-    name: String,
-    caller: String,
+    number: u64,
+    asker: Asker,
     answers: mpsc::Sender<Result<RateLimitQuotaResponse, Status>>,
 }
 
@@ -103,49 +102,44 @@ impl QuotaStream {
             return;
         };
         let domain = first.domain.clone();
-        let name = holder_name(&self.name).filter(|_| !domain.is_empty());
-        let Some(name) = name else {
+        if domain.is_empty() {
             let problem = "domain: is empty; give that of the rules in the first message";
             let _ = self
                 .answers
                 .send(Err(Status::invalid_argument(problem)))
                 .await;
             return;
-        };
-        debug!(name = self.name, domain, "a stream for quotas begins");
+        }
+        let (number, asker) = (self.number, self.asker.clone());
+        debug!(
+            number,
+            name = asker.name(),
+            domain,
+            "a stream for quotas begins"
+        );
         self.edge.note_domain(&domain);
-        let holder = Holder::new(name, clock::incarnation(), clock::sequence());
-        let mut buckets = Buckets::new(domain, self.caller.clone(), holder, clock::generation());
-        self.handle(&mut buckets, first).await;
+        let room = Arc::clone(self.edge.room());
+        let mut buckets = Buckets::new(domain, asker, number, room, clock::generation());
+        self.handle(&mut buckets, first);
         self.serve(&mut buckets, &mut reports).await;
-        debug!(name = self.name, "a stream for quotas ends");
-        buckets.handle_end();
-        self.linger(&mut buckets).await;
+        debug!(number, "a stream for quotas ends");
+        buckets.handle_end(self.now());
     }
 
     fn now(&self) -> Time {
         self.edge.clock().now()
     }
 
-    async fn handle(&self, buckets: &mut Buckets, reports: RateLimitQuotaUsageReports) {
+    fn handle(&self, buckets: &mut Buckets, reports: RateLimitQuotaUsageReports) {
         let now = self.now();
-        let limiter = self.edge.limiter();
-        for usage in &reports.bucket_quota_usages {
+        let (limiter, wall) = (self.edge.limiter(), self.edge.wall.now());
+        let callers = |priority| self.edge.caller(self.asker.identity(), priority);
+        for usage in reports.bucket_quota_usages {
             if let Some(id) = &usage.bucket_id {
                 let counts = [usage.num_requests_allowed, usage.num_requests_denied];
-                limiter.count_unordered(buckets.domain(), &id.bucket, counts, self.edge.wall.now());
+                limiter.count_unordered(buckets.domain(), &id.bucket, counts, wall);
             }
-        }
-        let usages = reports.bucket_quota_usages.into_iter();
-        let releases: Vec<_> = usages
-            .filter_map(|usage| buckets.handle_usage(usage, limiter, now))
-            .collect();
-        self.release(releases).await;
-    }
-
-    async fn release(&self, releases: Vec<ReleaseCapacity>) {
-        for release in releases {
-            self.edge.node().release(release).await;
+            buckets.handle_usage(usage, limiter, &callers, now);
         }
     }
 
@@ -156,7 +150,7 @@ impl QuotaStream {
         reports: &mut Streaming<RateLimitQuotaUsageReports>,
     ) {
         let clock = self.edge.clock();
-        let mut wakes_at = self.now();
+        let mut wakes_at = clock.now();
         let (mut looks_at, mut listens_until) = (wakes_at + LOOKS_EVERY, wakes_at);
         let mut counted = Counted::new(&self.edge);
         loop {
@@ -167,8 +161,7 @@ impl QuotaStream {
             }
             if now >= looks_at {
                 looks_at = now + LOOKS_EVERY;
-                let releases = buckets.forget_idle(now);
-                self.release(releases).await;
+                buckets.forget_idle(now);
             }
             let listens = now < listens_until;
             let mut actions = match listens {
@@ -183,49 +176,21 @@ impl QuotaStream {
                     return;
                 }
             }
-            let step = match listens {
-                true => Step::Wait(Some(listens_until)),
-                false => buckets.holder().next_step(now),
+            wakes_at = if listens {
+                listens_until
+            } else {
+                now + WAKES_EVERY
             };
-            match step {
-                Step::Send => self.ask(buckets).await,
-                Step::Wait(until) => {
-                    wakes_at = until.unwrap_or(looks_at).min(looks_at);
-                    tokio::select! {
-                        report = reports.message() => match report {
-                            Ok(Some(report)) => self.handle(buckets, report).await,
-                            Ok(None) | Err(_) => return,
-                        },
-                        () = clock.sleep_until(wakes_at) => {}
-                        () = self.edge.stopping().cancelled() => return,
-                    }
-                }
+            tokio::select! {
+                report = reports.message() => match report {
+                    Ok(Some(report)) => self.handle(buckets, report),
+                    Ok(None) | Err(_) => return,
+                },
+                () = buckets.changed(), if !listens => {}
+                () = clock.sleep_until(wakes_at) => {}
+                () = self.edge.stopping().cancelled() => return,
             }
         }
-    }
-
-    async fn ask(&self, buckets: &mut Buckets) {
-        let request = buckets.request(self.now());
-        let outcome = self.edge.node().get_capacity(request).await;
-        let (chance, now) = (clock::chance(), self.now());
-        buckets.holder_mut().handle_outcome(outcome, chance, now);
-    }
-
-    /// Keeps what Envoy may still use reserved, and releases it then.
-    async fn linger(&self, buckets: &mut Buckets) {
-        while let Some(until) = buckets.assigned_until().filter(|it| *it > self.now()) {
-            match buckets.holder().next_step(self.now()) {
-                Step::Send => self.ask(buckets).await,
-                Step::Wait(at) => {
-                    let at = at.map_or(until, |at| at.min(until));
-                    self.edge.clock().sleep_until(at).await;
-                }
-            }
-            // No stream is left that could be told.
-            let _ = buckets.holder_mut().changes(self.now());
-        }
-        let releases = buckets.release_all(self.now());
-        self.release(releases).await;
     }
 }
 

@@ -5,11 +5,9 @@
 //! callers: a caller is an identity, with the value of the metadata `x-doorward-client`; without an identity, that value
 //! or an address.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_door::caller_id::CallerId;
 use doorward_limits::rate::Period;
 use doorward_proto::envoy::ratelimit::rate_limit_response::rate_limit::Unit;
 use doorward_proto::envoy::ratelimit::rate_limit_response::{Code, DescriptorStatus, RateLimit};
@@ -18,11 +16,11 @@ use doorward_proto::envoy::ratelimit::{
     HeaderValue, RateLimitDescriptor, RateLimitRequest, RateLimitResponse,
 };
 use doorward_rules::{Decision, Descriptor, Entry, Settled, Status as RuleStatus, rule::Counted};
-use doorward_tls::identity::Identity;
 use tonic::{Request, Response, Status};
 
+use crate::asker::Asker;
 use crate::clock;
-use crate::edge::{Asked, Edge, NAME_BYTES_MAX};
+use crate::edge::{Asked, Edge};
 
 /// Metadata with the name of a caller.
 pub const CLIENT: &str = "x-doorward-client";
@@ -48,7 +46,7 @@ impl Rls {
         Self { edge }
     }
 
-    /// Answers a caller of that [name](caller_name).
+    /// Answers a caller.
     ///
     /// # Errors
     ///
@@ -56,7 +54,7 @@ impl Rls {
     pub async fn answer(
         &self,
         request: &RateLimitRequest,
-        caller: &str,
+        caller: &Asker,
     ) -> Result<RateLimitResponse, Status> {
         if !self.edge.is_loaded() {
             return Err(Status::unavailable(NOT_LOADED));
@@ -79,40 +77,12 @@ impl RateLimitService for Rls {
     }
 }
 
-/// Returns the name of a call's caller.
-pub(crate) fn caller_of<T>(request: &Request<T>) -> String {
+/// Returns a call's caller.
+pub(crate) fn caller_of<T>(request: &Request<T>) -> Asker {
     let named = request.metadata().get(CLIENT);
     let named = named.and_then(|name| name.to_str().ok());
     let (identity, address) = (request.extensions().get(), request.extensions().get());
-    caller_name(named, identity, address)
-}
-
-/// Returns the name of a caller. Callers with an identity have names of their own, which no other identity can use.
-pub fn caller_name(
-    given: Option<&str>,
-    identity: Option<&Identity>,
-    address: Option<&CallerId>,
-) -> String {
-    let given = given.filter(|name| !name.is_empty());
-    match (identity, given, address) {
-        (Some(identity), Some(name), _) => shortened(format!("{identity}#{name}")),
-        (Some(identity), None, _) => shortened(identity.to_string()),
-        (None, Some(name), _) => name.to_owned(),
-        (None, None, Some(address)) => address.to_string(),
-        (None, None, None) => "unix".to_owned(),
-    }
-}
-
-/// Returns a name of at most [`NAME_BYTES_MAX`] bytes. A longer one ends with its hash, so that it stays another one.
-fn shortened(name: String) -> String {
-    if name.len() <= NAME_BYTES_MAX {
-        return name;
-    }
-    let mut hasher = DefaultHasher::new();
-    name.hash(&mut hasher);
-    let hash = format!("~{:016x}", hasher.finish());
-    let end = name.floor_char_boundary(NAME_BYTES_MAX - hash.len());
-    format!("{}{hash}", name.get(..end).unwrap_or_default())
+    Asker::new(named, identity, address)
 }
 
 /// Answers a request, also as JSON.
@@ -123,7 +93,7 @@ fn shortened(name: String) -> String {
 pub async fn answer(
     edge: &Arc<Edge>,
     request: &RateLimitRequest,
-    caller: &str,
+    caller: &Asker,
 ) -> Result<RateLimitResponse, String> {
     if request.domain.is_empty() {
         return Err("domain: is empty; give that of the rules".to_owned());

@@ -16,6 +16,7 @@ use crate::app::ServerConfig;
 use crate::clock;
 use crate::edge::EdgeDoors;
 use crate::files;
+use crate::flags::bytes::Bytes;
 use crate::flags::limits::LimitFlags;
 use crate::flags::logs::LogFlags;
 use crate::flags::parent::{ParentError, ParentServers, parent_servers, parent_source};
@@ -107,6 +108,11 @@ pub struct AgentFlags {
     #[arg(long, value_name = "ADDRESS|unix:PATH", value_parser = address)]
     pub redis_listen: Option<Address>,
 
+    /// Estimated memory of leases, callers and buckets [default: half of what the machine or its
+    /// control group has].
+    #[arg(long, value_name = "BYTES")]
+    memory_max: Option<Bytes>,
+
     /// Where etcd is, for rules or a parent that are found there.
     #[command(flatten)]
     pub etcd: EtcdFlags,
@@ -180,7 +186,8 @@ impl AgentFlags {
         let parent = parent_source(&self.parent, elsewhere.as_ref(), security.dialer.is_tls())?;
         let rules = self.rules_place(etcd).map_err(AgentFlagsError::Other)?;
         let default = ServerConfig::default();
-        let mut bounds = LimitFlags::default().of_door(files::raise_limit());
+        let limits = LimitFlags::with_memory(self.memory_max);
+        let mut bounds = limits.of_door(files::raise_limit());
         for limit in [
             ServerLimit::CallsPerAddress,
             ServerLimit::HttpRequestsPerAddress,
@@ -189,6 +196,18 @@ impl AgentFlags {
         }
         let message_bytes = u64::try_from(rlqs::MESSAGE_BYTES_MAX).unwrap_or(u64::MAX);
         bounds.insert(ServerLimit::ChildMessageBytes, message_bytes);
+        let limits = limits.of_node_with_doors();
+        // Messages under way have a part of the memory, too.
+        let memory = u64::try_from(limits.memory_max).unwrap_or(u64::MAX);
+        for (limit, part) in [
+            (ServerLimit::IncomingBytes, 4),
+            (ServerLimit::IncomingBytesPerAddress, 8),
+            (ServerLimit::OutgoingBytes, 4),
+            (ServerLimit::OutgoingBytesPerAddress, 8),
+        ] {
+            let bound = bounds.entry(limit).or_insert(u64::MAX);
+            *bound = (*bound).min(memory / part);
+        }
         let is_alone = parent.is_none();
         Ok(ServerConfig {
             node_name: self.node.clone().unwrap_or_else(|| format!("{host}/agent")),
@@ -202,7 +221,7 @@ impl AgentFlags {
             }),
             node: node::Config {
                 refresh_floor: Duration::from_millis(100),
-                limits: LimitFlags::default().of_node(),
+                limits,
                 few_points: FEW_POINTS,
                 clock_tolerance: clock::tolerance(),
                 ..default.node.clone()

@@ -14,6 +14,7 @@ use doorward_engine::admission::limits::{Limits as NodeLimits, NO_BOUND};
 use doorward_session::time::millis;
 use tracing::warn;
 
+use crate::edge::PART_OF_MEMORY;
 use crate::flags::bytes::Bytes;
 use crate::limits::{DefaultBound, REMOVED, Removed, ServerLimit, Unit};
 use crate::memory;
@@ -67,6 +68,17 @@ impl Default for LimitFlags {
             bounds: ServerLimit::ALL.iter().map(|it| fixed(*it)).collect(),
             removed: Vec::new(),
         }
+    }
+}
+
+impl LimitFlags {
+    /// Returns the defaults with that memory. None: half of what there is.
+    pub(super) fn with_memory(bytes: Option<Bytes>) -> Self {
+        let mut flags = Self::default();
+        if let Some(bound) = flags.bounds.get_mut(ServerLimit::Memory as usize) {
+            *bound = bytes.map(|Bytes(bytes)| bytes.get());
+        }
+        flags
     }
 }
 
@@ -159,6 +171,13 @@ impl LimitFlags {
     fn small(&self, limit: ServerLimit) -> NonZeroU32 {
         let bound = u32::try_from(self.count(limit)).unwrap_or(u32::MAX);
         NonZeroU32::new(bound).unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// The bounds of a node beside doors that have a part of its memory.
+    pub fn of_node_with_doors(&self) -> NodeLimits {
+        let mut limits = self.of_node();
+        limits.memory_max -= limits.memory_max / PART_OF_MEMORY;
+        limits
     }
 
     /// The bounds of the node. Bursts are those of the engine's defaults.

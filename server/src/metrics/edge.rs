@@ -48,8 +48,18 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     )?;
     families.gauge(
         "edge_callers",
-        "Callers of these doors with leases of shared rules",
+        "Identities of callers of these doors with leases of shared rules",
         float(seen.callers),
+    )?;
+    families.gauge(
+        "edge_memory_bytes",
+        "Estimated memory of callers and buckets of these doors",
+        float(seen.bytes),
+    )?;
+    families.counter(
+        "edge_crowded",
+        "Callers, resources and buckets that found no room in this memory",
+        seen.crowded,
     )?;
     families.gauge(
         "edge_quota_streams",

@@ -11,7 +11,8 @@ use axum::body::{Bytes, HttpBody};
 use doorward_door::caller_id::CallerId;
 use doorward_door::calls::CallService;
 use doorward_door::request_body::RequestBody;
-use doorward_edge::rls::{CLIENT, Rls, caller_name};
+use doorward_edge::asker::Asker;
+use doorward_edge::rls::{CLIENT, Rls};
 use doorward_engine::id::Caller;
 use doorward_proto::doorman::capacity_server::{CapacityServer, SERVICE_NAME};
 use doorward_tls::identity::Identity;
@@ -75,7 +76,7 @@ impl Services {
     }
 
     /// Answers `ShouldRateLimit` with one plain message.
-    fn limit_plain(rls: Rls, message: Bytes, caller: String) -> Answering {
+    fn limit_plain(rls: Rls, message: Bytes, caller: Asker) -> Answering {
         Answering::Later(Box::pin(async move {
             let answer = match unary::read(message) {
                 Ok(request) => rls.answer(&request, &caller).await,
@@ -124,7 +125,7 @@ where
             Some((Plain::Envoy(rls), message)) => {
                 let name = request.headers().get(CLIENT);
                 let name = name.and_then(|name| name.to_str().ok());
-                Self::limit_plain(rls, message, caller_name(name, identity, Some(&caller)))
+                Self::limit_plain(rls, message, Asker::new(name, identity, Some(&caller)))
             }
             None => {
                 // For `rpc::caller`.

@@ -9,8 +9,7 @@ use doorward_clock::Instant;
 use doorward_proto::admin::v1::{RuleDocument, RulesInForce, WatchRulesResponse};
 use doorward_proto::version_of;
 use doorward_retriever::files::{self, GONE_FOR};
-use doorward_rules::document::domain_of;
-use doorward_rules::{Problem, Rules};
+use doorward_rules::{Problem, Rules, domain_of};
 use prost::Message as _;
 use tracing::{info, warn};
 

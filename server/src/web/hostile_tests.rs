@@ -78,6 +78,15 @@ fn resource() -> ResourceStatus {
     }
 }
 
+fn decisions(rule: &str) -> RuleDecisions {
+    RuleDecisions {
+        domain: evil(),
+        rule: rule.to_owned(),
+        refused_count: 1,
+        ..RuleDecisions::default()
+    }
+}
+
 fn status(is_master: bool, link: &'static str) -> Status {
     Status {
         node: evil(),
@@ -143,14 +152,7 @@ fn status(is_master: bool, link: &'static str) -> Status {
         }],
         rules_problem: Some(evil()),
         tls_problem: Some(evil()),
-        rule_decisions: ["unmatched".to_owned(), evil()]
-            .map(|rule| RuleDecisions {
-                domain: evil(),
-                rule,
-                refused_count: 1,
-                ..RuleDecisions::default()
-            })
-            .into(),
+        rule_decisions: vec![decisions("unmatched"), decisions(&evil())],
         template_match: Some(TemplateMatch { glob: Some(evil()) }),
         next_token: Some(evil()),
     }

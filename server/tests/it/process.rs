@@ -195,6 +195,6 @@ fn sigterm_and_sigint_stop_it_with_exit_code_0() {
         process.signal(signal);
         let (log, code) = process.end();
         assert_eq!(code, Some(0), "{signal}: {log}");
-        assert!(log.contains("\"stopped\""), "{log}");
+        assert!(log.contains("\"stopped"), "{log}");
     }
 }

@@ -100,7 +100,7 @@ async fn files_that_are_seldom_looked_at_are_read_at_once_when_the_server_is_tol
         let mut is_there = async |rate: &str| {
             get(&mut client, "api")
                 .await
-                .is_ok_and(|it| it.text == document("api", rate))
+                .is_ok_and(|it| it.text() == document("api", rate))
         };
         eventually("it is read", async || is_there("1/s").await).await;
         fs::write(&path, document("api", "2/s")).unwrap();

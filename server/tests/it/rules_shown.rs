@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_edge::asker::Asker;
 use doorward_edge::edge::Asked;
 use doorward_server::app::ServerConfig;
 use doorward_server::edge::EdgeDoors;
@@ -38,11 +39,12 @@ async fn a_domain_without_valid_rules_since_the_start_is_refused_until_it_has_so
     let domain = |domain: &'static str| {
         let edge = Arc::clone(server.state().edge().unwrap());
         async move {
+            let caller = Asker::new(None, None, None);
             let asked = Asked {
                 domain,
                 descriptors: &[],
                 hits: None,
-                caller: "",
+                caller: &caller,
             };
             edge.is_loaded()
                 .then_some(edge.decide(&asked).await.is_allowed)

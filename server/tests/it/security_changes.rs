@@ -48,10 +48,10 @@ async fn connections_of_a_revoked_certificate_or_a_removed_token_are_closed_and_
     let mut flags = files.flags();
     flags.tls_crl = Some(files.write("crl.pem", &own.revoke_in(2021, &[])));
     flags.tokens = Some(tokens(&files));
-    let rules = files.write("rules.yaml", "domain: other");
+    let rules = files.write("rules.yaml", "domain: other\nempty: true");
     let _server = started(ServerConfig {
         security: flags.config().unwrap(),
-        rules: Some(RulesPlace::file(rules)),
+        rules: Some(RulesPlace::of_files(rules).unwrap()),
         doors: EdgeDoors {
             redis_listen: Some(Address::Unix(files.path("redis"))),
             ..EdgeDoors::default()

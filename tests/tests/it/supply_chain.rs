@@ -35,8 +35,9 @@ const LICENCES: [&str; 11] = [
 ];
 
 /// Crates with several versions: their number, and the crates that keep the older ones.
-const SEVERAL: [(&str, usize, &str); 11] = [
+const SEVERAL: [(&str, usize, &str); 12] = [
     ("base64", 2, "tonic has 0.22"),
+    ("cpufeatures", 2, "sha2 has 0.2"),
     ("foldhash", 2, "hashbrown 0.15 has 0.1"),
     ("getrandom", 3, "ring has 0.2; bolero, in tests alone, 0.3"),
     (

@@ -136,11 +136,13 @@ impl Shown for RuleDocument {
     fn table(&self, palette: Palette) -> Table {
         let mut table = Table::new(["rule", "limit", ""], 0..0, palette);
         for rule in self.0.rules() {
-            let others = fields::of_rule(rule).split_off(1);
+            let others = fields::described(&fields::of_rule(rule).split_off(1));
+            let others = [Some(others), fields::without_lease(rule)];
+            let others: Vec<_> = others.into_iter().flatten().collect();
             table.add([
                 palette.cell(Tone::Strong, &rule.path),
                 cell(&rule.limit),
-                cell(fields::described(&others)),
+                cell(others.join("; ")),
             ]);
         }
         table

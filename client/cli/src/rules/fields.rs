@@ -50,6 +50,7 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
         field("max_wait", max_wait(rule.max_wait), &max_wait(MAX_WAIT)),
         field("scope", word(rule.scope), "local"),
         field("on_failure", word(rule.on_failure), &word(on_failure)),
+        field("processes", rule.processes.to_string(), "1"),
         field("cost", rule.cost.to_string(), "1"),
         field("priority", rule.ranks.usual.priority.to_string(), "0"),
         field("weight", rule.ranks.usual.weight.to_string(), "1"),
@@ -67,6 +68,19 @@ pub(super) fn described(fields: &[Field]) -> String {
     let fields = fields.iter().filter(|it| it.value != it.default);
     let fields = fields.map(|it| format!("{} {}", it.name, it.value));
     fields.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns what a rule with `on_failure: safe` does without a lease.
+pub(super) fn without_lease(rule: &Rule) -> Option<String> {
+    let is_safe = rule.scope == Scope::Shared && rule.on_failure == OnFailure::Safe;
+    rule.counted().filter(|_| is_safe)?;
+    let part = match rule.processes {
+        1 => "all of it; write processes: N to divide it".to_owned(),
+        processes => format!("1/{processes} of it"),
+    };
+    Some(format!(
+        "without a lease: the last safe capacity, and before the first lease, each process admits {part}"
+    ))
 }
 
 /// Returns the fields that differ, with both values.

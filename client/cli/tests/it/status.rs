@@ -148,10 +148,10 @@ fn status_shows_which_rules_refuse() {
     assert_eq!(
         listed,
         [
-            "rule            allowed  waited  shadow  refused  last refusal",
-            "api.user       1,234,567       2       3       40      1.5s ago",
-            "api: unmatched 1,234,567       2       3        4   1m 30s ago",
-            "api.path       1,234,567       2       3        0",
+            "rule              allowed  waited  shadow  refused  last refusal",
+            "api.user        1,234,567       2       3       40      1.5s ago",
+            "api: unmatched  1,234,567       2       3        4    1m 30s ago",
+            "api.path        1,234,567       2       3        0",
             "",
         ]
     );

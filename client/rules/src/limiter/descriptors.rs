@@ -86,7 +86,7 @@ impl Limiter {
                 match settled {
                     Settled::Charge => {
                         if let Some(text) = text {
-                            leases.charge(&text, cost, debt_max.floor());
+                            leases.charge(rule, &text, cost, debt_max.floor());
                         }
                         let charged = counter.update(key, now, |limit, state, now| {
                             limit.hard().charge_up_to(debt_max, state, whole, now)
@@ -100,7 +100,7 @@ impl Limiter {
                             taken.give_back(amounts, whole, now)
                         });
                         if let Some(text) = text {
-                            let given = leases.give_back(&text, back.floor(), Duration::ZERO);
+                            let given = leases.give_back(rule, &text, back.floor(), Duration::ZERO);
                             // Without a lease, only `safe` has counted.
                             if rule.on_failure != OnFailure::Safe {
                                 back = Units::whole(given);

@@ -8,7 +8,7 @@ use doorward_limits::Moment;
 use super::Counters;
 use crate::decision::Why;
 use crate::document::Rules;
-use crate::rule::{Counted, Limit, OnFailure, Rule, Scope};
+use crate::rule::{Counted, Limit, OnFailure, Rule, Scope, identity};
 use crate::tally::Tallies;
 
 /// A limit, and the counters of its rule.
@@ -21,13 +21,6 @@ pub(crate) struct InForce {
     /// One for each rule.
     counters: Vec<Counters>,
     pub(crate) tallies: Tallies,
-}
-
-/// Name of a rule across documents.
-pub(crate) type Identity<'a> = (&'a str, &'a [(String, Option<String>)]);
-
-pub(crate) fn identity(rule: &Rule) -> Identity<'_> {
-    (&rule.path, &rule.levels)
 }
 
 impl InForce {

@@ -13,7 +13,7 @@ use crate::shared::{self, Leases};
 /// Amounts that a request took of the leases of its shared rules.
 pub(super) struct Leased<'a> {
     leases: Option<&'a dyn Leases>,
-    taken: Vec<(String, u64)>,
+    taken: Vec<(&'a Rule, String, u64)>,
     /// Places of statuses, and the units that their leases have left.
     pub(super) left: Vec<(usize, Units)>,
 }
@@ -31,7 +31,7 @@ impl<'a> Leased<'a> {
     /// status of the refusal.
     pub(super) fn take(
         &mut self,
-        rule: Option<&Arc<Rule>>,
+        rule: Option<&'a Arc<Rule>>,
         why: Why,
         asked: &Asked<'_>,
         place: usize,
@@ -41,12 +41,12 @@ impl<'a> Leased<'a> {
         let cost = asked.hits.unwrap_or(rule.cost);
         let descriptor = shared::text(rule, asked.entries);
         let leases = self.leases?;
-        let answer = leases.take(&descriptor, cost)?;
+        let answer = leases.take(rule, &descriptor, cost)?;
         Some(match answer {
             Ok(()) => {
-                let left = leases.left(&descriptor).map(Units::whole);
+                let left = leases.left(rule, &descriptor).map(Units::whole);
                 self.left.extend(left.map(|left| (place, left)));
-                self.taken.push((descriptor, cost));
+                self.taken.push((rule, descriptor, cost));
                 Ok(())
             }
             Err(refusal) => Err(Status::over(rule, refusal, Units::whole(cost))),
@@ -59,14 +59,14 @@ impl<'a> Leased<'a> {
         if let (Some(leases), Some(rule), Some(limit)) = (self.leases, rule, limit) {
             let cost = asked.hits.unwrap_or(rule.cost);
             let debt_max = limit.debt_max().floor();
-            leases.charge(&shared::text(rule, asked.entries), cost, debt_max);
+            leases.charge(rule, &shared::text(rule, asked.entries), cost, debt_max);
         }
     }
 
     pub(super) fn give_back(&self) {
         if let Some(leases) = self.leases {
-            for (descriptor, cost) in &self.taken {
-                leases.give_back(descriptor, *cost, Duration::ZERO);
+            for (rule, descriptor, cost) in &self.taken {
+                leases.give_back(rule, descriptor, *cost, Duration::ZERO);
             }
         }
     }

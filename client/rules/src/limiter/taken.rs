@@ -7,7 +7,10 @@
 use doorward_limits::{Algorithm as _, FixedWindow, Key, Keyed, Moment, Rate, TokenBucket, Units};
 
 use crate::counting::Counting;
+use crate::limiter::Limiter;
 use crate::rule::Counted;
+use crate::tree::Entry;
+use crate::value::add_to_key;
 
 /// Amounts of the callers of one rule.
 #[derive(Debug)]
@@ -51,6 +54,17 @@ impl Taken {
             };
             limit.refund(state, back, now);
             back
+        })
+    }
+}
+
+impl Limiter {
+    /// Returns the keys of a caller's use of a descriptor: of its amounts, and of its requests.
+    pub(super) fn caller_keys(&self, entries: &[Entry<'_>], caller: &str) -> [Key; 2] {
+        let add = |key, entry: &Entry<'_>| add_to_key(key, entry.value);
+        [0, 1].map(|kind| {
+            let key = entries.iter().fold(self.keys.key(), add);
+            key.text(caller.as_bytes()).number(kind).finish()
         })
     }
 }

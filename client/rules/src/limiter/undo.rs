@@ -35,14 +35,19 @@ impl Limiter {
             if status.is_leased
                 && let Some(leases) = leases
             {
-                leases.give_back(&shared::text(rule, it.entries), cost, took);
+                leases.give_back(rule, &shared::text(rule, it.entries), cost, took);
             }
             if status.answer.is_some()
                 && let Some((_, counters)) = in_force.counted(it.number)
                 && let Some(counter) = counters.keys.get()
             {
+                let others = match status.is_leased {
+                    true => Units::ZERO,
+                    false => rule.others(it.hits),
+                };
+                let cost = Units::whole(cost).saturating_add(others);
                 counter.update(self.key(it.entries), now, |limit, state, now| {
-                    limit.refund(state, Units::whole(cost), now);
+                    limit.refund(state, cost, now);
                 });
             }
         }

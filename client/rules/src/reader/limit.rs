@@ -9,7 +9,8 @@ use doorward_limits::{
 
 use doorward_limits::rate::Period;
 
-use super::{Reader, duration, scalar};
+use super::Reader;
+use super::scalar::{duration, scalar};
 use crate::counting::Counting;
 use crate::form::{BanForm, LimitForm, Placed};
 use crate::guarded::{Bans, Guarded};
@@ -98,6 +99,20 @@ impl Reader<'_> {
             );
             self.problem(line, message);
         }
+        self.check_soft(form, soft_limit, most);
+        let hard = Guarded { limit, bans };
+        let soft = soft_limit.unwrap_or(most);
+        let settings = SoftHard::new(hard, soft);
+        Some(Limit::Counted(Box::new(Counted {
+            rate,
+            algorithm,
+            soft_limit,
+            settings,
+        })))
+    }
+
+    /// Refuses a soft limit that is not below the limit.
+    fn check_soft(&mut self, form: &LimitForm, soft_limit: Option<Units>, most: Units) {
         if let (Some((_, line)), Some(soft)) = (scalar(&form.soft_limit), soft_limit)
             && soft >= most
         {
@@ -108,15 +123,6 @@ impl Reader<'_> {
             let message = format!("soft_limit: {soft} is not below the limit; {remedy}");
             self.problem(line, message);
         }
-        let hard = Guarded { limit, bans };
-        let soft = soft_limit.unwrap_or(most);
-        let settings = SoftHard::new(hard, soft);
-        Some(Limit::Counted(Box::new(Counted {
-            rate,
-            algorithm,
-            soft_limit,
-            settings,
-        })))
     }
 
     /// Refuses a queue whose requests would wait longer than the default of `max_wait`, so that it refuses them.

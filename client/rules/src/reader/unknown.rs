@@ -50,7 +50,10 @@ impl<'a> Level<'a> {
 
     /// Returns the problem of an unknown field, with a remedy.
     fn problem(&self, field: &str) -> String {
-        let is_of = |form| self.root["$defs"][form]["properties"].get(field).is_some();
+        let is_of = |form| {
+            let fields = self.root.pointer(&format!("/$defs/{form}/properties"));
+            fields.is_some_and(|fields| fields.get(field).is_some())
+        };
         let advice = match field {
             "unit_multiplier" => "write a rate instead, such as rate: 20/5min",
             "quota_mode" | "share_threshold" | "value_to_metric" | "metadata" => {

@@ -57,6 +57,22 @@ fn each_limit_has_its_reasons() {
 }
 
 #[test]
+fn before_a_lease_a_process_admits_its_part_of_a_shared_limit() {
+    let shared = |processes: u32, rate: &str| {
+        format!("  scope: shared\n  processes: {processes}\n  rate_limit: {{{rate}}}\n")
+    };
+    let thirds = shared(3, "rate: 9/min");
+    check(&thirds, 2, 1, "passes, Proceed: within the limit");
+    check(&thirds, 3, 1, "429, Reject: over the limit");
+    let many = shared(20, "rate: 9/min");
+    check(&many, 0, 1, "passes, Proceed: within the limit");
+    check(&many, 1, 1, "429, Reject: over the limit");
+    let bucket = shared(4, "rate: 8/s, algorithm: token_bucket");
+    check(&bucket, 1, 1, "passes, Proceed: within the limit");
+    check(&bucket, 2, 1, "429, Reject: over the limit");
+}
+
+#[test]
 fn each_action_has_its_advice() {
     let with = |fields: &str| format!("  rate_limit: {{rate: 2/min}}\n  {fields}\n");
     check(

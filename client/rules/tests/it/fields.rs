@@ -29,10 +29,10 @@ descriptors:
     let lacks = "envoyproxy/ratelimit has this field and Doorward does not; remove it";
     let limit =
         "algorithm, burst, name, rate, replaces, requests_per_unit, soft_limit, unit, unlimited";
-    let descriptor = "action, ban, callers, cost, descriptors, detailed_metric, key, max_wait, on_failure, priority, \
-                      rate_limit, scope, shadow_mode, value, weight";
+    let descriptor = "action, ban, callers, cost, descriptors, detailed_metric, hash, key, max_wait, on_failure, \
+                      priority, processes, rate_limit, scope, shadow_mode, value, weight";
     let expected = [
-        "a.yaml:2: hedaers: is unknown; write one of count, descriptors, domain, headers, unmatched",
+        "a.yaml:2: hedaers: is unknown; write one of count, descriptors, domain, empty, headers, unmatched",
         "a.yaml:5: burst: this field belongs to the limit; write it below rate_limit",
         &format!("a.yaml:6: quota_mode: {lacks}"),
         &format!("a.yaml:7: metadata: {lacks}"),

@@ -93,7 +93,6 @@ fn requests_that_another_program_decided_count_for_the_rule_of_exactly_their_key
         limiter.count_unordered("shop", &values, [allowed, denied], Moment::ORIGIN);
     }
     let most = u32::MAX;
-    let most = u32::MAX;
     let expected = [
         "shop unmatched [1, 0, 4, 0]".to_owned(),
         "shop shop.user [7, 0, 2, 0]".to_owned(),

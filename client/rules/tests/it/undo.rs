@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use doorward_limits::{Decision as Taken, Moment};
-use doorward_rules::{Descriptor, Entry, Leases, Limiter, Part, Request, Service, Settled};
+use doorward_rules::{Descriptor, Entry, Leases, Limiter, Part, Request, Rule, Service, Settled};
 
 use crate::story::rules;
 
@@ -18,20 +18,20 @@ struct Lease {
 }
 
 impl Leases for Lease {
-    fn take(&self, _descriptor: &str, cost: u64) -> Option<Result<(), Taken>> {
+    fn take(&self, _rule: &Rule, _descriptor: &str, cost: u64) -> Option<Result<(), Taken>> {
         self.is_there.get().then(|| {
             self.left.set(self.left.get() - cost);
             Ok(())
         })
     }
 
-    fn give_back(&self, _descriptor: &str, cost: u64, _took: Duration) -> u64 {
+    fn give_back(&self, _rule: &Rule, _descriptor: &str, cost: u64, _took: Duration) -> u64 {
         let given = if self.is_there.get() { cost } else { 0 };
         self.left.set(self.left.get() + given);
         given
     }
 
-    fn charge(&self, _descriptor: &str, cost: u64, _debt_max: u64) {
+    fn charge(&self, _rule: &Rule, _descriptor: &str, cost: u64, _debt_max: u64) {
         self.left.set(self.left.get().saturating_sub(cost));
     }
 }

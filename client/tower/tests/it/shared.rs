@@ -80,3 +80,26 @@ async fn without_a_lease_on_failure_decides_after_the_wait() {
         assert_eq!(began.elapsed(), Duration::from_millis(50), "{on_failure}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn after_its_lease_a_safe_rule_goes_on_by_the_safe_capacity() {
+    let (limits, server) = shared("on_failure: safe");
+    server.set_capacity("shared/api/user=ann", 9.0);
+    server.set_safe_capacity("shared/api/user=ann", 1.0);
+    let app = app(&limits);
+    let _ = statuses(&app, "ann", 1).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let rule = "- key: user\n  scope: shared\n  rate_limit: {rate: 100/s}\n";
+    limits.replace(rules(rule)).unwrap();
+    let _ = statuses(&app, "ann", 9).await;
+    server.stop();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(statuses(&app, "ann", 2).await, [200, 429], "one a second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_first_lease_each_of_several_processes_admits_its_part() {
+    let (limits, server) = shared("processes: 3");
+    server.stop();
+    assert_eq!(statuses(&app(&limits), "ann", 2).await, [200, 429]);
+}

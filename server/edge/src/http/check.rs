@@ -76,7 +76,7 @@ pub(super) async fn check(
         domain: &form.domain,
         descriptors: &descriptors(&entries),
         hits: form.cost,
-        caller: &peer.name(form.client.clone()),
+        caller: &peer.asker(form.client.clone()),
     };
     Ok(answer(&edge.decide(&asked).await))
 }
@@ -92,7 +92,7 @@ pub(super) async fn charge(
         domain: &form.domain,
         descriptors: &descriptors(&entries),
         hits: form.cost.map(i64::unsigned_abs),
-        caller: &peer.name(form.client.clone()),
+        caller: &peer.asker(form.client.clone()),
     };
     let settled = match form.cost {
         Some(..0) => Settled::Refund,

@@ -36,7 +36,7 @@ pub(super) async fn json(
     }
     let Json(form) = Json::<RequestForm>::from_bytes(&body?)?;
     let request = RateLimitRequest::try_from(form).map_err(Problem::invalid)?;
-    let answered = rls::answer(&edge, &request, &peer.name(None)).await;
+    let answered = rls::answer(&edge, &request, &peer.asker(None)).await;
     let answered = answered.map_err(Problem::invalid)?;
     let status = match answered.overall_code() {
         Code::Ok => StatusCode::OK,

@@ -83,7 +83,8 @@ pub(super) async fn lease(
         sequence: None,
         asks: vec![Ask {
             resource: resource(&form.resource)?,
-            priority: form.priority,
+            // Rules rank callers. A program may only let others go first.
+            priority: form.priority.min(0),
             weight: Subclients::ONE,
             wants: field("wants", Amount::new(form.wants))?,
             has: form.has.map(has).transpose()?,

@@ -8,7 +8,8 @@ use axum::http::request::Parts;
 use doorward_door::caller_id::CallerId;
 use doorward_tls::identity::Identity;
 
-use crate::rls::{CLIENT, caller_name};
+use crate::asker::{Asker, caller_name};
+use crate::rls::CLIENT;
 
 /// Name and address of a caller, as the connection and the headers give them.
 #[derive(Debug)]
@@ -28,10 +29,15 @@ impl Peer {
         Some(caller_name(Some(&given), self.identity.as_ref(), None))
     }
 
-    /// Returns the name, or else the address.
-    pub(super) fn name(&self, in_body: Option<String>) -> String {
-        let given = self.given_name(in_body);
-        given.unwrap_or_else(|| caller_name(None, self.identity.as_ref(), self.address.as_ref()))
+    /// Returns the caller.
+    pub(super) fn asker(&self, in_body: Option<String>) -> Asker {
+        let given = in_body.filter(|name| !name.is_empty());
+        let given = given.or_else(|| self.named.clone());
+        Asker::new(
+            given.as_deref(),
+            self.identity.as_ref(),
+            self.address.as_ref(),
+        )
     }
 }
 

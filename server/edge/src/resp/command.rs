@@ -3,7 +3,7 @@
 //! Clients introduce themselves with `HELLO`, `CLIENT`, `COMMAND`, `SELECT` and `INFO` before their first request. The
 //! answers are those of a Redis with one database. `AUTH` takes a token, if the server has tokens.
 
-use crate::edge::NAME_BYTES_MAX;
+use crate::asker::NAME_BYTES_MAX;
 use crate::resp::codec::{Reply, Version, Words, integer, quoted};
 use crate::resp::throttle::{Numbers, Throttle};
 

@@ -1,11 +1,12 @@
 //! The session of a client: its name and its version of the protocol.
 
 use doorward_door::access::Denied;
+use doorward_door::caller_id::CallerId;
 use doorward_tls::identity::Identity;
 
+use crate::asker::Asker;
 use crate::resp::codec::{Reply, Version};
 use crate::resp::command::Command;
-use crate::rls::caller_name;
 
 /// Answer to `INFO`.
 const INFO: &str = concat!(
@@ -22,10 +23,9 @@ pub(super) struct Session {
     version: Version,
     /// Empty: the client has not given one.
     name: String,
-    /// Identity, or else the address, of a caller without a name.
-    unnamed: String,
-    /// Name of the caller for fair shares.
-    caller: String,
+    address: CallerId,
+    /// The caller for fair shares.
+    caller: Asker,
     identity: Option<Identity>,
     /// Whether commands are answered: the caller needs no token, or has given one.
     is_open: bool,
@@ -33,19 +33,22 @@ pub(super) struct Session {
 
 impl Session {
     /// Creates the session of a new connection.
-    pub(super) fn new(id: u64, address: String, proved: Result<Option<Identity>, Denied>) -> Self {
+    pub(super) fn new(
+        id: u64,
+        address: CallerId,
+        proved: Result<Option<Identity>, Denied>,
+    ) -> Self {
         let mut session = Self {
             id: i64::try_from(id).unwrap_or(i64::MAX),
             version: Version::default(),
             name: String::new(),
-            unnamed: address,
-            caller: String::new(),
+            address,
+            caller: Asker::new(None, None, Some(&address)),
             identity: None,
             is_open: false,
         };
-        match proved {
-            Ok(identity) => session.identify(identity),
-            Err(_) => session.rename(),
+        if let Ok(identity) = proved {
+            session.identify(identity);
         }
         session
     }
@@ -63,22 +66,17 @@ impl Session {
     /// Notes the identity that the caller has proved. None: it needs none.
     pub(super) fn identify(&mut self, identity: Option<Identity>) {
         self.is_open = true;
-        if let Some(identity) = &identity {
-            self.unnamed = identity.to_string();
-        }
         self.identity = identity;
         self.rename();
     }
 
     fn rename(&mut self) {
-        self.caller = match self.name.as_str() {
-            "" => self.unnamed.clone(),
-            name => caller_name(Some(name), self.identity.as_ref(), None),
-        };
+        let (name, identity) = (Some(self.name.as_str()), self.identity.as_ref());
+        self.caller = Asker::new(name, identity, Some(&self.address));
     }
 
-    /// Returns the name of the caller for fair shares: that of the client, or else its identity or address.
-    pub(super) fn caller(&self) -> &str {
+    /// Returns the caller for fair shares.
+    pub(super) const fn caller(&self) -> &Asker {
         &self.caller
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use doorward_door::access::Denied;
+use doorward_door::caller_id::CallerId;
 use doorward_limits::Moment;
 use doorward_tls::identity::Identity;
 use proptest::collection::vec;
@@ -16,6 +17,10 @@ use super::throttle::{Answer, Buckets, Numbers, Throttle};
 
 const BYTES_MAX: usize = 1_000;
 
+fn address() -> CallerId {
+    CallerId::of("192.0.2.1".parse().unwrap())
+}
+
 struct Core {
     session: Session,
     buckets: Buckets,
@@ -24,7 +29,7 @@ struct Core {
 impl Core {
     fn new() -> Self {
         Self {
-            session: Session::new(7, "192.0.2.1".to_owned(), Ok(None)),
+            session: Session::new(7, address(), Ok(None)),
             buckets: Buckets::new(1_000, [1, 2]),
         }
     }
@@ -63,12 +68,12 @@ impl Core {
 
 #[test]
 fn a_session_opens_when_its_client_has_proved_an_identity() {
-    let mut session = Session::new(7, "192.0.2.1".to_owned(), Err(Denied::NoIdentity));
+    let mut session = Session::new(7, address(), Err(Denied::NoIdentity));
     assert!(!session.is_open());
-    assert_eq!(session.caller(), "192.0.2.1");
+    assert_eq!(session.caller().name(), "192.0.2.1");
     session.identify(Identity::parse("token:batch"));
     assert!(session.is_open());
-    assert_eq!(session.caller(), "token:batch");
+    assert_eq!(session.caller().name(), "token:batch");
 }
 
 #[test]
@@ -97,13 +102,13 @@ fn clients_introduce_themselves_and_go_on() {
     core.check("HELLO", &format!("*14 {rest}"));
     let rest = rest.replace(":2", ":3");
     core.check("HELLO 3 SETNAME web-2", &format!("%7 {rest}"));
-    assert_eq!(core.session.caller(), "web-2");
+    assert_eq!(core.session.caller().name(), "web-2");
     core.check(
         "CLIENT SETNAME",
         "-ERR unknown subcommand or wrong number of arguments for 'SETNAME'",
     );
-    core.session = Session::new(8, "192.0.2.1".to_owned(), Ok(None));
-    assert_eq!(core.session.caller(), "192.0.2.1");
+    core.session = Session::new(8, address(), Ok(None));
+    assert_eq!(core.session.caller().name(), "192.0.2.1");
     core.check("HELLO 3", &format!("%7 {}", rest.replace(":7", ":8")));
     core.check("CLIENT GETNAME", "_");
     core.check("QUIT", "+OK");

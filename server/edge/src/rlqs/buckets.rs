@@ -8,29 +8,33 @@
 //! larger earlier in the window. So its node is in learning mode until all former assignments have ended, and assigns
 //! nothing before.
 
+mod limit;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::capacity::{Allowance, Source};
+use doorward_client::capacity::Source;
 use doorward_client::time::Time;
-use doorward_engine::messages::{GetCapacity, ReleaseCapacity};
 use doorward_limits::Units;
-use doorward_proto::envoy::rate_limit_quota::BucketId;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::BucketAction;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::BucketQuotaUsage;
-use doorward_rules::{Limiter, OnFailure, Rank, Rule, Scope};
+use doorward_proto::envoy::rate_limit_quota::{BucketId, USAGES_MAX};
+use doorward_rules::{Limiter, OnFailure, Scope};
 
-use crate::holder::Holder;
-use crate::ids;
+use crate::asker::Asker;
+use crate::caller::{Caller, Changes, Part};
 use crate::rlqs::assignment::{self, Assignment, TTL_MAX};
+use crate::rlqs::buckets::limit::{Leased, Limit};
 use crate::rlqs::demand::{self, Window};
+use crate::room::Room;
 
 /// Largest number of buckets of a stream.
-pub const BUCKETS_MAX: usize = 20_000;
+pub const BUCKETS_MAX: usize = USAGES_MAX;
 
-/// Largest id of a bucket, in bytes. Reports of larger ones are ignored.
+/// Largest id of a bucket, in bytes and in keys. Reports of larger ones are ignored.
 const ID_BYTES_MAX: usize = 1_024;
+const ENTRIES_MAX: usize = 32;
 
 /// Time without requests after which Envoy is told to forget a bucket.
 pub const IDLE: Duration = Duration::from_secs(60);
@@ -50,20 +54,30 @@ const SPAN_MIN: Duration = Duration::from_millis(2_500);
 /// Time that a lease outlasts an assignment.
 const MARGIN: Duration = Duration::from_secs(1);
 
+/// Largest number of requests of a report that counts.
+const REQUESTS_MAX: u64 = 1_000_000_000_000;
+
+/// Estimated bytes of a bucket, and of each of its keys, without their text.
+const BUCKET_BYTES: usize = 512;
+const ENTRY_BYTES: usize = 128;
+
 /// The buckets of a stream.
 #[derive(Debug)]
 pub struct Buckets {
     domain: String,
-    /// Name of the Envoy.
-    caller: String,
-    holder: Holder,
+    /// The Envoy.
+    asker: Asker,
+    /// Number of the stream.
+    number: u64,
     by_id: BTreeMap<Id, Bucket>,
     by_resource: BTreeMap<Arc<str>, Id>,
     /// Buckets for which an assignment may be due.
     due: BTreeSet<Id>,
+    /// Resources whose part has changed.
+    changes: Arc<Changes>,
     /// Buckets to forget.
     abandoned: Vec<Id>,
-    is_over: bool,
+    room: Arc<Room>,
     /// Number of the first strategy of a new bucket.
     generation: u32,
 }
@@ -80,7 +94,6 @@ struct Bucket {
     used_at: Time,
     /// Requests per second at the last report.
     demand: f64,
-    allowance: Allowance,
     sent: Option<Sent>,
     generation: u32,
     /// Whether the next assignment renews the time to live.
@@ -95,45 +108,29 @@ struct Sent {
     until: Time,
 }
 
-/// Limit of a bucket.
-#[derive(Clone, Debug, PartialEq)]
-enum Limit {
-    /// None, or one that never refuses.
-    None,
-    /// No rule, in a domain that rejects such requests.
-    Rejected,
-    /// By the lease of a resource.
-    Leased {
-        resource: Arc<str>,
-        /// Requests per second of the rule.
-        rate: f64,
-        on_failure: OnFailure,
-        rank: Rank,
-    },
-}
-
-impl Limit {
-    const fn resource(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Leased { resource, .. } => Some(resource),
-            Self::None | Self::Rejected => None,
-        }
-    }
-}
+/// Returns the leases of the identity for a priority.
+pub type Callers<'a> = &'a dyn Fn(i64) -> Option<Arc<Caller>>;
 
 impl Buckets {
     /// Creates a stream without buckets. `generation` should differ from that of an earlier stream of the same Envoy,
     /// which would not take a strategy that equals its former one.
-    pub fn new(domain: String, caller: String, holder: Holder, generation: u32) -> Self {
+    pub fn new(
+        domain: String,
+        asker: Asker,
+        number: u64,
+        room: Arc<Room>,
+        generation: u32,
+    ) -> Self {
         Self {
             domain,
-            caller,
-            holder,
+            asker,
+            number,
             by_id: BTreeMap::new(),
             by_resource: BTreeMap::new(),
             due: BTreeSet::new(),
+            changes: Arc::default(),
             abandoned: Vec::new(),
-            is_over: false,
+            room,
             generation,
         }
     }
@@ -143,14 +140,9 @@ impl Buckets {
         &self.domain
     }
 
-    /// Returns the holder of the buckets' leases.
-    pub const fn holder(&self) -> &Holder {
-        &self.holder
-    }
-
-    /// Returns the holder, for the outcome of a request.
-    pub const fn holder_mut(&mut self) -> &mut Holder {
-        &mut self.holder
+    /// Waits until an assignment may have changed. Cancel safe.
+    pub async fn changed(&self) {
+        self.changes.changed().await;
     }
 
     /// Returns the number of buckets.
@@ -163,148 +155,130 @@ impl Buckets {
         self.by_id.is_empty()
     }
 
-    /// Handles the report of a bucket. Returns a release, if the rule of the bucket has gone.
+    /// Handles the report of a bucket. A bucket without room is ignored.
     pub fn handle_usage(
         &mut self,
         usage: BucketQuotaUsage,
         limiter: &Limiter,
+        callers: Callers<'_>,
         now: Time,
-    ) -> Option<ReleaseCapacity> {
-        let id = usage.bucket_id?.bucket;
-        let bytes: usize = id.iter().map(|(key, value)| key.len() + value.len()).sum();
-        if bytes > ID_BYTES_MAX {
-            return None;
-        }
-        let limit = self.limit_of(&id, limiter);
-        let known = self.by_id.get_key_value(&id).map(|(known, _)| known);
-        let id = known.map_or_else(|| Arc::new(id), Arc::clone);
-        let (allowed, denied) = (usage.num_requests_allowed, usage.num_requests_denied);
+    ) {
+        let Some(id) = usage.bucket_id.map(|it| it.bucket) else {
+            return;
+        };
+        let limit = self.limit_of(&id, limiter, callers);
+        let allowed = usage.num_requests_allowed.min(REQUESTS_MAX);
+        let denied = usage.num_requests_denied.min(REQUESTS_MAX);
+        let count = allowed + denied;
         let told = usage
             .time_elapsed
             .and_then(|it| Duration::try_from(it).ok());
-        if !self.by_id.contains_key(&id) {
-            if self.by_id.len() >= BUCKETS_MAX {
-                return None;
-            }
-            let count = allowed.saturating_add(denied);
-            let demand = rate(count, told.unwrap_or_default());
-            let bucket = Bucket::new(demand, self.generation, now);
-            self.by_id.insert(Arc::clone(&id), bucket);
-        }
+        let Some(id) = self.enter(id, rate(count, told.unwrap_or_default()), now) else {
+            return;
+        };
         self.due.insert(Arc::clone(&id));
-        let bucket = self.by_id.get_mut(&id)?;
+        let Some(bucket) = self.by_id.get_mut(&id) else {
+            return;
+        };
         let span = now.since(bucket.reported_at);
         if span >= SPAN_MIN {
             bucket.demand = bucket.demand_in(allowed, denied, span);
         }
         bucket.reported_at = now;
         bucket.renews = true;
-        let count = allowed.saturating_add(denied);
         if count > 0 {
             bucket.used_at = now;
         }
-        let release = match &bucket.limit {
-            Limit::Leased { resource, .. } if limit.resource() != Some(resource) => {
-                self.by_resource.remove(resource);
-                self.holder.close(resource, now)
-            }
-            _ => None,
-        };
-        if let Limit::Leased {
-            resource,
-            rate: of_rule,
-            rank,
-            ..
-        } = &limit
+        if let Limit::Leased(before) = &bucket.limit
+            && !limit.is_of(before)
         {
-            let wanted = self.holder.wants(resource);
-            let wants = match () {
-                () if span >= SPAN_MIN => bucket.demand * HEADROOM,
-                () if wanted > 0.0 => wanted.max(rate(count, span.max(Duration::from_secs(1)))),
-                () => (of_rule * NEW_PART).max(bucket.demand * HEADROOM),
-            };
-            let wants = if count > 0 {
-                wants.max(WANTS_LEAST)
-            } else {
-                wants
-            };
-            self.holder.open(resource, *rank, wants, now);
-            self.holder.ask(resource, wants);
-            self.by_resource.insert(Arc::clone(resource), id);
+            self.by_resource.remove(&before.resource);
+            before.end(self.number, true, now);
+        }
+        if let Limit::Leased(leased) = &limit {
+            let wants = leased.wants(self.number, bucket.demand, count, span);
+            leased.caller.set_stream(
+                &leased.resource,
+                self.number,
+                &leased.by(&self.asker),
+                wants,
+                &self.changes,
+                now,
+            );
+            self.by_resource.insert(Arc::clone(&leased.resource), id);
         }
         bucket.limit = limit;
-        release
     }
 
-    fn limit_of(&self, id: &BTreeMap<String, String>, limiter: &Limiter) -> Limit {
+    /// Returns the id of a bucket, which is added if it is new and there is room.
+    fn enter(&mut self, id: BTreeMap<String, String>, demand: f64, now: Time) -> Option<Id> {
+        if let Some((known, _)) = self.by_id.get_key_value(&id) {
+            return Some(Arc::clone(known));
+        }
+        let bytes = bytes_of(&id).filter(|_| self.by_id.len() < BUCKETS_MAX)?;
+        if !self.room.take(self.asker.identity(), bytes) {
+            return None;
+        }
+        let id = Arc::new(id);
+        let bucket = Bucket::new(demand, self.generation, now);
+        self.by_id.insert(Arc::clone(&id), bucket);
+        Some(id)
+    }
+
+    fn limit_of(
+        &self,
+        id: &BTreeMap<String, String>,
+        limiter: &Limiter,
+        callers: Callers<'_>,
+    ) -> Limit {
         match limiter.find_unordered(&self.domain, id) {
             None if limiter.rejects_unmatched(&self.domain) => Limit::Rejected,
             None => Limit::None,
-            Some((descriptor, rule)) => limit(&self.domain, &self.caller, &descriptor, &rule),
+            Some((_, rule)) if rule.shadow || rule.counted().is_none() => Limit::None,
+            Some((descriptor, rule)) => {
+                let leased = Leased::of(&self.domain, &self.asker, &descriptor, &rule, callers);
+                leased.map_or(Limit::Rejected, Limit::Leased)
+            }
         }
     }
 
     /// Notes that the stream has ended. Assignments count until their time to live is over.
-    pub fn handle_end(&mut self) {
-        self.is_over = true;
-        for resource in self.by_resource.keys() {
-            self.holder.ask(resource, 0.0);
+    pub fn handle_end(&mut self, now: Time) {
+        for bucket in self.by_id.values() {
+            if let Limit::Leased(leased) = &bucket.limit {
+                leased.end(self.number, false, now);
+            }
         }
     }
 
-    /// Returns the request for leases to send now.
-    pub fn request(&mut self, now: Time) -> GetCapacity {
-        let (by_id, by_resource, is_over) = (&self.by_id, &self.by_resource, self.is_over);
-        let outstanding = |resource: &str| {
-            let bucket = by_resource.get(resource).and_then(|id| by_id.get(id));
-            bucket.map_or(0.0, |it| it.outstanding(is_over, now))
-        };
-        self.holder.request(outstanding, now)
-    }
-
-    /// Forgets buckets that have been idle. Returns the releases of their leases.
-    pub fn forget_idle(&mut self, now: Time) -> Vec<ReleaseCapacity> {
-        let mut releases = Vec::new();
-        let (holder, by_resource, abandoned) =
-            (&mut self.holder, &mut self.by_resource, &mut self.abandoned);
+    /// Forgets buckets that have been idle.
+    pub fn forget_idle(&mut self, now: Time) {
+        let Self {
+            by_resource,
+            abandoned,
+            number,
+            room,
+            asker,
+            ..
+        } = self;
         self.by_id.retain(|id, bucket| {
             let is_used = now.since(bucket.used_at) < IDLE;
             if !is_used {
-                if let Limit::Leased { resource, .. } = &bucket.limit {
-                    by_resource.remove(resource);
-                    releases.extend(holder.close(resource, now));
+                if let Limit::Leased(leased) = &bucket.limit {
+                    by_resource.remove(&leased.resource);
+                    leased.end(*number, true, now);
                 }
+                room.free(asker.identity(), bytes_of(id).unwrap_or_default());
                 abandoned.push(Arc::clone(id));
             }
             is_used
         });
-        releases
-    }
-
-    /// Returns the releases of all leases, after the end of the stream.
-    pub fn release_all(&mut self, now: Time) -> Vec<ReleaseCapacity> {
-        let resources = std::mem::take(&mut self.by_resource).into_keys();
-        resources
-            .filter_map(|resource| self.holder.close(&resource, now))
-            .collect()
-    }
-
-    /// Returns when the last assignment ends.
-    pub fn assigned_until(&self) -> Option<Time> {
-        let sent = self.by_id.values().filter_map(|it| it.sent);
-        let reserved =
-            sent.filter(|it| matches!(it.assignment, Assignment::Rate(rate) if rate > 0.0));
-        reserved.map(|it| it.until).max()
     }
 
     /// Returns the assignments to send now.
     pub fn actions(&mut self, now: Time) -> Vec<BucketAction> {
-        for (resource, allowance) in self.holder.changes(now) {
-            let Some(id) = self.by_resource.get(&resource) else {
-                continue;
-            };
-            if let Some(bucket) = self.by_id.get_mut(id) {
-                bucket.allowance = allowance;
+        for resource in self.changes.take() {
+            if let Some(id) = self.by_resource.get(&*resource) {
                 self.due.insert(Arc::clone(id));
             }
         }
@@ -315,10 +289,17 @@ impl Buckets {
             let Some(bucket) = self.by_id.get_mut(&id) else {
                 continue;
             };
-            let action = bucket.action(&id, &self.holder, now);
+            let action = bucket.action(&id, &self.asker, self.number, now);
             actions.extend(action);
         }
         actions
+    }
+}
+
+impl Drop for Buckets {
+    fn drop(&mut self) {
+        let bytes = self.by_id.keys().filter_map(|id| bytes_of(id)).sum();
+        self.room.free(self.asker.identity(), bytes);
     }
 }
 
@@ -329,7 +310,6 @@ impl Bucket {
             limit: Limit::None,
             reported_at: now,
             used_at: now,
-            allowance: Allowance::NONE,
             sent: None,
             generation,
             renews: true,
@@ -351,20 +331,8 @@ impl Bucket {
         demand::estimate(window, self.demand, assigned)
     }
 
-    /// Returns the rate that an Envoy without a stream may still use.
-    fn outstanding(&self, is_over: bool, now: Time) -> f64 {
-        match self.sent {
-            Some(Sent {
-                assignment: Assignment::Rate(rate),
-                until,
-                ..
-            }) if is_over && until > now => rate,
-            _ => 0.0,
-        }
-    }
-
-    fn action(&mut self, id: &Id, holder: &Holder, now: Time) -> Option<BucketAction> {
-        let (assignment, ttl) = self.assignment(holder, now)?;
+    fn action(&mut self, id: &Id, asker: &Asker, number: u64, now: Time) -> Option<BucketAction> {
+        let (assignment, ttl) = self.assignment(asker, number, now)?;
         let is_same = self.sent.is_some_and(|sent| sent.assignment == assignment);
         let is_running_out = |sent: &Sent| sent.until.since(now) < TTL_MAX / 2;
         let renews = self.renews || self.sent.as_ref().is_none_or(is_running_out);
@@ -379,47 +347,61 @@ impl Bucket {
             Some(sent) if sent.assignment.is_about(assignment) => sent.since,
             _ => now,
         };
+        let until = now + ttl;
         self.sent = Some(Sent {
             assignment,
             since,
-            until: now + ttl,
+            until,
         });
+        if let (Limit::Leased(leased), Assignment::Rate(rate)) = (&self.limit, assignment) {
+            let (caller, resource) = (&leased.caller, &leased.resource);
+            caller.set_sent(resource, number, rate, until, now);
+        }
         Some(assignment.action(bucket_id(id), ttl, self.size(), self.generation))
     }
 
     /// Returns the assignment, and its time to live. None: Envoy keeps what it has.
-    fn assignment(&self, holder: &Holder, now: Time) -> Option<(Assignment, Duration)> {
-        let (resource, rate, on_failure) = match &self.limit {
+    fn assignment(&self, asker: &Asker, number: u64, now: Time) -> Option<(Assignment, Duration)> {
+        let leased = match &self.limit {
             Limit::None => return Some((Assignment::AllowAll, TTL_MAX)),
             Limit::Rejected => return Some((Assignment::Rate(0.0), TTL_MAX)),
-            Limit::Leased {
-                resource,
-                rate,
-                on_failure,
-                ..
-            } => (resource, *rate, on_failure),
+            Limit::Leased(leased) => leased,
         };
-        let allowance = self.allowance.seen_at(now);
-        if allowance.source == Source::Lease {
-            let left = allowance.until.map_or(TTL_MAX, |until| until.since(now));
-            let ttl = left.saturating_sub(MARGIN).min(TTL_MAX);
-            return Some((Assignment::Rate(allowance.capacity.get()), ttl));
+        let by = leased.by(asker);
+        match leased.caller.of_stream(&leased.resource, number, &by, now) {
+            Part::Known(allowance) => {
+                let left = allowance.until.map_or(TTL_MAX, |until| until.since(now));
+                let margin = match allowance.source {
+                    Source::Lease => MARGIN,
+                    Source::Mode => Duration::ZERO,
+                };
+                let ttl = left.saturating_sub(margin).min(TTL_MAX);
+                Some((Assignment::Rate(allowance.capacity.get()), ttl))
+            }
+            // Until the parent has answered, and in learning mode, Envoy keeps what it has.
+            Part::Pending => None,
+            Part::Unknown {
+                identities,
+                streams,
+            } => {
+                // A local rule is each Envoy's own.
+                let sharers = match leased.scope {
+                    Scope::Local => 1.0,
+                    Scope::Shared => f64::from(identities) * f64::from(leased.processes),
+                };
+                let assignment = match leased.on_failure {
+                    OnFailure::Open => Assignment::AllowAll,
+                    OnFailure::Closed => Assignment::Rate(0.0),
+                    OnFailure::Safe => Assignment::Rate(leased.rate / sharers / streams as f64),
+                };
+                Some((assignment, TTL_MAX))
+            }
         }
-        // In learning mode, and until the parent has answered, Envoy keeps what it has.
-        if !holder.is_unknown(resource) {
-            return None;
-        }
-        let assignment = match on_failure {
-            OnFailure::Open => Assignment::AllowAll,
-            OnFailure::Closed => Assignment::Rate(0.0),
-            OnFailure::Safe => Assignment::Rate(rate),
-        };
-        Some((assignment, TTL_MAX))
     }
 
     /// Returns the constant size of the bucket: the tenth of a second of the rule's rate.
     fn size(&self) -> u32 {
-        let Limit::Leased { rate, .. } = self.limit else {
+        let Limit::Leased(Leased { rate, .. }) = self.limit else {
             return 1;
         };
         #[expect(
@@ -438,19 +420,11 @@ fn bucket_id(id: &Id) -> BucketId {
     }
 }
 
-fn limit(domain: &str, caller: &str, descriptor: &str, rule: &Rule) -> Limit {
-    let Some(counted) = rule.counted().filter(|_| !rule.shadow) else {
-        return Limit::None;
-    };
-    Limit::Leased {
-        resource: ids::resource(domain, descriptor).into(),
-        rate: counted.rate.as_per_second(),
-        on_failure: match rule.scope {
-            Scope::Local => OnFailure::Safe,
-            Scope::Shared => rule.on_failure,
-        },
-        rank: rule.ranks.of(caller),
-    }
+/// Returns the estimated bytes of a bucket. None: its id is too long.
+fn bytes_of(id: &BTreeMap<String, String>) -> Option<usize> {
+    let text: usize = id.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let is_short = text <= ID_BYTES_MAX && id.len() <= ENTRIES_MAX;
+    is_short.then(|| BUCKET_BYTES + id.len() * ENTRY_BYTES + text)
 }
 
 /// Returns requests per second; zero for a span that is too short to tell.

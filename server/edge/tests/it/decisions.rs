@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use doorward_edge::asker::Asker;
 use doorward_edge::rls;
 use doorward_limits::Moment;
 use doorward_proto::envoy::ratelimit::rate_limit_descriptor;
@@ -156,7 +157,8 @@ async fn envoys_service_decides_as_the_vectors_say() {
             descriptors: descriptors.collect(),
             hits_addend: 0,
         };
-        let response = rls::answer(&site.edge, &request, "tests").await.unwrap();
+        let asker = Asker::new(Some("tests"), None, None);
+        let response = rls::answer(&site.edge, &request, &asker).await.unwrap();
         let remaining: Vec<_> = response
             .statuses
             .iter()

@@ -12,3 +12,4 @@ mod granting_node;
 mod http;
 mod quotas;
 mod redis_door;
+mod shares;

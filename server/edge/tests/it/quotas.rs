@@ -1,13 +1,19 @@
 //! Envoys with buckets, on a virtual clock: they use what they are assigned, and report every five seconds.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use doorward_client::state::Step;
 use doorward_client::time::Time;
+use doorward_door::caller_id::CallerId;
+use doorward_edge::asker::Asker;
+use doorward_edge::caller::Caller;
 use doorward_edge::holder::Holder;
 use doorward_edge::rlqs::buckets::Buckets;
+use doorward_edge::room::Room;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::node;
 use doorward_engine::node::asking::Answers;
@@ -25,8 +31,13 @@ const CAPACITY: f64 = 300.0;
 const STEP: Duration = Duration::from_millis(100);
 const REPORTS_EVERY: Duration = Duration::from_secs(5);
 
+/// The leases of identities, by priority.
+type Identities = RefCell<BTreeMap<(String, i64), Arc<Caller>>>;
+
 /// An Envoy, and the state of its stream in the agent.
 struct Envoy {
+    /// Its name, and the number of its identity.
+    asker: Asker,
     /// Absent: it has no stream.
     stream: Option<Buckets>,
     demand: f64,
@@ -35,6 +46,7 @@ struct Envoy {
     is_abandoned: bool,
     allowed: f64,
     denied: f64,
+    denied_in_addition: u64,
     reported_at: Option<Time>,
 }
 
@@ -42,10 +54,10 @@ struct World {
     replica: Replica,
     limiter: Limiter,
     envoys: Vec<Envoy>,
-    /// Streams that have ended, whose assignments may still be used.
-    ended: Vec<Buckets>,
+    identities: Identities,
+    room: Arc<Room>,
     now: Time,
-    names: u32,
+    streams: u32,
 }
 
 impl World {
@@ -63,18 +75,23 @@ impl World {
             replica: replica(1, now),
             limiter: Limiter::new(rules, 100, [1, 2]),
             envoys: Vec::new(),
-            ended: Vec::new(),
+            identities: Identities::default(),
+            room: Arc::new(Room::new(1 << 20)),
             now,
-            names: 0,
+            streams: 0,
         };
-        for demand in demands {
+        for (number, demand) in demands.iter().enumerate() {
+            let address = CallerId::of([192, 0, 2, u8::try_from(number).unwrap()].into());
+            let name = format!("envoy-{number}");
             world.envoys.push(Envoy {
+                asker: Asker::new(Some(&name), None, Some(&address)),
                 stream: None,
                 demand: *demand,
                 assigned: None,
                 is_abandoned: false,
                 allowed: 0.0,
                 denied: 0.0,
+                denied_in_addition: 0,
                 reported_at: None,
             });
         }
@@ -83,8 +100,8 @@ impl World {
 
     /// The agent is killed, and starts anew.
     fn restart(&mut self) {
-        self.replica = replica(u64::from(self.names) + 2, self.now);
-        self.ended.clear();
+        self.replica = replica(u64::from(self.streams) + 2, self.now);
+        self.identities = Identities::default();
         for envoy in &mut self.envoys {
             envoy.stream = None;
         }
@@ -93,8 +110,7 @@ impl World {
     /// The stream of an Envoy breaks.
     fn cut(&mut self, number: usize) {
         if let Some(mut stream) = self.envoys[number].stream.take() {
-            stream.handle_end();
-            self.ended.push(stream);
+            stream.handle_end(self.now);
         }
     }
 
@@ -108,7 +124,6 @@ impl World {
             for number in 0..self.envoys.len() {
                 self.serve(number);
             }
-            self.serve_ended();
             let assigned = self.rates().iter().sum::<f64>();
             assert!(
                 assigned <= CAPACITY * 1.000_001,
@@ -149,66 +164,53 @@ impl World {
                 nanos: 0,
             }),
             num_requests_allowed: envoy.allowed.round() as u64,
-            num_requests_denied: envoy.denied.round() as u64,
+            num_requests_denied: (envoy.denied.round() as u64)
+                .saturating_add(envoy.denied_in_addition),
         };
         (envoy.allowed, envoy.denied, envoy.reported_at) = (0.0, 0.0, Some(now));
-        let names = &mut self.names;
+        let (streams, room, asker) = (&mut self.streams, &self.room, &envoy.asker);
         let stream = envoy.stream.get_or_insert_with(|| {
-            *names += 1;
-            let name = HolderName::new(&format!("envoy:{number}:{names}")).unwrap();
-            let holder = Holder::new(name, Incarnation::new(u64::from(*names)).unwrap(), 1);
-            Buckets::new("api".to_owned(), format!("envoy-{number}"), holder, *names)
+            *streams += 1;
+            let number = u64::from(*streams);
+            Buckets::new(
+                "api".to_owned(),
+                asker.clone(),
+                number,
+                Arc::clone(room),
+                *streams,
+            )
         });
-        assert!(stream.handle_usage(usage, &self.limiter, now).is_none());
+        let (identities, number) = (&self.identities, u64::from(*streams));
+        let callers = |priority: i64| {
+            let mut identities = identities.borrow_mut();
+            let key = (asker.identity().to_owned(), priority);
+            let new = || {
+                let name = HolderName::new(&format!("{}~{priority}", asker.identity())).unwrap();
+                let incarnation = Incarnation::new(number).unwrap();
+                let holder = Holder::new(name, priority, incarnation, 1);
+                Arc::new(Caller::new(asker.identity(), holder, Arc::clone(room)))
+            };
+            Some(Arc::clone(identities.entry(key).or_insert_with(new)))
+        };
+        stream.handle_usage(usage, &self.limiter, &callers, now);
     }
 
     fn serve(&mut self, number: usize) {
         let now = self.now;
-        let envoy = &mut self.envoys[number];
-        let Some(stream) = &mut envoy.stream else {
-            return;
-        };
-        for release in stream.forget_idle(now) {
-            self.replica.change(
-                |node, now| {
-                    while node
-                        .release_next(&release, &mut Vec::new(), now)
-                        .is_pending()
-                    {}
-                },
-                now,
-            );
+        let identities: Vec<_> = self.identities.borrow().values().cloned().collect();
+        for caller in identities {
+            caller.measure(now);
+            caller.publish(now);
+            while caller.next_step(now) == Step::Send {
+                ask(&mut self.replica, &caller, now);
+                caller.publish(now);
+            }
         }
-        loop {
+        let envoy = &mut self.envoys[number];
+        if let Some(stream) = &mut envoy.stream {
+            stream.forget_idle(now);
             for action in stream.actions(now) {
                 apply(&action, &mut envoy.assigned, &mut envoy.is_abandoned, now);
-            }
-            match stream.holder().next_step(now) {
-                Step::Send => ask(&mut self.replica, stream, now),
-                Step::Wait(_) => break,
-            }
-        }
-    }
-
-    fn serve_ended(&mut self) {
-        let now = self.now;
-        for stream in &mut self.ended {
-            while stream.holder().next_step(now) == Step::Send {
-                ask(&mut self.replica, stream, now);
-                let _ = stream.holder_mut().changes(now);
-            }
-            if stream.assigned_until().is_none_or(|until| until <= now) {
-                for release in stream.release_all(now) {
-                    self.replica.change(
-                        |node, now| {
-                            while node
-                                .release_next(&release, &mut Vec::new(), now)
-                                .is_pending()
-                            {}
-                        },
-                        now,
-                    );
-                }
             }
         }
     }
@@ -221,7 +223,7 @@ impl World {
     }
 }
 
-fn replica(incarnation: u64, now: Time) -> Replica {
+pub(crate) fn replica(incarnation: u64, now: Time) -> Replica {
     let config = node::Config {
         name: "agent".to_owned(),
         incarnation: Incarnation::new(incarnation).unwrap(),
@@ -247,9 +249,9 @@ fn bucket() -> BucketId {
     }
 }
 
-fn ask(replica: &mut Replica, stream: &mut Buckets, now: Time) {
+pub(crate) fn ask(replica: &mut Replica, caller: &Caller, now: Time) {
     while replica.advance(now, Duration::ZERO).is_pending() {}
-    let request = stream.request(now);
+    let request = caller.request(now);
     let mut answers = Answers::to_client(&request);
     let outcome = loop {
         if let Poll::Ready(ClientAnswer::Final(outcome)) =
@@ -258,7 +260,7 @@ fn ask(replica: &mut Replica, stream: &mut Buckets, now: Time) {
             break outcome;
         }
     };
-    stream.holder_mut().handle_outcome(Some(outcome), 0.5, now);
+    caller.handle_outcome(Some(outcome), 0.5, now);
 }
 
 fn apply(
@@ -308,6 +310,31 @@ fn envoys_share_a_limit_fairly_and_follow_demand_within_ten_seconds() {
     world.envoys[1].demand = 0.0;
     world.play(seconds(10));
     world.check_rates(&[153.0, 0.0, 40.8]);
+}
+
+#[test]
+fn streams_of_one_envoy_have_one_share_whatever_they_report() {
+    let mut world = World::new(&[400.0; 5]);
+    // One opens four streams, and reports that a thousand times what counts was denied.
+    for number in 1..5 {
+        world.envoys[number].asker = world.envoys[1].asker.clone();
+        world.envoys[number].denied_in_addition = u64::MAX;
+    }
+    world.play(seconds(60));
+    world.check_rates(&[150.0, 37.5, 37.5, 37.5, 37.5]);
+}
+
+#[test]
+fn names_of_one_identity_divide_its_share() {
+    let mut world = World::new(&[400.0; 4]);
+    let address = CallerId::of([192, 0, 2, 1].into());
+    for number in 1..4 {
+        let name = format!("envoy-{number}");
+        world.envoys[number].asker = Asker::new(Some(&name), None, Some(&address));
+    }
+    world.envoys[3].demand = 20.0;
+    world.play(seconds(60));
+    world.check_rates(&[150.0, 64.8, 64.8, 20.4]);
 }
 
 #[test]

@@ -197,7 +197,7 @@ impl ClaimIndex {
     }
 
     /// Returns the level w* at which all claims together get `capacity`, or all they want. O(log n).
-    pub(crate) fn level_for(&self, capacity: f64) -> Level {
+    pub fn level_for(&self, capacity: f64) -> Level {
         if is_enough(capacity, self.total_wants()) {
             return Level::AboveAll;
         }

@@ -35,7 +35,10 @@ pub(crate) fn config(
             seed: clock::seed(),
             refresh_floor: flags.refresh_floor,
             clock_tolerance: flags.clock_tolerance,
-            limits: flags.limits.of_node(),
+            limits: match flags.rules {
+                Some(_) => flags.limits.of_node_with_doors(),
+                None => flags.limits.of_node(),
+            },
             ..node::Config::default()
         },
         bounds: flags.limits.of_door(files::raise_limit()),

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::ConnectInfo;
-use doorward_edge::caller::Caller;
+use doorward_door::caller_id::CallerId;
+use doorward_edge::caller::{By, Caller};
 use doorward_edge::clock::Clock;
-use doorward_engine::id::HolderName;
-use doorward_rules::Rank;
+use doorward_edge::holder::Holder;
+use doorward_edge::room::Room;
+use doorward_engine::id::{HolderName, Incarnation};
 use serde_json::{Value, json};
 
 use super::{Answering, FakeNode, SECOND, Site, request};
@@ -213,7 +215,7 @@ async fn a_shared_rule_without_a_lease_is_a_shortage_of_all() {
 }
 
 #[tokio::test]
-async fn each_caller_has_leases_of_its_own() {
+async fn each_identity_has_leases_of_its_own_whatever_the_names() {
     let node = FakeNode::new(Answering::Grants(1000.0));
     let site = Site::new(
         &RULES.replace("on_failure: closed", "max_wait: 1min"),
@@ -227,6 +229,8 @@ async fn each_caller_has_leases_of_its_own() {
     by_header
         .headers_mut()
         .insert("x-doorward-client", "web-2".parse().unwrap());
+    let other = CallerId::of([192, 0, 2, 2].into());
+    by_header.extensions_mut().insert(other);
     let mut both = body(json!("web-1"));
     both.headers_mut()
         .insert("x-doorward-client", "web-2".parse().unwrap());
@@ -236,13 +240,7 @@ async fn each_caller_has_leases_of_its_own() {
     by_connection.extensions_mut().insert(ConnectInfo(socket));
     let mut without_address = body(json!(null));
     without_address.extensions_mut().clear();
-    for request in [
-        both,
-        by_header,
-        by_connection,
-        without_address,
-        body(json!(null)),
-    ] {
+    for request in [both, by_header, by_connection, without_address] {
         let answer = site.send(request).await;
         check_fields(
             "a lease",
@@ -254,11 +252,10 @@ async fn each_caller_has_leases_of_its_own() {
     let asked = node.asked.lock().unwrap();
     let names: BTreeSet<&str> = asked.iter().map(|it| it.client.as_str()).collect();
     let expected = [
-        "caller:192.0.2.1",
+        "caller:192.0.2.1~2",
+        "caller:192.0.2.2",
         "caller:2001:db8::%2F64",
         "caller:unix",
-        "caller:web-1",
-        "caller:web-2",
     ];
     assert!(names.iter().eq(expected.iter()), "{names:?}");
     let resources = asked.iter().flat_map(|it| &it.asks);
@@ -267,7 +264,7 @@ async fn each_caller_has_leases_of_its_own() {
     }
     for it in asked.iter() {
         let rank = (it.asks[0].priority, it.asks[0].weight.get());
-        let is_ranked = it.client.as_str() == "caller:web-1";
+        let is_ranked = it.client.as_str() == "caller:192.0.2.1~2";
         assert_eq!(rank, if is_ranked { (2, 3.0) } else { (0, 1.0) });
     }
 }
@@ -380,20 +377,51 @@ async fn requests_of_unknown_domains_are_counted() {
 }
 
 #[tokio::test]
-async fn no_more_is_given_back_than_was_taken() {
+async fn no_more_is_given_back_than_the_same_caller_took() {
+    const RESOURCE: &str = "shared/api/x";
     let name = HolderName::new("caller:a").unwrap();
-    let caller = Arc::new(Caller::new(name, Clock::start(), Arc::default()));
-    caller.open("shared/api/x", Rank::default());
+    let (clock, room) = (Clock::start(), Arc::new(Room::new(1 << 20)));
+    let holder = Holder::new(name, 0, Incarnation::new(1).unwrap(), 1);
+    let caller = Arc::new(Caller::new("a", holder, room));
+    let [one, other] = ["one", "other"].map(|name| By {
+        name,
+        weight: 1,
+        is_safe: false,
+    });
+    let charge = |by: &By<'_>, cost| caller.charge(RESOURCE, by, cost, 1_000, clock.now());
+    let give_back = |by: &By<'_>, cost| caller.give_back(RESOURCE, by, cost, clock.now());
     // Without a lease, the next one pays.
-    caller.charge("shared/api/x", 30, 1_000);
-    assert_eq!(caller.give_back("shared/api/x", 100), 30);
+    charge(&one, 30);
+    assert_eq!(give_back(&other, 100), 0);
+    assert_eq!(give_back(&one, 100), 30);
     let node = FakeNode::new(Answering::Grants(1000.0));
     let keeping = Arc::clone(&caller);
-    let keeping = tokio::spawn(async move { keeping.run(&*node).await });
-    caller.ready("shared/api/x", Duration::from_secs(60)).await;
-    assert_eq!(caller.give_back("shared/api/x", 100), 0);
-    caller.charge("shared/api/x", 10, 1_000);
-    assert_eq!(caller.give_back("shared/api/x", 4), 4);
-    assert_eq!(caller.give_back("shared/api/x", 100), 6);
+    let keeping = tokio::spawn(async move { keeping.run(&*node, clock).await });
+    caller.ready(RESOURCE, Duration::from_secs(60), clock).await;
+    assert_eq!(give_back(&one, 100), 0);
+    charge(&one, 10);
+    assert_eq!(give_back(&one, 4), 4);
+    assert_eq!(give_back(&other, 100), 0);
+    assert_eq!(give_back(&one, 100), 6);
     keeping.abort();
+}
+
+#[test]
+fn a_new_resource_asks_for_its_first_wants_until_a_second_has_passed_without_a_request() {
+    let now = Clock::start().now();
+    let name = HolderName::new("caller:a").unwrap();
+    let holder = Holder::new(name, 0, Incarnation::new(1).unwrap(), 1);
+    let caller = Caller::new("a", holder, Arc::new(Room::new(1 << 20)));
+    let by = By {
+        name: "a",
+        weight: 1,
+        is_safe: false,
+    };
+    caller.open("shared/api/x", &by, now);
+    for (age, wants) in [(0, 10.0), (999, 10.0), (1_000, 0.0)] {
+        let now = now + Duration::from_millis(age);
+        caller.measure(now);
+        let asks = caller.request(now).asks;
+        assert_eq!(asks[0].wants.get(), wants, "after {age} ms");
+    }
 }

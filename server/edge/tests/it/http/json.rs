@@ -40,6 +40,7 @@ fn check_left(name: &str, answer: &super::Answer, left: Option<u64>) {
 #[tokio::test]
 async fn bodies_are_read_as_the_json_form_of_protocol_buffers_says() {
     let hits = |text: &str| user(&format!(", {text}"));
+    let with = |text: &str| user("").replace("}]}]", &format!("}}]}}], {text}"));
     // Units that are left of ten, or none for a bad request.
     for (name, body, left) in [
         ("missing request body", String::new(), None),
@@ -48,26 +49,14 @@ async fn bodies_are_read_as_the_json_form_of_protocol_buffers_says() {
         ("no descriptors", r#"{"domain": "foo"}"#.to_owned(), None),
         ("trailing text", format!("{} x", user("")), None),
         ("one request", user(""), Some(9)),
-        (
-            "number",
-            user("").replace("}]}]", "}]}], \"hitsAddend\": 3"),
-            Some(7),
-        ),
-        (
-            "number as text",
-            user("").replace("}]}]", "}]}], \"hits_addend\": \"3\""),
-            Some(7),
-        ),
+        ("number", with(r#""hitsAddend": 3"#), Some(7)),
+        ("number as text", with(r#""hits_addend": "3""#), Some(7)),
         (
             "null is the default",
-            user("").replace("}]}]", "}]}], \"hitsAddend\": null"),
+            with(r#""hitsAddend": null"#),
             Some(9),
         ),
-        (
-            "beyond 32 bits",
-            user("").replace("}]}]", "}]}], \"hitsAddend\": 4294967296"),
-            None,
-        ),
+        ("beyond 32 bits", with(r#""hitsAddend": 4294967296"#), None),
         ("descriptor", hits(r#""hitsAddend": 4"#), Some(6)),
         ("descriptor as text", hits(r#""hitsAddend": "4""#), Some(6)),
         ("other name", hits(r#""hits_addend": "4""#), Some(6)),
