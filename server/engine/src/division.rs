@@ -5,8 +5,10 @@
 //! by those afterwards. `docs/algorithms.md` explains each algorithm with examples.
 
 pub mod algorithms;
+mod grant;
 mod supply;
 
+pub(crate) use grant::Grant;
 pub use supply::*;
 
 use std::collections::BTreeMap;

@@ -1,9 +1,11 @@
 //! Holders of a resource and their leases.
 
+mod ask;
 mod lease;
 mod past;
 mod table;
 
+pub(crate) use ask::*;
 pub(crate) use lease::*;
 pub(crate) use past::*;
 pub(crate) use table::*;

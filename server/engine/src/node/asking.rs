@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::admission::{AdmissionGate, CallerSlot};
 use crate::amount::Amount;
 use crate::claims::{Claim, Demand};
-use crate::holders::{Asker, ServerReport};
+use crate::holders::{Asker, HolderAsk, InUse, ServerReport};
 use crate::id::{Caller, HolderId, HolderKind, MastershipId, ResourceId};
 use crate::messages::{
     Ask, ClientLease, Cycle, GetCapacity, GetCapacityReply, GetServerCapacity,
@@ -23,7 +23,7 @@ use crate::node::mastership::{Mastership, Outcome};
 use crate::node::upstream::{longer_report, shorter_lease, shorter_server_lease};
 use crate::node::{Entry, Node, to_end};
 use crate::resource::Resource;
-use crate::resource::ask::{AnswerKind, HolderAsk, InUse};
+use crate::resource::ask::AnswerKind;
 use crate::time::Time;
 
 /// The answers to a request so far.

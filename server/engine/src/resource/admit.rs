@@ -13,11 +13,11 @@ use std::time::Duration;
 use crate::admission::weight::{BAND_BYTES, Weight, counted};
 use crate::admission::{AdmissionGate, CallerSlot, Charge, Full, weight};
 use crate::claims::{Bands, Demand};
-use crate::holders::{Holding, Slot};
+use crate::holders::{HolderAsk, Holding, Slot};
 use crate::id::HolderKind;
 use crate::messages::RefusalReason;
 use crate::resource::Resource;
-use crate::resource::ask::{Admitted, HolderAsk};
+use crate::resource::ask::Admitted;
 use crate::time::Time;
 
 /// A lease that lasts for longer, and for more than half of its length, may be refreshed later.

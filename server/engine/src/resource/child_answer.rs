@@ -7,11 +7,11 @@ use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::division::ParentTerms;
-use crate::holders::{Asker, Holding, Slot};
+use crate::holders::{Asker, HolderAsk, Holding, Slot};
 use crate::id::HolderName;
 use crate::messages::{RefusalReason, ServerLease};
 use crate::resource::Resource;
-use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::resource::ask::{Answer, AnswerKind};
 use crate::rounding::SHORTFALL;
 use crate::time::Time;
 

@@ -3,27 +3,11 @@
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::continuity::part_of;
-use crate::division::{self, Bound, Reason, Share, Supply, Why};
-use crate::holders::Holding;
+use crate::division::{self, Bound, Grant, Reason, Share, Supply, Why};
+use crate::holders::{HolderAsk, Holding};
 use crate::resource::Resource;
-use crate::resource::ask::HolderAsk;
 use crate::rounding::SHORTFALL;
 use crate::time::Time;
-
-/// A decision, before it becomes a lease.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Grant {
-    pub(super) share: Share,
-    pub(super) gets: Amount,
-    /// The most it could have got.
-    pub(super) room: Amount,
-    /// It gets less than its share because of leases of others.
-    pub(super) waits: bool,
-    /// In learning mode, the amount to confirm, if the holder gets only a part of it because the reports exceed the
-    /// capacity.
-    pub(super) cut_from: Option<Amount>,
-    pub(super) why: Why,
-}
 
 impl Resource {
     /// Decides the grant of a known holder, whose claims are those of the ask. `lowered` is the amount that it may keep

@@ -14,12 +14,12 @@ use crate::continuity::Reported;
 use crate::continuity::learned::Learned;
 use crate::division::{Bound, Reason, Why};
 use crate::holders::{
-    Expired, Holding, KnownWhy, Lease, LeaseTable, Leases, ProcessHistory, Slot, Standing, Version,
+    Expired, HolderAsk, Holding, KnownWhy, Lease, LeaseTable, Leases, ProcessHistory, Slot,
+    Standing, Version,
 };
 use crate::id::{HolderId, HolderKind, HolderName};
 use crate::resource::Effects;
 use crate::resource::admit::{Arrivals, Brings};
-use crate::resource::ask::HolderAsk;
 use crate::templates::Shrink;
 use crate::time::Time;
 

@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::holders::{Holding, Slot};
+use crate::holders::{HolderAsk, Holding, Slot};
 use crate::id::split_mix;
 use crate::resource::Resource;
-use crate::resource::ask::{Answer, AnswerKind, HolderAsk};
+use crate::resource::ask::{Answer, AnswerKind};
 use crate::time::Time;
 
 /// Largest number of changes of wants in a row, earlier than the floor. Demand comes in bursts: it starts to grow, and

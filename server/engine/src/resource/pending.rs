@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::division::{Bound, Reason, Why};
-use crate::holders::{Holding, Lease, Leases, Slot};
+use crate::holders::{HolderAsk, Holding, Lease, Leases, Slot};
 use crate::messages::Has;
 use crate::resource::Resource;
-use crate::resource::ask::HolderAsk;
 use crate::resource::holders::Decision;
 use crate::resource::learning::LearningMode;
 use crate::templates::DURATION_MAX;

@@ -14,11 +14,10 @@
 use crate::admission::CallerSlot;
 use crate::amount::Amount;
 use crate::holders::{
-    Holding, Identity, Lease, OtherProcessLease, Precedence, Slot, Standing, Whose,
+    HolderAsk, Holding, Identity, Lease, OtherProcessLease, Precedence, Slot, Standing, Whose,
 };
 use crate::id::{HolderId, Incarnation};
 use crate::messages::{Conflict, RefusalReason, Released};
-use crate::resource::ask::HolderAsk;
 use crate::resource::{EXPIRIES_PER_REQUEST, Resource, pace};
 use crate::time::Time;
 
