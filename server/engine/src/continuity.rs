@@ -1,303 +1,106 @@
-//! How a new master finds out which leases are in use: the reports of all holders in learning mode, and the part of
-//! each that is confirmed. [`learned`] is about what the parent knows.
+//! Recovery after a takeover: which leases of earlier masterships are in use, and until when.
 //!
-//! A fresh master knows nothing, so it believes reports as long as all of them fit into the capacity. If they do
-//! not, some are wrong, or the capacity was lowered. Then the capacity is divided max-min: a holder that is first, or
-//! reports most, takes nothing from a holder that reports less than an equal part. Leases for a report that was cut are
-//! short, so an early holder shrinks as soon as others have reported.
+//! A resource has a [`Recovery`] until it is over, and none afterwards. [`Recovery`] has all that is known of earlier
+//! masterships, and a resource calls it through a few doors. `confirming` decides what a holder is believed and gets.
+//! `upward`, below the root, is about the parent: what it hears, what it answers, and which holders wait for it.
+//! [`reported`] has the reports of all holders together, and [`learned`] the masterships that granted what they report.
 //!
-//! A holder that was cut has less by now, and reports that. So its full report is remembered, and counts until it is
-//! confirmed, or the holder wants less or has ended.
-//!
-//! Below the root the capacity is what the parent grants, which depends on the reports that went up. So a report counts
-//! here once the parent has answered a request that contained it; until then it is reserved in full, and not cut.
+//! Below the root, some rules follow from these facts. A child in learning mode knows only the holders that have
+//! reported. Its parent has the grants to the child's predecessors on record, if its present mastership granted them.
+//! While the parent learns too, the record may lack predecessors that have not asked. So a learning child sends the
+//! masterships that granted each reported lease. For masterships on record, the larger of the record and the child's
+//! report counts. Leases of other masterships are added.
 
-pub(crate) mod learned;
+mod confirming;
+mod learned;
+mod recovery;
+mod reported;
+mod upward;
 
-use std::collections::BTreeMap;
+pub(crate) use recovery::{Ends, Outlook, Recovery};
+pub(crate) use upward::Statement;
+
+use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::claims::{Claim, ClaimIndex, Level, Subclients};
-use crate::exact_sum::ExactSum;
-use crate::holders::Slot;
-use crate::rounding::SHORTFALL;
+use crate::division::Supply;
+use crate::holders::{Holding, LeaseTable, Slot};
+use crate::id::MastershipId;
+use crate::templates::{Algorithm, DURATION_MAX, HolderBounds};
+use crate::time::Time;
+use crate::time::tolerance::Tolerance;
 
-/// The reports of all holders that have something, by a hash of the holder's name.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reported {
-    reports: BTreeMap<u64, HolderReport>,
-    /// The claims that count.
-    index: ClaimIndex,
-    /// The sum of the present reports. A report that was cut counts with its present amount.
-    said: ExactSum,
-    /// Reports that the parent has not answered yet, by their number.
-    unanswered: BTreeMap<u64, u64>,
-}
+/// A lease that ends sooner has ended before its holder gets it.
+const LEASE_MIN: Duration = Duration::from_millis(10);
 
-/// One holder's report.
-#[derive(Clone, Copy, Debug, Default)]
-struct HolderReport {
-    counts: Option<Claim>,
-    said: Amount,
-    cut_from: Option<Amount>,
-    unanswered: Option<Unanswered>,
-    /// This mastership has granted the holder something.
-    is_granted: bool,
-}
-
-/// A report that the parent has not answered yet.
+/// The start of the mastership in which a resource is decided.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unanswered {
-    /// Its number: how many reports came before it.
-    pub(crate) number: u64,
-    /// The holder.
-    pub(crate) slot: Slot,
-    /// The reported amount, or what it was cut from.
-    pub(crate) claim: Claim,
-    /// The reported amount.
-    pub(crate) said: Amount,
-    /// The amount reserved for the holder before the report, by a grant of this mastership.
-    pub(crate) held: Amount,
+pub(crate) struct MastershipStart {
+    /// The mastership.
+    pub(crate) mastership: MastershipId,
+    /// No earlier master of the node has granted anything since then. None: no lease of it is left.
+    pub(crate) vacant_since: Option<Time>,
+    /// The longest of their leases by templates other than those in force. Zero: there are none.
+    pub(crate) longer_leases: Duration,
+    /// Largest error of the clock that measures them now.
+    pub(crate) clock_tolerance: Tolerance,
 }
 
-/// A report as a claim, of at least one client.
-pub(crate) fn claim_of(report: Amount, clients: f64) -> Claim {
-    Claim {
-        wants: report,
-        subclients: Subclients::new(clients.max(1.0)).unwrap_or(Subclients::MAX),
-    }
-}
-
-/// The part of a claim that is confirmed at a level; all of it, to the bit, if that is above it.
-pub(crate) fn part_of(claim: Claim, level: f64) -> Amount {
-    if claim.ratio() <= level {
-        return claim.wants;
-    }
-    Amount::from_computed(Level::At(level).share_of(claim))
-}
-
-impl Reported {
-    /// A holder's report counts from now on, unless it reports nothing. It reports `said`; `claim` may be a larger
-    /// amount, from which it was cut.
-    pub(crate) fn count(&mut self, holder: u64, claim: Claim, said: Amount) {
-        let report = self.reports.entry(holder).or_default();
-        self.said.replace(report.said, said);
-        report.said = said;
-        if let Some(unanswered) = report.unanswered.take() {
-            self.unanswered.remove(&unanswered.number);
-        }
-        let counts = Some(claim).filter(|claim| !claim.wants.is_zero());
-        let before = std::mem::replace(&mut report.counts, counts);
-        let is_nothing = counts.is_none() && report.cut_from.is_none();
-        if before != counts {
-            before.map(|claim| self.index.remove(claim));
-            counts
-                .into_iter()
-                .for_each(|claim| self.index.insert(claim));
-        }
-        if is_nothing {
-            self.reports.remove(&holder);
-        }
-    }
-
-    /// A holder's report must be answered by the parent before it counts.
-    pub(crate) fn wait_for_answer(&mut self, holder: u64, mut unanswered: Unanswered) {
-        let report = self.reports.entry(holder).or_insert(HolderReport {
-            is_granted: !unanswered.held.is_zero(),
-            ..HolderReport::default()
-        });
-        if !report.is_granted {
-            unanswered.held = Amount::ZERO;
-        }
-        if let Some(before) = report.unanswered.replace(unanswered) {
-            self.unanswered.remove(&before.number);
-            unanswered.held = unanswered.held.min(before.held);
-            report.unanswered = Some(unanswered);
-        }
-        self.unanswered.insert(unanswered.number, holder);
-    }
-
-    /// The parent has answered that many reports. They count from now on, and are returned with their holders.
-    pub(crate) fn answered(&mut self, reports: u64) -> Vec<(u64, Unanswered)> {
-        let later = self.unanswered.split_off(&(reports + 1));
-        let answered = std::mem::replace(&mut self.unanswered, later);
-        let taken = answered.into_values().filter_map(|holder| {
-            let report = self.reports.get_mut(&holder)?;
-            Some((holder, report.unanswered.take()?))
-        });
-        let taken: Vec<_> = taken.collect();
-        for (holder, unanswered) in &taken {
-            self.count(*holder, unanswered.claim, unanswered.said);
-        }
-        taken
-    }
-
-    /// Notes a grant. `cut_from`: the report that was cut. None: all of the report was confirmed.
-    pub(crate) fn note_granted(&mut self, holder: u64, cut_from: Option<Amount>) {
-        if let Some(report) = self.reports.get_mut(&holder) {
-            report.cut_from = cut_from;
-            report.is_granted = true;
-        }
-    }
-
-    /// Returns the full report of a holder that was cut.
-    pub(crate) fn cut_from(&self, holder: u64) -> Option<Amount> {
-        self.reports.get(&holder)?.cut_from
-    }
-
-    /// Returns the part of a holder's report that counts.
-    pub(crate) fn counts(&self, holder: u64) -> Option<Claim> {
-        self.reports.get(&holder)?.counts
-    }
-
-    /// Removes a holder that is gone, or whose name another process has.
-    pub(crate) fn forget(&mut self, holder: u64) {
-        let Some(report) = self.reports.remove(&holder) else {
-            return;
-        };
-        self.said.subtract(report.said);
-        if let Some(claim) = report.counts {
-            self.index.remove(claim);
-        }
-        if let Some(unanswered) = report.unanswered {
-            self.unanswered.remove(&unanswered.number);
-        }
-    }
-
-    /// The limit for each client, if the counted reports do not fit into that capacity.
-    pub(crate) fn level_for(&self, capacity: Amount) -> Option<f64> {
-        match self.index.level_for(capacity.get()) {
-            Level::AboveAll => None,
-            Level::At(level) => Some(level),
-        }
-    }
-
-    /// Whether the present reports fit into that capacity, except for rounding: holders that were cut have shrunk.
-    pub(crate) fn said_fits(&self, capacity: Amount) -> bool {
-        self.said.rounded_down() <= capacity.get() * (1.0 + SHORTFALL)
-    }
-
-    /// Returns the rest of `capacity` beside the present reports of all other holders.
-    pub(crate) fn left_beside_others(&self, holder: u64, capacity: Amount) -> Amount {
-        let mut others = self.said;
-        if let Some(report) = self.reports.get(&holder) {
-            others.subtract(report.said);
-        }
-        others.left_of(capacity)
-    }
-
-    /// Whether there are no reports.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.reports.is_empty()
-    }
-
-    /// Asserts that what is kept agrees with itself. O(n), for tests.
-    ///
-    /// # Panics
-    ///
-    /// If it does not.
-    pub(crate) fn assert_consistent(&self, is_holder: impl Fn(u64) -> bool) {
-        let counted = self
-            .reports
-            .values()
-            .filter(|report| report.counts.is_some());
-        assert_eq!(counted.count(), self.index.len(), "reports that count");
-        let mut said = ExactSum::ZERO;
-        self.reports
-            .values()
-            .for_each(|report| said.add(report.said));
-        assert_eq!(said, self.said, "the sum of present reports");
-        let waiting = self.reports.values().filter_map(|report| report.unanswered);
-        assert_eq!(waiting.count(), self.unanswered.len(), "unanswered reports");
-        for holder in self.reports.keys() {
-            assert!(is_holder(*holder), "a report of a holder that has ended");
-        }
+impl MastershipStart {
+    /// Returns when leases by earlier masters have ended, if an algorithm and other templates gave them. The longest
+    /// lease by other templates is `longer_leases`.
+    pub(crate) fn leases_end(&self, algorithm: &Algorithm, longer_leases: Duration) -> Time {
+        let lasts = algorithm.learns_for(longer_leases);
+        over_after(self.vacant_since, self.clock_tolerance.report(lasts))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::claims::Demand;
-    use crate::division::{Bound, Reason, Why};
-    use crate::holders::{Holding, Lease, LeaseTable, Leases};
-    use crate::id::{HolderId, HolderName};
-    use crate::time::Time;
+/// Returns the end of leases of a given length that were granted before a node became vacant.
+pub(crate) fn over_after(vacant_since: Option<Time>, lasts: Duration) -> Time {
+    vacant_since.map_or(Time::ZERO, |since| since + lasts)
+}
 
-    fn amount(amount: f64) -> Amount {
-        Amount::new(amount).unwrap()
+/// A resource as it is now, as far as recovery depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Situation<'a> {
+    pub(crate) is_root: bool,
+    pub(crate) supply: &'a Supply,
+    pub(crate) algorithm: &'a Algorithm,
+    pub(crate) bounds: HolderBounds,
+    pub(crate) start: &'a MastershipStart,
+    pub(crate) table: &'a LeaseTable,
+    pub(crate) now: Time,
+}
+
+impl Situation<'_> {
+    /// Whether there is anything to share: at the root always, below it while a lease lasts that is worth giving a part
+    /// of to anyone.
+    pub(crate) fn has_lease(&self) -> bool {
+        let lasts = |end| end > self.now + LEASE_MIN;
+        self.is_root || self.supply.expires_at.is_some_and(lasts)
     }
 
-    fn claim(wants: f64) -> Claim {
-        claim_of(amount(wants), 1.0)
+    /// Longest time that a predecessor's lease may last. Leases may have been longer than now, and recovery, which
+    /// takes that much more time, lasts until all of them have ended.
+    pub(crate) fn longest_of_predecessors(&self, remaining: Option<Duration>) -> Duration {
+        let remaining = remaining.unwrap_or_default();
+        self.longest_by_others().max(remaining).min(DURATION_MAX)
     }
 
-    fn slot() -> Slot {
-        let lease = Lease {
-            capacity: Amount::ZERO,
-            expires_at: Time::from_secs(60),
-        };
-        let demand = Demand::Client {
-            priority: 0,
-            claim: claim(1.0),
-        };
-        let why = Why {
-            reason: Reason::Learning,
-            bound: Bound::Share,
-        };
-        let id = HolderId::client(HolderName::new("a").unwrap(), None);
-        let holding = Holding::new(id, demand, Leases::new(lease), why, Time::ZERO);
-        LeaseTable::new(0).insert(holding)
+    /// Longest duration, on this machine's clock, of a full lease that another machine's clock measures.
+    fn longest_by_others(&self) -> Duration {
+        let length = self.algorithm.lease_length;
+        self.start.clock_tolerance.report(length)
     }
 
-    fn unanswered(number: u64, held: f64) -> Unanswered {
-        Unanswered {
-            number,
-            slot: slot(),
-            claim: claim(50.0),
-            said: amount(50.0),
-            held: amount(held),
-        }
+    /// The capacity for reports: below the root, with what is to come.
+    fn for_reported(&self) -> Amount {
+        let terms = self.supply.terms.as_ref();
+        let share = terms.map_or(Amount::ZERO, |terms| terms.share);
+        self.supply.capacity.max(share)
     }
 
-    #[test]
-    fn reports_count_until_they_are_zero_or_their_holders_are_gone() {
-        let mut reported = Reported::default();
-        reported.count(1, claim(60.0), amount(60.0));
-        reported.count(2, claim(60.0), amount(60.0));
-        assert_eq!(reported.level_for(amount(100.0)), Some(50.0));
-        assert!(!reported.said_fits(amount(119.0)) && reported.said_fits(amount(120.0)));
-        assert_eq!(reported.left_beside_others(2, amount(100.0)), amount(40.0));
-        assert_eq!(reported.left_beside_others(3, amount(130.0)), amount(10.0));
-        reported.forget(1);
-        assert!(reported.said_fits(amount(60.0)));
-        assert_eq!(reported.left_beside_others(2, amount(100.0)), amount(100.0));
-        reported.count(2, claim(0.0), Amount::ZERO);
-        assert!(reported.is_empty() && reported.said_fits(Amount::ZERO));
-        assert_eq!(claim_of(amount(5.0), 0.1).subclients, Subclients::ONE);
-        assert_eq!(claim_of(amount(5.0), 7.0).subclients.get(), 7.0);
-    }
-
-    #[test]
-    fn a_waiting_report_holds_what_was_granted_before_and_not_what_was_reported_before() {
-        let held = |reported: &mut Reported, until| {
-            let answered = reported.answered(until);
-            assert_eq!(answered.len(), 1);
-            answered[0].1.held.get()
-        };
-        let mut reported = Reported::default();
-        // Two reports, one after the other: the first one reserved capacity without a grant.
-        reported.wait_for_answer(1, unanswered(1, 0.0));
-        reported.wait_for_answer(1, unanswered(2, 30.0));
-        assert_eq!(held(&mut reported, 2), 0.0);
-        // A grant had reserved the 10 before the first of the two.
-        reported.wait_for_answer(2, unanswered(3, 10.0));
-        reported.wait_for_answer(2, unanswered(4, 30.0));
-        assert_eq!(held(&mut reported, 4), 10.0);
-        // Its report counted already, and it was granted something since.
-        reported.count(3, claim(5.0), amount(5.0));
-        reported.note_granted(3, None);
-        reported.wait_for_answer(3, unanswered(5, 7.0));
-        assert_eq!(held(&mut reported, 5), 7.0);
+    fn holding(&self, slot: Option<Slot>) -> Option<&Holding> {
+        self.table.get(slot?)
     }
 }

@@ -1,14 +1,14 @@
 //! One resource: turns the shares of its algorithm into leases that never add up to too much.
 //!
 //! `Resource` owns its parts, and calls them: [`holders`], the leases and wants of each holder; [`policy`], the
-//! algorithm and its source; [`Supply`], the capacity to divide; [`learning`], learning mode; [`pace`], the time of a
-//! holder's next request; and, below the root, [`parent`], its own lease. A [`Timer`] is a task of the resource that
-//! has a due time.
+//! algorithm and its source; [`Supply`], the capacity to divide; [`Recovery`], what is known of earlier masterships, until
+//! that is over; [`pace`], the time of a holder's next request; and, below the root, [`parent`], its own lease. A
+//! [`Timer`] is a task of the resource that has a due time.
 //!
 //! A request becomes a lease in [`admit`] (may it come?), [`ask`] (what counts of it?), [`decide`] and [`grant`].
 //! [`lowering`] keeps leases when the capacity is lowered. [`pending`] lets holders wait for the parent. [`processes`]
-//! handles several processes of one name. [`recovery`] confirms what predecessors granted. `safe` computes the capacity
-//! of clients in safe mode, and [`view`] the status. This file handles templates and time.
+//! handles several processes of one name. `safe` computes the capacity of clients in safe mode, and [`view`] the
+//! status. This file handles templates and time.
 
 mod admit;
 pub mod ask;
@@ -16,7 +16,6 @@ mod child_answer;
 mod decide;
 mod grant;
 mod holders;
-mod learning;
 mod lowering;
 pub(crate) mod pace;
 pub mod parent;
@@ -24,7 +23,6 @@ mod parent_lease;
 mod pending;
 mod policy;
 mod processes;
-mod recovery;
 pub(crate) mod retry;
 mod safe;
 mod view;
@@ -35,18 +33,17 @@ use std::time::Duration;
 
 use crate::admission::Charge;
 use crate::claims::Demand;
+use crate::continuity::{Ends, MastershipStart, Recovery, Situation};
 use crate::division::{self, Rule, Supply};
-use crate::id::{MastershipId, ResourceId};
+use crate::id::ResourceId;
 use crate::messages::Conflict;
 use crate::resource::holders::Holders;
-use crate::resource::learning::{LearningMode, Relearns};
 use crate::resource::lowering::Lowerings;
 use crate::resource::pace::Pace;
 use crate::resource::parent::{Parent, ParentPace};
 use crate::resource::policy::Policy;
 use crate::templates::{Algorithm, Template};
 use crate::time::Time;
-use crate::time::tolerance::Tolerance;
 
 /// Number of scheduled leases that one request checks. The timer does the rest. Until then, ended leases count as in
 /// use, which is the safe side.
@@ -54,24 +51,6 @@ const EXPIRIES_PER_REQUEST: usize = 32;
 
 /// Number of scheduled leases that one timeout checks. If there are more, the timer is due again at once.
 const EXPIRIES_PER_TIMEOUT: usize = 256;
-
-/// The start of the mastership in which a resource is decided.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MastershipStart {
-    /// The mastership.
-    pub(crate) mastership: MastershipId,
-    /// No earlier master of the node has granted anything since then. None: no lease of it is left.
-    pub(crate) vacant_since: Option<Time>,
-    /// The longest of their leases by templates other than those in force. Zero: there are none.
-    pub(crate) longer_leases: Duration,
-    /// Largest error of the clock that measures them now.
-    pub(crate) clock_tolerance: Tolerance,
-}
-
-/// Returns the end of leases of a given length that were granted before a node became vacant.
-pub(crate) fn over_after(vacant_since: Option<Time>, lasts: Duration) -> Time {
-    vacant_since.map_or(Time::ZERO, |since| since + lasts)
-}
 
 /// A resource with holders, or about to have one. A request of many resources waits for the memory of each, so what
 /// every request reads comes first and stands together, here, in its [holders](Holders) and in their
@@ -82,7 +61,8 @@ pub(crate) struct Resource {
     id: ResourceId,
     policy: Policy,
     supply: Supply,
-    learning: LearningMode,
+    /// Knowledge of earlier masterships. None: all their leases are over.
+    recovery: Option<Box<Recovery>>,
     /// The source of the supply, below the root.
     parent: Option<Box<Parent>>,
     holders: Holders,
@@ -132,7 +112,9 @@ impl Resource {
         let supply = Supply::of_root(template.capacity);
         let policy = Policy::of_root(template);
         let mut resource = Self::new(id, policy, supply, start, seed);
-        resource.learning = resource.learning_from(now);
+        if let Some(ends) = resource.ends_anew(now) {
+            resource.recovery.get_or_insert_default().ends = Ends::At(ends);
+        }
         resource
     }
 
@@ -152,7 +134,7 @@ impl Resource {
         let policy = Policy::of_parent(template);
         let mut resource = Self::new(id, policy, Supply::NONE, start, seed);
         resource.parent = Some(Box::new(Parent::new()));
-        resource.learning = LearningMode::Undecided;
+        resource.recovery = Some(Box::default());
         resource
     }
 
@@ -170,7 +152,7 @@ impl Resource {
             parent: None,
             holders: Holders::new(seed),
             start,
-            learning: LearningMode::Over,
+            recovery: None,
             lowering: Lowerings::default(),
             pace: Pace::new(seed),
         }
@@ -249,7 +231,7 @@ impl Resource {
     /// Takes out some leases that have ended, and ends learning mode and the server's own lease. Returns whether
     /// learning mode ended. If there is more to do, that is due at once.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> bool {
-        self.holders.expire(EXPIRIES_PER_TIMEOUT, now);
+        self.expire(EXPIRIES_PER_TIMEOUT, now);
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
@@ -257,11 +239,11 @@ impl Resource {
         if let Some(upstream) = self.parent.as_mut().filter(|_| nobody) {
             upstream.lease.forget_refusal(now);
         }
-        let learned = self.learning.is_due(now);
-        if learned {
-            self.end_learning();
+        let is_over = self.recovery.as_ref().is_some_and(|it| it.is_due(now));
+        if is_over {
+            self.end_recovery();
         }
-        learned
+        is_over
     }
 
     /// Effects of changes since they were last taken.
@@ -299,9 +281,9 @@ impl Resource {
     ///
     /// If one is not.
     pub(crate) fn assert_consistent(&self) {
-        self.holders.assert_consistent();
+        self.holders.assert_consistent(self.recovery.as_deref());
         assert_eq!(
-            self.learning == LearningMode::Undecided,
+            self.recovery.as_ref().map(|it| it.ends) == Some(Ends::Undecided),
             !self.policy.is_answered(),
             "the parent's first answer decides both"
         );
@@ -327,40 +309,81 @@ impl Resource {
             // Below the root, the next request tells the parent which of its answers was understood.
             self.holders.note_demand_changed();
         }
-        let promised_total = before.kind.promises_total();
-        let relearns = if !promised_total {
-            Relearns::Anew
-        } else if self.parent.is_some() && self.policy.algorithm().learns() {
-            Relearns::AsBefore
-        } else {
-            Relearns::NoLonger
-        };
-        let anew = self.learning_from(now);
-        self.learning.change_algorithm(relearns, anew);
-        // Below the root, the learning time is known only now.
-        if self.parent.is_none() && !self.learning.is_on() {
-            self.holders.forget_reported();
+        // Below the root, the lease lengths of predecessors do not change any more.
+        let is_fixed = self.parent.is_some() && self.policy.algorithm().learns();
+        let ends = Ends::after_change(
+            self.recovery.as_ref().map(|recovery| recovery.ends),
+            before.kind.promises_total(),
+            is_fixed,
+            self.ends_anew(now),
+        );
+        match ends {
+            Some(ends) => self.recovery.get_or_insert_default().ends = ends,
+            None => self.end_recovery(),
         }
         self.holders.note_unsettled();
     }
 
-    pub(super) fn end_learning(&mut self) {
+    fn end_recovery(&mut self) {
         self.holders.note_changed();
-        self.learning.end();
-        self.holders.forget_reports();
+        if let Some(recovery) = self.recovery.take() {
+            self.holders.effects.waste.push(recovery);
+        }
         self.holders.note_unsettled();
     }
 
-    /// Learning mode by the algorithm in force, until leases of predecessors have ended.
-    fn learning_from(&self, now: Time) -> LearningMode {
-        let learns_for = self.policy.algorithm().learns_for(self.start.longer_leases);
-        let learns_for = self.start.clock_tolerance.report(learns_for);
-        LearningMode::begun(over_after(self.start.vacant_since, learns_for), now)
+    /// Returns when recovery by the algorithm in force ends. None: leases of predecessors have ended.
+    fn ends_anew(&self, now: Time) -> Option<Time> {
+        let longer_leases = self.start.longer_leases;
+        let ends = self
+            .start
+            .leases_end(self.policy.algorithm(), longer_leases);
+        Some(ends).filter(|ends| *ends > now)
     }
 
     /// Returns the remaining time of learning mode.
     pub(crate) fn learning_remaining(&self, now: Time) -> Option<Duration> {
-        self.learning.remaining(now)
+        self.recovery.as_ref()?.remaining(now)
+    }
+
+    /// Returns the state on which recovery depends.
+    fn situation(&self, now: Time) -> Situation<'_> {
+        Situation {
+            is_root: self.parent.is_none(),
+            supply: &self.supply,
+            algorithm: self.policy.algorithm(),
+            bounds: self.policy.holder_bounds(),
+            start: &self.start,
+            table: self.holders.table(),
+            now,
+        }
+    }
+
+    /// Asks recovery, unless it is over.
+    fn in_recovery<T>(
+        &self,
+        now: Time,
+        ask: impl FnOnce(&Recovery, &Situation<'_>) -> T,
+    ) -> Option<T> {
+        let recovery = self.recovery.as_deref()?;
+        Some(ask(recovery, &self.situation(now)))
+    }
+
+    /// Changes recovery, unless it is over.
+    fn tell_recovery<T>(
+        &mut self,
+        now: Time,
+        tell: impl FnOnce(&mut Recovery, &Situation<'_>) -> T,
+    ) -> Option<T> {
+        let mut recovery = self.recovery.take()?;
+        let told = tell(&mut recovery, &self.situation(now));
+        self.recovery = Some(recovery);
+        Some(told)
+    }
+
+    /// Takes out up to `most` leases that have ended ([`Holders::expire`]).
+    fn expire(&mut self, most: usize, now: Time) -> usize {
+        self.holders.expire(most, self.recovery.as_deref_mut(), now)
     }
 
     fn set_supply(&mut self, supply: Supply) {
@@ -410,7 +433,7 @@ impl Resource {
                 let upstream = upstream.filter(|_| self.holders.is_empty());
                 upstream.and_then(|upstream| upstream.lease.refused_until())
             }
-            Timer::LearningEnd => self.learning.until(),
+            Timer::LearningEnd => self.recovery.as_ref()?.ends_at(),
             Timer::ParentRequest => self.next_request(pace),
         }
     }

@@ -22,6 +22,10 @@ use thiserror::Error;
 use crate::amount::Amount;
 use crate::claims::Subclients;
 
+/// Longest refresh interval that a server sends, whatever the template says. Doorman's own clients obey any interval.
+/// After a mistake in a template they would notice the correction only when a long interval is over.
+pub(crate) const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
+
 /// Longest lease, learning mode or refresh interval: a week. A longer one is probably a typo, and a
 /// crashed client would hold its capacity for as long.
 pub const DURATION_MAX: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -62,7 +62,7 @@ pub(crate) struct Learned {
     reports: BTreeMap<u64, Kept>,
     /// The sums for present holders, by granting mastership.
     there: BTreeMap<Origin, ExactSum>,
-    books: Option<Books>,
+    books: Option<Box<Books>>,
 }
 
 /// The parent's books of earlier masterships of this node.
@@ -190,7 +190,7 @@ impl Learned {
                 least: None,
             };
             books.first.reported = self.reported_after(&books, &books.first);
-            self.books = Some(books);
+            self.books = Some(Box::new(books));
             return;
         };
         // Between parents with complete books, the smaller amount counts.
@@ -218,11 +218,6 @@ impl Learned {
             }
         }
         reported
-    }
-
-    /// Whether there are no reports.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.reports.is_empty()
     }
 
     /// Whether the parent has sent its books.

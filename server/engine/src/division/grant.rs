@@ -3,7 +3,7 @@
 use crate::amount::Amount;
 use crate::division::{Share, Why};
 
-/// What a holder gets, and why.
+/// The amount that a holder gets, and the reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
     pub(crate) share: Share,

@@ -112,6 +112,12 @@ impl Supply {
         }
     }
 
+    /// Returns the end of a lease of that length that is granted now.
+    pub(crate) fn lease_end(&self, length: Duration, now: Time) -> Time {
+        let end = now + length;
+        self.expires_at.map_or(end, |own| end.min(own))
+    }
+
     /// Whether the capacity will grow once other servers have shrunk.
     pub(crate) fn expects_more(&self) -> bool {
         self.terms

@@ -40,6 +40,8 @@ pub(crate) struct HolderAsk<'a> {
     pub(crate) caller: CallerSlot,
     /// Whether its former demand counts, since there is no room for more.
     pub(crate) is_held: bool,
+    /// Whether the node asks on behalf of the holder, to push the answer.
+    pub(crate) is_push: bool,
 }
 
 /// A holder's report of what it may be using. The larger amount counts, each for as long as it lasts.
@@ -98,6 +100,7 @@ impl<'a> HolderAsk<'a> {
             floor: Duration::ZERO,
             caller: holding.caller,
             is_held: false,
+            is_push: true,
         }
     }
 

@@ -273,6 +273,7 @@ impl Node {
             floor: self.config.refresh_floor,
             caller: CallerSlot::NOBODY,
             is_held: false,
+            is_push: false,
         };
         let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
             let answer = resource.handle_ask(holder_ask, gate, now)?;
@@ -325,6 +326,7 @@ impl Node {
             },
             caller: CallerSlot::NOBODY,
             is_held: false,
+            is_push: false,
         };
         let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
             resource.handle_server_ask(holder_ask, gate, now)

@@ -9,11 +9,11 @@
 
 use std::time::Duration;
 
+use crate::continuity::over_after;
 use crate::id::MastershipId;
 use crate::messages::NodeEvent;
 use crate::node::Node;
 use crate::node::pages::Totals;
-use crate::resource::over_after;
 use crate::time::Time;
 pub use doorward_time::term::Term;
 

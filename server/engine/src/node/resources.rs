@@ -13,10 +13,11 @@ use siphasher::sip::SipHasher13;
 
 use crate::admission::limits::Limits;
 use crate::admission::{AdmissionGate, Limit, weight};
+use crate::continuity::MastershipStart;
 use crate::id::{Caller, HolderKind, ResourceId};
 use crate::messages::{NodeEvent, RefusalReason};
 use crate::node::{Entry, Node};
-use crate::resource::{MastershipStart, Resource};
+use crate::resource::Resource;
 use crate::split_table::SplitTable;
 use crate::time::Time;
 

@@ -1,4 +1,4 @@
-//! What counts of a holder's request for one resource, and the answer.
+//! A holder's request for one resource as far as it counts, and the answer.
 //!
 //! A request does not always count as it was sent: a client may want more than a client can have, a child server may
 //! know less than the record here, and a new master does not believe all reports. All of that is applied to one value,
@@ -14,7 +14,6 @@ use crate::amount::Amount;
 use crate::claims::demand::DemandBounds;
 use crate::exact_sum::ExactSum;
 use crate::holders::{HolderAsk, Holding, Lease, Slot};
-use crate::id::HolderKind;
 use crate::messages::{Has, LimitedBy};
 use crate::resource::Resource;
 use crate::templates::{HolderBounds, SafeCapacity};
@@ -64,18 +63,8 @@ impl Resource {
             ask.in_use.outstanding = Some(outstanding);
         }
         let own = known.map_or(Amount::ZERO, Holding::own);
-        if let Some(most) = self.client_max(ask, now) {
-            ask.in_use = ask.in_use.up_to(most.max(own));
-        }
-        let most = self.believed_max(ask, now);
-        ask.believed = ask.in_use.up_to(most.max(own));
-    }
-
-    /// In learning mode: the most of a client's report that counts. None: all of it.
-    fn client_max(&self, ask: &HolderAsk<'_>, now: Time) -> Option<Amount> {
-        let is_client = ask.holder().kind == HolderKind::Client;
-        let most = self.policy.holder_bounds().wants_max;
-        most.filter(|_| is_client && self.learning.is_on_at(now))
+        ask.believed = ask.in_use;
+        self.in_recovery(now, |recovery, s| recovery.believe(s, ask, own));
     }
 }
 

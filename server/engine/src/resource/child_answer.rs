@@ -38,14 +38,14 @@ impl Resource {
         let inherited_for = before.unwrap_or_else(|| self.granted_for(name, now));
         let lease = self.server_lease(name, &answer, now, Some(inherited_for), now);
         if let Some(slot) = self.holders.children().get(name).copied() {
-            self.note_former_gone(slot, now);
+            self.holders.note_past(slot, |past| past.note_answer(now));
         }
         // It was just found or put in.
         let lease = lease.ok_or(RefusalReason::NotReady)?;
         Ok((answer.kind, lease))
     }
 
-    /// Repeats the last request of a child server with a stream. None: the answer would not differ from the last one,
+    /// Asks on behalf of a child server with a stream what it asked for last. None: the answer would not differ from the last one,
     /// or the child has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.holders.get(slot)?;
@@ -54,35 +54,24 @@ impl Resource {
         }
         let asker = Asker::new(holding.holder());
         let ask = HolderAsk::on_behalf_of(&asker, holding);
-        let (held, newest, share_before) = (holding.own(), holding.newest(), holding.share);
-        let safe_fell = self.safe_fell(holding, now);
         let grant = self.grant_known(holding, &ask, self.lowering.kept(holding), now);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
-        if same(grant.gets, newest.capacity) && same(grant.share.amount, share_before) && !safe_fell
+        if same(grant.gets, holding.newest().capacity)
+            && same(grant.share.amount, holding.share)
+            && !self.safe_fell(holding, now)
         {
             return None;
         }
-        self.give(slot, &grant, now);
-        let refresh_in = self
-            .plan_refresh(slot, false, None, Duration::ZERO, now)
-            .refresh_in;
-        self.holders.note(slot, |holding| {
-            holding.refresh_at = now + refresh_in;
-        });
-        debug_assert!(
-            self.overcommitted().is_none() || grant.gets <= held,
-            "{}: a grant took Σ reserved above the capacity",
-            self.id
-        );
-        self.note_former_gone(slot, now);
-        Some(self.current(slot, refresh_in, AnswerKind::Decided, now))
+        let answer = self.decide(Some(slot), &ask, now);
+        self.holders.note_past(slot, |past| past.note_answer(now));
+        Some(answer)
     }
 
     /// Whether this server may decide for a child server that did not ask: not in learning mode, without a lease of its
     /// own, or without a template. When a template is gone, leases run down and none is taken back.
     fn may_regrant(&self, holding: &Holding, now: Time) -> bool {
         let learns = self.learning_remaining(now).is_some();
-        if holding.pending || learns || !self.has_lease(now) || !self.has_source() {
+        if holding.pending || learns || !self.situation(now).has_lease() || !self.has_source() {
             return false;
         }
         // A silent child may have ended: its lease must end, too.
@@ -93,12 +82,6 @@ impl Resource {
         let interval = self.interval_of(holding, Duration::ZERO);
         let interval = interval.max(self.policy.algorithm().refresh_interval);
         now.since(asked_at) <= 2 * interval + SILENT_MIN
-    }
-
-    /// Notes that the present answer names no former process that may live: from then on the child confirms that
-    /// process's grants as its own.
-    fn note_former_gone(&mut self, slot: Slot, now: Time) {
-        self.holders.note_past(slot, |past| past.note_answer(now));
     }
 
     /// Returns the lease to push to a child server. The child counts its lease from the time at which it sent its

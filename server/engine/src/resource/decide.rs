@@ -16,7 +16,6 @@ use std::time::Duration;
 
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
-use crate::claims::Demand;
 use crate::division::Grant;
 use crate::holders::{HolderAsk, Holding, KnownWhy, Lease, Leases, Precedence, Slot, Standing};
 use crate::id::HolderKind;
@@ -46,7 +45,7 @@ impl Resource {
         if let Some(reason) = self.refused(now) {
             return Err(reason);
         }
-        let looked_at = self.holders.expire(EXPIRIES_PER_REQUEST, now);
+        let looked_at = self.expire(EXPIRIES_PER_REQUEST, now);
         self.count_demand(&mut ask, gate.limits);
         let slot = self.holders.table().find_asker(ask.asker);
         self.admit_request(slot, &ask, gate, now)?;
@@ -99,9 +98,9 @@ impl Resource {
         // Others wait for the capacity that an acknowledgement frees. Each shrink has only one.
         let newest = holding.newest().capacity;
         let acknowledges = ask.acknowledges() && ask.in_use() <= newest && newest < holding.own();
-        let is_next = precedence == Precedence::Next && !self.is_new_mastership(slot, ask);
+        let is_next = precedence == Precedence::Next && !self.holders.is_new_mastership(slot, ask);
         let is_early = since < ask.floor && !holding.is_invited(now) && !holding.pending;
-        if is_early && is_next && !acknowledges && !self.take_early_news(slot, ask, now) {
+        if is_early && is_next && !acknowledges && !self.holders.take_early_news(slot, ask, now) {
             let floor_left = ask.floor - since;
             return Ok(Some(self.answer_too_early(slot, ask, floor_left, now)));
         }
@@ -110,14 +109,16 @@ impl Resource {
                 // It comes from another program without an incarnation, which must not use this holder's lease.
                 return Err(RefusalReason::Unnumbered);
             }
-            self.hear_process(slot, ask.holder(), now);
+            self.holders.hear_process(slot, ask.holder(), now);
             return Ok(None);
         }
-        self.settle_name(slot, ask, precedence, now)?;
+        self.holders
+            .settle_name(slot, ask, precedence, self.policy.algorithm(), now)?;
         if precedence != Precedence::Next {
-            self.holders.forget_report(ask.holder());
+            self.tell_recovery(now, |recovery, s| recovery.forget_report(s, ask));
         }
-        self.note_mastership(slot, ask, false);
+        self.holders
+            .note_mastership(slot, ask, false, self.recovery.is_some());
         Ok(None)
     }
 
@@ -132,35 +133,27 @@ impl Resource {
         ask: &HolderAsk<'_>,
         now: Time,
     ) -> Result<(), RefusalReason> {
-        if self.parent.is_none() {
-            self.count_report(slot, ask, now);
-        }
-        self.note_learned(slot, ask, now);
+        self.tell_recovery(now, |recovery, s| recovery.hear(s, slot, ask));
         if self.must_wait_for_parent(slot, ask, now) {
             self.note_pending(slot, ask, now);
             return Err(RefusalReason::NotReady);
         }
-        if self.parent.is_some() {
-            self.count_report(slot, ask, now);
-        }
+        self.tell_recovery(now, |recovery, s| recovery.count(s, slot, ask));
         Ok(())
     }
 
-    fn decide(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) -> Answer {
+    pub(super) fn decide(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) -> Answer {
         let before = slot.and_then(|slot| self.holders.get(slot)).map(Before::of);
         let was_overcommitted = cfg!(debug_assertions) && self.is_overcommitted();
         let version = self.holders.version();
         let slot = match slot {
-            Some(slot) => {
-                self.decide_for_known(slot, ask, now);
-                slot
-            }
+            Some(slot) => self.decide_for_known(slot, ask, now),
             None => self.decide_for_new(ask, now),
         };
         // Then reports count, whatever we have ourselves.
-        let learns_from_reports = self.parent.is_some() && self.learning_remaining(now).is_some();
+        let counts_reports = self.parent.is_some() && self.recovery.is_some();
         debug_assert!(
-            was_overcommitted || !self.is_overcommitted() || learns_from_reports,
+            was_overcommitted || !self.is_overcommitted() || counts_reports,
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );
@@ -173,7 +166,7 @@ impl Resource {
             holding.wants_more = ask.wants_more;
         });
         self.holders.note_request(slot, ask);
-        let refresh_in = self.plan(slot, grew, waited, ask.floor, now);
+        let refresh_in = self.plan(slot, ask, grew, waited, now);
         self.holders.note_unsettled();
         let answer = self.current(slot, refresh_in, AnswerKind::Decided, now);
         Answer {
@@ -192,7 +185,7 @@ impl Resource {
     ) -> Answer {
         let learning_for = self.learning_for(now);
         let safe_capacity = self.safe_capacity_in(learning_for);
-        self.note_safe_capacity(slot, safe_capacity);
+        self.holders.note_safe_capacity(slot, safe_capacity);
         // Callers have just found the holder there.
         let nothing = Lease {
             capacity: Amount::ZERO,
@@ -222,56 +215,54 @@ impl Resource {
         }
     }
 
-    fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
+    fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Slot {
         let Some(holding) = self.holders.get(slot) else {
-            return;
+            return slot;
         };
         // This uses the claim at the time of the lowering, so it comes before the change of demand.
-        let kept_if_lowered = self.lowering.kept(holding);
+        let (kept_if_lowered, had) = (self.lowering.kept(holding), holding.own());
         self.holders.change_demand(slot, &ask.demand);
         // A report of at least its present leases lowers none of them.
-        if ask.acknowledges()
-            && ask.in_use() < self.holders.get(slot).map_or(Amount::ZERO, Holding::own)
-        {
+        if ask.acknowledges() && ask.in_use() < had {
             self.holders
                 .change_leases(slot, |leases| leases.acknowledge(ask.in_use()));
         }
         let Some(holding) = self.holders.get(slot) else {
-            return;
+            return slot;
         };
         let grant = self.grant_known(holding, ask, kept_if_lowered, now);
         let held = holding.own();
         let may_use_more = ask.in_use() > held.max(grant.gets);
-        let learns = self.learning_remaining(now).is_some();
-        if learns && (may_use_more || ask.in_use() > ask.to_confirm()) {
-            let leases = self.leases_of_reports(ask, grant.room, now);
+        if may_use_more || ask.in_use() > ask.to_confirm() {
+            let leases = self.reserve(ask, &grant, now);
             self.holders.change_leases(slot, |known| {
                 leases.into_iter().for_each(|lease| known.grant(lease));
             });
         }
-        self.give(slot, &grant, now);
-        self.note_granted(ask.holder(), &grant);
+        let holding = self.holders.get(slot);
+        let had_until = holding.map(|it| it.leases().last_expiry());
+        let decision = self.decision(ask, &grant, had_until, now);
+        let shrink = self.policy.algorithm().shrink;
+        self.holders.decide(slot, &decision, shrink);
+        self.tell_recovery(now, |recovery, s| recovery.note_granted(s, ask, &grant));
+        slot
     }
 
     fn decide_for_new(&mut self, ask: &HolderAsk<'_>, now: Time) -> Slot {
         self.holders.claim(&ask.demand);
         let nothing = Amount::ZERO;
         let grant = self.grant(ask, nothing, nothing, nothing, now);
-        let mut words = Vec::new();
-        if self.learning_remaining(now).is_some() {
-            // The holder wants less than it has. Its reported lease counts until it reports that it has shrunk.
-            words = self.leases_of_reports(ask, grant.room, now);
-        }
-        let has_until = words.iter().map(|word| word.expires_at).max();
-        let expires_at = self.grant_ends(ask.holder(), has_until, &grant, now);
-        let decision = self.decision(&ask.demand, &grant, expires_at);
+        // If the holder wants less than it has, its reported lease counts until it reports that it has shrunk.
+        let reports = self.reserve(ask, &grant, now);
+        let has_until = reports.iter().map(|lease| lease.expires_at).max();
+        let decision = self.decision(ask, &grant, has_until, now);
         let mut leases = Leases::new(decision.lease);
-        if !words.is_empty() {
-            words.into_iter().for_each(|word| leases.grant(word));
+        if !reports.is_empty() {
+            reports.into_iter().for_each(|lease| leases.grant(lease));
             grant_by_kind(&mut leases, ask.holder().kind, decision.lease);
         }
         let slot = self.insert(ask, leases, &decision, now);
-        self.note_granted(ask.holder(), &grant);
+        self.tell_recovery(now, |recovery, s| recovery.note_granted(s, ask, &grant));
         slot
     }
 
@@ -283,33 +274,34 @@ impl Resource {
         decision: &Decision,
         now: Time,
     ) -> Slot {
-        let standing = self.replace_process(ask.holder());
+        let standing = self.holders.replace_process(ask.holder());
         let slot = self.holders.insert(ask, leases, decision, now);
         self.holders
             .note(slot, |holding| holding.standing = standing);
-        self.note_mastership(slot, ask, true);
+        self.holders
+            .note_mastership(slot, ask, true, self.recovery.is_some());
         slot
     }
 
-    /// Turns a grant into a lease.
-    pub(super) fn give(&mut self, slot: Slot, grant: &Grant, now: Time) {
-        let Some(holding) = self.holders.get(slot) else {
-            return;
-        };
-        let had_until = Some(holding.leases().last_expiry());
-        let expires_at = self.grant_ends(&holding.holder(), had_until, grant, now);
-        let decision = self.decision(&holding.demand, grant, expires_at);
-        let shrink = self.policy.algorithm().shrink;
-        self.holders.decide(slot, &decision, shrink);
-    }
-
-    fn decision(&self, demand: &Demand, grant: &Grant, expires_at: Time) -> Decision {
+    /// Turns a grant into a lease. The leases on record last until `had_until`.
+    fn decision(
+        &self,
+        ask: &HolderAsk<'_>,
+        grant: &Grant,
+        had_until: Option<Time>,
+        now: Time,
+    ) -> Decision {
+        let is_cut = grant.cut_from.is_some();
+        let expires_at = self.in_recovery(now, |recovery, s| {
+            recovery.lease_ends(s, ask.holder(), had_until, is_cut)
+        });
+        let expires_at = expires_at.unwrap_or_else(|| self.lease_end(now));
         Decision {
             lease: Lease {
                 capacity: grant.gets,
                 expires_at,
             },
-            share: self.prospect(demand, grant.share),
+            share: self.prospect(&ask.demand, grant.share),
             why: grant.why,
             waits: grant.waits,
             // Earlier lowerings divided the capacity among others.
@@ -317,10 +309,16 @@ impl Resource {
         }
     }
 
-    /// Returns the end of a lease that is granted now.
-    pub(super) fn expiry_from(&self, now: Time) -> Time {
-        let expiry = now + self.policy.algorithm().lease_length;
-        self.supply.expires_at.map_or(expiry, |end| expiry.min(end))
+    /// The leases that a holder reports, in recovery.
+    fn reserve(&self, ask: &HolderAsk<'_>, grant: &Grant, now: Time) -> Vec<Lease> {
+        let leases = self.in_recovery(now, |recovery, s| recovery.reserve(s, ask, grant.room));
+        leases.unwrap_or_default()
+    }
+
+    /// Returns the end of a full lease that is granted now.
+    fn lease_end(&self, now: Time) -> Time {
+        let length = self.policy.algorithm().lease_length;
+        self.supply.lease_end(length, now)
     }
 }
 
@@ -333,7 +331,7 @@ impl Resource {
 impl Resource {
     /// The answer to a request that repeats what was decided. None: it has to be decided.
     pub(super) fn repeat(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Option<Answer> {
-        if self.parent.is_some() || self.learning.is_on() {
+        if self.parent.is_some() || self.recovery.is_some() {
             return None;
         }
         let holding = self.holders.get(slot)?;
@@ -345,12 +343,12 @@ impl Resource {
         }
         self.assert_decides_the_same(holding, ask, now);
         let waited = Before::of(holding).invited_after;
-        let expires_at = self.expiry_from(now);
+        let expires_at = self.lease_end(now);
         self.holders.renew(slot, expires_at);
         self.holders
             .note(slot, |holding| holding.wants_more = ask.wants_more);
         self.holders.note_request(slot, ask);
-        let refresh_in = self.plan(slot, false, waited, ask.floor, now);
+        let refresh_in = self.plan(slot, ask, false, waited, now);
         Some(self.current(slot, refresh_in, AnswerKind::Repeated, now))
     }
 

@@ -2,7 +2,6 @@
 
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::continuity::part_of;
 use crate::division::{self, Bound, Grant, Reason, Share, Supply, Why};
 use crate::holders::{HolderAsk, Holding};
 use crate::resource::Resource;
@@ -34,18 +33,21 @@ impl Resource {
         newest: Amount,
         now: Time,
     ) -> Grant {
-        let learns = self.learning_remaining(now).is_some();
-        let confirmed = learns.then(|| self.confirm(ask, held, kept, newest, now));
-        if let Some(confirmed) = confirmed.filter(|_| !self.may_grant_growth(now)) {
+        let lowered = self.is_overcommitted();
+        let room = self.room_beside_others(held);
+        let room = if lowered { room.max(kept) } else { room };
+        let confirmed = self.in_recovery(now, |it, s| it.confirm(s, ask, newest, room));
+        let confirmed = confirmed.flatten();
+        if let Some((confirmed, false)) = confirmed {
             return confirmed;
         }
         let share = self.rule_for(&ask.demand).share_of(&ask.demand);
         let keeps =
             (!ask.acknowledges()).then(|| keeps(newest, share, ask.without_demand().min(held)));
-        let shared = self.grant_share(share, held, kept, keeps);
+        let shared = self.grant_share(share, room, lowered, keeps);
         // Reports come first; what is left then is free.
         match confirmed {
-            Some(confirmed) if confirmed.gets >= shared.gets => confirmed,
+            Some((confirmed, _)) if confirmed.gets >= shared.gets => confirmed,
             _ => shared,
         }
     }
@@ -77,58 +79,14 @@ impl Resource {
         rule.share_of(demand).amount.max(share.amount)
     }
 
-    /// The most that a holder with `held` reserved can get. `lowered`: the leases exceed the capacity.
-    fn room(&self, held: Amount, kept: Amount, lowered: bool) -> Amount {
-        let free = self.room_beside_others(held);
-        if lowered { free.max(kept) } else { free }
-    }
-
-    /// In learning mode: confirms the holder's report, or the larger one before a cut; if the reports exceed the
-    /// capacity, its part of that.
-    fn confirm(
-        &self,
-        ask: &HolderAsk<'_>,
-        held: Amount,
-        kept: Amount,
-        newest: Amount,
-        now: Time,
-    ) -> Grant {
-        let demand = &ask.demand;
-        let room = self.room(held, kept, self.is_overcommitted());
-        let holder = self.holders.key_of(ask.holder());
-        let reported = self.holders.reported();
-        let was_cut_from = reported.and_then(|it| it.cut_from(holder));
-        let had = ask.to_confirm().max(was_cut_from.unwrap_or(Amount::ZERO));
-        let had = if ask.acknowledges() {
-            had.min(demand.wants())
-        } else {
-            had.max(newest)
-        };
-        let confirmed = had.min(self.confirmed_max(ask, demand.clients()));
-        let level = self.confirmed_level(now);
-        let part = level.zip(reported.and_then(|it| it.counts(holder)));
-        let share = part.map_or(confirmed, |(level, claim)| {
-            confirmed.min(part_of(claim, level))
-        });
-        let gets = share.min(room).min(self.left_by_reports(holder));
-        let is_cut = gets < confirmed && (level.is_some() || was_cut_from.is_some());
-        let bound = if gets < confirmed {
-            Bound::LearningLeft
-        } else {
-            Bound::SaysItHas
-        };
-        let reason = Reason::Learning;
-        Grant {
-            share: Share {
-                amount: share,
-                reason,
-            },
-            gets,
-            room,
-            waits: is_cut && gets.get() < share.get() * (1.0 - SHORTFALL),
-            cut_from: is_cut.then_some(confirmed),
-            why: Why { reason, bound },
+    /// Returns the room for a holder beside the leases of others, reported or not.
+    pub(super) fn room_beside_others(&self, held: Amount) -> Amount {
+        let mut others = *self.holders.table().reserved();
+        others.subtract(held);
+        if let Some(recovery) = &self.recovery {
+            others.add_sum(&recovery.unreported());
         }
+        others.left_of(self.supply.capacity)
     }
 
     /// Grants a share, bounded by leases of others, and not below `keeps`: the lease of a child server in learning
@@ -136,12 +94,10 @@ impl Resource {
     fn grant_share(
         &self,
         mut share: Share,
-        held: Amount,
-        kept: Amount,
+        room: Amount,
+        lowered: bool,
         keeps: Option<Amount>,
     ) -> Grant {
-        let lowered = self.is_overcommitted();
-        let room = self.room(held, kept, lowered);
         if let Some(keeps) = keeps.filter(|keeps| *keeps > share.amount) {
             share = Share {
                 amount: keeps,

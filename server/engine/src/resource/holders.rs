@@ -1,5 +1,5 @@
-//! The holders of one resource: leases by name, claims by band, the child servers among the holders, the caller behind
-//! each lease, and the holders' reports.
+//! The holders of one resource: leases by name, claims by band, the child servers among the holders, and the caller
+//! behind each lease.
 //!
 //! Claims are added, changed and removed only here, so the records stay consistent. A new holder claims first
 //! ([`Holders::claim`]), so that its grant is decided with its claim among the others.
@@ -10,14 +10,13 @@ use crate::admission::weight::{Weight, counted};
 use crate::admission::{AdmissionGate, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
-use crate::continuity::Reported;
-use crate::continuity::learned::Learned;
+use crate::continuity::Recovery;
 use crate::division::{Bound, Reason, Why};
 use crate::holders::{
     Expired, HolderAsk, Holding, KnownWhy, Lease, LeaseTable, Leases, ProcessHistory, Slot,
     Standing, Version,
 };
-use crate::id::{HolderId, HolderKind, HolderName};
+use crate::id::{HolderKind, HolderName};
 use crate::resource::Effects;
 use crate::resource::admit::{Arrivals, Brings};
 use crate::templates::Shrink;
@@ -50,11 +49,6 @@ pub(super) struct Holders {
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
     /// The callers that brought holders and priorities.
     arrivals: Arrivals,
-    /// In learning mode: the holders' reports. Absent: no holder has reported.
-    reported: Option<Box<Reported>>,
-    /// In learning mode, below the root: the masterships that granted the reported leases. Absent: no holder has
-    /// reported.
-    learned: Option<Box<Learned>>,
     demand_version: u64,
     /// Effects of changes since they were last taken.
     pub(super) effects: Effects,
@@ -68,8 +62,6 @@ impl Holders {
             claims: Bands::default(),
             children: None,
             arrivals: Arrivals::default(),
-            reported: None,
-            learned: None,
             demand_version: 0,
             effects: Effects::default(),
         }
@@ -106,27 +98,6 @@ impl Holders {
         self.table.get(*self.children().get(name)?)
     }
 
-    /// In learning mode: the holders' reports, if there are any.
-    pub(super) fn reported(&self) -> Option<&Reported> {
-        let reported = self.reported.as_deref();
-        reported.filter(|it| !it.is_empty())
-    }
-
-    /// The same, to add a report.
-    pub(super) fn reported_mut(&mut self) -> &mut Reported {
-        self.reported.get_or_insert_default()
-    }
-
-    /// In learning mode, below the root: the masterships that granted reported leases, if there are reports.
-    pub(super) fn learned(&self) -> Option<&Learned> {
-        self.learned.as_deref()
-    }
-
-    /// The same, to add a report.
-    pub(super) fn learned_mut(&mut self) -> &mut Learned {
-        self.learned.get_or_insert_default()
-    }
-
     /// Clients served, those below child servers included.
     pub(super) fn clients(&self) -> f64 {
         self.bands().total_subclients()
@@ -146,11 +117,6 @@ impl Holders {
     /// Notes that an input of decisions has changed.
     pub(super) fn note_changed(&mut self) {
         self.table.note_changed();
-    }
-
-    /// Returns the hash by which `reported` and `learned` know a holder.
-    pub(super) fn key_of(&self, holder: &HolderId) -> u64 {
-        self.table.name_hash(holder)
     }
 
     /// Weight in memory.
@@ -300,15 +266,20 @@ impl Holders {
     }
 
     /// Takes a holder out.
-    pub(super) fn remove(&mut self, slot: Slot) {
+    pub(super) fn remove(&mut self, slot: Slot, recovery: Option<&mut Recovery>) {
         if let Some(gone) = self.table.remove(slot) {
-            self.note_gone(&gone);
+            self.note_gone(&gone, recovery);
         }
     }
 
     /// Removes holders whose leases have ended. It checks up to `most` holders, and stops after a child server,
     /// which may have a thousand claims. Returns the number of checked ones.
-    pub(super) fn expire(&mut self, most: usize, now: Time) -> usize {
+    pub(super) fn expire(
+        &mut self,
+        most: usize,
+        mut recovery: Option<&mut Recovery>,
+        now: Time,
+    ) -> usize {
         let (mut looked_at, mut child_is_gone) = (0, false);
         while looked_at < most && !child_is_gone {
             match self.table.expire_one(now) {
@@ -316,7 +287,7 @@ impl Holders {
                 Expired::Nobody => {}
                 Expired::Silent(slot) => self.drop_wants(slot),
                 Expired::Holder(holding) => {
-                    self.note_gone(&holding);
+                    self.note_gone(&holding, recovery.as_deref_mut());
                     self.effects.expired += 1;
                     child_is_gone = matches!(holding.demand, Demand::Server(_));
                 }
@@ -364,34 +335,12 @@ impl Holders {
         });
     }
 
-    /// Drops the reports of a holder that has ended, or of a process that lost its name.
-    pub(super) fn forget_report(&mut self, holder: &HolderId) {
-        if let Some(reported) = self.reported.as_mut().filter(|it| !it.is_empty()) {
-            reported.forget(self.table.name_hash(holder));
-        }
-    }
-
-    /// Learning is over: reports of holders do not count any more.
-    pub(super) fn forget_reports(&mut self) {
-        if let Some(learned) = self.learned.take() {
-            self.effects.waste.push(learned);
-        }
-        self.forget_reported();
-    }
-
-    /// Reports of what holders have do not count any more.
-    pub(super) fn forget_reported(&mut self) {
-        if let Some(reported) = self.reported.take() {
-            self.effects.waste.push(reported);
-        }
-    }
-
     /// Asserts that all that is kept agrees. O(n), for tests.
     ///
     /// # Panics
     ///
     /// If it does not.
-    pub(super) fn assert_consistent(&self) {
+    pub(super) fn assert_consistent(&self, recovery: Option<&Recovery>) {
         self.table.assert_consistent();
         self.arrivals.assert_consistent(self.table.iter());
         let mut claims = 0;
@@ -400,28 +349,24 @@ impl Holders {
         for holding in self.table.iter() {
             holding.demand.for_each_claim(|_, _| claims += 1);
             children += usize::from(holding.kind == HolderKind::Server);
-            keys.insert(self.key_of(&holding.holder()));
+            keys.insert(self.table.name_hash(&holding.holder()));
         }
         let there = self.claims.iter().map(|(_, index)| index.len());
         assert_eq!(there.sum::<usize>(), claims, "claims in the index");
         assert_eq!(self.children().len(), children, "child servers");
-        if let Some(reported) = &self.reported {
-            reported.assert_consistent(|holder| keys.contains(&holder));
+        if let Some(recovery) = recovery {
+            recovery.assert_consistent(|holder| keys.contains(&holder));
         }
     }
 
     /// A holder was taken out of the table.
-    fn note_gone(&mut self, gone: &Holding) {
+    fn note_gone(&mut self, gone: &Holding, recovery: Option<&mut Recovery>) {
         let Effects { charges, waste, .. } = &mut self.effects;
         self.claims
             .remove_all(&gone.demand, |tree| waste.push(Box::new(tree)));
         self.arrivals.note_gone(gone, charges);
-        if self.reported.is_some() || self.learned.is_some() {
-            let holder = gone.holder();
-            self.forget_report(&holder);
-            if let Some(learned) = self.learned.as_mut().filter(|it| !it.is_empty()) {
-                learned.note_gone(self.table.name_hash(&holder));
-            }
+        if let Some(recovery) = recovery {
+            recovery.note_gone(self.table.name_hash(&gone.holder()));
         }
         if let Some(children) = self.children.as_mut()
             && gone.kind == HolderKind::Server

@@ -7,10 +7,13 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
+use crate::continuity::Outlook;
 use crate::holders::{HolderAsk, Holding, Slot};
 use crate::id::split_mix;
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind};
+use crate::resource::holders::Holders;
+use crate::templates::REFRESH_IN_MAX;
 use crate::time::Time;
 
 /// Largest number of changes of wants in a row, earlier than the floor. Demand comes in bursts: it starts to grow, and
@@ -20,11 +23,11 @@ const EARLY_NEWS_MAX: u32 = 4;
 /// Floor of a holder without a lease whose server waits for the parent.
 const PROVISIONAL_FLOOR: Duration = Duration::from_secs(1);
 
-impl Resource {
+impl Holders {
     /// Whether a request earlier than the floor changes the wants, and its holder may do so: a number of times in a
     /// row, and then once a floor.
     pub(super) fn take_early_news(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> bool {
-        let Some(holding) = self.holders.get(slot) else {
+        let Some(holding) = self.get(slot) else {
             return false;
         };
         if holding.demand == ask.demand {
@@ -34,12 +37,14 @@ impl Resource {
         if holding.news_paid_until.since(now) > saved_up {
             return false;
         }
-        self.holders.note(slot, |holding| {
+        self.note(slot, |holding| {
             holding.news_paid_until = holding.news_paid_until.max(now) + ask.floor;
         });
         true
     }
+}
 
+impl Resource {
     /// Answers a request earlier than the floor with the current lease, and with the time at which its new wants will
     /// count.
     pub(super) fn answer_too_early(
@@ -104,23 +109,26 @@ impl Resource {
     pub(super) fn plan(
         &mut self,
         slot: Slot,
+        ask: &HolderAsk<'_>,
         grew: bool,
         waited: Option<Duration>,
-        floor: Duration,
         now: Time,
     ) -> Duration {
-        let planned = self.plan_refresh(slot, grew, waited, floor, now);
+        let planned = self.plan_refresh(slot, grew, waited, ask.floor, now);
         self.holders.note(slot, |holding| {
-            holding.decided_at = now;
             holding.refresh_at = now + planned.refresh_in;
-            holding.invited = planned.invited;
+            // A push does not bring the holder's own next request nearer to the floor.
+            if !ask.is_push {
+                holding.decided_at = now;
+                holding.invited = planned.invited;
+            }
         });
         planned.refresh_in
     }
 
     /// Returns when a holder should come back after a decision. `grew`: it wants more than before. `waited`: the time
     /// after which it was invited in vain.
-    pub(super) fn plan_refresh(
+    fn plan_refresh(
         &mut self,
         slot: Slot,
         grew: bool,
@@ -148,15 +156,17 @@ impl Resource {
             let refresh_in = pace.soon(interval, floor, waited, now);
             Planned::soon(refresh_in, interval)
         };
-        let planned = match self.learning_remaining(now) {
-            Some(_)
-                if self.confirmed_level(now).is_some()
-                    && (holding.waits || awaited && table.waiting() > 0) =>
+        let outlook = self.in_recovery(now, |recovery, s| recovery.outlook(s));
+        let planned = match outlook.flatten() {
+            Some(outlook)
+                if outlook.level.is_some() && (holding.waits || awaited && table.waiting() > 0) =>
             {
                 soon(&mut self.pace, floor)
             }
             _ if streams => Planned::at_leisure(interval),
-            Some(remaining) if wanting && !(more_comes && self.may_grant_growth(now)) => {
+            Some(Outlook {
+                remaining, grows, ..
+            }) if wanting && !(more_comes && grows) => {
                 let ends = self.pace.after_learning(interval, floor, remaining);
                 // At the root, nothing changes before learning ends. A parent may answer at any time.
                 if newest.capacity.is_zero() && self.parent.is_some() {
@@ -182,8 +192,8 @@ impl Resource {
 
 /// Time until a holder comes back, and whether it was invited early.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Planned {
-    pub(super) refresh_in: Duration,
+struct Planned {
+    refresh_in: Duration,
     /// The holder comes before its refresh interval is over: it waits for others, or others wait for it. The floor does
     /// not apply to a holder that comes when it was invited.
     pub(super) invited: bool,
@@ -246,15 +256,6 @@ impl Before {
 // Without changes, holders get the template's refresh interval. But capacity moves from one holder to another only
 // when both have asked: one confirms that it has shrunk, and the other takes the free capacity. So the server invites
 // two kinds of holders back soon, spread over time: holders that wait, and holders whose confirmation others wait for.
-
-/// Longest refresh interval that a server sends, whatever the template says. Doorman's own clients obey any interval.
-/// After a mistake in a template they would notice the correction only when a long interval is over.
-pub(crate) const REFRESH_IN_MAX: Duration = Duration::from_secs(60);
-
-/// Length of a lease for a report that was cut.
-pub(crate) fn short_lease(refresh_interval: Duration) -> Duration {
-    2 * refresh_interval.min(REFRESH_IN_MAX)
-}
 
 /// Largest number of early refreshes a second that a server invites for one resource. While demand changes, most
 /// holders of an overloaded resource wait or are waited for most of the time. This bound keeps a hundred thousand of

@@ -7,18 +7,19 @@
 pub use crate::resource::parent_lease::ParentPace;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::demand::points_per_band;
 use crate::claims::{BandDemand, DemandCurve, FEW, POINTS_MAX, ServerDemand};
-use crate::division::{ParentTerms, Supply};
-use crate::exact_sum::ExactSum;
+use crate::continuity::Statement;
+use crate::division::Supply;
 use crate::id::MastershipId;
 use crate::messages::{Has, RefusalReason, ServerAsk, ServerLease, UpstreamSnapshot};
+use crate::resource::holders::Holders;
 use crate::resource::parent_lease::{AnswerTo, Changes, LeaseRequest, Needs, ParentLease};
 use crate::resource::policy::Policy;
 use crate::resource::{Resource, pace};
+use crate::templates::REFRESH_IN_MAX;
 use crate::time::{Time, tolerance};
 
 /// Relative change of the total demand that does not wait for the slow round.
@@ -29,55 +30,12 @@ const MATTERS: f64 = 1e-3;
 pub(super) struct Parent {
     /// State of the own lease.
     pub(super) lease: ParentLease,
-    pub(super) reports: ReportCount,
     /// Whether an invalid answer was reported, and no valid one came since.
     is_invalid_reported: bool,
-    /// End of the last lease of a predecessor, as far as the parent knows.
-    inherited_until: Option<Time>,
     /// Mastership of the parent that granted the newest lease.
     granted_by: Option<MastershipId>,
     /// Number of clients served here that the parent has counted.
     pub(super) clients_reported: f64,
-}
-
-/// Counts reports of holders that exceed what this server knew.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ReportCount {
-    made: u64,
-    /// Reports in requests to the parent.
-    sent: u64,
-    /// Reports in requests that the parent has answered.
-    answered: u64,
-}
-
-impl ReportCount {
-    /// Counts a report of a holder that exceeds what this server knew. Returns the number of such reports.
-    pub(super) fn count(&mut self) -> u64 {
-        self.made += 1;
-        self.made
-    }
-
-    /// Number of reports that the parent has answered.
-    pub(super) fn answered(&self) -> u64 {
-        self.answered
-    }
-
-    /// Whether the parent has answered a request with all reports.
-    pub(super) fn are_all_answered(&self) -> bool {
-        self.answered == self.made
-    }
-
-    fn are_all_sent(&self) -> bool {
-        self.sent == self.made
-    }
-
-    fn note_sent(&mut self) {
-        self.sent = self.made;
-    }
-
-    fn note_answered(&mut self) {
-        self.answered = self.sent;
-    }
 }
 
 impl Parent {
@@ -85,9 +43,7 @@ impl Parent {
     pub(super) fn new() -> Self {
         Self {
             lease: ParentLease::NEW,
-            reports: ReportCount::default(),
             is_invalid_reported: false,
-            inherited_until: None,
             granted_by: None,
             clients_reported: 0.0,
         }
@@ -117,7 +73,7 @@ impl Parent {
         expires_at: Time,
         now: Time,
     ) -> bool {
-        let refresh_in = lease.refresh_in.min(pace::REFRESH_IN_MAX);
+        let refresh_in = lease.refresh_in.min(REFRESH_IN_MAX);
         let refresh_at = now + pace::within_lease(refresh_in, expires_at.since(now));
         // The possible lease length depends on whether a predecessor asks again.
         let expected_at = lease.terms.predecessor_for.map(|wait| now + wait);
@@ -127,7 +83,6 @@ impl Parent {
             self.clients_reported = request.clients;
         }
         self.is_invalid_reported = false;
-        self.reports.note_answered();
         std::mem::replace(&mut self.granted_by, lease.granted_by) == lease.granted_by
     }
 }
@@ -138,14 +93,14 @@ impl Resource {
         let upstream = self.parent.as_ref()?;
         let needs = if !self.holders.is_empty() {
             Needs::Holders
-        } else if self.learning.is_on() {
+        } else if self.recovery.is_some() {
             Needs::Unreported
         } else if self.has_leftover() {
             Needs::Leftover
         } else {
             Needs::Nothing
         };
-        let news = |request: &LeaseRequest| self.changes_since(request, upstream);
+        let news = |request: &LeaseRequest| self.changes_since(request);
         upstream.lease.next_request(needs, news, pace)
     }
 
@@ -158,12 +113,12 @@ impl Resource {
     }
 
     /// Returns the size of the changes since that request.
-    fn changes_since(&self, request: &LeaseRequest, upstream: &Parent) -> Changes {
+    fn changes_since(&self, request: &LeaseRequest) -> Changes {
         let wants = self.holders.table().wants().rounded_down();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
             || self.holding() < request.holding
-            || request.learning != self.learning.is_on()
-            || !upstream.reports.are_all_sent();
+            || request.learning != self.recovery.is_some()
+            || self.recovery.as_ref().is_some_and(|it| it.has_news());
         if matters {
             Changes::Matters
         } else if request.demand_version != self.holders.demand_version() {
@@ -194,16 +149,19 @@ impl Resource {
         few_points: usize,
         now: Time,
     ) -> Option<ServerAsk> {
-        let learning = self.learning.is_on();
-        let gives_back = self.holders.is_empty() && !learning;
+        let said = self
+            .recovery
+            .as_mut()
+            .map(|it| it.speak())
+            .unwrap_or_default();
+        let gives_back = self.holders.is_empty() && !said.learning;
         if gives_back {
             // The rest is no longer granted, whatever the answer is.
             self.set_supply(Supply::NONE);
         }
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
-        let unreported = self.unreported();
-        let demand = self.aggregate(few_points);
+        let demand = self.holders.aggregate(few_points);
         let clients = demand.clients();
         let ask = ServerAsk {
             resource: self.id.clone(),
@@ -213,13 +171,10 @@ impl Resource {
                 expires_in: Some(end.since(now)),
                 granted_by: self.parent.as_ref().and_then(|it| it.granted_by),
             }),
-            outstanding: Some(self.outstanding(&unreported, now)),
-            unreported: unreported.rounded_up(),
-            reported: match self.holders.learned() {
-                Some(learned) if learning => learned.reported(),
-                _ => Vec::new(),
-            },
-            learning,
+            outstanding: Some(self.outstanding(&said, now)),
+            unreported: said.unreported.rounded_up(),
+            reported: said.reported,
+            learning: said.learning,
         };
         let request = LeaseRequest {
             sequence,
@@ -228,7 +183,7 @@ impl Resource {
             wants: self.holders.table().wants().rounded_down(),
             clients,
             holding,
-            learning,
+            learning: said.learning,
         };
         let upstream = self.parent.as_mut()?;
         if gives_back {
@@ -236,7 +191,6 @@ impl Resource {
         } else {
             upstream.lease.ask(request);
         }
-        upstream.reports.note_sent();
         Some(ask)
     }
 
@@ -249,14 +203,12 @@ impl Resource {
 
     /// Returns the amount that holders may be using, and for how long. Without the duration, a parent without a lease
     /// would have to count it for the longest lease length, and would report it to its own parent long after its end.
-    fn outstanding(&self, unreported: &ExactSum, now: Time) -> Has {
+    fn outstanding(&self, said: &Statement, now: Time) -> Has {
         let in_use_until = self.holders.table().in_use_until(now);
-        // Learning mode ends when they end.
-        let unreported_until = self.learning.until().filter(|_| !unreported.is_zero());
-        match in_use_until.max(unreported_until) {
+        match in_use_until.max(said.unreported_until) {
             Some(until) => {
                 let mut sum = *self.holders.table().reserved();
-                sum.add_sum(unreported);
+                sum.add_sum(&said.unreported);
                 Has {
                     expires_in: Some(until.since(now)),
                     ..Has::untimed(sum.rounded_up())
@@ -267,11 +219,11 @@ impl Resource {
     }
 }
 
-impl Resource {
+impl Holders {
     /// The demand of all holders together. `few_points`: points of the curve of few holders. O(points · log n).
     pub(super) fn aggregate(&self, few_points: usize) -> ServerDemand {
-        let bands = self.holders.bands();
-        let most = match self.holders.table().len() {
+        let bands = self.bands();
+        let most = match self.table().len() {
             0..FEW => few_points,
             _ => POINTS_MAX,
         };
@@ -279,7 +231,7 @@ impl Resource {
         let demands = bands.iter().map(|(priority, index)| {
             let wants = if bands.len() == 1 {
                 // To the bit, so that a capacity that is enough for all is seen to be.
-                self.holders.table().wants().rounded_up()
+                self.table().wants().rounded_up()
             } else {
                 Amount::from_computed(index.total_wants())
             };
@@ -295,7 +247,7 @@ impl Resource {
 }
 
 // The first answer decides the algorithm, and how long to learn. Every answer may change the capacity and the
-// algorithm. While a parent learns, its child servers learn too.
+// algorithm.
 
 impl Resource {
     /// Handles the parent's answer. An answer to an older request changes nothing. Returns the sequence that the parent
@@ -338,66 +290,28 @@ impl Resource {
         if let Some(algorithm) = algorithm {
             self.set_algorithm(algorithm, now);
         }
-        if is_first {
-            self.decide_learning(&lease.terms, now);
+        let goes_on = self.tell_recovery(now, |recovery, s| recovery.hear_parent(s, &lease));
+        if goes_on == Some(false) {
+            self.end_recovery();
         }
-        self.learn_of_parent(&lease, now);
         if is_first {
-            let longest = self.longest_of_predecessors(now);
+            let remaining = self.learning_remaining(now);
+            let longest = self.situation(now).longest_of_predecessors(remaining);
             self.holders.end_all_by(now + longest, now);
-        }
-        if self.learning.is_on() {
-            let learned = self.holders.learned_mut();
-            learned.note_parent_books(&lease.terms, lease.granted_by, now);
         }
         let terms = lease.terms;
         let supply =
             self.supply
                 .followed_by(lease.capacity, expires_at, terms, is_same_granter, now);
         self.change_supply(supply, was_overcommitted);
-        self.count_answered_reports(now);
+        let believed = self.tell_recovery(now, |recovery, s| recovery.count_answered(s));
+        for (slot, part, ends_by) in believed.unwrap_or_default() {
+            self.holders.change_leases(slot, |leases| {
+                leases.acknowledge(part);
+                leases.end_by(ends_by.unwrap_or(Time::MAX));
+            });
+        }
         Ok(None)
-    }
-
-    /// Decides how long to learn, by the parent's first answer. Before it, the lease length was unknown.
-    fn decide_learning(&mut self, terms: &ParentTerms, now: Time) {
-        let Some(upstream) = &mut self.parent else {
-            return;
-        };
-        // Leases of the predecessor were part of the parent's grants to it. When those have ended, there is nothing
-        // left to learn. Later answers include the grants to this server itself.
-        let inherited_for = terms
-            .inherited_for
-            .filter(|_| self.policy.algorithm().learns());
-        let inherited_until = inherited_for.map(|lasts| now + tolerance::at_most(lasts));
-        upstream.inherited_until = inherited_until;
-        // Leases of the predecessor may be longer than the present lease length.
-        let out_until = now + terms.reserved_for.unwrap_or_default();
-        let by_algorithm = self.learning_from(now);
-        self.learning
-            .decide(by_algorithm, out_until, inherited_until);
-    }
-
-    /// Ends learning mode, or makes it longer. It ends when two things hold: all leases of the predecessor have ended,
-    /// and the parent knows the division of the whole. A parent that learns itself does not know it.
-    fn learn_of_parent(&mut self, lease: &ServerLease, now: Time) {
-        let upstream = self.parent.as_ref();
-        let inherited_until = upstream.and_then(|upstream| upstream.inherited_until);
-        if lease.terms.learning {
-            // The parent only confirms reports, rounded up. The rest is not granted before the parent knows the
-            // division of the whole, even if the parent is unreachable meanwhile.
-            let next = 2 * lease.refresh_in.min(pace::REFRESH_IN_MAX);
-            let learns = lease
-                .terms
-                .learning_for
-                .map_or(Duration::ZERO, tolerance::at_most);
-            self.learning.outlast(now + next.max(learns));
-        } else if let Some(inherited_until) = inherited_until {
-            self.learning.end_with(inherited_until);
-        }
-        if self.learning.is_due(now) {
-            self.end_learning();
-        }
     }
 
     /// Notes an invalid answer: the server asks the parent again later. Returns whether to report it.

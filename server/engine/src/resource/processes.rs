@@ -18,10 +18,12 @@ use crate::holders::{
 };
 use crate::id::{HolderId, Incarnation};
 use crate::messages::{Conflict, RefusalReason, Released};
-use crate::resource::{EXPIRIES_PER_REQUEST, Resource, pace};
+use crate::resource::holders::Holders;
+use crate::resource::{EXPIRIES_PER_REQUEST, Resource};
+use crate::templates::{Algorithm, REFRESH_IN_MAX};
 use crate::time::Time;
 
-impl Resource {
+impl Holders {
     /// Decides which process has the name of a child server's request. Two live processes under it are noted for
     /// the node ([`Effects::conflict`](super::Effects::conflict)).
     ///
@@ -33,11 +35,12 @@ impl Resource {
         slot: Slot,
         ask: &HolderAsk<'_>,
         precedence: Precedence,
+        algorithm: &Algorithm,
         now: Time,
     ) -> Result<(), RefusalReason> {
         match precedence {
             Precedence::Next => {
-                self.part_from_former(slot, ask, now);
+                self.part_from_former(slot, ask, algorithm, now);
                 Ok(())
             }
             Precedence::OutOfOrder => Ok(()),
@@ -47,23 +50,48 @@ impl Resource {
             }
             Precedence::Returned => {
                 self.give_name_back(slot, ask, now);
-                let past = self.holders.get(slot).and_then(|it| it.past.as_ref());
+                let past = self.get(slot).and_then(|it| it.past.as_ref());
                 let refused = past.and_then(|past| past.refused());
                 self.note_refused(ask.holder(), refused, now);
                 Ok(())
             }
             // A process that asks again lives.
             Precedence::Late => Err(RefusalReason::NotReady),
-            Precedence::Unnumbered => Err(self.another_process(slot, now)),
+            Precedence::Unnumbered => Err(self.another_process(slot, algorithm, now)),
             Precedence::Refused => {
                 // It goes on: both still live.
                 self.note_refused(ask.holder(), ask.incarnation, now);
                 let (process, sequence) = (ask.incarnation, ask.sequence);
-                self.holders
-                    .note_past(slot, |past| past.note_request(process, sequence));
-                Err(self.another_process(slot, now))
+                self.note_past(slot, |past| past.note_request(process, sequence));
+                Err(self.another_process(slot, algorithm, now))
             }
         }
+    }
+
+    /// Whether a child server asks by another mastership of its node than before.
+    pub(super) fn is_new_mastership(&self, slot: Slot, ask: &HolderAsk<'_>) -> bool {
+        let past = self.get(slot).and_then(|it| it.past.as_ref());
+        let known = past.and_then(|it| it.masterships.current());
+        ask.mastership().is_some() && known != ask.mastership()
+    }
+
+    /// Notes the mastership by which a child server asks: before a decision, or after it for a new child.
+    pub(super) fn note_mastership(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        is_new: bool,
+        learns: bool,
+    ) {
+        let is_another = self.is_new_mastership(slot, ask);
+        let Some(mastership) = ask.mastership().filter(|_| is_another) else {
+            return;
+        };
+        let granted = self.copy_leases(slot).filter(|_| !is_new);
+        self.note(slot, |holding| {
+            let past = holding.past.get_or_insert_default();
+            past.masterships.note(mastership, granted.as_ref(), learns);
+        });
     }
 
     fn note_refused(&mut self, holder: &HolderId, process: Option<Incarnation>, now: Time) {
@@ -76,21 +104,19 @@ impl Resource {
 
     fn note_conflict(&mut self, holder: HolderId, now: Time) {
         let conflict = Conflict { holder, at: now };
-        self.holders.effects.conflict = Some(Box::new(conflict));
+        self.effects.conflict = Some(Box::new(conflict));
     }
 
     /// Returns the refusal for a process whose name another one has, with the retry delay.
-    fn another_process(&self, slot: Slot, now: Time) -> RefusalReason {
-        let expected_by = self.holders.get(slot).map_or(now, Holding::overdue_at);
-        let wait = expected_by
-            .since(now)
-            .max(self.policy.algorithm().refresh_interval);
-        RefusalReason::AnotherProcess(wait.min(pace::REFRESH_IN_MAX))
+    fn another_process(&self, slot: Slot, algorithm: &Algorithm, now: Time) -> RefusalReason {
+        let expected_by = self.get(slot).map_or(now, Holding::overdue_at);
+        let wait = expected_by.since(now).max(algorithm.refresh_interval);
+        RefusalReason::AnotherProcess(wait.min(REFRESH_IN_MAX))
     }
 
     /// Gives the name to a process that was started.
     fn hand_name_on(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        let Some(holding) = self.holders.get(slot) else {
+        let Some(holding) = self.get(slot) else {
             return;
         };
         let before = holding.incarnation;
@@ -102,16 +128,15 @@ impl Resource {
         if was_refused || ask.acknowledges() {
             // It has finished learning long ago, and does not know the grants of the other process: this server or a
             // predecessor has refused it before.
-            self.holders
-                .change_leases(slot, |leases| leases.set_apart(before, now));
+            self.change_leases(slot, |leases| leases.set_apart(before, now));
         } else {
-            had = self.holders.copy_leases(slot);
+            had = self.copy_leases(slot);
         }
         if let Some(by) = still_waits {
             expected_by = expected_by.max(by);
         }
         self.rename(slot, ask.incarnation, false);
-        self.holders.note_past(slot, |past| {
+        self.note_past(slot, |past| {
             if still_waits.is_none() {
                 past.forget_had();
             }
@@ -126,12 +151,18 @@ impl Resource {
     /// last. It began to learn long before its first request here, so its report is incomplete, and the leases of the
     /// former process count in addition. Without learning mode, they count until the former process should have asked
     /// again.
-    fn part_from_former(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
+    fn part_from_former(
+        &mut self,
+        slot: Slot,
+        ask: &HolderAsk<'_>,
+        algorithm: &Algorithm,
+        now: Time,
+    ) {
         if !ask.acknowledges() {
             return;
         }
-        let past = self.holders.get(slot).and_then(|it| it.past.as_ref());
-        let learns = self.policy.algorithm().learns();
+        let past = self.get(slot).and_then(|it| it.past.as_ref());
+        let learns = algorithm.learns();
         let expected_by = || past.and_then(|past| past.expected_by(now));
         let Some(until) = learns.then_some(Time::MAX).or_else(expected_by) else {
             return;
@@ -149,20 +180,18 @@ impl Resource {
             ends,
         };
         if !apart.lease.capacity.is_zero() {
-            self.holders
-                .change_leases(slot, |leases| leases.add_apart(apart));
+            self.change_leases(slot, |leases| leases.add_apart(apart));
         }
     }
 
     /// Gives the name back to a process that was replaced: it came first, and lives.
     fn give_name_back(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        let Some(holding) = self.holders.get(slot) else {
+        let Some(holding) = self.get(slot) else {
             return;
         };
         let later = holding.incarnation;
         self.restore_child(slot, ask.incarnation, later, now);
-        self.holders
-            .note_past(slot, |past| past.refuse_later(ask.incarnation));
+        self.note_past(slot, |past| past.refuse_later(ask.incarnation));
         self.rename(slot, ask.incarnation, true);
     }
 
@@ -176,7 +205,7 @@ impl Resource {
         later: Option<Incarnation>,
         now: Time,
     ) {
-        let Some(holding) = self.holders.get(slot) else {
+        let Some(holding) = self.get(slot) else {
             return;
         };
         let past = holding.past.as_ref();
@@ -186,7 +215,7 @@ impl Resource {
         // not learn hands out its lease in any case.
         let learns = holding.report.as_ref().is_some_and(|it| it.learning);
         let may_confirm = !learns || past.is_none_or(|past| past.former_counts_as_gone());
-        self.holders.change_leases(slot, |leases| {
+        self.change_leases(slot, |leases| {
             let Some(had) = had else {
                 let own = leases.take_apart(first);
                 leases.set_apart(later, now);
@@ -220,7 +249,7 @@ impl Resource {
     }
 
     fn rename(&mut self, slot: Slot, to: Option<Incarnation>, is_refused: bool) {
-        self.holders.note(slot, |holding| {
+        self.note(slot, |holding| {
             let past = holding.past.get_or_insert_default();
             past.note_former(holding.incarnation, holding.sequence, is_refused);
             past.forget_former(to);
@@ -247,7 +276,7 @@ impl Resource {
         caller: Option<CallerSlot>,
         now: Time,
     ) -> Released {
-        self.holders.expire(EXPIRIES_PER_REQUEST, now);
+        self.expire(EXPIRIES_PER_REQUEST, now);
         let own = self.holders.table().find(holder);
         let of_name = || self.holders.table().newest_of_name(holder);
         // A process that holds nothing any more may repeat its release: that must not end the lease of another one.
@@ -270,7 +299,7 @@ impl Resource {
         }
         let expected_by = holding.overdue_at();
         if own.is_some() && is_its_own(holding, caller) || expected_by <= now {
-            self.holders.remove(slot);
+            self.holders.remove(slot, self.recovery.as_deref_mut());
             return Released::Freed;
         }
         self.holders
@@ -295,36 +324,35 @@ fn is_its_own(holding: &Holding, caller: Option<CallerSlot>) -> bool {
 // Until then both claims count, so that others make room for the new process. A process that replaced another one and
 // never asked again is an exception: restarts in a loop must not take the shares of others.
 
-impl Resource {
+impl Holders {
     /// Notes that a new holder comes: it replaces the newest process of its name. Returns its standing.
     pub(super) fn replace_process(&mut self, holder: &HolderId) -> Standing {
-        let before = self.holders.table().newest_of_name(holder);
-        let Some((slot, before)) = before.and_then(|slot| Some((slot, self.holders.get(slot)?)))
-        else {
+        let before = self.table().newest_of_name(holder);
+        let Some((slot, before)) = before.and_then(|slot| Some((slot, self.get(slot)?))) else {
             return Standing::Newest;
         };
         let is_waited_for = before.standing == Standing::Newest;
-        self.holders.replace(slot, is_waited_for);
+        self.replace(slot, is_waited_for);
         Standing::Restarted
     }
 
     /// Notes that a client's process asks again. If it was replaced by a process that is still there,
     /// both are reported. Otherwise it is the newest again.
     pub(super) fn hear_process(&mut self, slot: Slot, holder: &HolderId, now: Time) {
-        match self.holders.get(slot).map(|it| it.standing) {
+        match self.get(slot).map(|it| it.standing) {
             Some(Standing::Restarted) => {
                 let newest = Standing::Newest;
-                self.holders.note(slot, |holding| holding.standing = newest);
+                self.note(slot, |holding| holding.standing = newest);
             }
             Some(Standing::Replaced) => {
-                let newest = self.holders.table().newest_of_name(holder);
-                let newest = newest.and_then(|newest| self.holders.get(newest));
+                let newest = self.table().newest_of_name(holder);
+                let newest = newest.and_then(|newest| self.get(newest));
                 match newest.map(|newest| newest.overdue_at() > now) {
                     Some(true) => {
                         self.note_conflict(HolderId::client(holder.name.clone(), None), now);
                     }
                     Some(false) => {}
-                    None => self.holders.make_newest(slot),
+                    None => self.make_newest(slot),
                 }
             }
             Some(Standing::Newest) | None => {}

@@ -15,6 +15,7 @@ use crate::amount::Amount;
 use crate::claims::Subclients;
 use crate::holders::{Holding, Slot};
 use crate::resource::Resource;
+use crate::resource::holders::Holders;
 use crate::rounding::SHORTFALL;
 use crate::templates::SafeCapacity;
 use crate::time::Time;
@@ -89,18 +90,6 @@ impl Resource {
         }
     }
 
-    /// Notes that a child server gets this with its newest lease.
-    pub(super) fn note_safe_capacity(&mut self, slot: Slot, safe: SafeCapacity) {
-        if self.holders.children().is_empty() {
-            return;
-        }
-        self.holders.note(slot, |holding| {
-            if let Some(report) = &mut holding.report {
-                report.last_safe_capacity = Some(safe);
-            }
-        });
-    }
-
     /// Whether the last safe capacity that a child server got is larger than the present one.
     pub(super) fn safe_fell(&self, holding: &Holding, now: Time) -> bool {
         let last = holding
@@ -108,6 +97,20 @@ impl Resource {
             .as_ref()
             .and_then(|report| report.last_safe_capacity);
         last.is_some_and(|last| number(self.safe_capacity(now)) < number(last) * (1.0 - SHORTFALL))
+    }
+}
+
+impl Holders {
+    /// Notes that a child server gets this with its newest lease.
+    pub(super) fn note_safe_capacity(&mut self, slot: Slot, safe: SafeCapacity) {
+        if self.children().is_empty() {
+            return;
+        }
+        self.note(slot, |holding| {
+            if let Some(report) = &mut holding.report {
+                report.last_safe_capacity = Some(safe);
+            }
+        });
     }
 }
 

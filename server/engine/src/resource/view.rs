@@ -10,7 +10,7 @@ use crate::id::HolderKind;
 use crate::messages::{
     ChildSnapshot, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot, Totals,
 };
-use crate::resource::{Resource, over_after};
+use crate::resource::Resource;
 use crate::rounding::SHORTFALL;
 use crate::time::Time;
 
@@ -54,9 +54,9 @@ impl Resource {
         totals.refused_by_parent += usize::from(self.refused(now).is_some());
         let learns = self.learning_remaining(now).is_some();
         // The end of learning mode if no leases are longer than those of the algorithm in force.
-        let usual = self.policy.algorithm().learns_for(Duration::ZERO);
-        let usual = self.start.clock_tolerance.report(usual);
-        let usual_end = over_after(self.start.vacant_since, usual);
+        let usual_end = self
+            .start
+            .leases_end(self.policy.algorithm(), Duration::ZERO);
         totals.learns |= learns;
         totals.learns_usually |= learns && usual_end > now;
         totals.learns_above |= self.supply.learning_until.is_some_and(|until| until > now);
@@ -115,7 +115,8 @@ impl Resource {
         let share = rule.share_of(&holding.demand);
         let reason = share.reason;
         let share = self.prospect(&holding.demand, share);
-        let confirms = self.learning_remaining(now).is_some() && !self.may_grant_growth(now);
+        let outlook = self.in_recovery(now, |recovery, s| recovery.outlook(s));
+        let confirms = outlook.flatten().is_some_and(|outlook| !outlook.grows);
         if holding.pending
             || confirms
             || matches!(
