@@ -73,6 +73,15 @@ impl Current {
         content: Content,
         now: Instant,
     ) -> Result<(), RetrieverError> {
+        let taken = self.put(content, now).await;
+        if !matches!(taken, Ok(()) | Err(RetrieverError::Gone(_))) {
+            // Their minute begins anew with documents that can be used: a time in the past would be due for ever.
+            self.gone.clear();
+        }
+        taken
+    }
+
+    async fn put(&mut self, content: Content, now: Instant) -> Result<(), RetrieverError> {
         let texts = content.map_err(RetrieverError::Unreadable)?;
         let named = texts
             .iter()
@@ -208,6 +217,22 @@ mod tests {
             // A document that comes back in time is as if it had never been gone.
             assert!(take(&both, 62 * second).await);
             assert_eq!(take(texts, 63 * second).await, goes_at_once, "{texts:?}");
+        }
+    }
+
+    /// Otherwise a follower would look at the same documents for ever, and never read them again.
+    #[tokio::test]
+    async fn documents_that_cannot_be_used_are_due_at_no_time() {
+        let now = Instant::now();
+        for unusable in [files(&[("a.yaml", "")]), files(&[]), Err("gone".to_owned())] {
+            let (mut current, ..) = Current::new(Arc::default());
+            let both = files(&[("a.yaml", "a"), ("b.yaml", "b")]);
+            current.take(both, now).await.unwrap();
+            let one = current.take(files(&[("a.yaml", "a")]), now).await;
+            assert!(matches!(one, Err(RetrieverError::Gone(_))));
+            assert_eq!(current.due(), Some(now + GONE_FOR));
+            assert!(current.take(unusable, now).await.is_err());
+            assert_eq!(current.due(), None);
         }
     }
 }

@@ -48,8 +48,11 @@ impl Documents {
         (!problems.is_empty()).then(|| problems.join("\n"))
     }
 
-    /// Returns the first time at which the rules of a document that is gone may go.
+    /// Returns the first time at which the rules of a document that is gone may go. None while the place cannot be read.
     pub fn due(&self) -> Option<Instant> {
+        if self.problem.is_some() {
+            return None;
+        }
         let gone = self.by_domain.values().filter_map(|it| it.gone_at);
         gone.min().map(|since| since + GONE_FOR)
     }

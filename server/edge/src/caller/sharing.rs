@@ -24,6 +24,9 @@ const SPAN: Duration = Duration::from_secs(1);
 /// Rest of an assignment from which on its stream looks at it again: half of the longest one.
 const RUNS_OUT: Duration = Duration::from_millis(7_500);
 
+/// Time that a lease lasts longer than an assignment that can be sent anew. An assignment ends a second before its lease.
+const LONGER: Duration = Duration::from_secs(2);
+
 /// Largest number of names, since all of them are looked at when a lease is divided. Beyond it, new ones are one.
 const NAMES_MAX: usize = 10_000;
 
@@ -133,6 +136,7 @@ impl Sharing {
             debt: 0,
         });
         known.weight = by.weight;
+        known.used_at = now;
         (known, self.level)
     }
 
@@ -271,7 +275,10 @@ impl Sharing {
             let grows = (target - stream.held(now)).clamp(0.0, free);
             free -= grows;
             let assigned = target.min(stream.held(now) + grows);
-            let runs_out = is_lease && stream.sent.1.since(now) < RUNS_OUT;
+            // Only if the lease lasts longer than what was sent: else the same would be sent again and again.
+            let is_longer = |sent: Time| allowance.until.is_none_or(|it| it.since(sent) > LONGER);
+            let sent = stream.sent.1;
+            let runs_out = is_lease && sent.since(now) < RUNS_OUT && is_longer(sent);
             if stream.assigned != assigned || runs_out {
                 stream.assigned = assigned;
                 stream.changes.add(resource);
@@ -355,5 +362,35 @@ fn claim((wants, weight): (f64, u32)) -> Claim {
     Claim {
         wants: Amount::new(wants).unwrap_or(Amount::MAX),
         subclients: Subclients::new(weight.into()).unwrap_or(Subclients::ONE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise the same assignment would be sent again and again until the lease ends.
+    #[test]
+    fn an_assignment_is_due_anew_only_if_the_lease_lasts_longer() {
+        let (now, second) = (Time::ZERO + Duration::from_secs(60), Duration::from_secs(1));
+        let by = By {
+            name: "envoy",
+            weight: 1,
+            is_safe: false,
+        };
+        for (lease, is_due) in [(3, false), (8, false), (20, true)] {
+            let allowance = Allowance {
+                source: Source::Lease,
+                until: Some(now + lease * second),
+                ..Allowance::by_mode(Capacity::Limited(10.0))
+            };
+            let (changes, mut sharing) = (Arc::default(), Sharing::new(1, now));
+            sharing.set_stream(1, &by, 5.0, &changes);
+            sharing.divide(allowance, "x", now);
+            assert_eq!(changes.take().len(), 1, "the first assignment");
+            sharing.set_sent(1, 5.0, now + (lease - 1).min(7) * second);
+            sharing.divide(allowance, "x", now);
+            assert_eq!(!changes.take().is_empty(), is_due, "{lease} s are left");
+        }
     }
 }

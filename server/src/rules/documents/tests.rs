@@ -103,6 +103,9 @@ fn all_rules_of_a_domain_go_only_by_a_word() {
         let changed = read(&first, &next, 1);
         check(&changed, &[at_once, "b 2/s: valid"]);
         check(&read(&changed, &next, 60), &[at_once, "b 2/s: valid"]);
+        // Otherwise its follower would never read it again.
+        let unread = changed.next(Err("away".to_owned()), &BTreeSet::new(), Instant::now());
+        assert_eq!(unread.due(), None);
         let later: Vec<_> = later.into_iter().chain(["b 2/s: valid"]).collect();
         check(&read(&changed, &next, 61), &later);
     }
