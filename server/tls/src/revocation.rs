@@ -18,6 +18,8 @@ pub(crate) struct List {
     issuer: (Vec<u8>, String),
     /// Time of the list, since the Unix epoch in seconds.
     updated: i64,
+    /// Whether its authority has its certificate beside the list, and would be forgotten with it.
+    is_between: bool,
 }
 
 /// Lists for the verifier, and what a later file is compared with.
@@ -40,10 +42,21 @@ pub(crate) fn read(
     let issuers = issuers.filter_map(|it| Some(X509Certificate::from_der(it).ok()?.1));
     let issuers: Vec<X509Certificate<'_>> = issuers.collect();
     let lists = ders.iter().map(|der| List::new(der, &issuers));
-    let lists = lists.collect::<Result<Vec<List>, _>>().map_err(refuse)?;
-    for List { issuer, updated } in former {
+    let mut lists = lists.collect::<Result<Vec<List>, _>>().map_err(refuse)?;
+    let of_authorities = authorities
+        .iter()
+        .filter_map(|it| Some(X509Certificate::from_der(it).ok()?.1));
+    let names: Vec<_> = of_authorities
+        .map(|it| it.subject().as_raw().to_vec())
+        .collect();
+    for list in &mut lists {
+        list.is_between = !names.contains(&list.issuer.0);
+    }
+    for former in former {
+        let (issuer, updated) = (&former.issuer, &former.updated);
         let mut same = lists.iter().filter(|it| it.issuer == *issuer);
-        let is_needed = issuers.iter().any(|it| it.subject().as_raw() == issuer.0);
+        let is_authority = || issuers.iter().any(|it| it.subject().as_raw() == issuer.0);
+        let is_needed = former.is_between || is_authority();
         if is_needed && !same.any(|it| it.updated >= *updated) {
             let name = &issuer.1;
             return Err(refuse(format!(
@@ -78,6 +91,7 @@ impl List {
         Ok(Self {
             issuer: (name.as_raw().to_vec(), name.to_string()),
             updated: list.last_update().timestamp(),
+            is_between: false,
         })
     }
 }

@@ -132,6 +132,9 @@ async fn a_list_of_an_authority_between_needs_its_certificate_in_the_same_file()
         let refusal = refusal(&tls, &pair, &between.certificate).await;
         assert_eq!(refusal.is_none(), passes, "{serial}: {refusal:?}");
     }
+    files.write("crl.pem", &files.authority.revoke(9));
+    let lost = tls.refresh().unwrap_err().to_string();
+    assert!(lost.contains("list of CN=between is missing"), "{lost}");
 }
 
 #[tokio::test]
