@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use doorward_limits::headers::{self, Form, Policy};
+use doorward_limits::headers::{self, Dialect, Form, Policy};
 use doorward_limits::rate::{Period, Rate};
 use doorward_limits::{Answer, Units};
 use serde_json::json;
@@ -34,7 +34,10 @@ impl Decision {
     /// and `Retry-After` of a refusal. There are none without a limited rule. Shadow rules do not show. `jitter`: time
     /// that is added to the wait of a refused caller.
     pub fn headers(&self, jitter: Duration) -> Vec<(&'static str, String)> {
-        let shown = self.statuses.iter().filter_map(policy);
+        let shown = self
+            .statuses
+            .iter()
+            .filter_map(|status| policy(status, self.dialect));
         let (policies, answers): (Vec<_>, Vec<_>) = shown.unzip();
         let form = Form {
             jitter,
@@ -85,10 +88,14 @@ impl Decision {
 }
 
 /// Returns the policy of a rule that may refuse, and its answer.
-fn policy(status: &Status) -> Option<(Policy<'_>, Answer)> {
+fn policy(status: &Status, dialect: Dialect) -> Option<(Policy<'_>, Answer)> {
     let rule = status.rule.as_ref()?;
     let counted = rule.counted().filter(|_| rule.is_binding())?;
-    let (quota, window) = in_seconds(counted.rate);
+    let (quota, window) = match dialect {
+        // It tells no window, so another amount would be another limit.
+        Dialect::Legacy => (counted.rate.amount(), None),
+        Dialect::Draft11 | Dialect::Next => in_seconds(counted.rate),
+    };
     let policy = Policy {
         name: &rule.path,
         quota,

@@ -43,7 +43,7 @@ impl Rules {
                 file,
                 text,
                 rules: &mut rules,
-                has_unknown: false,
+                unclear: Vec::new(),
                 domain: String::new(),
                 problems: Vec::new(),
                 without: None,
@@ -69,7 +69,8 @@ struct Reader<'a> {
     file: &'a str,
     text: &'a str,
     rules: &'a mut Rules,
-    has_unknown: bool,
+    /// Lines on which maps with unknown fields begin.
+    unclear: Vec<u64>,
     /// Domain of the document.
     domain: String,
     problems: Vec<Problem>,
@@ -85,8 +86,8 @@ impl Reader<'_> {
     fn read(&mut self) {
         match parse::parse(self.text) {
             Ok((form, unknown)) => {
-                self.has_unknown = !unknown.is_empty();
-                for (line, message) in unknown {
+                for ((line, message), begins) in unknown {
+                    self.unclear.push(begins);
                     self.problem(line, message);
                 }
                 self.document(&form);
@@ -407,9 +408,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Tells a missing field, unless it may be an unknown one with a mistake in its name.
+    /// Tells a missing field of the map at a line, unless it may be an unknown one with a mistake in its name.
     fn missing(&mut self, line: u64, message: String) {
-        if !self.has_unknown {
+        if !self.unclear.contains(&line) {
             self.problem(line, message);
         }
     }

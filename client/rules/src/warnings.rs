@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::document::Rules;
+use crate::rank::Ranks;
 use crate::rule::{Action, Algorithm, MAX_WAIT, OnFailure, Rule, Scope};
 
 /// Parts of names of secrets, in lower case and without dashes.
@@ -29,6 +30,14 @@ fn without_effect(rule: &Arc<Rule>) -> impl Iterator<Item = String> {
         (
             is_local && rule.on_failure != OnFailure::Open,
             "on_failure has no effect without scope: shared",
+        ),
+        (
+            is_local && rule.ranks != Ranks::default(),
+            "priority, weight and callers have no effect without scope: shared",
+        ),
+        (
+            counted.is_none() && (rule.shadow || rule.action != Action::Reject || rule.cost != 1),
+            "shadow_mode, action and cost have no effect on an unlimited rule",
         ),
         (
             !waits && rule.max_wait != MAX_WAIT,

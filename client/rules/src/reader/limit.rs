@@ -201,8 +201,11 @@ impl Reader<'_> {
             }
         }
         let longest = match scalar(&form.growing) {
-            None | Some(("false", _)) => length?,
-            Some(("true", _)) => BAN_MAX,
+            None => length?,
+            Some(("true" | "false", _)) => match self.truth("growing", &form.growing) {
+                true => BAN_MAX,
+                false => length?,
+            },
             Some((_, line)) => {
                 let longest = self.duration("growing", &form.growing)?;
                 if length.is_some_and(|length| longest < length) {

@@ -6,7 +6,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 
 use crate::document::DOCUMENT_BYTES_MAX;
 use crate::form::DocumentForm;
-use crate::reader::unknown::{self, AtLine};
+use crate::reader::unknown::{self, AtLine, Unknown};
 
 /// Most levels of maps and lists: 15 levels of descriptors, which fit the stack of a thread also without optimisation.
 const DEPTH_MAX: usize = 32;
@@ -46,7 +46,7 @@ const SAID: [(&str, &str); 9] = [
 const TOO_MANY_ALIASES: &str = "aliases repeat too much; write the values out";
 
 /// Parses a document, and finds its unknown fields.
-pub(super) fn parse(text: &str) -> Result<(DocumentForm, Vec<AtLine>), AtLine> {
+pub(super) fn parse(text: &str) -> Result<(DocumentForm, Vec<Unknown>), AtLine> {
     if text.len() > DOCUMENT_BYTES_MAX {
         let message = format!(
             "the document is larger than {DOCUMENT_BYTES_MAX} bytes; write several domains"

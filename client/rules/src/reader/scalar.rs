@@ -75,7 +75,11 @@ impl Reader<'_> {
     ) -> Option<T> {
         let (text, line) = scalar(value)?;
         let read = T::deserialize(IntoDeserializer::<ValueError>::into_deserializer(text));
-        let read = read.map_err(|error| self.problem(line, format!("{field}: {error}")));
+        let read = read.map_err(|error| {
+            let error = error.to_string().replace('`', "");
+            let known = error.split_once("expected ").map_or("", |(_, known)| known);
+            self.problem(line, format!("{field}: {text} is unknown; write {known}"));
+        });
         read.ok()
     }
 

@@ -11,12 +11,16 @@ use crate::document::Rules;
 /// A problem, with its line.
 pub(super) type AtLine = (u64, String);
 
+/// An unknown field, and the line on which its map begins.
+pub(super) type Unknown = (AtLine, u64);
+
 /// Finds the fields that the schema lacks, in a document of the right form.
-pub(super) fn fields(text: &str, options: Options) -> Result<Vec<AtLine>, Error> {
+pub(super) fn fields(text: &str, options: Options) -> Result<Vec<Unknown>, Error> {
     let (root, mut found) = (Rules::schema().to_value(), Vec::new());
     let level = Level {
         root: &root,
         schema: &root,
+        begins: Some(1),
         found: &mut found,
     };
     serde_saphyr::with_deserializer_from_str_with_options(text, options, |document| {
@@ -30,7 +34,9 @@ struct Level<'a> {
     root: &'a Value,
     /// Schema of the map.
     schema: &'a Value,
-    found: &'a mut Vec<AtLine>,
+    /// Line on which it begins. None: that of its first field.
+    begins: Option<u64>,
+    found: &'a mut Vec<Unknown>,
 }
 
 impl<'a> Level<'a> {
@@ -38,6 +44,7 @@ impl<'a> Level<'a> {
         Level {
             root: self.root,
             schema,
+            begins: None,
             found: self.found,
         }
     }
@@ -98,10 +105,12 @@ impl<'de> Visitor<'de> for Level<'_> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
         while let Some(key) = fields.next_key::<Spanned<String>>()? {
+            let line = key.referenced.line();
+            let begins = *self.begins.get_or_insert(line);
             let field = self.schema["properties"].get(&key.value);
             if field.is_none() {
                 let problem = self.problem(&key.value);
-                self.found.push((key.referenced.line(), problem));
+                self.found.push(((line, problem), begins));
             }
             match field.and_then(|field| self.below(field)) {
                 Some(schema) => fields.next_value_seed(self.with_schema(schema))?,

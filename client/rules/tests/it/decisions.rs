@@ -297,3 +297,23 @@ descriptors:
     assert_eq!(problem["violated-policies"], serde_json::json!([u]));
     assert_eq!(decision.reset(), None);
 }
+
+/// They tell no window, so the amount is not that of whole seconds.
+#[test]
+fn legacy_headers_have_the_amount_of_the_rule() {
+    let text = "domain: api
+headers: legacy
+descriptors: [{key: user, rate_limit: {rate: 5/100ms}}]
+";
+    let limiter = Limiter::new(rules(text), 1_000, [1, 2]);
+    let (key, value) = ("user", None);
+    let descriptor = Descriptor {
+        entries: &[Entry { key, value }],
+        hits: None,
+    };
+    let decision = limiter.decide("api", &[descriptor], None, Moment::ORIGIN);
+    let headers = decision.headers(Duration::ZERO);
+    let amounts = [("X-RateLimit-Limit", "5"), ("X-RateLimit-Remaining", "4")];
+    let amounts = amounts.map(|(name, value)| (name, value.to_owned()));
+    assert_eq!(headers[..2], amounts);
+}

@@ -46,7 +46,7 @@ fn fields_of_a_limit_are_checked_with_their_line_and_advice() {
         "{rate: 2/min, algorithm: magic}",
         "",
         &[
-            "shop.yaml:4: algorithm: unknown variant `magic`, expected one of `fixed_window`, `gcra`, `leaky_bucket`, `token_bucket`, `leaky_queue`, `sliding_log`, `sliding_counter`",
+            "shop.yaml:4: algorithm: magic is unknown; write one of fixed_window, gcra, leaky_bucket, token_bucket, leaky_queue, sliding_log, sliding_counter",
         ],
     );
     check(
@@ -411,6 +411,20 @@ fn valid_rules_have_warnings() {
             vec![
                 "a.user: on_failure has no effect without scope: shared".to_owned(),
                 "a.user: max_wait has no effect: no request waits".to_owned(),
+            ],
+        ),
+        (
+            "{key: user, weight: 3, rate_limit: {rate: 1/s}}",
+            vec![
+                "a.user: priority, weight and callers have no effect without scope: shared"
+                    .to_owned(),
+            ],
+        ),
+        (
+            "{key: user, shadow_mode: true, rate_limit: {unlimited: true}}",
+            vec![
+                "a.user: shadow_mode, action and cost have no effect on an unlimited rule"
+                    .to_owned(),
             ],
         ),
         (

@@ -48,6 +48,24 @@ descriptors:
 }
 
 #[test]
+fn a_missing_field_is_told_unless_an_unknown_one_beside_it_may_be_that_field() {
+    check(
+        "{rate: 2/min}",
+        "ban: {threshold: 2}\n  cots: 3",
+        &[
+            "shop.yaml:5: interval: is missing; write it, as in ban: {threshold: 20, interval: 1min, length: 10min}",
+            "shop.yaml:5: length: is missing; write it, as in ban: {threshold: 20, interval: 1min, length: 10min}",
+            "shop.yaml:6: cots: is unknown; write one of action, ban, callers, cost, descriptors, detailed_metric, hash, key, max_wait, on_failure, priority, processes, rate_limit, scope, shadow_mode, value, weight",
+        ],
+    );
+    check(
+        "{rate: 2/min}",
+        "ban: {threshold: 2, intervall: 1s}",
+        &["shop.yaml:5: intervall: is unknown; write one of growing, interval, length, threshold"],
+    );
+}
+
+#[test]
 fn a_number_is_written_as_yaml_has_it_and_without_quotes() {
     let amount = |text: &str| format!("{{unit: day, requests_per_unit: {text}}}");
     for (text, units) in [("20", 20), ("0x10", 16), ("0o17", 15), ("+7", 7), ("0", 0)] {
@@ -96,6 +114,13 @@ fn a_number_is_written_as_yaml_has_it_and_without_quotes() {
         ),
         (TWO, "cost: \"2\"", "5: cost", "2", "a whole number above 0"),
         (TWO, "priority: \"2\"", "5: priority", "2", "a whole number"),
+        (
+            TWO,
+            "ban: {threshold: 2, interval: 1min, length: 1min, growing: \"true\"}",
+            "5: growing",
+            "true",
+            "true or false",
+        ),
     ] {
         let expected =
             format!("shop.yaml:{field}: \"{text}\" is a text; write {what}, without quotes");
