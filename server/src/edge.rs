@@ -187,7 +187,7 @@ async fn load(documents: Arc<Documents>) -> Result<Rules, String> {
         Ok(Ok(rules)) => Ok(rules),
         Ok(Err(problems)) => {
             let problem = files::lines(&problems);
-            warn!(problem, "rules do not load together; those in force stay");
+            warn!(problem, "rules do not load together; nothing changes");
             Err(problem)
         }
         Err(error) => Err(error.to_string()),

@@ -126,7 +126,7 @@ impl Current {
     /// Notes the reason why newer documents are not in force.
     pub(crate) fn note_problem(&self, problem: String) {
         if self.status.borrow().problem.as_ref() != Some(&problem) {
-            warn!(problem, "rules refused or unreachable; those in force stay");
+            warn!(problem, "rules refused or unreachable; nothing changes");
             self.note(|status| status.problem = Some(problem));
         }
     }

@@ -18,7 +18,7 @@ use crate::rule::{
 };
 use crate::tree::Node;
 
-mod limit;
+pub(crate) mod limit;
 mod parse;
 mod scalar;
 mod unknown;

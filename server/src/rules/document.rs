@@ -138,7 +138,8 @@ impl Document {
     /// Logs the changes since a former read.
     pub(super) fn tell(&self, domain: &str, former: Option<&Self>) {
         let (source, version) = (&self.found.source, &self.found.version);
-        if former.is_none_or(|it| it.found.source != *source) && stem(source) != domain {
+        let is_new = former.is_none_or(|it| it.found.source != *source);
+        if is_new && self.problem.is_none() && stem(source) != domain {
             info!(
                 domain,
                 source, "the document has another name; its domain counts"

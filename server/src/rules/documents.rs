@@ -171,7 +171,7 @@ impl Documents {
     pub fn tell(&self, former: &Self) {
         match (&self.problem, &former.problem) {
             (Some(problem), old) if old.as_ref() != Some(problem) => {
-                warn!(problem, "rules cannot be read; those in force stay");
+                warn!(problem, "rules cannot be read; nothing changes");
             }
             (None, Some(_)) => info!("rules can be read again"),
             _ => {}

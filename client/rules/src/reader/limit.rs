@@ -128,12 +128,8 @@ impl Reader<'_> {
     /// Refuses a queue whose requests would wait longer than the default of `max_wait`, so that it refuses them.
     fn check_turns(&mut self, rate: Rate, burst: Option<Units>, line: u64) {
         let turns = burst.map_or(Units::ONE, |burst| burst.saturating_sub(Units::ONE));
-        let wait = match rate.period() {
-            Period::Nanos(period) if rate.amount() > Units::ZERO => {
-                turns.as_f64() / rate.amount().as_f64() * period.get() as f64 / 1e6
-            }
-            _ => return,
-        };
+        let Some(turn) = turn(rate) else { return };
+        let wait = turns.as_f64() * turn / 1e6;
         if wait > MAX_WAIT.as_secs_f64() * 1e3 {
             let wait = humantime::format_duration(Duration::from_millis(wait.ceil() as u64));
             let message = format!(
@@ -219,6 +215,17 @@ impl Reader<'_> {
         let bans = Bans::new(rate?, length?, longest);
         bans.map_err(|error| self.problem(line, format!("ban: {error}")))
             .ok()
+    }
+}
+
+/// Returns the nanoseconds from one request of a queue to the next. None: its windows are those of the calendar, or nothing
+/// passes.
+pub(crate) fn turn(rate: Rate) -> Option<f64> {
+    match rate.period() {
+        Period::Nanos(period) if rate.amount() > Units::ZERO => {
+            Some(period.get() as f64 / rate.amount().as_f64())
+        }
+        _ => None,
     }
 }
 

@@ -414,6 +414,16 @@ fn valid_rules_have_warnings() {
             ],
         ),
         (
+            "{key: user, max_wait: 1s, rate_limit: {rate: 2/min, algorithm: leaky_queue, burst: 20}}",
+            vec![
+                "a.user: max_wait is shorter than the time between two requests of the queue, so no request waits".to_owned(),
+            ],
+        ),
+        (
+            "{key: user, max_wait: 31s, rate_limit: {rate: 2/min, algorithm: leaky_queue, burst: 20}}",
+            vec![],
+        ),
+        (
             "{key: user, weight: 3, rate_limit: {rate: 1/s}}",
             vec![
                 "a.user: priority, weight and callers have no effect without scope: shared"

@@ -24,14 +24,15 @@ use crate::rls::DESCRIPTORS_MAX;
 /// Wait of a caller whose shared limit has no lease.
 const LEASE_RETRY: Duration = Duration::from_secs(1);
 
-/// Body of a request. `Cost` is a whole number, for a charge also a negative one.
+/// Body of a request.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, bound = "Cost: Deserialize<'de>")]
-pub(super) struct Form<Cost> {
+#[serde(deny_unknown_fields)]
+pub(super) struct Form {
     domain: String,
     entries: Option<BTreeMap<String, String>>,
     descriptors: Option<Vec<Vec<EntryForm>>>,
-    cost: Option<Cost>,
+    /// Units; negative in a charge only.
+    cost: Option<i64>,
     client: Option<String>,
 }
 
@@ -68,14 +69,18 @@ type Body<T> = Result<Json<T>, JsonRejection>;
 pub(super) async fn check(
     State(edge): State<Arc<Edge>>,
     peer: Peer,
-    body: Body<Form<u64>>,
+    body: Body<Form>,
 ) -> Result<Response, Problem> {
     let Json(form) = body?;
+    if form.cost.is_some_and(i64::is_negative) {
+        let detail = "cost: is negative; give units back by /v1/charge";
+        return Err(Problem::invalid(detail.to_owned()));
+    }
     let entries = form.entries(&edge)?;
     let asked = Asked {
         domain: &form.domain,
         descriptors: &descriptors(&entries),
-        hits: form.cost,
+        hits: form.cost.map(i64::unsigned_abs),
         caller: &peer.asker(form.client.clone()),
     };
     Ok(answer(&edge.decide(&asked).await))
@@ -84,7 +89,7 @@ pub(super) async fn check(
 pub(super) async fn charge(
     State(edge): State<Arc<Edge>>,
     peer: Peer,
-    body: Body<Form<i64>>,
+    body: Body<Form>,
 ) -> Result<StatusCode, Problem> {
     let Json(form) = body?;
     let entries = form.entries(&edge)?;
@@ -102,7 +107,7 @@ pub(super) async fn charge(
     Ok(StatusCode::NO_CONTENT)
 }
 
-impl<Cost> Form<Cost> {
+impl Form {
     /// Returns the entries of each descriptor.
     fn entries(&self, edge: &Edge) -> Result<Vec<Vec<Entry<'_>>>, Problem> {
         let invalid = |detail: &str| Err(Problem::invalid(detail.to_owned()));

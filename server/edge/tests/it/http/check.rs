@@ -131,7 +131,7 @@ async fn a_request_takes_its_cost_or_else_that_of_the_rule() {
         ),
         (
             "the largest cost",
-            of_cost(u64::MAX),
+            of_cost(i64::MAX.unsigned_abs()),
             429,
             json!({"allowed": false, "reason": "the cost is above the limit", "retry_after_seconds": null}),
         ),
@@ -342,7 +342,7 @@ async fn a_check_refunds_nothing_and_has_few_descriptors() {
     let site = Site::with_rules(RULES);
     let negative = r#"{"domain": "api", "entries": {}, "cost": -1}"#;
     let answer = site.post("/v1/check", negative).await;
-    answer.check_problem("a negative check", 400, "-1");
+    answer.check_problem("a negative check", 400, "give units back by /v1/charge");
     let many = json!({"domain": "api", "descriptors": vec![json!([]); 101]});
     let answer = site.post("/v1/check", many.to_string()).await;
     answer.check_problem("many descriptors", 400, "at most 100");
