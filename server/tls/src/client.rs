@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use http::Uri;
 use hyper_util::rt::TokioIo;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, SupportedProtocolVersion};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -51,6 +52,7 @@ pub struct ClientTls {
 #[derive(Debug)]
 struct Credentials {
     config: Arc<ClientConfig>,
+    own: Option<Arc<CertifiedKey>>,
     bearer: Option<MetadataValue<Ascii>>,
 }
 
@@ -66,8 +68,10 @@ impl ClientTls {
             paths.extend([certificate.clone(), key.clone()]);
         }
         paths.extend(files.token.clone());
-        let read =
-            move |current: Option<&Credentials>| Credentials::read(&files, current.is_some());
+        let read = move |current: Option<&Credentials>| {
+            let former = current.and_then(|it| it.own.as_deref());
+            Credentials::read(&files, former)
+        };
         Ok(Self {
             credentials: Arc::new(Reloading::open(paths, read)?),
             last_alert: LastAlert::default(),
@@ -81,23 +85,25 @@ impl ClientTls {
 }
 
 impl Credentials {
-    /// Reads the files. `replaces`: others are in force.
-    fn read(files: &ClientFiles, replaces: bool) -> Result<Self, TlsError> {
+    /// Reads the files. `former`: the certificate in force.
+    fn read(files: &ClientFiles, former: Option<&CertifiedKey>) -> Result<Self, TlsError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(VERSIONS)
             .map_err(|error| TlsError::content(&files.ca, error))?
             .with_root_certificates(pem::roots(&files.ca)?.1);
-        let mut config = match &files.identity {
+        let own = files.identity.as_ref().map(|(certificate, key)| {
+            own::read((certificate, key), KeyUsage::client_auth(), former)
+        });
+        let own = own.transpose()?;
+        let mut config = match own.clone() {
             None => builder.with_no_client_auth(),
-            Some((certificate, key)) => {
-                let usage = KeyUsage::client_auth();
-                builder.with_client_cert_resolver(own::read((certificate, key), usage, replaces)?)
-            }
+            Some(own) => builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own))),
         };
         config.alpn_protocols = vec![b"h2".to_vec()];
         let bearer = files.token.as_deref().map(bearer).transpose()?;
         Ok(Self {
             config: Arc::new(config),
+            own,
             bearer,
         })
     }

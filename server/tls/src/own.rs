@@ -1,13 +1,14 @@
 //! A program's own certificate and key.
 //!
 //! A certificate that the other side would refuse does not replace one that is in force. At the start there is none to
-//! keep: the log then warns of one that has ended or does not begin yet, since it may help later, or some callers.
+//! keep: the log then warns of one that has ended or does not begin yet, since it may help later, or some callers. The
+//! same warning stands for one in force that has ended meanwhile, and other files beside it still change.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::Error;
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::{CertificateDer, UnixTime};
 use tracing::warn;
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
@@ -15,7 +16,7 @@ use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 use crate::keys::{OWN, kind};
 use crate::{TlsError, pem, provider};
 
-/// Reads a certificate for `usage`, and its key. `replaces`: another one is in force.
+/// Reads a certificate for `usage`, and its key. `former`: the one in force.
 ///
 /// # Errors
 ///
@@ -24,9 +25,10 @@ use crate::{TlsError, pem, provider};
 pub(crate) fn read(
     (certificate, key): (&Path, &Path),
     usage: KeyUsage,
-    replaces: bool,
-) -> Result<Arc<SingleCertAndKey>, TlsError> {
+    former: Option<&CertifiedKey>,
+) -> Result<Arc<CertifiedKey>, TlsError> {
     let chain = pem::chain(certificate)?;
+    let replaces = former.is_some_and(|it| it.cert != chain);
     match invalid(&chain, usage) {
         Some((problem, false)) if !replaces => {
             warn!(file = %certificate.display(), problem, "a certificate is not valid");
@@ -48,7 +50,7 @@ pub(crate) fn read(
         }
         error => TlsError::content(certificate, error),
     });
-    pair.map(|it| Arc::new(it.into()))
+    pair.map(Arc::new)
 }
 
 /// Returns the reason why a certificate is invalid, if it is, and whether it always is. Only the signatures in the file

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls_pki_types::{CertificateDer, UnixTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -73,6 +74,7 @@ pub struct Certificate {
 struct Configs {
     /// Number of times that files were read before.
     number: u64,
+    own: Arc<CertifiedKey>,
     /// None: callers have no certificates.
     callers: Option<Arc<dyn ClientCertVerifier>>,
     lists: Vec<List>,
@@ -208,7 +210,8 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
         .with_protocol_versions(VERSIONS)
         .map_err(|error| TlsError::content(&files.certificate, error))?;
     let paths = (&*files.certificate, &*files.key);
-    let pair = own::read(paths, KeyUsage::server_auth(), current.is_some())?;
+    let former = current.map(|it| &*it.own);
+    let own = own::read(paths, KeyUsage::server_auth(), former)?;
     let (mut callers, mut lists) = (None, Vec::new());
     let builder = match &files.client_ca {
         None => builder.with_no_client_auth(),
@@ -233,7 +236,8 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
             builder.with_client_cert_verifier(Arc::clone(callers.insert(verifier)))
         }
     };
-    let mut config = builder.with_cert_resolver(pair);
+    let resolver = SingleCertAndKey::from(Arc::clone(&own));
+    let mut config = builder.with_cert_resolver(Arc::new(resolver));
     // A resumed session would not verify the caller's certificate again.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
@@ -244,6 +248,7 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
     };
     Ok(Configs {
         number: current.map_or(0, |it| it.number + 1),
+        own,
         callers,
         lists,
         http2: with(&[b"h2"]),

@@ -172,6 +172,23 @@ fn a_certificate_that_callers_would_refuse_does_not_replace_one_that_is_in_force
 }
 
 #[test]
+fn other_files_change_beside_a_certificate_in_force_that_has_ended() {
+    for (name, change, expected) in INVALID_NOW {
+        let files = Folder::new();
+        let ended = files.authority.certify_with(name, &["localhost"], change);
+        files.write_pair("server", &ended);
+        let tls = ServerTls::open(files.server()).unwrap();
+        files.write("ca.pem", &Authority::named("another").certificate);
+        assert_eq!(tls.refresh().ok(), Some(true), "{name}");
+        // Another one that is no better does not replace it.
+        let worse = files.authority.certify_with(name, &["localhost"], change);
+        files.write_pair("server", &worse);
+        let refused = described(&tls.refresh().unwrap_err());
+        assert!(refused.contains(expected), "{name}: {refused}");
+    }
+}
+
+#[test]
 fn a_chain_whose_authority_has_not_signed_the_certificate_does_not_replace_one() {
     let files = Folder::new();
     let tls = ServerTls::open(files.server()).unwrap();
