@@ -56,6 +56,30 @@ pub struct Door {
     pub(crate) handshake: AtomicU64,
 }
 
+/// Work of a handshake. It counts at the end, also if the caller leaves or hangs before.
+struct Work<'a> {
+    door: &'a Door,
+    of_caller: &'a Proofs,
+    /// Work that was counted at the start.
+    expected: Duration,
+    took: Duration,
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        let (door, took) = (self.door, self.took);
+        let more = took.saturating_sub(self.expected);
+        for proofs in [self.of_caller, &door.proofs] {
+            proofs.note_work(more, door.now());
+        }
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let next = |average: u64| Some(average - average / 8 + took / 8);
+        let (order, average) = (Ordering::Relaxed, &door.handshake);
+        // It always returns a value.
+        let _ = average.fetch_update(order, order, next);
+    }
+}
+
 impl Door {
     /// Makes a door. Doors of one server share `looking`, which has one permit.
     pub fn new(limits: DoorLimits, paths: Paths, looking: Arc<Semaphore>) -> Arc<Self> {
@@ -124,24 +148,26 @@ impl Door {
         connection: &Connection,
         handshake: impl Future<Output = T>,
     ) -> T {
-        let average = self.handshake.load(Ordering::Relaxed);
-        for proofs in [&connection.of_caller.proofs, &self.proofs] {
+        let expected = Duration::from_nanos(self.handshake.load(Ordering::Relaxed));
+        let of_caller = &connection.of_caller.proofs;
+        for proofs in [of_caller, &self.proofs] {
             let refuse = || _ = self.refuse(&self.limits.handshake_time_per_caller);
-            let average = Duration::from_nanos(average);
-            proofs.begin(average, || self.now(), refuse).await;
+            proofs.begin(expected, || self.now(), refuse).await;
         }
-        let (mut handshake, mut work) = (pin!(handshake), Duration::ZERO);
+        let mut handshake = pin!(handshake);
+        let mut work = Work {
+            door: self,
+            of_caller,
+            expected,
+            took: Duration::ZERO,
+        };
         let done = poll_fn(|cx| {
             let started = Instant::now();
             let polled = handshake.as_mut().poll(cx);
-            work += started.elapsed();
+            work.took += started.elapsed();
             polled
         });
-        let done = done.await;
-        let work = u64::try_from(work.as_nanos()).unwrap_or(u64::MAX);
-        self.handshake
-            .store(average - average / 8 + work / 8, Ordering::Relaxed);
-        done
+        done.await
     }
 
     /// Returns whether all that was proved on a connection is still valid.

@@ -1,8 +1,9 @@
 //! Rates of what callers cause before they have proved an identity: the work of handshakes, and unknown tokens. Each
 //! caller has them, and so have all callers of a door together.
 //!
-//! A handshake counts as the average of those before it, so the kind of the key decides how many a second there are.
-//! Handshakes beyond a rate wait in the order of arrival, for as long as the patience lasts.
+//! A handshake counts as the average of those before it, so the kind of the key decides how many a second there are. Work
+//! beyond that counts at its end, so cheap handshakes make no room for dear ones. Handshakes beyond a rate wait in the
+//! order of arrival, for as long as the patience lasts.
 
 use std::time::Duration;
 
@@ -63,6 +64,11 @@ impl Proofs {
         self.guesses.charge(Units::ONE, moment(now));
     }
 
+    /// Counts work of a handshake.
+    pub(crate) fn note_work(&self, work: Duration, now: Duration) {
+        self.handshakes.charge(seconds(work), moment(now));
+    }
+
     /// Waits until a handshake may begin, and counts its work. `refuse` is called if it has to wait.
     pub(crate) async fn begin(
         &self,
@@ -82,7 +88,7 @@ impl Proofs {
             }
             tokio::time::sleep(wait.max(Duration::from_millis(1))).await;
         }
-        self.handshakes.charge(seconds(work), moment(now()));
+        self.note_work(work, now());
     }
 }
 
@@ -143,6 +149,22 @@ mod tests {
         door.handshake.store(60_000_000_000, Ordering::Relaxed);
         assert!(begins(&door, &one).await);
         assert!(!begins(&door, &other).await);
+    }
+
+    #[tokio::test]
+    async fn a_handshake_that_does_much_work_and_then_hangs_counts() {
+        let door = door();
+        let one = connect(&door, 1);
+        let works = std::future::poll_fn(|_| {
+            std::thread::sleep(Duration::from_millis(150));
+            std::task::Poll::<()>::Pending
+        });
+        let hangs = door.in_turn(&one, works);
+        assert!(tokio::time::timeout(SOON, hangs).await.is_err());
+        let average = door.handshake.load(Ordering::Relaxed);
+        assert!(average > 15_000_000, "{average} ns");
+        assert!(!begins(&door, &one).await);
+        assert!(begins(&door, &connect(&door, 2)).await);
     }
 
     #[test]
