@@ -41,12 +41,15 @@ impl<'a> Leased<'a> {
         let cost = asked.hits.unwrap_or(rule.cost);
         let descriptor = shared::text(rule, asked.entries);
         let leases = self.leases?;
-        let answer = leases.take(rule, &descriptor, cost)?;
+        // The rule's own limit refuses a larger cost, which the lease owes nevertheless where attempts count.
+        let debt_max = rule.counted().map(|it| it.debt_max().floor());
+        let part = cost.min(debt_max.unwrap_or(cost));
+        let answer = leases.take(rule, &descriptor, part)?;
         Some(match answer {
             Ok(()) => {
                 let left = leases.left(rule, &descriptor).map(Units::whole);
                 self.left.extend(left.map(|left| (place, left)));
-                self.taken.push((rule, descriptor, cost));
+                self.taken.push((rule, descriptor, part));
                 Ok(())
             }
             Err(refusal) => Err(Status::over(rule, refusal, Units::whole(cost))),

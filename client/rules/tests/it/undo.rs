@@ -90,6 +90,30 @@ fn what_was_taken_goes_back_and_nothing_else() {
 }
 
 #[test]
+fn a_cost_above_the_limit_takes_no_more_of_a_lease_than_the_limit() {
+    for (head, left) in [("", 10), ("count: attempts\n", 5)] {
+        let text = format!("domain: shop\n{head}descriptors:\n- key: user\n  {SHARED}\n");
+        let limiter = Limiter::new(rules(&text), 1_000, [1, 2]);
+        let lease = Lease {
+            is_there: Cell::new(true),
+            left: Cell::new(10),
+        };
+        let entries = [Entry {
+            key: "user",
+            value: Some(b"ann"),
+        }];
+        let descriptors = [Descriptor {
+            entries: &entries,
+            hits: None,
+        }];
+        let hits = Some(1_000_000_000);
+        let decision = limiter.decide_with("shop", &descriptors, hits, &lease, Moment::ORIGIN);
+        assert!(!decision.is_allowed);
+        assert_eq!(lease.left.get(), left);
+    }
+}
+
+#[test]
 fn a_refund_of_what_an_open_rule_did_not_count_changes_nothing() {
     let text = format!("domain: shop\ndescriptors:\n- key: user\n  {SHARED}\n");
     let limiter = Limiter::new(rules(&text), 1_000, [1, 2]);
