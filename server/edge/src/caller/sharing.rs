@@ -205,10 +205,11 @@ impl Sharing {
         }
     }
 
-    /// Returns the number of streams of a name.
-    pub(super) fn streams_of(&self, name: &str) -> usize {
-        let of_name = |it: &&Stream| &*it.name == name && !it.is_over;
-        self.streams.values().filter(of_name).count().max(1)
+    /// Returns the number of streams of a name, and of all; each at least 1.
+    pub(super) fn count_streams(&self, name: &str) -> [usize; 2] {
+        let all = self.streams.values().filter(|it| !it.is_over);
+        let of_name = all.clone().filter(|it| &*it.name == name);
+        [of_name.count().max(1), all.count().max(1)]
     }
 
     pub(super) fn has_streams(&self) -> bool {
@@ -261,7 +262,7 @@ impl Sharing {
         let capacity = allowance.at(now).get();
         let mut index = ClaimIndex::default();
         wants.values().for_each(|it| index.insert(claim(*it)));
-        self.level = index.level_for(capacity);
+        let former = std::mem::replace(&mut self.level, index.level_for(capacity));
         let targets = self.streams.values().map(|it| {
             let of_name = wants.get(&*it.name).filter(|_| it.wants > 0.0);
             of_name.map_or(0.0, |all| {
@@ -269,6 +270,9 @@ impl Sharing {
             })
         });
         let targets: Vec<f64> = targets.collect();
+        for name in self.names.values_mut() {
+            name.change_level(former, self.level, now);
+        }
         let mut free = (capacity - self.held(now)).max(0.0);
         let is_lease = allowance.seen_at(now).source == Source::Lease;
         for (stream, target) in self.streams.values_mut().zip(targets) {
@@ -341,6 +345,19 @@ impl Name {
         self.paid_until = self.paid_until - self.lasts(cost, level);
     }
 
+    /// Follows another level: the amount that is not paid yet stays.
+    fn change_level(&mut self, before: Level, after: Level, now: Time) {
+        let ratio = match (before, after) {
+            (Level::At(before), Level::At(after)) if before == after => return,
+            (Level::At(before), Level::At(after)) if after > 0.0 => before / after,
+            // Without a level, nothing is owed; at one of 0, nothing passes.
+            _ => 0.0,
+        };
+        let ahead = self.paid_until.since(now).as_secs_f64() * ratio;
+        let ahead = Duration::try_from_secs_f64(ahead).unwrap_or(IDLE);
+        self.paid_until = now + ahead.min(IDLE);
+    }
+
     /// Returns the time for which the level pays a cost.
     fn lasts(&self, cost: f64, level: Level) -> Duration {
         let Level::At(level) = level else {
@@ -368,6 +385,35 @@ fn claim((wants, weight): (f64, u32)) -> Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_does_not_wait_by_a_level_that_has_grown() {
+        let now = Time::ZERO + Duration::from_secs(60);
+        let by = By {
+            name: "web",
+            weight: 1,
+            is_safe: false,
+        };
+        let mut sharing = Sharing::new(1, now);
+        // From 2/s to another rate.
+        let mut wait = |rate| {
+            for rate in [2.0, rate] {
+                sharing.name(&by, |_| true, now).0.asked(1_000.0, now);
+                let allowance = Allowance::by_mode(Capacity::Limited(rate));
+                sharing.divide(allowance, "x", now);
+                let (name, level) = sharing.name(&by, |_| true, now);
+                if rate == 2.0 {
+                    name.paid_until = now;
+                    name.pass(20.0, level, now);
+                }
+            }
+            let (name, level) = sharing.name(&by, |_| true, now);
+            name.wait(level, now).unwrap_or_default()
+        };
+        assert_eq!(wait(20.0), Duration::from_millis(900));
+        assert_eq!(wait(1.0), Duration::from_millis(19_900));
+        assert_eq!(wait(0.0), RETRY_IN);
+    }
 
     /// Otherwise the same assignment would be sent again and again until the lease ends.
     #[test]

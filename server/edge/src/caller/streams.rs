@@ -62,7 +62,7 @@ impl Caller {
         match self.holder().is_unknown(resource) {
             true => Part::Unknown {
                 identities: self.room.holders(resource),
-                streams: used.sharing().streams_of(by.name),
+                streams: used.sharing().count_streams(by.name),
             },
             false => Part::Pending,
         }
@@ -80,7 +80,7 @@ pub(crate) enum Part {
     Unknown {
         /// Identities that share it.
         identities: u32,
-        /// Streams of the Envoy.
-        streams: usize,
+        /// Streams of the Envoy, and of its identity.
+        streams: [usize; 2],
     },
 }

@@ -385,14 +385,17 @@ impl Bucket {
                 streams,
             } => {
                 // A local rule is each Envoy's own.
+                let [of_envoy, of_identity] = streams.map(|it| it as f64);
                 let sharers = match leased.scope {
-                    Scope::Local => 1.0,
-                    Scope::Shared => f64::from(identities) * f64::from(leased.processes),
+                    Scope::Local => of_envoy,
+                    Scope::Shared => {
+                        f64::from(identities) * f64::from(leased.processes) * of_identity
+                    }
                 };
                 let assignment = match leased.on_failure {
                     OnFailure::Open => Assignment::AllowAll,
                     OnFailure::Closed => Assignment::Rate(0.0),
-                    OnFailure::Safe => Assignment::Rate(leased.rate / sharers / streams as f64),
+                    OnFailure::Safe => Assignment::Rate(leased.rate / sharers),
                 };
                 Some((assignment, TTL_MAX))
             }

@@ -224,6 +224,11 @@ impl World {
 }
 
 pub(crate) fn replica(incarnation: u64, now: Time) -> Replica {
+    replica_of("shared/api/user=*", incarnation, now)
+}
+
+/// Returns a node that knows some resources.
+fn replica_of(glob: &str, incarnation: u64, now: Time) -> Replica {
     let config = node::Config {
         name: "agent".to_owned(),
         incarnation: Incarnation::new(incarnation).unwrap(),
@@ -231,7 +236,7 @@ pub(crate) fn replica(incarnation: u64, now: Time) -> Replica {
         ..node::Config::default()
     };
     let templates = Templates::parse(&[TemplateSpec {
-        identifier_glob: Some("shared/api/user=*".to_owned()),
+        identifier_glob: Some(glob.to_owned()),
         capacity: Some(CAPACITY),
         kind: Some(AlgorithmKind::PriorityBands),
         lease_length: Some(Duration::from_secs(16)),
@@ -335,6 +340,18 @@ fn names_of_one_identity_divide_its_share() {
     world.envoys[3].demand = 20.0;
     world.play(seconds(60));
     world.check_rates(&[150.0, 64.8, 64.8, 20.4]);
+}
+
+#[test]
+fn streams_of_one_identity_divide_a_limit_that_the_node_does_not_know() {
+    let mut world = World::new(&[400.0; 4]);
+    world.replica = replica_of("shared/api/other=*", 1, world.now);
+    let address = CallerId::of([192, 0, 2, 1].into());
+    for (number, name) in [(1, "one"), (2, "one"), (3, "other")] {
+        world.envoys[number].asker = Asker::new(Some(name), None, Some(&address));
+    }
+    world.play(seconds(60));
+    world.check_rates(&[150.0, 50.0, 50.0, 50.0]);
 }
 
 #[test]
