@@ -47,7 +47,7 @@ impl EtcdConfig {
         endpoints: Vec<Endpoint>,
         files: CredentialFiles,
     ) -> Result<Self, CredentialsError> {
-        let read = files.read()?;
+        let read = files.read(None)?;
         let Credentials { tls, user } = read.clone();
         Ok(Self {
             tls,

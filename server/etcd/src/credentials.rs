@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use doorward_tls::client;
+use doorward_tls::pem::PemFile;
 use etcd_client::{Certificate, Identity, TlsOptions};
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -85,12 +87,9 @@ pub enum TlsFileError {
         /// Why.
         why: std::io::Error,
     },
-    /// One holds no PEM.
-    #[error("{path} holds no PEM: a line -----BEGIN … is missing")]
-    NoPem {
-        /// Which.
-        path: PathBuf,
-    },
+    /// One does not hold what it should, with its path and the remedy.
+    #[error("{0}")]
+    Content(String),
     /// A certificate without its key, or the other way round.
     #[error("a client certificate and its key are needed both, or neither")]
     HalfIdentity,
@@ -113,7 +112,8 @@ pub enum CredentialsError {
 }
 
 impl CredentialFiles {
-    pub(crate) fn read(&self) -> Result<Credentials, CredentialsError> {
+    /// Reads the files. `former`: the ones in force.
+    pub(crate) fn read(&self, former: Option<&Tls>) -> Result<Credentials, CredentialsError> {
         let user = match &self.user {
             Some((name, path)) => {
                 let password = crate::file::read_to_string(path);
@@ -129,31 +129,44 @@ impl CredentialFiles {
             None => None,
         };
         let (ca, cert, key) = (&self.ca, &self.cert, &self.key);
-        let tls = Tls::read(ca.as_deref(), cert.as_deref(), key.as_deref())?;
+        let tls = Tls::read(ca.as_deref(), cert.as_deref(), key.as_deref(), former)?;
         Ok(Credentials { tls, user })
     }
 }
 
 impl Tls {
-    /// Reads the files that are given.
+    /// Reads the files that are given. `former`: the ones in force, which others that are not valid now do not replace.
     ///
     /// # Errors
     ///
-    /// If one cannot be read or holds no PEM, or if only one of certificate and key is given.
-    pub fn read(
+    /// If one cannot be read or is invalid, or if only one of certificate and key is given.
+    pub(crate) fn read(
         ca: Option<&Path>,
         certificate: Option<&Path>,
         key: Option<&Path>,
+        former: Option<&Self>,
     ) -> Result<Self, TlsFileError> {
-        let identity = match (certificate, key) {
-            (Some(certificate), Some(key)) => Some((pem(certificate)?, pem(key)?)),
+        let paths = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
             _ => return Err(TlsFileError::HalfIdentity),
         };
-        Ok(Self {
-            ca: ca.map(pem).transpose()?,
-            identity,
-        })
+        let identity = paths.map(|(certificate, key)| Ok((content(certificate)?, content(key)?)));
+        let tls = Self {
+            ca: ca.map(content).transpose()?,
+            identity: identity.transpose()?,
+        };
+        let file = |path, bytes| PemFile { path, bytes };
+        let authorities = ca.zip(tls.ca.as_deref());
+        let own = paths.zip(tls.identity.as_ref());
+        let own = own.map(|(paths, (certificate, of_key))| {
+            (file(paths.0, certificate), file(paths.1, of_key))
+        });
+        let former = former.and_then(|it| it.identity.as_ref());
+        let former = former.map(|(certificate, _)| &**certificate);
+        client::check(authorities.map(|(path, it)| file(path, it)), own, former)
+            .map_err(|error| TlsFileError::Content(doorward_tls::described(&error)))?;
+        Ok(tls)
     }
 
     /// In the form that the client of etcd takes.
@@ -175,18 +188,11 @@ impl Tls {
     }
 }
 
-fn pem(path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    let content = crate::file::read(path).map_err(|why| TlsFileError::Read {
+fn content(path: &Path) -> Result<Vec<u8>, TlsFileError> {
+    crate::file::read(path).map_err(|why| TlsFileError::Read {
         path: path.to_owned(),
         why,
-    })?;
-    if String::from_utf8_lossy(&content).contains("-----BEGIN ") {
-        Ok(content)
-    } else {
-        Err(TlsFileError::NoPem {
-            path: path.to_owned(),
-        })
-    }
+    })
 }
 
 /// Credentials as they were last read. All connections with a configuration share them.
@@ -231,9 +237,10 @@ impl ReadCredentials {
     async fn read_within(&self, patience: Duration) -> Result<Credentials, String> {
         let (sender, read) = oneshot::channel();
         let (files, is_reading) = (self.files.clone(), Arc::clone(&self.is_reading));
+        let former = self.last().credentials.tls.clone();
         let reader = thread::Builder::new().name("credentials".to_owned());
         let reader = reader.spawn(move || {
-            let read = files.read();
+            let read = files.read(Some(&former));
             is_reading.store(false, Ordering::Release);
             // The receiver is gone if it took too long.
             let _ = sender.send(read);

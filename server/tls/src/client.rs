@@ -11,7 +11,7 @@ use http::Uri;
 use hyper_util::rt::TokioIo;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, SupportedProtocolVersion};
-use rustls_pki_types::ServerName;
+use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -23,6 +23,7 @@ use tracing::{info, warn};
 use webpki::KeyUsage;
 
 use crate::alerting::{Alerting, LastAlert};
+use crate::pem::PemFile;
 use crate::reloading::Reloading;
 use crate::{TlsError, causes, described, own, pem, provider};
 
@@ -69,7 +70,8 @@ impl ClientTls {
         }
         paths.extend(files.token.clone());
         let read = move |current: Option<&Credentials>| {
-            let former = current.and_then(|it| it.own.as_deref());
+            let own = current.and_then(|it| it.own.as_ref());
+            let former = own.map(|it| &*it.cert);
             Credentials::read(&files, former)
         };
         Ok(Self {
@@ -85,8 +87,8 @@ impl ClientTls {
 }
 
 impl Credentials {
-    /// Reads the files. `former`: the certificate in force.
-    fn read(files: &ClientFiles, former: Option<&CertifiedKey>) -> Result<Self, TlsError> {
+    /// Reads the files. `former`: the chain in force.
+    fn read(files: &ClientFiles, former: Option<&[CertificateDer<'_>]>) -> Result<Self, TlsError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(VERSIONS)
             .map_err(|error| TlsError::content(&files.ca, error))?
@@ -107,6 +109,33 @@ impl Credentials {
             bearer,
         })
     }
+}
+
+/// Checks files that another library uses for connections, so that their problems have our words: authorities, and an
+/// own certificate with its key. `former`: the content of the certificate in force.
+///
+/// # Errors
+///
+/// The same as those of [`ClientTls::open`].
+pub fn check(
+    ca: Option<PemFile<'_>>,
+    identity: Option<(PemFile<'_>, PemFile<'_>)>,
+    former: Option<&[u8]>,
+) -> Result<(), TlsError> {
+    ca.map(pem::chain_of).transpose()?;
+    let Some((certificate, key)) = identity else {
+        return Ok(());
+    };
+    let former = former.and_then(|bytes| {
+        let file = PemFile {
+            bytes,
+            ..certificate
+        };
+        pem::chain_of(file).ok()
+    });
+    let chain = (certificate.path, pem::chain_of(certificate)?);
+    let key = (key.path, pem::key_of(key)?);
+    own::of(chain, key, KeyUsage::client_auth(), former.as_deref()).map(drop)
 }
 
 fn bearer(path: &Path) -> Result<MetadataValue<Ascii>, TlsError> {

@@ -22,7 +22,7 @@ mod keys;
 #[cfg(feature = "tls")]
 mod own;
 #[cfg(feature = "tls")]
-mod pem;
+pub mod pem;
 #[cfg(feature = "tls")]
 pub mod reloading;
 #[cfg(feature = "server")]

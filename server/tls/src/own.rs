@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use rustls::Error;
 use rustls::sign::CertifiedKey;
-use rustls_pki_types::{CertificateDer, UnixTime};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tracing::warn;
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
 use crate::keys::{OWN, kind};
 use crate::{TlsError, pem, provider};
 
-/// Reads a certificate for `usage`, and its key. `former`: the one in force.
+/// Reads a certificate for `usage`, and its key. `former`: the chain in force.
 ///
 /// # Errors
 ///
@@ -25,10 +25,20 @@ use crate::{TlsError, pem, provider};
 pub(crate) fn read(
     (certificate, key): (&Path, &Path),
     usage: KeyUsage,
-    former: Option<&CertifiedKey>,
+    former: Option<&[CertificateDer<'_>]>,
 ) -> Result<Arc<CertifiedKey>, TlsError> {
     let chain = pem::chain(certificate)?;
-    let replaces = former.is_some_and(|it| it.cert != chain);
+    of((certificate, chain), (key, pem::key(key)?), usage, former)
+}
+
+/// Does the same with files that were read.
+pub(crate) fn of(
+    (certificate, chain): (&Path, Vec<CertificateDer<'static>>),
+    (key, private): (&Path, PrivateKeyDer<'static>),
+    usage: KeyUsage,
+    former: Option<&[CertificateDer<'_>]>,
+) -> Result<Arc<CertifiedKey>, TlsError> {
+    let replaces = former.is_some_and(|it| it != chain);
     match invalid(&chain, usage) {
         Some((problem, false)) if !replaces => {
             warn!(file = %certificate.display(), problem, "a certificate is not valid");
@@ -36,7 +46,6 @@ pub(crate) fn read(
         Some((problem, _)) => return Err(TlsError::content(certificate, problem)),
         None => {}
     }
-    let private = pem::key(key)?;
     let (kind, _) = kind(private.secret_der());
     let pair = CertifiedKey::from_der(chain, private, &provider());
     let pair = pair.map_err(|error| match error {

@@ -10,6 +10,15 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use crate::TlsError;
 use crate::keys::{OTHERS, kind};
 
+/// A file that was read.
+#[derive(Clone, Copy, Debug)]
+pub struct PemFile<'a> {
+    /// Its path, for errors.
+    pub path: &'a Path,
+    /// Its content.
+    pub bytes: &'a [u8],
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     fs::read(path).map_err(|source| TlsError::Read {
         path: path.to_owned(),
@@ -19,14 +28,20 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 
 /// Returns all objects of one kind in a file. `kind` names them, for people.
 pub(crate) fn all<T: PemObject>(path: &Path, kind: &str) -> Result<Vec<T>, TlsError> {
-    let bytes = read(path)?;
-    let found: Result<Vec<T>, _> = T::pem_slice_iter(&bytes).collect();
+    let bytes = &read(path)?;
+    all_of(PemFile { path, bytes }, kind)
+}
+
+/// Does the same with a file that was read.
+fn all_of<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsError> {
+    let PemFile { path, bytes } = file;
+    let found: Result<Vec<T>, _> = T::pem_slice_iter(bytes).collect();
     let error = match found {
         Ok(found) if !found.is_empty() => return Ok(found),
         Ok(_) => String::new(),
         Err(error) => format!(" ({error})"),
     };
-    let text = String::from_utf8_lossy(&bytes);
+    let text = String::from_utf8_lossy(bytes);
     let labels = text.lines().filter_map(|line| {
         let label = line.trim().strip_prefix("-----BEGIN ")?;
         label.strip_suffix("-----")
@@ -46,12 +61,26 @@ pub(crate) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErro
     all(path, "certificate")
 }
 
+/// Does the same with a file that was read.
+pub(crate) fn chain_of(file: PemFile<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    all_of(file, "certificate")
+}
+
 /// Returns a private key.
 pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    let mut keys = all(path, "private key")?;
+    let bytes = &read(path)?;
+    key_of(PemFile { path, bytes })
+}
+
+/// Does the same with a file that was read.
+pub(crate) fn key_of(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let mut keys = all_of(file, "private key")?;
     match keys.pop() {
         Some(key) if keys.is_empty() => Ok(key),
-        _ => Err(TlsError::content(path, "give one private key, not several")),
+        _ => Err(TlsError::content(
+            file.path,
+            "give one private key, not several",
+        )),
     }
 }
 

@@ -210,7 +210,7 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
         .with_protocol_versions(VERSIONS)
         .map_err(|error| TlsError::content(&files.certificate, error))?;
     let paths = (&*files.certificate, &*files.key);
-    let former = current.map(|it| &*it.own);
+    let former = current.map(|it| &*it.own.cert);
     let own = own::read(paths, KeyUsage::server_auth(), former)?;
     let (mut callers, mut lists) = (None, Vec::new());
     let builder = match &files.client_ca {

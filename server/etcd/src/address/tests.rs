@@ -119,7 +119,9 @@ fn a_password_where_none_belongs_is_not_repeated() {
 fn files_mean_tls_and_credentials() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).display().to_string();
-    std::fs::write(at("pem"), "-----BEGIN CERTIFICATE-----").unwrap();
+    // It has a certificate and its key.
+    let both = concat!(env!("CARGO_MANIFEST_DIR"), "/../tls/testdata/p384.pem");
+    std::fs::copy(both, at("pem")).unwrap();
     std::fs::write(at("pass word"), "a b\r\n").unwrap();
     let (pem, password) = (at("pem"), at("pass%20word"));
     let text = format!(

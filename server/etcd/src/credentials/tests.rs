@@ -1,5 +1,7 @@
 //! Secrets that are not printed, and files for TLS.
 
+use doorward_tests::certificates::{Authority, date_time_ymd};
+
 use super::*;
 
 #[test]
@@ -21,18 +23,49 @@ fn passwords_and_keys_are_never_printed() {
 
 #[test]
 fn files_for_tls_are_named_when_they_cannot_be_used() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    std::fs::write(at("ca"), "-----BEGIN CERTIFICATE-----").unwrap();
-    std::fs::write(at("text"), "hello").unwrap();
-    assert!(Tls::read(Some(&at("ca")), None, None).unwrap().ca.is_some());
-    for (ca, certificate, problem) in [
-        (Some("none"), None, "none: No such file"),
-        (Some("text"), None, "text holds no PEM"),
-        (Some("ca"), Some("ca"), "both, or neither"),
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(at(name), text).unwrap();
+    let authority = Authority::new();
+    write("ca", &authority.certificate);
+    write("text", "hello");
+    let good = authority.certify("etcd-client", &["localhost"]);
+    let ended = authority.certify_with("etcd-client", &["localhost"], |it| {
+        it.not_after = date_time_ymd(2020, 1, 1);
+    });
+    write("good", &good.certificate);
+    write("good.key", &good.key);
+    write("ended", &ended.certificate);
+    write("ended.key", &ended.key);
+    let p521 = concat!(env!("CARGO_MANIFEST_DIR"), "/../tls/testdata/p521.pem");
+    write("p521", &std::fs::read_to_string(p521).unwrap());
+    let read = |names: [Option<&str>; 3], former: Option<&Tls>| {
+        let [ca, certificate, key] = names.map(|name| name.map(at));
+        Tls::read(
+            ca.as_deref(),
+            certificate.as_deref(),
+            key.as_deref(),
+            former,
+        )
+    };
+    let in_force = read([Some("ca"), Some("good"), Some("good.key")], None).unwrap();
+    for (names, problem) in [
+        ([Some("none"), None, None], "none: No such file"),
+        ([Some("text"), None, None], "it is not PEM"),
+        ([Some("good.key"), None, None], "it has PRIVATE KEY"),
+        ([Some("ca"), Some("ca"), None], "both, or neither"),
+        ([None, Some("good"), Some("ended.key")], "is not that of"),
+        ([None, Some("p521"), Some("p521")], "the key is ECDSA P-521"),
+        ([None, Some("ended"), Some("ended.key")], "it has ended"),
     ] {
-        let (ca, certificate) = (ca.map(at), certificate.map(at));
-        let error = Tls::read(ca.as_deref(), certificate.as_deref(), None).unwrap_err();
-        assert!(error.to_string().contains(problem), "{error}");
+        let error = read(names, Some(&in_force)).unwrap_err().to_string();
+        assert!(error.contains(problem), "{names:?}: {error}");
     }
+    let own = [None, Some("ended"), Some("ended.key")];
+    let ended = read(own, None).unwrap();
+    assert_eq!(
+        read(own, Some(&ended)).unwrap(),
+        ended,
+        "at the start, and then it stays"
+    );
 }
