@@ -128,13 +128,21 @@ impl Default for ServerConfig {
 /// Address of a server without one.
 const UNSPECIFIED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
+/// Returns advice on an address that cannot be listened on.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "if another server runs there, stop it, or ",
+        _ => "",
+    }
+}
+
 /// Failure of a server, at its start or later.
 #[derive(Debug, Error)]
 pub enum ServerError {
     /// A socket could not be opened.
     #[error(
-        "cannot listen for {port} on {address}; if another server runs there, stop it or choose \
-         another address with {flag}",
+        "cannot listen for {port} on {address}; {advice}choose another address with {flag}",
+        advice = advice(source),
         flag = port.flag()
     )]
     Listen {

@@ -46,7 +46,21 @@ pub fn warn_of_mounts(values: &[OsString]) {
 /// whose fifth word is the place.
 fn mounted(mounts: &str, values: &[OsString]) -> BTreeSet<PathBuf> {
     let places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
-    let places = places.map(|place| PathBuf::from(place.replace("\\040", " ")));
+    let escapes = [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ];
+    let unescape = |place: &str| {
+        let place = escapes
+            .into_iter()
+            .fold(place.to_owned(), |place, (escape, it)| {
+                place.replace(escape, it)
+            });
+        PathBuf::from(place)
+    };
+    let places = places.map(unescape);
     let read = values
         .iter()
         .filter_map(|value| fs::canonicalize(value).ok());

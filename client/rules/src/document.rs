@@ -109,10 +109,13 @@ impl Rules {
 
     /// Refuses all requests of a domain without a document.
     pub fn refuse(&mut self, domain: &str) {
-        self.domains
-            .entry(domain.to_owned())
-            .or_default()
-            .rejects_unmatched = true;
+        let number = self.domains.len();
+        let domain = self.domains.entry(domain.to_owned());
+        let refused = domain.or_insert_with(|| Domain {
+            number,
+            ..Domain::default()
+        });
+        refused.rejects_unmatched = true;
     }
 
     /// Returns whether the domain rejects requests without a rule: `unmatched: reject`.

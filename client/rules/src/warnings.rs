@@ -16,6 +16,22 @@ impl Rules {
     pub fn warnings(&self) -> Vec<String> {
         let without_effect = self.rules().iter().flat_map(without_effect);
         let secrets: BTreeSet<String> = self.rules().iter().flat_map(shown_secrets).collect();
+        let names = self.rules().iter().filter_map(|it| {
+            let name = it.name.as_deref()?;
+            Some((&*it.domain, name))
+        });
+        let names: BTreeSet<_> = names.collect();
+        let replaced = self.rules().iter().flat_map(|rule| {
+            let unknown = |name: &&String| !names.contains(&(&*rule.domain, &***name));
+            let unknown = rule.replaces.iter().filter(unknown);
+            unknown.map(|name| {
+                format!(
+                    "{}: replaces has no effect: no rule is named {name}",
+                    rule.path
+                )
+            })
+        });
+        let without_effect = without_effect.chain(replaced);
         without_effect.chain(secrets).collect()
     }
 }

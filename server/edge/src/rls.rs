@@ -26,7 +26,8 @@ use crate::edge::{Asked, Edge};
 pub const CLIENT: &str = "x-doorward-client";
 
 /// Answer of all doors before the rules have been read.
-pub(crate) const NOT_LOADED: &str = "the rules are not read yet, or are invalid; see the log";
+pub(crate) const NOT_LOADED: &str =
+    "there are no rules: none are read yet, or all are invalid; see the log";
 
 /// Largest number of descriptors of a request.
 pub const DESCRIPTORS_MAX: usize = 100;

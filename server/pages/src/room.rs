@@ -38,7 +38,9 @@ pub enum ShortOf {
     )]
     Threads(usize, io::Error),
     /// Of memory.
-    #[error("cannot start: {0} MiB more memory are needed; raise its limit (ulimit -v, LimitAS=)")]
+    #[error(
+        "cannot start: {0} MiB more memory are needed; raise its limit (ulimit -v and -d, LimitAS= and LimitDATA=)"
+    )]
     Memory(usize),
 }
 

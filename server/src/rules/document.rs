@@ -93,13 +93,22 @@ impl Found {
 }
 
 impl Document {
-    /// Returns the document after its file has gone, if its rules stay in force.
+    /// Returns the document after its file has gone, if its rules stay in force, or its requests refused.
     pub(super) fn gone(&self, domain: &str, now: Instant) -> Option<Self> {
         let gone_at = self.gone_at.unwrap_or(now);
-        let stays = self.has_rules() && now - gone_at < GONE_FOR;
+        let counts = self.has_rules() || self.is_refused;
+        let stays = counts && now - gone_at < GONE_FOR;
+        let what = match self.is_refused {
+            true => "requests of",
+            false => "the rules of",
+        };
+        let until = match self.is_refused {
+            true => "are refused for a minute more",
+            false => "stay for a minute",
+        };
         stays.then(|| Self {
             problem: Some(format!(
-                "{}: is gone; the rules of {domain} stay for a minute",
+                "{}: is gone; {what} {domain} {until}",
                 self.found.source
             )),
             gone_at: Some(gone_at),

@@ -176,12 +176,15 @@ impl Documents {
             (None, Some(_)) => info!("rules can be read again"),
             _ => {}
         }
+        if self.is_read && !former.is_read && self.by_domain.is_empty() {
+            warn!("there are no rules: requests of Envoy, HTTP and Redis clients get none");
+        }
         for (domain, document) in &self.by_domain {
             document.tell(domain, former.by_domain.get(domain));
         }
         for (domain, gone) in &former.by_domain {
-            if !self.by_domain.contains_key(domain) && gone.has_rules() {
-                warn!(domain, "rules are removed");
+            if !self.by_domain.contains_key(domain) && (gone.has_rules() || gone.is_refused) {
+                warn!(domain, "rules are removed: requests of the domain pass");
             }
         }
     }

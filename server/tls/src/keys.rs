@@ -39,7 +39,7 @@ pub(crate) fn kind(der: &[u8]) -> (String, bool) {
     });
     let bits = bytes.map_or(0, |bytes| 8 * (bytes - 1));
     match bits {
-        0 => ("unknown or far too short".to_owned(), false),
+        0 => ("of another kind, or far too short".to_owned(), false),
         bits => (
             format!("RSA of {bits} bits"),
             (2_048..=8_192).contains(&bits),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rustls::RootCertStore;
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::TlsError;
@@ -39,6 +39,8 @@ fn all_of<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsErro
     let error = match found {
         Ok(found) if !found.is_empty() => return Ok(found),
         Ok(_) => String::new(),
+        // Its text has the marker as numbers.
+        Err(pem::Error::MissingSectionEnd { .. }) => " (a line -----END is missing)".to_owned(),
         Err(error) => format!(" ({error})"),
     };
     let text = String::from_utf8_lossy(bytes);
@@ -48,6 +50,7 @@ fn all_of<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsErro
     });
     let labels = Vec::from_iter(labels).join(", ");
     let problem = match labels.as_str() {
+        "" if bytes.is_empty() => "it is empty".to_owned(),
         "" => "it is not PEM".to_owned(),
         _ if text.contains("ENCRYPTED") => "give the key without a passphrase".to_owned(),
         labels => format!("it has {labels}"),

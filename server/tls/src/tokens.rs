@@ -41,6 +41,7 @@ impl Role {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
+    #[serde(default)]
     tokens: Vec<Entry>,
     /// Says that no token is wanted: else a file without any is a mistake.
     #[serde(default)]
@@ -135,6 +136,10 @@ fn read(path: &Path) -> Result<Vec<Arc<Holder>>, TlsError> {
         source,
     })?;
     let refuse = |problem: String| TlsError::content(path, problem);
+    if text.trim().is_empty() {
+        let problem = "it is empty: list `tokens`, or say `empty: true`";
+        return Err(refuse(problem.to_owned()));
+    }
     let options = serde_saphyr::options! {
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: REPEATED_MAX },
     };

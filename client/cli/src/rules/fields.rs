@@ -133,6 +133,14 @@ fn callers(listed: &[(String, Rank)]) -> String {
 }
 
 fn ban(bans: &Bans) -> String {
-    let [length, longest] = [bans.length, bans.longest].map(humantime::format_duration);
-    format!("{length} to {longest} beyond {}", bans.threshold)
+    let [length, longest] =
+        [bans.length, bans.longest].map(|it| humantime::format_duration(it).to_string());
+    let length = match bans.length == bans.longest {
+        true => length,
+        false => format!("{length} to {longest}"),
+    };
+    format!(
+        "beyond {}, until {length} after its interval",
+        bans.threshold
+    )
 }

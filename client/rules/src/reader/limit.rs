@@ -42,7 +42,13 @@ impl Reader<'_> {
         (cost, max_wait): (u64, Option<Duration>),
         bans: Option<Bans>,
     ) -> Option<Limit> {
-        if self.truth("unlimited", &form.unlimited) {
+        let is_said = scalar(&form.unlimited).is_some_and(|(text, _)| text != "false");
+        let is_unlimited = self.truth("unlimited", &form.unlimited);
+        let has_rate = [&form.rate, &form.unit, &form.requests_per_unit];
+        if is_said && !is_unlimited && has_rate.into_iter().all(|it| scalar(it).is_none()) {
+            return None;
+        }
+        if is_unlimited {
             let others = [
                 ("unit", &form.unit),
                 ("requests_per_unit", &form.requests_per_unit),

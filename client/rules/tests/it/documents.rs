@@ -424,6 +424,10 @@ fn valid_rules_have_warnings() {
             vec![],
         ),
         (
+            "{key: user, rate_limit: {rate: 1/s, name: one, replaces: [{name: two}]}}, {key: b, rate_limit: {rate: 1/s, name: two, replaces: [{name: nope}]}}",
+            vec!["a.b: replaces has no effect: no rule is named nope".to_owned()],
+        ),
+        (
             "{key: user, weight: 3, rate_limit: {rate: 1/s}}",
             vec![
                 "a.user: priority, weight and callers have no effect without scope: shared"

@@ -63,6 +63,11 @@ fn a_missing_field_is_told_unless_an_unknown_one_beside_it_may_be_that_field() {
         "ban: {threshold: 2, intervall: 1s}",
         &["shop.yaml:5: intervall: is unknown; write one of growing, interval, length, threshold"],
     );
+    check(
+        "{unlimited: yes}",
+        "",
+        &["shop.yaml:4: unlimited: yes is invalid; write true or false"],
+    );
 }
 
 #[test]

@@ -184,3 +184,13 @@ descriptors:
         "user=ann,token==0c20490b1e29187229239844462729f1",
     );
 }
+
+/// A server refuses domains whose documents are invalid.
+#[test]
+fn refusals_of_a_domain_without_a_document_are_its_own() {
+    let mut rules = rules(SHOP);
+    rules.refuse("api");
+    let limiter = Limiter::new(rules, 1_000, [1, 2]);
+    limiter.decide("api", &[], None, Moment::ORIGIN);
+    assert_eq!(rows(&limiter), ["api unmatched [0, 0, 1, 0]"]);
+}

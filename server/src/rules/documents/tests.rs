@@ -148,6 +148,17 @@ fn the_domain_of_a_text_that_was_never_valid_is_refused() {
         &read(&first, &[("limits.yaml", text("api", "1/s"))], 1),
         &["api 1/s: valid"],
     );
+    // It does not pass because the file is copied anew.
+    let gone = read::<String>(&first, &[], 1);
+    check(
+        &gone,
+        &["api nothing, refused: limits.yaml: is gone; requests of api"],
+    );
+    check(
+        &read(&gone, &[("limits.yaml", bad)], 2),
+        &["api nothing, refused: limits.yaml:"],
+    );
+    check(&read::<String>(&gone, &[], 61), &[]);
     let later = read(
         &read::<String>(&Documents::default(), &[], 0),
         &[("limits.yaml", bad)],

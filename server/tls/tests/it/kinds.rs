@@ -84,7 +84,12 @@ fn a_file_without_what_it_should_have_says_what_it_has() {
             encrypted("encrypted_pkcs1"),
             "without a passphrase",
         ),
-        ("server.key", String::new(), "it is not PEM"),
+        ("server.key", String::new(), "it is empty"),
+        (
+            "ca.pem",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n".to_owned(),
+            "a line -----END is missing",
+        ),
         ("server.pem", "\u{1}\u{2}".to_owned(), "it is not PEM"),
         ("ca.pem", key, "it has PRIVATE KEY"),
         (

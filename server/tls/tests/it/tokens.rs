@@ -22,7 +22,8 @@ fn a_file_that_would_lock_callers_out_or_let_others_in_changes_nothing() {
     let tokens = Tokens::open(files.path("tokens.yaml")).unwrap();
     for (text, expected) in [
         ("tokens: []".to_owned(), "`empty: true`"),
-        (String::new(), "tokens.yaml"),
+        (String::new(), "it is empty: list `tokens`"),
+        ("other: []".to_owned(), "tokens.yaml"),
         (
             format!("tokens:\n{}", entry("none", "")),
             "\"none\" is that of an empty token",
@@ -43,7 +44,7 @@ fn a_file_that_would_lock_callers_out_or_let_others_in_changes_nothing() {
         assert!(tokens.find(&hash(b"s3cret")).is_some(), "{text}");
         assert!(tokens.find(&hash(b"")).is_none(), "{text}");
     }
-    files.write("tokens.yaml", "tokens: []\nempty: true");
+    files.write("tokens.yaml", "empty: true");
     assert!(tokens.refresh().unwrap());
     assert!(tokens.find(&hash(b"s3cret")).is_none());
 }
