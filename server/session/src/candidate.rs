@@ -31,6 +31,7 @@ mod transactions;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::backoff::Backoff;
 use crate::time::Time;
@@ -81,6 +82,8 @@ pub struct Candidate {
     mark: Option<Mark>,
     /// Latest time until which this server may decide, by its last confirmed mastership.
     decides_until: Option<Time>,
+    /// Time that etcd took for the last confirmation.
+    last_round_trip: Duration,
     /// Failed requests in a row.
     backoff: Backoff,
     /// Number of requests so far.
@@ -112,6 +115,7 @@ impl Candidate {
             has_changed: false,
             mark: None,
             decides_until: None,
+            last_round_trip: Duration::ZERO,
             backoff: Backoff::default(),
             asked: 0,
             reported_to_answer: false,

@@ -6,7 +6,7 @@ use super::older_leases::PredecessorLeases;
 use super::phase::{EtcdLease, HeldMastership, Phase};
 use super::report::{ElectionReport, LossReason};
 use super::step::{Awaited, Stage};
-use super::store::{Op, OpAnswer, TxnAnswer};
+use super::store::{Op, OpAnswer, Registration, TxnAnswer};
 use super::transactions::{self, CreatedKey};
 use super::{Candidate, term};
 use crate::backoff::{Backoff, WaitLimits};
@@ -31,13 +31,10 @@ impl Candidate {
         now: Time,
     ) -> Option<Stage> {
         match (awaited, answer) {
-            (Awaited::Marked { lease, mend, then }, OpAnswer::LeaseGone) => {
-                self.mark = None;
-                self.mark_and_confirm(lease, mend, then, now)
-            }
-            // The lease of the mark is gone, if there is one. If the other lease is gone, its next renewal shows that.
+            // The lease of the mark is gone, or this server's own. A renewal of that one shows which.
             (Awaited::Confirmed { .. }, OpAnswer::LeaseGone) if self.mark.take().is_some() => {
-                self.fail(chance, now)
+                let own = self.phase.seat()?.lease.id;
+                self.ask(Op::Renew(own), Awaited::Renewed, now)
             }
             (_, OpAnswer::LeaseGone) => self.lose_lease(chance, now),
             (_, OpAnswer::Failed) => self.fail(chance, now),
@@ -50,17 +47,17 @@ impl Candidate {
                 });
                 Some(Stage::Register)
             }
-            (Awaited::Renewed, OpAnswer::Renewed) => self.renewed(sent_at, now),
-            (Awaited::Marked { lease, mend, then }, OpAnswer::Granted(id, ttl)) => {
-                let renewed = sent_at;
-                self.note_mark(EtcdLease { id, ttl, renewed });
-                self.confirm(lease, mend, then, now)
+            // Its renewals count with a confirmation only.
+            (Awaited::Renewed, OpAnswer::Renewed) if self.phase.held().is_some() => {
+                Some(Stage::Renew)
             }
-            (Awaited::Marked { lease, mend, then }, OpAnswer::Renewed) => {
-                if let Some(mark) = &mut self.mark {
-                    mark.lease.renewed = sent_at;
-                }
-                self.confirm(lease, mend, then, now)
+            (Awaited::Renewed, OpAnswer::Renewed) => {
+                self.phase.seat_mut()?.lease.renewed = sent_at;
+                Some(Stage::Register)
+            }
+            (Awaited::Marked { mend, then }, OpAnswer::Granted(id, ttl)) => {
+                self.note_mark(id, ttl);
+                self.confirm(mend, then, now)
             }
             (Awaited::Registered(registration), OpAnswer::Transacted(answer)) => {
                 if let Some(seat) = self.phase.seat_mut() {
@@ -70,12 +67,16 @@ impl Candidate {
             }
             (
                 Awaited::Confirmed {
-                    lease,
+                    registers,
                     announces_next,
                     then,
                 },
                 OpAnswer::Transacted(answer),
-            ) => self.confirmed(lease, &answer, announces_next, then, now),
+            ) => {
+                self.last_round_trip = now.since(sent_at);
+                self.note_renewed(registers, &answer, sent_at);
+                self.confirmed(sent_at, &answer, announces_next, then, now)
+            }
             (Awaited::Stood { epoch_offset }, OpAnswer::Transacted(answer)) => {
                 self.stood(epoch_offset, &answer, now)
             }
@@ -97,32 +98,27 @@ impl Candidate {
         }
     }
 
-    fn renewed(&mut self, sent_at: Time, now: Time) -> Option<Stage> {
-        let lease = EtcdLease {
-            renewed: sent_at,
-            ..self.phase.seat()?.lease
-        };
-        if self.phase.held().is_some() {
-            // The renewal counts only with the confirmation. If that fails, both are tried again soon.
-            return self.mark_and_confirm(lease, false, Stage::Register, now);
+    /// Notes the renewal that came with a transaction, and the registration if that was in it.
+    fn note_renewed(&mut self, registers: Option<Registration>, answer: &TxnAnswer, sent_at: Time) {
+        if let Some(seat) = self.phase.seat_mut() {
+            seat.lease.renewed = sent_at;
+            if let Some(registration) = registers.filter(|_| answer.succeeded) {
+                seat.registered = Some((registration, answer.revision));
+            }
         }
-        self.phase.seat_mut()?.lease = lease;
-        Some(Stage::Register)
     }
 
-    /// Handles etcd's confirmation of the mastership after that renewal, or its refusal.
+    /// Handles etcd's confirmation of the mastership with a renewal sent at that time, or its refusal.
     fn confirmed(
         &mut self,
-        lease: EtcdLease,
+        sent_at: Time,
         answer: &TxnAnswer,
         announces_next: bool,
         then: Stage,
         now: Time,
     ) -> Option<Stage> {
-        let until = term::valid_until(lease.renewed, lease.ttl, self.config.clock_tolerance);
-        if let Some(seat) = self.phase.seat_mut() {
-            seat.lease = lease;
-        }
+        let ttl = self.phase.seat()?.lease.ttl;
+        let until = term::valid_until(sent_at, ttl, self.config.clock_tolerance);
         let held = self.phase.held_mut()?;
         if answer.succeeded {
             held.note_confirmed(until, now);

@@ -3,8 +3,9 @@
 //! A server that has just started cannot know how long ago the last master confirmed its term. etcd's clock knows: if
 //! the term has a mark, and the mark is gone, the term and all leases are over. So the server neither waits nor learns.
 //!
-//! The master renews the mark after its own lease, and before the confirmation. Each confirmation writes the key again
-//! together with the term. So a deleted key is back after the next confirmation.
+//! Each confirmation renews the mark and writes the key again together with the term. So a deleted key is back after
+//! the next confirmation. A new lease for the mark costs a request of its own: while etcd is too slow for that, a master
+//! writes terms without a mark.
 
 use std::time::Duration;
 
@@ -20,16 +21,12 @@ const SPAN_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The mark of this server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
-    /// Its lease in etcd. The TTL is shorter than etcd's, to allow for clock errors.
-    pub(super) lease: EtcdLease,
+    /// Its lease in etcd.
+    pub(super) id: LeaseId,
+    /// Time for which a renewal counts: less than etcd's TTL, to allow for clock errors.
+    pub(super) ttl: Duration,
     /// Whether a confirmed term is written with it.
     pub(super) is_written: bool,
-}
-
-impl Mark {
-    fn lasts_until(&self) -> Time {
-        self.lease.renewed + self.lease.ttl
-    }
 }
 
 impl Candidate {
@@ -46,46 +43,38 @@ impl Candidate {
         held.begins.max(lease.renewed + lease.ttl) + leases
     }
 
-    /// Asks for a mark that lasts long enough, if there is none, and then confirms the mastership.
-    pub(super) fn mark_and_confirm(
-        &mut self,
-        lease: EtcdLease,
-        mend: bool,
-        then: Stage,
-        now: Time,
-    ) -> Option<Stage> {
-        let Some(held) = self.phase.held().copied() else {
+    /// Asks for a mark that lasts long enough, if there is none and there is time, and then confirms the mastership.
+    pub(super) fn mark_and_confirm(&mut self, mend: bool, then: Stage, now: Time) -> Option<Stage> {
+        let (Some(held), Some(lease)) = (self.phase.held().copied(), self.renewed_lease(now))
+        else {
             return Some(then);
         };
         let term = self.term(&held, lease, now);
         let until = Self::outstanding_until(&held, lease, &term);
         // Later renewals may be confirmed faster than this one.
         let span = until.since(now) + lease.ttl / 3;
-        let op = match self.mark {
-            Some(mark) if mark.lasts_until() >= until => None,
-            Some(mark) if now + mark.lease.ttl >= until => Some(Op::Renew(mark.lease.id)),
-            _ if span > SPAN_MAX => None,
-            _ => {
-                let seconds = span.mul_f64(self.mark_margin()).as_secs() + 1;
-                Some(Op::Grant(Duration::from_secs(seconds)))
-            }
-        };
-        match op {
-            Some(op) => self.ask(op, Awaited::Marked { lease, mend, then }, now),
-            None => self.confirm(lease, mend, then, now),
+        let lasts = self.mark.is_some_and(|mark| now + mark.ttl >= until);
+        let asks_end = now + 2 * self.last_round_trip;
+        let has_time = held.valid_until.is_none_or(|ends| asks_end < ends);
+        if lasts || span > SPAN_MAX || !has_time {
+            return self.confirm(mend, then, now);
         }
+        let seconds = span.mul_f64(self.mark_margin()).as_secs() + 1;
+        let op = Op::Grant(Duration::from_secs(seconds));
+        self.ask(op, Awaited::Marked { mend, then }, now)
     }
 
     /// Notes the lease of a mark that etcd granted.
-    pub(super) fn note_mark(&mut self, lease: EtcdLease) {
-        let ttl = lease.ttl.div_f64(self.mark_margin());
+    pub(super) fn note_mark(&mut self, id: LeaseId, ttl: Duration) {
         self.mark = Some(Mark {
-            lease: EtcdLease { ttl, ..lease },
+            id,
+            ttl: ttl.div_f64(self.mark_margin()),
             is_written: false,
         });
     }
 
-    /// Returns a term that is confirmed now, and the lease of its mark. It has a mark if that lasts long enough.
+    /// Returns a term that is confirmed now, and the lease of its mark, which is renewed at the same time. It has a mark
+    /// if that lasts long enough.
     pub(super) fn marked_term(
         &mut self,
         held: &HeldMastership,
@@ -94,8 +83,8 @@ impl Candidate {
     ) -> (TermRecord, Option<LeaseId>) {
         let mut term = self.term(held, lease, now);
         let until = Self::outstanding_until(held, lease, &term);
-        self.mark = self.mark.filter(|mark| mark.lasts_until() >= until);
+        self.mark = self.mark.filter(|mark| now + mark.ttl >= until);
         term.is_marked = self.mark.is_some();
-        (term, self.mark.map(|mark| mark.lease.id))
+        (term, self.mark.map(|mark| mark.id))
     }
 }

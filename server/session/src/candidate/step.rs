@@ -39,16 +39,12 @@ pub(super) enum Awaited {
     Renewed,
     /// Its registration.
     Registered(Registration),
-    /// The lease of the mark, granted or renewed before a confirmation.
-    Marked {
-        lease: EtcdLease,
-        mend: bool,
-        then: Stage,
-    },
-    /// A confirmation of its mastership after that renewal. With `announces_next`, etcd also records the lease lengths
-    /// of the waiting templates.
+    /// The lease of the mark, before a confirmation.
+    Marked { mend: bool, then: Stage },
+    /// A confirmation of its mastership, with a renewal and perhaps its registration. With `announces_next`, etcd also
+    /// records the lease lengths of the waiting templates.
     Confirmed {
-        lease: EtcdLease,
+        registers: Option<Registration>,
         announces_next: bool,
         then: Stage,
     },
@@ -73,7 +69,7 @@ pub(super) enum Stage {
     Probe,
     /// Get or renew the lease.
     Renew,
-    /// Register this server.
+    /// Register this server, unless it is the master: that does so with a confirmation.
     Register,
     /// Act on the master's key.
     Key,
@@ -149,15 +145,29 @@ impl Candidate {
         self.ask(Op::Probe, Awaited::Probed, now)
     }
 
+    /// Gets or renews the lease. A master's renewal counts only with the confirmation, so both are one request.
     fn renew(&mut self, now: Time) -> Option<Stage> {
+        if self.phase.held().is_some() {
+            return self.mark_and_confirm(false, Stage::Register, now);
+        }
         match self.phase.seat().map(|seat| seat.lease.id) {
             Some(id) => self.ask(Op::Renew(id), Awaited::Renewed, now),
             None => self.ask(Op::Grant(self.config.ttl), Awaited::Granted, now),
         }
     }
 
-    /// Registers this server, unless its registration is in place.
     fn register(&mut self, now: Time) -> Option<Stage> {
+        let seat = self.phase.seat()?;
+        let registration = match self.to_register() {
+            Some(registration) if seat.held.is_none() => registration,
+            _ => return Some(Stage::Key),
+        };
+        let txn = self.config.register(registration.clone(), seat.lease.id);
+        self.transact("register", txn, Awaited::Registered(registration), now)
+    }
+
+    /// Returns the registration of this server, unless it is in place.
+    fn to_register(&self) -> Option<Registration> {
         let seat = self.phase.seat()?;
         let registration = self.registration();
         let lease = seat.lease.id;
@@ -170,11 +180,10 @@ impl Candidate {
                 view.revision < *since || view.entries.get(&key).is_some_and(is_ours)
             });
             if is_there && *registered == registration {
-                return Some(Stage::Key);
+                return None;
             }
         }
-        let txn = self.config.register(registration.clone(), lease);
-        self.transact("register", txn, Awaited::Registered(registration), now)
+        Some(registration)
     }
 
     fn registration(&self) -> Registration {
@@ -217,7 +226,7 @@ impl Candidate {
             }
             Some(entry) if !self.config.is_intact(entry, held.created, lease.id) => {
                 self.report(ElectionReport::Mended);
-                self.mark_and_confirm(lease, true, Stage::Confirm, now)
+                self.mark_and_confirm(true, Stage::Confirm, now)
             }
             _ => Some(Stage::Confirm),
         }
@@ -277,39 +286,56 @@ impl Candidate {
         self.transact("give a mastership back", txn, Awaited::Cleared, now)
     }
 
-    /// Confirms the mastership if that has not happened yet, or if templates wait.
+    /// Confirms the mastership if that has not happened yet, if templates wait, or to register.
     fn confirm_what_is_new(&mut self, now: Time) -> Option<Stage> {
-        let is_new = |held: &HeldMastership| held.valid_until.is_none();
-        let lease = self.phase.seat()?.lease;
-        if self.phase.held().is_some_and(is_new) || self.has_templates_waiting() {
-            self.mark_and_confirm(lease, false, Stage::End, now)
+        let is_news = self.phase.held().is_some_and(|held| {
+            held.valid_until.is_none()
+                || self.has_templates_waiting()
+                || self.to_register().is_some()
+        });
+        if is_news {
+            self.mark_and_confirm(false, Stage::End, now)
         } else {
             Some(Stage::End)
         }
     }
 
-    /// Asks etcd to confirm after a renewal that the key is still its own, and writes the term for a successor. With
+    /// Renews the leases, asks etcd to confirm that the key is still its own, and writes the term for a successor. With
     /// `mend`, it writes the key again.
-    pub(super) fn confirm(
-        &mut self,
-        lease: EtcdLease,
-        mend: bool,
-        then: Stage,
-        now: Time,
-    ) -> Option<Stage> {
-        let Some(held) = self.phase.held().copied() else {
+    ///
+    /// The transaction needs not follow the renewal. If both succeed, the lease and its key existed all the time from
+    /// the first to the second, and both came after they were sent.
+    pub(super) fn confirm(&mut self, mend: bool, then: Stage, now: Time) -> Option<Stage> {
+        let (Some(held), Some(lease)) = (self.phase.held().copied(), self.renewed_lease(now))
+        else {
             return Some(then);
         };
         let (term, mark) = self.marked_term(&held, lease, now);
-        let txn = self
+        let registers = self.to_register();
+        let mut txn = self
             .config
             .confirm(held.created, term, mark, lease.id, mend);
+        if let Some(registration) = &registers {
+            let register = self.config.register(registration.clone(), lease.id);
+            txn.then.extend(register.then);
+        }
+        let lease = lease.id;
+        let op = Op::Confirm { lease, mark, txn };
         let awaited = Awaited::Confirmed {
-            lease,
+            registers,
             announces_next: self.has_templates_waiting(),
             then,
         };
-        self.transact("confirm a mastership", txn, awaited, now)
+        self.ask(op, awaited, now)
+    }
+
+    /// Returns the lease of this server, renewed by a request that is sent now.
+    pub(super) fn renewed_lease(&self, now: Time) -> Option<EtcdLease> {
+        let lease = self.phase.seat()?.lease;
+        Some(EtcdLease {
+            renewed: now,
+            ..lease
+        })
     }
 
     /// Returns a term without a mark that is written now.

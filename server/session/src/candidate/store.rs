@@ -177,6 +177,15 @@ pub enum Op {
     Revoke(LeaseId),
     /// Runs a transaction, with its purpose for logs.
     Transact(&'static str, Txn),
+    /// Renews leases and runs a transaction. No part waits for another. If a part fails, its answer is that of the whole.
+    Confirm {
+        /// The lease of the master's key.
+        lease: LeaseId,
+        /// The lease of the mark.
+        mark: Option<LeaseId>,
+        /// The transaction.
+        txn: Txn,
+    },
     /// Reads all versions of the templates that etcd keeps, for the longest lease of a resource that gets a shorter one
     /// now. Stops at that time at the latest; see [`OpAnswer::History`].
     ReadHistory(Time),
@@ -193,7 +202,7 @@ pub enum OpAnswer {
     Renewed,
     /// Of [`Op::Revoke`].
     Revoked,
-    /// Of [`Op::Transact`].
+    /// Of [`Op::Transact`] and [`Op::Confirm`].
     Transacted(TxnAnswer),
     /// Of [`Op::ReadHistory`]. None: the time was over; ask again.
     History(Option<Duration>),

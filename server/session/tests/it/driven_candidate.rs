@@ -135,7 +135,7 @@ impl DrivenCandidate {
         let mut played = Self::master();
         let due = played.candidate.poll_timeout().unwrap();
         played.wait(due.since(played.now));
-        assert_eq!(played.asks(), "renew");
+        assert_eq!(played.asks(), "confirm a mastership");
         played
     }
 
@@ -171,9 +171,6 @@ impl DrivenCandidate {
         match self.asked.as_ref().map(|asked| &asked.op) {
             Some(Op::Grant(ttl)) if self.is_marked && *ttl != TTL => {
                 self.answer(OpAnswer::Granted(MARK, *ttl));
-            }
-            Some(Op::Renew(lease)) if self.is_marked && *lease == MARK => {
-                self.answer(OpAnswer::Renewed);
             }
             _ => {}
         }
@@ -301,13 +298,14 @@ impl DrivenCandidate {
             Op::Renew(_) => "renew",
             Op::Revoke(_) => "revoke",
             Op::Transact(what, _) => what,
+            Op::Confirm { .. } => "confirm a mastership",
             Op::ReadHistory(_) => "history",
         })
     }
 
     pub(crate) fn txn(&self) -> &Txn {
         match &self.asked.as_ref().unwrap().op {
-            Op::Transact(_, txn) => txn,
+            Op::Transact(_, txn) | Op::Confirm { txn, .. } => txn,
             other => panic!("{other:?}"),
         }
     }

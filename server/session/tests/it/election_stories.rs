@@ -6,10 +6,12 @@ use doorward_session::candidate::report::{ElectionReport, LossReason};
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{
-    Compare, EtcdKey, LeaseId, OpAnswer, OpId, TermRecord, TxnStep, Value,
+    Compare, EtcdKey, LeaseId, Op, OpAnswer, OpId, Role, TermRecord, TreePlace, TxnStep, Value,
 };
+use doorward_session::candidate::{ActiveTemplates, NextTemplates};
+use doorward_session::time::Time;
 
-use crate::driven_candidate::{DrivenCandidate, TTL};
+use crate::driven_candidate::{DrivenCandidate, MARK, TTL};
 
 #[test]
 fn an_answer_to_an_abandoned_request_is_ignored() {
@@ -32,9 +34,7 @@ fn an_answer_to_an_abandoned_request_is_ignored() {
 fn a_mastership_counts_from_when_its_renewal_was_sent() {
     let mut played = DrivenCandidate::renewing();
     let sent = played.now;
-    played.now = played.now + Duration::from_secs(1);
-    played.answer(OpAnswer::Renewed);
-    played.now = played.now + Duration::from_secs(1);
+    played.now = played.now + Duration::from_secs(2);
     played.transacted(true);
     let Standing::Master(term) = played.candidate.standing(played.now) else {
         panic!("it is the master");
@@ -56,7 +56,6 @@ fn a_mastership_that_had_lapsed_is_vacant_until_it_is_confirmed() {
         played.now = played.now + Duration::from_secs(late);
         played.answer(OpAnswer::Failed);
         played.answer(OpAnswer::Probed);
-        played.answer(OpAnswer::Renewed);
         played.transacted(true);
         let Standing::Master(term) = played.candidate.standing(played.now) else {
             panic!("{what}: it is the master again");
@@ -103,8 +102,7 @@ fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
         while played.now < heard + waits {
             let due = played.candidate.poll_timeout().unwrap();
             played.wait(due.since(played.now));
-            if played.asks() == "renew" {
-                played.answer(OpAnswer::Renewed);
+            if played.asks() == "confirm a mastership" {
                 played.transacted(true);
             }
         }
@@ -121,9 +119,8 @@ fn every_transaction_of_a_master_is_bound_to_its_key() {
         let compare = Compare::Created(EtcdKey::Master, created);
         assert!(played.txn().when.contains(&compare), "{:?}", played.txn());
     };
-    let mut renewing = DrivenCandidate::renewing();
+    let renewing = DrivenCandidate::renewing();
     let created = renewing.epoch();
-    renewing.answer(OpAnswer::Renewed);
     bound(&renewing, created);
     let lease = Compare::Lease(EtcdKey::Master, Some(LeaseId(9)));
     assert!(renewing.txn().when.contains(&lease));
@@ -202,4 +199,68 @@ fn each_change_is_reported_once() {
     assert_eq!(played.reports.iter().filter(lost).count(), 1);
     let answers = |report: &&ElectionReport| **report == ElectionReport::Answers;
     assert_eq!(played.reports.iter().filter(answers).count(), 0);
+}
+
+/// While etcd takes two fifths of the TTL for each answer, a request beside the confirmations would cost the mastership.
+#[test]
+fn a_slow_etcd_costs_no_mastership() {
+    let slow = TTL * 2 / 5;
+    let mut played = DrivenCandidate::begun(Some(ActiveTemplates {
+        digest: "d".into(),
+        longest: TTL,
+        has_history: false,
+    }))
+    .that_watches()
+    .that_stands(None);
+    played.transacted(true);
+    let mut played = played.that_is_confirmed();
+    (played.is_registered, played.is_marked) = (false, false);
+    let (mut registrations, mut asked_at) = (0, None);
+    while played.now < Time::ZERO + 100 * TTL {
+        let Some(sent) = asked_at.take() else {
+            let due = played.candidate.poll_timeout().unwrap();
+            played.wait(due.since(played.now));
+            asked_at = played.asked.is_some().then_some(played.now);
+            continue;
+        };
+        let asked = played.asked.clone().unwrap();
+        assert!(asked.within > slow, "{:?}", asked.within);
+        played.now = sent + slow;
+        assert_eq!(played.state(), CandidateState::Master, "at {sent:?}");
+        let is_put = |step: &TxnStep| {
+            matches!(
+                step,
+                TxnStep::Put {
+                    key: EtcdKey::Server(_),
+                    ..
+                }
+            )
+        };
+        match &asked.op {
+            Op::Confirm { txn, .. } => {
+                registrations += u32::from(txn.then.iter().any(is_put));
+                played.transacted(true);
+            }
+            Op::Grant(ttl) => played.answer(OpAnswer::Granted(MARK, *ttl)),
+            other => panic!("{other:?}"),
+        }
+        // Its place changes, and its leases become longer.
+        let (role, level) = (Role::Root, Some(played.applied));
+        played
+            .candidate
+            .handle_place(TreePlace { role, level }, played.now);
+        if !played.candidate.has_templates_waiting() {
+            let next = NextTemplates {
+                digest: format!("{}", played.applied).into(),
+                longest: TTL * (played.applied + 2),
+                outlasts: Duration::ZERO,
+                learning_outlasts: Duration::ZERO,
+            };
+            played.candidate.handle_templates(next, played.now);
+        }
+        played.drain();
+        asked_at = played.asked.is_some().then_some(played.now);
+    }
+    assert!(registrations > 100, "{registrations}");
+    assert!(played.applied > 100, "{}", played.applied);
 }

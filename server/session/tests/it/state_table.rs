@@ -27,6 +27,7 @@ fn happen(event: &str, played: &mut DrivenCandidate) {
             let (role, level) = (Role::Leaf, Some(1));
             let place = TreePlace { role, level };
             played.candidate.handle_place(place, played.now);
+            played.drain();
         }
         "epoch 5000 elsewhere" => played.other_saw = Some(5_000),
         "wait" => played.wait(Duration::ZERO),
@@ -138,7 +139,7 @@ fn elected() {
         "it is confirmed                                    | yes        | Master    |
          it is not                                          | no         | Watching  |
          no answer: it asks again, elsewhere                | failed     | Elected   | confirm a mastership
-         the lease of its mark is gone: it gets another one | lease gone | Elected   | confirm a mastership
+         the lease of its mark is gone: it gets another one | lease gone, renewed | Elected | confirm a mastership
          its key is gone                                    | key gone   | Standing  | stand for election
          it resigns                                         | resign     | Resigning | resign",
     );
@@ -154,7 +155,7 @@ fn master() {
          etcd was restored, and another has a key of that revision | key theirs old 7                     | Watching  |
          another server saw a higher epoch: etcd went back         | epoch 5000 elsewhere, key ours own 9 | Watching  | give a mastership back
          its key was overwritten by hand                           | key hand own 0                       | Master    | confirm a mastership
-         time passes without an answer                             | wait TTL                             | Lapsed    | renew
+         time passes without an answer                             | wait TTL                             | Lapsed    | confirm a mastership
          it resigns                                                | resign                               | Resigning | resign",
     );
 }
@@ -163,12 +164,13 @@ fn master() {
 fn renewing() {
     check(
         DrivenCandidate::renewing,
-        "renewed, and not confirmed yet           | renewed         | Master   | confirm a mastership
-         renewed and confirmed                    | renewed, yes    | Master   |
-         confirmed no more, but it sees its key   | renewed, no     | Watching | give a mastership back
-         renewed, and not confirmed: both again   | renewed, failed | Master   | probe
+        "renewed and confirmed                    | yes             | Master   |
+         confirmed no more, but it sees its key   | no              | Watching | give a mastership back
          no answer                                | failed          | Master   | probe
-         its lease is gone                        | lease gone      | Outside  |
+         the lease of its mark or its own is gone | lease gone      | Master   | renew
+         it is that of its mark                   | lease gone, renewed | Master | confirm a mastership
+         it is its own                            | lease gone, lease gone | Outside |
+         its place is another one                 | yes, moved      | Master   | confirm a mastership
          its key is gone: the renewal is given up | key gone        | Watching | renew",
     );
 }
@@ -177,9 +179,9 @@ fn renewing() {
 fn lapsed() {
     check(
         DrivenCandidate::lapsed,
-        "nothing                                           |                    | Lapsed  | renew
-         renewed and confirmed, by the time of the renewal | renewed, yes, wait | Lapsed  | renew
-         its lease is gone                                 | lease gone         | Outside |",
+        "nothing                                           |           | Lapsed  | confirm a mastership
+         renewed and confirmed, by the time of the renewal | yes, wait | Lapsed  | confirm a mastership
+         its lease is gone                                 | lease gone, lease gone | Outside |",
     );
 }
 

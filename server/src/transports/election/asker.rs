@@ -62,6 +62,7 @@ impl Asker {
             Op::Renew(_) => "renew a lease",
             Op::Revoke(_) => "revoke a lease",
             Op::Transact(what, _) => what,
+            Op::Confirm { .. } => "confirm a mastership",
             Op::ReadHistory(until) => {
                 let (until, templates) = (self.clock.instant(*until), active.templates());
                 let read = self
@@ -98,17 +99,33 @@ async fn call(
             OpAnswer::Granted(LeaseId(granted.id()), ttl)
         }
         Op::Renew(lease) => {
-            // Each renewal has a stream of its own: a kept stream may be dead without telling.
-            client.lease_keep_alive(lease.0).await?;
+            renew(client.clone(), Some(lease)).await?;
             OpAnswer::Renewed
         }
         Op::Revoke(lease) => {
             client.lease_revoke(lease.0).await?;
             OpAnswer::Revoked
         }
+        Op::Confirm { lease, mark, txn } => {
+            let (own, outstanding) = (
+                renew(client.clone(), Some(lease)),
+                renew(client.clone(), mark),
+            );
+            let transaction = client.txn(values::txn(keys, &txn));
+            let (answer, (), ()) = tokio::try_join!(transaction, own, outstanding)?;
+            OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
+        }
         Op::Transact(_, txn) => {
             let answer = client.txn(values::txn(keys, &txn)).await?;
             OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
         }
     })
+}
+
+/// Renews a lease, if there is one. Each renewal has a stream of its own: a kept stream may be dead without telling.
+async fn renew(mut client: Client, lease: Option<LeaseId>) -> Result<(), etcd_client::Error> {
+    if let Some(lease) = lease {
+        client.lease_keep_alive(lease.0).await?;
+    }
+    Ok(())
 }

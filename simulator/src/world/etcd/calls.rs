@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorward_engine::time::Time;
-use doorward_session::candidate::store::{EtcdRequest, Op, OpAnswer, OpId};
+use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer, OpId};
 
 use crate::world::World;
 use crate::world::message::{EtcdNews, Message, ServerId};
@@ -54,12 +54,10 @@ impl World<'_> {
                     self.note_renewal(from, Some(*lease), *ttl, sent);
                 }
             }
-            (Op::Renew(lease), OpAnswer::Renewed) => {
-                self.etcd.lasting.remove(lease);
-                let ttl = self.ttl_of(from);
-                let stored = self.etcd.store.lease(*lease);
-                if stored.is_some_and(|it| it.ttl == ttl) {
-                    self.note_renewal(from, None, ttl, sent);
+            (Op::Renew(lease), OpAnswer::Renewed) => self.note_renewed(from, *lease, sent),
+            (Op::Confirm { lease, mark, .. }, OpAnswer::Transacted(_)) => {
+                for lease in [Some(*lease), *mark].into_iter().flatten() {
+                    self.note_renewed(from, lease, sent);
                 }
             }
             _ => {}
@@ -80,6 +78,16 @@ impl World<'_> {
             return;
         }
         self.send_etcd_news(arrives, from, EtcdNews::Answer(asking.id, answer));
+    }
+
+    /// Notes that etcd has renewed a lease.
+    fn note_renewed(&mut self, from: ServerId, lease: LeaseId, sent: Time) {
+        self.etcd.lasting.remove(&lease);
+        let ttl = self.ttl_of(from);
+        let stored = self.etcd.store.lease(lease);
+        if stored.is_some_and(|it| it.ttl == ttl) {
+            self.note_renewal(from, None, ttl, sent);
+        }
     }
 
     /// Returns the longest lease of any earlier templates where the server's templates give a

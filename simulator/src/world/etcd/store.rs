@@ -110,6 +110,16 @@ impl EtcdStore {
                 false => OpAnswer::LeaseGone,
             },
             Op::Transact(_, txn) => self.transact(node, txn, now),
+            Op::Confirm { lease, mark, txn } => {
+                // In the order that a candidate expects least.
+                let answer = self.transact(node, txn, now);
+                let renew = |lease| self.execute(node, &Op::Renew(lease), now);
+                let mut renewed = [Some(*lease), *mark].into_iter().flatten().map(renew);
+                match renewed.all(|it| it == OpAnswer::Renewed) {
+                    true => answer,
+                    false => OpAnswer::LeaseGone,
+                }
+            }
             Op::ReadHistory(_) => OpAnswer::Failed,
         }
     }

@@ -63,11 +63,33 @@ async fn a_master_without_etcd_steps_down_in_time() {
         ("nothing passes", Proxy::drop_all),
         ("connections are refused", Proxy::refuse),
         ("everything is late", |way| {
-            way.delay(Direction::Requests, Duration::from_millis(300));
-            way.delay(Direction::Answers, Duration::from_millis(300));
+            way.delay(Direction::Requests, TTL / 4);
+            way.delay(Direction::Answers, TTL / 4);
         }),
     ])
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_whose_etcd_is_slow_stays_the_master() {
+    let ttl = Duration::from_secs(5);
+    let etcd = Etcd::start().await;
+    let mut candidates = Setup::new(2).with_ways().with_ttl(ttl).start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    let master = candidates.master().await;
+    let epochs = watcher.read(Record::epochs);
+    candidates.list[master].change_ways(|way| {
+        way.delay(Direction::Requests, ttl * 3 / 20);
+        way.delay(Direction::Answers, ttl * 3 / 20);
+    });
+    let before = etcd.revision().await;
+    until("it is confirmed six times", async || {
+        etcd.revision().await >= before + 6
+    })
+    .await;
+    candidates.assert_kept(master, &crowd, &watcher).await;
+    assert_eq!(watcher.read(Record::epochs), epochs);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,7 +121,7 @@ async fn a_server_elected_without_its_answer_finds_out() {
     for _ in 0..30 {
         candidates.master().await;
         // Its requests arrive at once; the answers come after it has given up.
-        let late = |way: &mut Proxy| way.delay(Direction::Answers, TTL / 5);
+        let late = |way: &mut Proxy| way.delay(Direction::Answers, TTL / 2);
         candidates.list[0].change_ways(late);
         etcd.delete(MASTER).await;
         let elected = until("it is elected", async || etcd.get(MASTER).await.is_some());
