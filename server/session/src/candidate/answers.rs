@@ -121,7 +121,9 @@ impl Candidate {
         let until = term::valid_until(sent_at, ttl, self.config.clock_tolerance);
         let held = self.phase.held_mut()?;
         if answer.succeeded {
-            held.note_confirmed(until, now);
+            if held.note_confirmed(until, now) {
+                self.handover = None;
+            }
             self.decides_until = Some(until);
             if let Some(mark) = &mut self.mark {
                 mark.is_written = true;
@@ -189,6 +191,9 @@ impl Candidate {
             Some(vacant_since) => self.inherit(vacant_since, unstated),
             None => Duration::ZERO,
         };
+        let resigned = self.terms.resigned();
+        self.handover =
+            resigned.and_then(|last| transactions::handover(self.view.as_deref()?, last));
         self.terms.note_own_epoch(epoch);
         self.report(ElectionReport::Elected {
             epoch,

@@ -11,6 +11,7 @@
 
 mod driven_candidate;
 mod election_stories;
+mod handover;
 mod marks;
 mod state_table;
 mod templates;
