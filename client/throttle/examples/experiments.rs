@@ -3,6 +3,7 @@
 //! ```sh
 //! cargo run --release -p doorward-throttle --example experiments -- picture docs/overload.svg   # seconds
 //! cargo run --release -p doorward-throttle --example experiments -- facts                       # a minute
+//! cargo run --release -p doorward-throttle --example experiments -- shapes                      # an hour
 //! cargo run --release -p doorward-throttle --example experiments -- day                         # half an hour
 //! ```
 
@@ -20,11 +21,16 @@ use std::fmt::Write as _;
 use doorward_throttle::Config;
 
 use crate::service::{Ended, Phase, Run, critical_p99, service, work};
+use crate::shapes::{Goal, Who};
 
 #[path = "../tests/it/facts.rs"]
 mod facts;
+#[path = "../tests/it/references.rs"]
+mod references;
 #[path = "../tests/it/service.rs"]
 mod service;
+#[path = "../tests/it/shapes.rs"]
+mod shapes;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=20;
 
@@ -35,15 +41,75 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["picture", path] => std::fs::write(path, picture())?,
         ["facts"] => print_facts(),
         ["day"] => print_day(),
-        _ => return Err("say `picture FILE`, `facts` or `day`".into()),
+        ["shapes", words @ ..] => print_shapes(words),
+
+        _ => return Err("say `picture FILE`, `facts`, `shapes [WORD [SEEDS]]` or `day`".into()),
     }
     Ok(())
 }
 
-/// Value that a figure of each seed must reach, or must not exceed.
-enum Goal {
-    AtLeast(f64),
-    AtMost(f64),
+/// Prints each figure of each shape whose name contains a word: its goal, the worst seed and the mean, and the means of
+/// the best fixed limit and of the references.
+fn print_shapes(words: &[&str]) {
+    let (words, seeds) = match words {
+        [word, seeds] => (*word, 1..=seeds.parse().unwrap()),
+        [word] => (*word, SEEDS),
+        _ => ("", SEEDS),
+    };
+    println!(
+        "{:50} {:12} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "", "", "goal", "worst", "mean", "fixed", "AIMD", "Grad.2", "Vegas"
+    );
+    for shape in shapes::shapes() {
+        if !shape.name.contains(words) {
+            continue;
+        }
+        let play =
+            |who| -> Vec<Vec<f64>> { seeds.clone().map(|seed| shape.figures(who, seed)).collect() };
+        let ours = play(Who::Doorward);
+        let fixed: Vec<_> = shape
+            .fixed
+            .iter()
+            .map(|limit| play(Who::Fixed(*limit)))
+            .collect();
+        let others = [Who::Aimd, Who::Gradient2, Who::Vegas].map(play);
+        for (place, (figure, _, goal)) in shape.figures.iter().enumerate() {
+            let mean = |runs: &Vec<Vec<f64>>| {
+                runs.iter().map(|it| it[place]).sum::<f64>() / runs.len() as f64
+            };
+            let all = ours.iter().map(|it| it[place]);
+            let best = fixed.iter().map(mean);
+            let (text, worst, best, is_met) = match goal {
+                Goal::AtLeast(goal) => {
+                    let worst = all.fold(f64::INFINITY, f64::min);
+                    (
+                        format!(">={goal}"),
+                        worst,
+                        best.fold(0.0, f64::max),
+                        worst >= *goal,
+                    )
+                }
+                Goal::AtMost(goal) => {
+                    let worst = all.fold(0.0, f64::max);
+                    (
+                        format!("<={goal}"),
+                        worst,
+                        best.fold(f64::INFINITY, f64::min),
+                        worst <= *goal,
+                    )
+                }
+            };
+            println!(
+                "{:50} {figure:12} {text:>8} {worst:8.3} {:8.3} {best:8.3} {:8.3} {:8.3} {:8.3}{}",
+                shape.name,
+                mean(&ours),
+                mean(&others[0]),
+                mean(&others[1]),
+                mean(&others[2]),
+                if is_met { "" } else { " MISSED" }
+            );
+        }
+    }
 }
 
 /// Prints the worst and the mean of a figure over the seeds.

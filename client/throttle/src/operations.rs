@@ -3,11 +3,21 @@
 //! The table has two generations. A request brings its operation into the young one. When that is full, it becomes the
 //! old one, and the operations of the former old one are forgotten.
 
+use doorward_limits::Moment;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use crate::estimate::Estimate;
+
+/// Number of requests that tell the shortest usual latency of an operation: a short one, and one that takes longer than
+/// [`LONG`] seconds. Of long ones that began together, the shortest end first.
+const FIRST: u8 = 4;
+const MEMORY: u8 = 32;
+const LONG: f32 = 0.1;
+
+/// Least time in which the shortest usual latency doubles.
+const FORGET: f32 = 30.0;
 
 /// Number of operations in a generation.
 const GENERATION: usize = 10_000;
@@ -21,6 +31,21 @@ pub struct Operation {
     pub latency: Estimate,
     /// Latency to which others are compared, in seconds, and the round of the limit in which it counts.
     reference: (u32, f32),
+    best: Best,
+}
+
+/// The shortest usual latency of an operation in the last time, as logarithms of seconds: the mean of the first ones, and
+/// then the least moving mean, which doubles in [`FORGET`] or in 50 times itself. Of times with heavy tails, logarithms
+/// have a mean that is near the median.
+#[derive(Clone, Copy, Debug)]
+struct Best {
+    usual: f32,
+    least: f32,
+    /// Number of requests so far, at most [`MEMORY`].
+    count: u8,
+    /// Level of latencies since which it counts.
+    level: u32,
+    at: Moment,
 }
 
 /// Estimates of all operations.
@@ -38,7 +63,36 @@ impl Operation {
             cost: Estimate::new(cost),
             latency: Estimate::new(latency),
             reference: (0, 0.0),
+            best: Best {
+                usual: 0.0,
+                least: 0.0,
+                count: 0,
+                level: 0,
+                at: Moment::FIRST,
+            },
         }
+    }
+
+    /// Returns the logarithm of the shortest usual latency, if enough requests have ended to know it.
+    pub fn best(&self) -> Option<f64> {
+        (self.best.count >= FIRST).then_some(f64::from(self.best.least))
+    }
+
+    /// Takes a latency into account for the shortest usual one.
+    fn record_best(&mut self, latency: f64, level: u32, now: Moment) {
+        let best = &mut self.best;
+        best.count = (best.count + 1).min(MEMORY);
+        best.usual += (latency.max(1e-9).ln() as f32 - best.usual) / f32::from(best.count);
+        let is_first = best.count <= FIRST || best.usual > LONG.ln() && best.count < MEMORY;
+        let seconds = now.nanos_since(best.at) as f32 / 1e9;
+        let grown =
+            best.least + seconds / FORGET.max(50.0 * best.least.exp()) * std::f32::consts::LN_2;
+        best.least = if is_first || best.level != level {
+            best.usual
+        } else {
+            best.usual.min(grown)
+        };
+        (best.level, best.at) = (level, now);
     }
 
     fn record(&mut self, cost: f64, latency: f64) {
@@ -94,6 +148,12 @@ impl Operations {
     pub fn record(&mut self, operation: u64, cost: f64, latency: f64) {
         self.all.record(cost, latency);
         self.of(operation).record(cost, latency);
+    }
+
+    /// Takes the latency of a request that has ended into account for the shortest usual one. `level`: that of
+    /// latencies; at another one, all is new.
+    pub fn record_best(&mut self, operation: u64, latency: f64, level: u32, now: Moment) {
+        self.of(operation).record_best(latency, level, now);
     }
 
     /// Returns the estimates over all requests.

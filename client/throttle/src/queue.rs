@@ -41,6 +41,8 @@ pub struct Waiting<W> {
     pub cost: u64,
     /// Time at which it gives up.
     pub leaves_at: Moment,
+    /// Time after which the answer is useless.
+    pub deadline: Option<Moment>,
 }
 
 /// The queue.
@@ -181,14 +183,15 @@ impl<W> Queue<W> {
         Some(waiting)
     }
 
-    /// Returns the request that is served next.
-    pub fn first(&mut self) -> Option<Key> {
+    /// Returns the request that is served next, and its operation.
+    pub fn first(&mut self) -> Option<(Key, u64)> {
         let place = self.occupied.trailing_zeros() as usize;
         let list = self.ranks.get_mut(place)?;
         while let Some(number) = list.numbers.front().copied() {
             if is_waiting(&self.waiting, number) {
                 let rank = Rank::at(place);
-                return Some(Key { rank, number });
+                let (_, waiting) = self.waiting.get(number.slot)?;
+                return Some((Key { rank, number }, waiting.operation));
             }
             list.numbers.pop_front();
         }

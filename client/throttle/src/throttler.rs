@@ -18,9 +18,19 @@ use std::time::Duration;
 use doorward_limits::Moment;
 
 use crate::criticality::{Criticality, Rank, mix};
-use crate::limit::{ConcurrencyLimit, Percentile};
+use crate::limit::{ConcurrencyLimit, End};
 use crate::operations::Operations;
 use crate::queue::{Key, Queue, Waiting};
+
+mod config;
+mod request;
+mod speed;
+
+use request::UNIT;
+use speed::Speed;
+
+pub use config::Config;
+pub use request::{Admission, Ask, Offer, Place, Reason, Refusal};
 
 /// Shortest time for which requests of a tier wait without a pause before waits are cut.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -34,97 +44,25 @@ const WAIT: u64 = 5;
 /// Latency of a request before one has ended.
 const FIRST_LATENCY: Duration = Duration::from_millis(10);
 
-/// Thousandths of a unit of cost, so that sums are exact.
-const UNIT: f64 = 1e3;
-
 /// Largest cost of a request, in units of the service. With it, the sum of all waiting requests fits into 64 bits.
 const COST_MAX: f64 = 1e9;
 
 /// Largest number of waiting requests that a service may set.
 const WAITING_MAX: usize = 1 << 24;
 
+/// Divisor from the mean latency of requests in flight to that of a short one.
+const SHORT: f64 = 16.0;
+
+/// Number of refusals for which one request is admitted whatever the limit says, and the longest time for which such a
+/// request keeps others out.
+const TRIAL: u64 = 100;
+const TRIAL_TIME: Duration = Duration::from_secs(10);
+
 /// Shortest time after which a refused caller comes back.
 const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// Longest time after which a refused caller comes back, before it is spread.
 const RETRY_MAX: Duration = Duration::from_secs(10);
-
-/// Time constant over which the speed of the service is averaged.
-const SPEED_SECONDS: f64 = 2.0;
-
-/// Settings, which few services need.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Config {
-    /// Latency that the concurrency limit follows. Default: P50.
-    pub percentile: Percentile,
-    /// Longest wait of a request without a deadline. Default: 1 s.
-    pub max_wait: Duration,
-    /// Largest number of waiting requests, at most 2²⁴. Default: 10,000.
-    pub waiting_max: usize,
-    /// Concurrency limit that never changes, for comparisons. Default: none.
-    pub fixed_limit: Option<u32>,
-}
-
-/// A request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ask {
-    /// Hash of the name of the operation, and of its class if it has classes. Like requests have the same hash.
-    pub operation: u64,
-    /// Tier.
-    pub criticality: Criticality,
-    /// Hash of the user's name. Requests without a user belong to any cohort.
-    pub user: Option<u64>,
-    /// Time after which the answer is useless.
-    pub deadline: Option<Moment>,
-}
-
-/// A request that is served. Give it back by [`Throttler::handle_end`] or [`Throttler::cancel`].
-#[derive(Debug, PartialEq)]
-#[must_use = "the request uses concurrency until its admission is given back"]
-pub struct Admission {
-    operation: u64,
-    /// Predicted cost, in thousandths of a unit.
-    cost: u64,
-    at: Moment,
-}
-
-/// A waiting request, for [`Throttler::leave`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    key: Key,
-    leaves_at: Moment,
-}
-
-/// The answer to a request.
-#[derive(Debug, PartialEq)]
-pub enum Offer {
-    /// It is served.
-    Admitted(Admission),
-    /// It waits; [`Throttler::poll_decided`] returns its waiter.
-    Queued(Place),
-    /// It is refused.
-    Refused(Refusal),
-}
-
-/// A refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The reason.
-    pub reason: Reason,
-    /// Time after which the caller may come back. Callers get different times.
-    pub retry_after: Duration,
-}
-
-/// The reason of a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The requests that wait take longer than this one can wait.
-    Full,
-    /// A more critical request took its place.
-    PushedOut,
-    /// It waited as long as it could, or cannot wait at all.
-    TooLate,
-}
 
 /// An overload control. `W`: the thing that wakes a waiting request.
 #[derive(Debug)]
@@ -134,49 +72,24 @@ pub struct Throttler<W> {
     limit: ConcurrencyLimit,
     queue: Queue<W>,
     in_flight: u32,
+    /// Sum of their predicted latencies.
+    in_flight_seconds: f64,
     speed: Speed,
     arrivals: u64,
     refusals: u64,
+    /// When a request last had to wait, or was refused.
+    pressed_at: Moment,
+    trials: Trials,
     decided: VecDeque<(W, Result<Admission, Refusal>)>,
 }
 
-/// Speed at which the service works off cost while requests wait.
-#[derive(Debug, Default)]
-struct Speed {
-    work: f64,
-    seconds: f64,
-    /// End of the last request, if others waited.
-    since: Option<Moment>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            percentile: Percentile::default(),
-            max_wait: Duration::from_secs(1),
-            waiting_max: 10_000,
-            fixed_limit: None,
-        }
-    }
-}
-
-impl Admission {
-    /// Returns the predicted cost, in units of the service.
-    pub fn predicted_cost(&self) -> f64 {
-        self.cost as f64 / UNIT
-    }
-
-    /// Returns the milliseconds since the request was admitted, which are its cost if none is reported.
-    pub fn millis(&self, now: Moment) -> f64 {
-        now.nanos_since(self.at) as f64 / 1e6
-    }
-}
-
-impl Place {
-    /// Returns when the request gives up.
-    pub const fn leaves_at(self) -> Moment {
-        self.leaves_at
-    }
+/// Requests that are admitted whatever the limit says.
+#[derive(Debug)]
+struct Trials {
+    in_flight: u32,
+    /// Number of refusals since the last one, and when it began.
+    refusals: u64,
+    at: Moment,
 }
 
 impl<W> Throttler<W> {
@@ -184,12 +97,19 @@ impl<W> Throttler<W> {
     pub fn new(config: Config) -> Self {
         Self {
             operations: Operations::new(1.0, FIRST_LATENCY.as_secs_f64()),
-            limit: ConcurrencyLimit::new(config.percentile),
+            limit: ConcurrencyLimit::new(config.percentile, config.first_limit),
             queue: Queue::new(),
             in_flight: 0,
+            in_flight_seconds: 0.0,
             speed: Speed::default(),
             arrivals: 0,
             refusals: 0,
+            pressed_at: Moment::FIRST,
+            trials: Trials {
+                in_flight: 0,
+                refusals: 0,
+                at: Moment::FIRST,
+            },
             decided: VecDeque::new(),
             config: Config {
                 waiting_max: config.waiting_max.min(WAITING_MAX),
@@ -202,6 +122,16 @@ impl<W> Throttler<W> {
     pub fn limit(&self) -> u32 {
         let limit = self.config.fixed_limit;
         limit.unwrap_or_else(|| self.limit.limit())
+    }
+
+    /// Returns the usual latency of all requests, in seconds.
+    pub const fn usual_latency(&self) -> f64 {
+        self.operations.all().latency.mean()
+    }
+
+    /// Returns the name of the state of the limit.
+    pub const fn state(&self) -> &'static str {
+        self.limit.state()
     }
 
     /// Returns the number of requests that are served now.
@@ -227,47 +157,110 @@ impl<W> Throttler<W> {
     /// Decides about a request. `waiter` is called only if the request has to wait.
     pub fn offer(&mut self, ask: &Ask, waiter: impl FnOnce() -> W, now: Moment) -> Offer {
         self.arrivals += 1;
+        self.limit.handle_arrival();
         self.handle_timeout(now);
-        if ask.deadline.is_some_and(|deadline| deadline <= now) {
+        if ask.deadline.is_some_and(|deadline| deadline <= now) && !self.config.is_shadow {
             return Offer::Refused(self.refuse(Reason::TooLate));
         }
         let known = self.operations.of(ask.operation);
         let cost = (known.cost.mean() * UNIT) as u64;
         let latency = known.latency.mean();
-        let operation = ask.operation;
-        if self.queue.is_empty() && self.in_flight < self.limit() {
-            self.in_flight += 1;
-            let at = now;
-            return Offer::Admitted(Admission {
-                operation,
-                cost,
-                at,
-            });
+        let admission = Admission {
+            operation: ask.operation,
+            cost,
+            seconds: latency,
+            at: now,
+            deadline: ask.deadline,
+            is_trial: false,
+            shadow: None,
+        };
+        if self.has_place(ask.criticality, ask.operation) {
+            return self.start(admission);
         }
+        self.pressed_at = now;
         let rank = Rank::new(ask.criticality, ask.user.unwrap_or(self.arrivals), now);
         let patience = self.patience(ask, latency, now);
         if patience == 0 {
-            return Offer::Refused(self.refuse(Reason::TooLate));
+            return self.refuse_or_try(admission, Reason::TooLate, now);
         }
         let fits = patience as f64 * self.speed.per_nano();
-        if self.queue.cost_before(rank) as f64 > fits {
-            return Offer::Refused(self.refuse(Reason::Full));
+        if self.cost_before(rank) > fits {
+            return self.refuse_or_try(admission, Reason::Full, now);
         }
         while let Some(last) = self.last_without_room(rank, cost, now) {
             self.send_away(last, Reason::PushedOut);
         }
         if self.queue.len() >= self.config.waiting_max {
-            return Offer::Refused(self.refuse(Reason::Full));
+            return self.refuse_or_try(admission, Reason::Full, now);
+        }
+        if self.config.is_shadow {
+            return self.start(admission);
         }
         let leaves_at = now.after_nanos(patience);
         let waiting = Waiting {
             waiter: waiter(),
-            operation,
+            operation: ask.operation,
             cost,
             leaves_at,
+            deadline: ask.deadline,
         };
         let key = self.queue.push(rank, self.arrivals, waiting, now);
         Offer::Queued(Place { key, leaves_at })
+    }
+
+    /// Returns whether there is a place for a request. A critical one that is much shorter than those in flight would
+    /// wait for them many times longer than it takes, so it has a place beyond the limit.
+    fn has_place(&mut self, tier: Criticality, operation: u64) -> bool {
+        if self.in_flight < self.limit() {
+            return true;
+        }
+        if tier != Criticality::Critical || self.config.fixed_limit.is_some() {
+            return false;
+        }
+        let latency = self.operations.of(operation).latency.mean();
+        SHORT * latency * f64::from(self.in_flight) <= self.in_flight_seconds
+            && self.in_flight < self.limit.short_limit()
+    }
+
+    fn start(&mut self, admission: Admission) -> Offer {
+        self.in_flight += 1;
+        self.in_flight_seconds += admission.seconds;
+        Offer::Admitted(admission)
+    }
+
+    /// Returns the predicted cost of requests that a new one of a rank waits for. In shadow mode, those beyond the limit
+    /// are the queue.
+    fn cost_before(&self, rank: Rank) -> f64 {
+        if !self.config.is_shadow {
+            return self.queue.cost_before(rank) as f64;
+        }
+        let beyond = self.in_flight.saturating_sub(self.limit());
+        f64::from(beyond) * self.operations.all().cost.mean() * UNIT
+    }
+
+    /// Refuses a request, or admits it as a trial.
+    fn refuse_or_try(&mut self, admission: Admission, reason: Reason, now: Moment) -> Offer {
+        if self.config.is_shadow {
+            let shadow = Some(reason);
+            return self.start(Admission {
+                shadow,
+                ..admission
+            });
+        }
+        self.trials.refusals += 1;
+        let is_due = self.trials.refusals >= TRIAL
+            && (self.trials.in_flight == 0 || now.nanos_since(self.trials.at) >= nanos(TRIAL_TIME));
+        if !is_due || self.config.fixed_limit.is_some() {
+            return Offer::Refused(self.refuse(reason));
+        }
+        self.trials.refusals = 0;
+        self.trials.at = now;
+        self.trials.in_flight += 1;
+        let is_trial = true;
+        self.start(Admission {
+            is_trial,
+            ..admission
+        })
     }
 
     /// Takes the end of a request into account, and returns its cost. `cost`: what it really cost, in units of the
@@ -277,9 +270,12 @@ impl<W> Throttler<W> {
         let cost = cost.filter(|cost| cost.is_finite() && *cost >= 0.0);
         let cost = cost.unwrap_or(millis).min(COST_MAX);
         // The real cost: the predictions of a new service are far off.
-        self.observe(&admission, (cost * UNIT) as u64, now);
+        self.observe(&admission, (cost * UNIT) as u64, false, now);
         self.operations
             .record(admission.operation, cost, millis / 1e3);
+        let level = self.limit.levels();
+        self.operations
+            .record_best(admission.operation, millis / 1e3, level, now);
         self.handle_timeout(now);
         cost
     }
@@ -290,24 +286,52 @@ impl<W> Throttler<W> {
         let latency = admission.millis(now) / 1e3;
         let operation = admission.operation;
         if latency > self.operations.of(operation).latency.mean() {
-            self.observe(&admission, 0, now);
+            self.observe(&admission, 0, true, now);
             self.operations.record_cut(operation, latency);
         } else {
-            self.in_flight = self.in_flight.saturating_sub(1);
+            self.free(&admission);
         }
         self.handle_timeout(now);
     }
 
     /// Ends a request for the limit and the speed. `done`: the cost that is worked off.
-    fn observe(&mut self, admission: &Admission, done: u64, now: Moment) {
+    fn observe(&mut self, admission: &Admission, done: u64, is_cut: bool, now: Moment) {
+        let in_flight = self.in_flight;
+        self.free(admission);
+        let known = self.operations.of(admission.operation);
+        let latency = admission.millis(now) / 1e3;
+        let excess = known
+            .best()
+            .map_or(0.0, |best| latency.max(1e-9).ln() - best);
+        let is_late = admission.deadline.is_some_and(|deadline| deadline <= now);
+        let half = admission.at.after_nanos(now.nanos_since(admission.at) / 2);
+        let is_limited = !self.queue.is_empty() || self.pressed_at >= half;
+        let end = End {
+            admitted_at: admission.at,
+            ratio: latency / known.reference(self.limit.round()),
+            excess,
+            is_late,
+            is_cut,
+            is_short: INTERVAL * latency <= self.config.max_wait.as_secs_f64(),
+            is_limited,
+            in_flight,
+        };
+        let usual = Duration::from_secs_f64(self.operations.all().latency.mean());
+        self.limit.handle_end(&end, usual, now);
+        let is_busy = match self.config.is_shadow {
+            true => in_flight > self.limit(),
+            false => !self.queue.is_empty(),
+        };
+        self.speed.record(done, is_busy, now);
+    }
+
+    /// Frees the place of a request.
+    fn free(&mut self, admission: &Admission) {
         debug_assert!(self.in_flight > 0, "{admission:?} is not in flight");
         self.in_flight = self.in_flight.saturating_sub(1);
-        let known = self.operations.of(admission.operation);
-        let ratio = admission.millis(now) / 1e3 / known.reference(self.limit.round());
-        let usual = Duration::from_secs_f64(self.operations.all().latency.mean());
-        let is_limited = !self.queue.is_empty();
-        self.limit.handle_end(ratio, usual, is_limited, now);
-        self.speed.record(done, is_limited, now);
+        self.in_flight_seconds -= admission.seconds;
+        let trials = &mut self.trials.in_flight;
+        *trials = trials.saturating_sub(u32::from(admission.is_trial));
     }
 
     /// Removes a waiting request whose caller has gone.
@@ -337,15 +361,21 @@ impl<W> Throttler<W> {
 
     /// Admits waiting requests up to the limit.
     fn admit(&mut self, now: Moment) {
-        while self.in_flight < self.limit()
-            && let Some(first) = self.queue.first()
+        while let Some((first, operation)) = self.queue.first()
+            && self.has_place(first.tier(), operation)
             && let Some(waiting) = self.queue.remove(first)
         {
+            let seconds = self.operations.of(operation).latency.mean();
             self.in_flight += 1;
+            self.in_flight_seconds += seconds;
             let admission = Admission {
-                operation: waiting.operation,
+                operation,
                 cost: waiting.cost,
+                seconds,
                 at: now,
+                deadline: waiting.deadline,
+                is_trial: false,
+                shadow: None,
             };
             self.decided.push_back((waiting.waiter, Ok(admission)));
         }
@@ -405,26 +435,4 @@ impl<W> Throttler<W> {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Speed {
-    fn record(&mut self, cost: u64, is_limited: bool, now: Moment) {
-        if let Some(since) = self.since {
-            // However long a stall was, it counts as one time constant.
-            let seconds = (now.nanos_since(since) as f64 / 1e9).min(SPEED_SECONDS);
-            let kept = (-seconds / SPEED_SECONDS).exp();
-            self.work = self.work * kept + cost as f64;
-            self.seconds = self.seconds * kept + seconds;
-        }
-        self.since = is_limited.then_some(now);
-    }
-
-    /// Returns the cost in a nanosecond; infinite if it is unknown.
-    fn per_nano(&self) -> f64 {
-        if self.seconds > 0.0 && self.work > 0.0 {
-            self.work / (self.seconds * 1e9)
-        } else {
-            f64::INFINITY
-        }
-    }
 }

@@ -7,6 +7,7 @@
 //! to the calls on behalf of the request.
 
 use std::hash::BuildHasher as _;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,16 +20,21 @@ use crate::clock;
 use crate::overload::meters::{Meters, Seen};
 
 mod call;
+mod in_flight;
 mod layer;
 mod meters;
 mod propagate;
 
 pub use call::{Cost, OverloadCall};
+pub use in_flight::InFlight;
 pub use layer::{OverloadLayer, OverloadService};
 pub use propagate::{CriticalityLayer, CriticalityService, criticality, with_criticality};
 
 /// Hash of users, the same in all processes: a page that needs several of them gets all answers or none.
 const USERS: FixedState = FixedState::with_seed(0);
+
+/// Time between two warnings of shadow mode.
+const WARNING_NANOS: i64 = 60_000_000_000;
 
 type Waiter = oneshot::Sender<Result<Admission, Refusal>>;
 
@@ -43,10 +49,14 @@ struct Shared {
     /// Hash of names of operations, whose seed no caller knows.
     operations: RandomState,
     meters: Meters,
+    /// When shadow mode last told of a refusal, in nanoseconds.
+    warned_at: AtomicI64,
+    /// Whether it was told that requests were dropped at the limit.
+    has_warned: AtomicBool,
 }
 
 /// An admitted request. Dropped without [`Permit::end`], it frees its place, and counts only if it was slower than
-/// usual.
+/// usual. So move it into the work: into a blocking task, or into the stream of an answer.
 #[must_use = "the request uses concurrency until its permit is dropped"]
 pub struct Permit {
     shared: Arc<Shared>,
@@ -73,6 +83,8 @@ impl Overload {
             throttler: Mutex::new(Throttler::new(config)),
             operations: RandomState::default(),
             meters: Meters::new(service),
+            warned_at: AtomicI64::new(0),
+            has_warned: AtomicBool::new(false),
         };
         Self {
             shared: Arc::new(shared),
@@ -118,10 +130,13 @@ impl Overload {
             }
             (Offer::Queued(_), None) => unreachable!("a request that waits has a waiter"),
         };
-        shared
-            .meters
-            .count(call.criticality, decision.as_ref().err());
+        shared.meters.count(call.criticality, &decision);
         let admission = decision?;
+        if let Some(reason) = admission.shadow()
+            && shared.may_warn(now)
+        {
+            tracing::warn!(?reason, "shadow mode: this request would be refused");
+        }
         Ok(Permit {
             shared: shared.clone(),
             admission: Some(admission),
@@ -153,6 +168,17 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns whether a minute has passed since the last warning.
+    fn may_warn(&self, now: Moment) -> bool {
+        let (nanos, last) = (now.nanos(), self.warned_at.load(Ordering::Relaxed));
+        let is_due = last == 0 || nanos - last >= WARNING_NANOS;
+        is_due
+            && self
+                .warned_at
+                .compare_exchange(last, nanos, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
+
     /// Calls the throttler, and wakes the requests that it decided.
     fn with<R>(&self, call: impl FnOnce(&mut Throttler<Waiter>) -> R) -> R {
         let mut throttler = self.throttler();
@@ -171,6 +197,21 @@ impl Shared {
 }
 
 impl Permit {
+    /// Tells once that a request is dropped before its answer at the limit: its work may go on uncounted.
+    fn warn_of_drop(&self) {
+        let shared = &self.shared;
+        let is_full = {
+            let throttler = shared.throttler();
+            throttler.in_flight() >= throttler.limit()
+        };
+        if is_full && !shared.has_warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "a caller gave up while the service is at its limit. If work goes on after that, such as in \
+                 spawn_blocking, move the extension InFlight into it: otherwise, more is in flight than the limit"
+            );
+        }
+    }
+
     /// Ends the request, and returns its cost. `cost`: what it cost, in any unit of the service, at most 10⁹; none: the
     /// time since it was admitted, in milliseconds.
     pub fn end(mut self, cost: Option<f64>) -> f64 {

@@ -94,10 +94,7 @@ pub(crate) fn hourly_limits(hours: usize, seed: u64) -> Vec<f64> {
 /// that of the second before it, and those of the seconds after it.
 pub(crate) fn after_stall(seed: u64) -> (f64, Vec<f64>) {
     let load = |seconds| Phase::new(seconds, 1.5, 0.25);
-    let stall = Phase {
-        stalled: true,
-        ..load(5.0)
-    };
+    let stall = load(5.0).cores(0.0);
     let service = service();
     let run = Run::new(&service, Config::default(), seed).play(&[load(40.0), stall, load(10.0)]);
     let goodput = |from: f64, to: f64| {

@@ -1,10 +1,11 @@
 //! Tests of the throttler: its parts, and what it promises.
 
 #![allow(
+    dead_code,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "tests may panic"
+    reason = "tests may panic, and use a part of what the experiments use"
 )]
 
 mod criticality;
@@ -12,4 +13,7 @@ mod decisions;
 mod estimates;
 mod facts;
 mod laws;
+mod references;
 mod service;
+mod shapes;
+mod ways_out;

@@ -23,7 +23,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::call::{Cost, Head};
-use super::{Overload, Permit, with_criticality};
+use super::{InFlight, Overload, with_criticality};
 use crate::clock;
 use crate::limits::{Inner, Limits};
 use crate::request::{Decided, is_grpc};
@@ -62,12 +62,6 @@ enum Refused {
     Lease(Duration),
 }
 
-/// An admitted request, and the cost that the lease has paid for it.
-struct Admitted {
-    permit: Permit,
-    paid: f64,
-}
-
 impl OverloadLayer {
     /// Creates a layer.
     pub const fn new(overload: Overload) -> Self {
@@ -93,11 +87,11 @@ impl OverloadLayer {
 
     /// Waits for the throttler, and then takes the predicted cost from the lease. So no waiting request holds an amount
     /// that a more critical one needs.
-    async fn admit(&self, head: &Head) -> Result<Admitted, Refused> {
+    async fn admit(&self, head: &Head, cost: &Cost) -> Result<InFlight, Refused> {
         let admitted = self.overload.admit(&head.call()).await;
         let permit = admitted.map_err(Refused::Overload)?;
         let Some(lease) = &self.lease else {
-            return Ok(Admitted { permit, paid: 0.0 });
+            return Ok(InFlight::new(permit, None, cost.clone()));
         };
         let paid = permit.predicted_cost();
         // A lease that is not in debt pays for any request, and later ones wait until it is paid back. Otherwise, a
@@ -111,7 +105,8 @@ impl OverloadLayer {
             }));
         }
         lease.settle(first, paid);
-        Ok(Admitted { permit, paid })
+        let paid = Some((lease.clone(), paid));
+        Ok(InFlight::new(permit, paid, cost.clone()))
     }
 }
 
@@ -191,30 +186,25 @@ where
         decision,
         is_served: false,
     });
-    let admitted = match layer.admit(&head).await {
-        Ok(admitted) => admitted,
+    let cost = Cost::new();
+    let in_flight = match layer.admit(&head, &cost).await {
+        Ok(in_flight) => in_flight,
         Err(refused) => {
             let response = answer(&refused, is_grpc(request.headers()));
             return Ok(response.map(|body| Either::Left(Full::new(body))));
         }
     };
     ruled.into_iter().for_each(Ruled::keep);
-    let cost = Cost::new();
     let extensions = request.extensions_mut();
-    extensions.insert(cost.clone());
+    extensions.insert(cost);
+    extensions.insert(in_flight.clone());
     extensions.insert(head.criticality);
     let served = with_criticality(head.criticality, async {
         poll_fn(|context| service.poll_ready(context)).await?;
         service.call(request.map(|()| body)).await
     });
     let response = served.await?;
-    // A failure says nothing about the cost of an answer. Its permit is dropped.
-    if !response.status().is_server_error() {
-        let used = admitted.permit.end(cost.get());
-        if let Some(lease) = &layer.lease {
-            lease.settle(admitted.paid, used);
-        }
-    }
+    in_flight.answer(response.status().is_server_error());
     Ok(server::with_headers(response, headers))
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use doorward_tower::client::Client;
 use doorward_tower::client::limiter::rate::Burst;
-use doorward_tower::overload::{Cost, CriticalityLayer, criticality};
+use doorward_tower::overload::{Cost, CriticalityLayer, InFlight, OverloadCall, criticality};
 use doorward_tower::throttler::{Config, Criticality};
 use doorward_tower::{Limits, Overload, OverloadLayer};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
@@ -164,6 +164,63 @@ async fn a_caller_that_goes_frees_its_place() {
     gated.let_go(1);
     assert_eq!(last.await.unwrap().status(), 200);
     assert_eq!((gated.overload.limit(), gated.overload.in_flight()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_place_belongs_to_the_work_that_goes_on_after_the_caller_has_gone() {
+    let config = Config {
+        fixed_limit: Some(8),
+        waiting_max: 0,
+        ..Config::default()
+    };
+    let overload = Overload::with_config("test", config);
+    let gate = Arc::new(Semaphore::new(0));
+    let handler = {
+        let gate = gate.clone();
+        move |Extension(in_flight): Extension<InFlight>| async move {
+            let work = tokio::spawn(async move {
+                let _in_flight = in_flight;
+                gate.acquire().await.unwrap().forget();
+            });
+            work.await.unwrap();
+        }
+    };
+    let app = Router::new().route("/", get(handler));
+    let app = app.layer(OverloadLayer::new(overload.clone()));
+    let mut refused = 0;
+    for _ in 0..50 {
+        let app = app.clone();
+        let request = Request::get("/").body(Body::empty()).unwrap();
+        let call = tokio::spawn(async move { send(&app, request).await });
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        // The caller gives up.
+        call.abort();
+        refused += u32::from(call.await.is_ok());
+        assert!(overload.in_flight() <= 8);
+    }
+    assert_eq!((overload.in_flight(), refused), (8, 42));
+    gate.add_permits(8);
+    while overload.in_flight() > 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn shadow_mode_refuses_nothing() {
+    let config = Config {
+        first_limit: 1,
+        is_shadow: true,
+        ..Config::default()
+    };
+    let overload = Overload::with_config("test", config);
+    let call = OverloadCall::default();
+    let mut permits = Vec::new();
+    for _ in 0..100 {
+        permits.push(overload.admit(&call).await.unwrap());
+    }
+    assert_eq!(overload.in_flight(), 100);
 }
 
 #[tokio::test]

@@ -1,0 +1,85 @@
+//! States of a limit.
+
+/// The latency that the limit follows: a share of the requests are faster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Percentile {
+    /// The median. It needs the fewest requests for a decision.
+    #[default]
+    P50,
+    /// Nine of ten requests are faster.
+    P90,
+    /// 99 of 100 requests are faster.
+    P99,
+}
+
+/// State of a limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum State {
+    /// Nothing has shown a limit. Whenever it is reached, it doubles, until requests become slower. `latency`: that at
+    /// a lower limit, and that limit. `most`: the limit at which that ends, because requests were slow above it a moment ago.
+    Open {
+        latency: Option<(f64, f64)>,
+        most: f64,
+    },
+    /// Requests were slow, so the limit was cut.
+    Falling(Cut),
+    /// The limit goes to and fro between two halves.
+    Steady {
+        half: Half,
+        /// Latency in the first half of this round, and the logarithm of the number of requests in flight.
+        first: Option<(f64, f64)>,
+        run: Run,
+    },
+}
+
+/// A cut of the limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Cut {
+    /// Number of requests in flight before it, and their latency.
+    pub(super) before: f64,
+    pub(super) latency: f64,
+    /// Limit to which it doubles after the cut: a bit below that of slow requests.
+    pub(super) most: f64,
+    /// Limit before it.
+    pub(super) back: f64,
+    /// Whether an earlier cut made requests faster.
+    pub(super) has_proof: bool,
+    /// Whether it goes on as long as requests become faster, because the shortest latency was measured under overload.
+    pub(super) digs: bool,
+}
+
+/// Half of a round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Half {
+    Low,
+    High,
+}
+
+/// Steps in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Run {
+    pub(super) grows: bool,
+    pub(super) length: u32,
+    /// Sum of the differences from the target.
+    pub(super) sum: f64,
+}
+
+impl Percentile {
+    /// Returns the share of faster requests, and the number of requests that tell it well enough.
+    pub(super) const fn settings(self) -> (f64, usize) {
+        match self {
+            Self::P50 => (0.5, 128),
+            Self::P90 => (0.9, 320),
+            Self::P99 => (0.99, 1_000),
+        }
+    }
+}
+
+impl Half {
+    pub(super) const fn other(self) -> Self {
+        match self {
+            Self::Low => Self::High,
+            Self::High => Self::Low,
+        }
+    }
+}
