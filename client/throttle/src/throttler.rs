@@ -57,6 +57,7 @@ const SHORT: f64 = 16.0;
 /// request keeps others out.
 const TRIAL: u64 = 100;
 const TRIAL_TIME: Duration = Duration::from_secs(10);
+const TRIAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Shortest time after which a refused caller comes back.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -248,8 +249,12 @@ impl<W> Throttler<W> {
             });
         }
         self.trials.refusals += 1;
-        let is_due = self.trials.refusals >= TRIAL
-            && (self.trials.in_flight == 0 || now.nanos_since(self.trials.at) >= nanos(TRIAL_TIME));
+        let pause = match self.trials.in_flight {
+            0 => TRIAL_PAUSE,
+            _ => TRIAL_TIME,
+        };
+        let is_due =
+            self.trials.refusals >= TRIAL && now.nanos_since(self.trials.at) >= nanos(pause);
         if !is_due || self.config.fixed_limit.is_some() {
             return Offer::Refused(self.refuse(reason));
         }
