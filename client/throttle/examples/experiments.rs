@@ -31,6 +31,8 @@ mod references;
 mod service;
 #[path = "../tests/it/shapes.rs"]
 mod shapes;
+#[path = "../tests/it/traffic.rs"]
+mod traffic;
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=20;
 
@@ -42,7 +44,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["facts"] => print_facts(),
         ["day"] => print_day(),
         ["shapes", words @ ..] => print_shapes(words),
-
         _ => return Err("say `picture FILE`, `facts`, `shapes [WORD [SEEDS]]` or `day`".into()),
     }
     Ok(())

@@ -158,7 +158,7 @@ impl<W> Throttler<W> {
     /// Decides about a request. `waiter` is called only if the request has to wait.
     pub fn offer(&mut self, ask: &Ask, waiter: impl FnOnce() -> W, now: Moment) -> Offer {
         self.arrivals += 1;
-        self.limit.handle_arrival();
+        self.limit.handle_arrival(self.in_flight, now);
         self.handle_timeout(now);
         if ask.deadline.is_some_and(|deadline| deadline <= now) && !self.config.is_shadow {
             return Offer::Refused(self.refuse(Reason::TooLate));
@@ -179,6 +179,7 @@ impl<W> Throttler<W> {
             return self.start(admission);
         }
         self.pressed_at = now;
+        self.limit.handle_pressed();
         let rank = Rank::new(ask.criticality, ask.user.unwrap_or(self.arrivals), now);
         let patience = self.patience(ask, latency, now);
         if patience == 0 {
@@ -224,9 +225,17 @@ impl<W> Throttler<W> {
     }
 
     fn start(&mut self, admission: Admission) -> Offer {
+        self.count(&admission);
+        Offer::Admitted(admission)
+    }
+
+    /// Counts an admitted request.
+    fn count(&mut self, admission: &Admission) {
         self.in_flight += 1;
         self.in_flight_seconds += admission.seconds;
-        Offer::Admitted(admission)
+        let best = self.operations.of(admission.operation).best().map(f64::exp);
+        self.limit
+            .handle_admitted(best, self.in_flight, admission.at);
     }
 
     /// Returns the predicted cost of requests that a new one of a rank waits for. In shadow mode, those beyond the limit
@@ -315,6 +324,7 @@ impl<W> Throttler<W> {
             admitted_at: admission.at,
             ratio: latency / known.reference(self.limit.round()),
             excess,
+            has_best: known.best().is_some(),
             is_late,
             is_cut,
             is_short: INTERVAL * latency <= self.config.max_wait.as_secs_f64(),
@@ -371,8 +381,6 @@ impl<W> Throttler<W> {
             && let Some(waiting) = self.queue.remove(first)
         {
             let seconds = self.operations.of(operation).latency.mean();
-            self.in_flight += 1;
-            self.in_flight_seconds += seconds;
             let admission = Admission {
                 operation,
                 cost: waiting.cost,
@@ -382,6 +390,7 @@ impl<W> Throttler<W> {
                 is_trial: false,
                 shadow: None,
             };
+            self.count(&admission);
             self.decided.push_back((waiting.waiter, Ok(admission)));
         }
     }

@@ -20,6 +20,8 @@ pub(super) enum State {
     Open {
         latency: Option<(f64, f64)>,
         most: f64,
+        /// Factor by which it grows next.
+        factor: f64,
     },
     /// Requests were slow, so the limit was cut.
     Falling(Cut),
@@ -35,9 +37,11 @@ pub(super) enum State {
 /// A cut of the limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cut {
-    /// Number of requests in flight before it, and their latency.
+    /// Number of requests in flight before it, and their latency, if it is known already.
     pub(super) before: f64,
-    pub(super) latency: f64,
+    pub(super) latency: Option<f64>,
+    /// Sum of the latencies of those requests that have ended since, and their number.
+    pub(super) drained: (f64, u32),
     /// Limit to which it doubles after the cut: a bit below that of slow requests.
     pub(super) most: f64,
     /// Limit before it.

@@ -2,9 +2,13 @@
 
 use doorward_limits::Moment;
 
-/// Latency of a slow request, as a multiple of the shortest usual one of its operation: at all, if its answer was too
-/// late, and if it did not end. And the part of the deviation of latencies by which the shortest one is too short.
-const SLOW: (f64, f64, f64) = (2.5, 1.3, 1.6);
+/// Logarithm of the latency of a slow request, relative to the shortest usual one of its operation: at all (2.5 times), if
+/// its answer was too late (1.3), and if it did not end (1.6).
+pub(super) const SLOW: f64 = 0.916;
+const SLOW_LATE: f64 = 0.262;
+const SLOW_CUT: f64 = 0.47;
+
+/// Part of the deviation of latencies by which the shortest usual one is too short.
 pub(super) const BIAS: f64 = 0.4;
 
 /// The end of a request.
@@ -16,6 +20,8 @@ pub struct End {
     pub ratio: f64,
     /// Logarithm of its latency, relative to the shortest usual one of its operation in the last time.
     pub excess: f64,
+    /// Whether that one is known.
+    pub has_best: bool,
     /// Whether its answer came after its deadline.
     pub is_late: bool,
     /// Whether it did not come to its end, so its latency is a lower bound.
@@ -63,10 +69,9 @@ pub(super) struct Window {
 
 impl End {
     /// Returns whether it took much longer than its operation does at best. `noise`: the deviation of latencies.
-    fn is_slow(&self, noise: f64) -> bool {
-        let slow = |multiple: f64| self.excess >= multiple.ln() + BIAS * noise;
-        let (at_all, late, cut) = SLOW;
-        slow(at_all) || self.is_late && slow(late) || self.is_cut && slow(cut)
+    pub(super) fn is_slow(&self, noise: f64) -> bool {
+        let slow = |excess: f64| self.excess >= excess + BIAS * noise;
+        slow(SLOW) || self.is_late && slow(SLOW_LATE) || self.is_cut && slow(SLOW_CUT)
     }
 }
 

@@ -16,4 +16,5 @@ mod laws;
 mod references;
 mod service;
 mod shapes;
+mod traffic;
 mod ways_out;

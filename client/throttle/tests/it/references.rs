@@ -87,8 +87,7 @@ impl Reference {
         let Some(at) = self.admitted_at.remove(&id) else {
             return;
         };
-        let latency = now - at;
-        let limit = self.limit;
+        let (latency, limit) = (now - at, self.limit);
         self.limit = match &mut self.kind {
             Kind::Aimd if is_dropped || latency > 5.0 => (limit * 0.9).floor().clamp(20.0, 200.0),
             Kind::Aimd if 2 * in_flight >= limit as usize => (limit + 1.0).min(200.0),

@@ -70,7 +70,7 @@ impl Shape {
                 fixed_limit,
                 ..Config::default()
             };
-            Control::Throttler(doorward_throttle::Throttler::new(config))
+            Control::Throttler(Box::new(doorward_throttle::Throttler::new(config)))
         };
         let control = match who {
             Who::Doorward => throttler(None),
