@@ -158,12 +158,12 @@ limits! {
     IncomingBytes {
         "incoming_bytes", "--incoming-bytes-max", Bytes, Fixed("256MiB"),
         "messages that have not arrived in full",
-        "Received parts of incomplete messages."
+        "Received parts of incomplete messages, and messages of calls that wait for a look."
     }
     IncomingBytesPerAddress {
         "incoming_bytes_per_address", "--incoming-bytes-per-address-max", Bytes, Fixed("64MiB"),
         "messages from one address that have not arrived in full",
-        "Received parts of incomplete messages from one address."
+        "The same of one address."
     }
     OutgoingBytes {
         "outgoing_bytes", "--outgoing-bytes-max", Bytes, Fixed("256MiB"),

@@ -93,6 +93,9 @@ where
             if !looks {
                 return Ok(tracked(services.answer(request).await, call));
             }
+            if let Err(status) = request.body_mut().count_waiting() {
+                return Ok(tracked(status.into_http(), call));
+            }
             let look = async move { services.answer(request).await };
             // A look is rare, and its future is large.
             match Box::pin(call.look(look)).await {

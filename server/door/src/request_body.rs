@@ -36,7 +36,7 @@ pub struct RequestBody<B> {
     is_gzip: bool,
     /// Beginning of an incomplete message.
     held: BytesMut,
-    /// Bytes of `held` that count in the budgets.
+    /// Bytes of `held`, and of a message that waits, that count in the budgets.
     charged: u64,
     /// Whether no message was passed on yet.
     is_first: bool,
@@ -102,6 +102,19 @@ where
             Some(Err(status)) => Poll::Ready(Err(status)),
             None => Poll::Ready(Ok(())),
         }
+    }
+
+    /// Counts the only message in the budgets while its call waits, which may be for long.
+    ///
+    /// # Errors
+    ///
+    /// The answer to the call, if there is no room.
+    pub fn count_waiting(&mut self) -> Result<(), RpcStatus> {
+        let message = self.ready.as_ref().and_then(Frame::data_ref);
+        let more = message.map_or(0, |it| u64::try_from(it.len()).unwrap_or(u64::MAX));
+        self.door.charge_incoming(&self.connection, more)?;
+        self.charged += more;
+        Ok(())
     }
 
     /// Takes the only message, if it arrived alone and uncompressed, as nearly all do. The rest of the body does not
@@ -305,5 +318,42 @@ where
 impl<B> Drop for RequestBody<B> {
     fn drop(&mut self) {
         self.door.refund_incoming(&self.connection, self.charged);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::net::Ipv4Addr;
+
+    use axum::body::Body;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::door_limits::testing::limits;
+    use crate::paths::Paths;
+
+    #[tokio::test]
+    async fn a_message_counts_for_its_caller_while_its_call_waits() {
+        let door = Door::new(limits(1, 1), Paths::default(), Arc::new(Semaphore::new(1)));
+        let limit = &door.limits().incoming_bytes_per_caller;
+        limit.set_max(20);
+        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
+        let connection = connection.unwrap();
+        let arrived = || {
+            let message: &[u8] = &[0, 0, 0, 0, 7, 10, 5, 1, 2, 3, 4, 5];
+            let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
+            RequestBody::new(Body::from(message), door, connection, false)
+        };
+        let (mut first, mut second) = (arrived(), arrived());
+        for body in [&mut first, &mut second] {
+            poll_fn(|cx| body.poll_only(cx)).await.unwrap();
+        }
+        first.count_waiting().unwrap();
+        assert_eq!(door.limits().incoming_bytes.used(), 12);
+        let refused = second.count_waiting().unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+        drop(first);
+        second.count_waiting().unwrap();
     }
 }
