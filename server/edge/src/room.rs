@@ -104,3 +104,21 @@ impl Room {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_has_a_quarter_of_what_all_have() {
+        let room = Room::new(100);
+        assert!(room.take("one", 20));
+        assert!(!room.take("one", 6));
+        room.free("one", 1);
+        assert!(room.take("one", 6));
+        let all = ["two", "three", "four"];
+        assert!(all.iter().all(|it| room.take(it, 25)));
+        assert_eq!((room.bytes(), room.refused()), (100, 1));
+        assert!(!room.take("five", 1), "all together have no more");
+    }
+}
