@@ -98,6 +98,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
 
+    use doorward_clock::Instant;
     use doorward_tls::server::Protocol;
     use doorward_tls::tokens::{self, Tokens};
     use tokio::sync::Semaphore;
@@ -156,7 +157,8 @@ mod tests {
         let door = door();
         let one = connect(&door, 1);
         let works = std::future::poll_fn(|_| {
-            std::thread::sleep(Duration::from_millis(150));
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(150) {}
             std::task::Poll::<()>::Pending
         });
         let hangs = door.in_turn(&one, works);

@@ -270,9 +270,8 @@ impl Sharing {
             })
         });
         let targets: Vec<f64> = targets.collect();
-        let level = self.level;
         let names = self.names.values_mut();
-        names.for_each(|name| name.change_level(former, level, now));
+        names.for_each(|it| it.change_level(former, self.level, now));
         let mut free = (capacity - self.held(now)).max(0.0);
         let is_lease = allowance.seen_at(now).source == Source::Lease;
         for (stream, target) in self.streams.values_mut().zip(targets) {
