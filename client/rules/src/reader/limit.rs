@@ -49,23 +49,7 @@ impl Reader<'_> {
             return None;
         }
         if is_unlimited {
-            let others = [
-                ("unit", &form.unit),
-                ("requests_per_unit", &form.requests_per_unit),
-                ("rate", &form.rate),
-                ("algorithm", &form.algorithm),
-                ("burst", &form.burst),
-                ("soft_limit", &form.soft_limit),
-            ];
-            let beside = "stands beside unlimited; remove one of the two";
-            for (field, value) in others {
-                if let Some((_, line)) = scalar(value) {
-                    self.problem(line, format!("{field}: {beside}"));
-                }
-            }
-            if bans.is_some() {
-                self.problem(line, format!("ban: {beside}"));
-            }
+            self.unlimited_alone(form, line, bans.is_some());
             return Some(Limit::Unlimited);
         }
         let rate = self.rate(form, line);
@@ -115,6 +99,27 @@ impl Reader<'_> {
             soft_limit,
             settings,
         })))
+    }
+
+    /// Refuses fields of a limit beside `unlimited: true`.
+    fn unlimited_alone(&mut self, form: &LimitForm, line: u64, has_ban: bool) {
+        let others = [
+            ("unit", &form.unit),
+            ("requests_per_unit", &form.requests_per_unit),
+            ("rate", &form.rate),
+            ("algorithm", &form.algorithm),
+            ("burst", &form.burst),
+            ("soft_limit", &form.soft_limit),
+        ];
+        let beside = "stands beside unlimited; remove one of the two";
+        for (field, value) in others {
+            if let Some((_, line)) = scalar(value) {
+                self.problem(line, format!("{field}: {beside}"));
+            }
+        }
+        if has_ban {
+            self.problem(line, format!("ban: {beside}"));
+        }
     }
 
     /// Refuses a soft limit that is not below the limit.
