@@ -6,7 +6,7 @@
 //!
 //! | state | what it does | how it ends |
 //! | --- | --- | --- |
-//! | open | doubles the limit whenever it is reached | requests are slower at twice the limit, or slow at all |
+//! | open | raises the limit by half, then doubles it, whenever it is reached | requests are slower at twice the limit, or slow at all |
 //! | falling | cuts the limit to what would be in flight if no request was slow | newer requests are faster, or not |
 //! | steady | alternates between two halves, and moves until the elasticity is 0.85 | clear rounds, or slow requests |
 //!
