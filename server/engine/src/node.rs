@@ -74,7 +74,7 @@ pub struct Node {
     /// Latest end of leases under earlier templates with longer leases, as far as this server knew them before this
     /// mastership, or granted them itself.
     former_leases_until: Time,
-    /// What the last master told when it resigned. None: it is not known, or this is not the master.
+    /// Handover of the last master. None: there is none, or this is not the master.
     handover: Option<Box<Handover>>,
     /// The mastership of this server that ended last because its time was over, and when that was.
     ended: Option<(u64, Time)>,

@@ -78,7 +78,7 @@ pub struct Candidate {
     step: Step,
     /// Whether something has changed since the step began.
     has_changed: bool,
-    /// What the last master handed over to this one.
+    /// Handover of the last master to this one.
     handover: Option<Arc<Handover>>,
     /// Mark that it renews, in this mastership or the last.
     mark: Option<Mark>,
@@ -374,7 +374,7 @@ impl Candidate {
         }
     }
 
-    /// Returns what the last master handed over to this server, if this is the master.
+    /// Returns the handover of the last master to this server, if this is the master.
     pub fn handover(&self) -> Option<&Arc<Handover>> {
         self.handover
             .as_ref()

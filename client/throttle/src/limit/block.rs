@@ -36,7 +36,7 @@ pub(super) struct Block {
     ends: u32,
 }
 
-/// What a block tells.
+/// Verdict of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Verdict {
     pub(super) is_slow: bool,

@@ -1,4 +1,4 @@
-//! What a service in virtual time is made of, the traffic that it gets, and what becomes of its requests.
+//! A service in virtual time, its traffic, and the ends of its requests.
 
 use doorward_throttle::{Criticality, Reason};
 

@@ -1,4 +1,4 @@
-//! A handover: what leases of a master may be in use, when it resigns.
+//! A handover: bounds on the leases of a master that may be in use when it resigns.
 //!
 //! It has an amount and an end for each resource, and no holders: they report what they have. Its successor reserves
 //! what is not reported yet, and divides the rest at once. So a planned change of the master stops no growth. A resource
@@ -13,7 +13,7 @@ use crate::id::ResourceId;
 /// Largest number of resources in a handover. A master of more hands nothing over, and its successor learns.
 pub(crate) const RESOURCES_MAX: usize = 10_000;
 
-/// What leases of a resource may be in use.
+/// A bound on the leases of a resource that may be in use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
     /// Largest amount of all of them together.
@@ -22,7 +22,7 @@ pub struct Mark {
     pub lasts: Duration,
 }
 
-/// What leases of a master may be in use.
+/// Bounds on the leases of a master that may be in use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Handover {
     /// By resource.

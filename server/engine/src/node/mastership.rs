@@ -96,7 +96,7 @@ impl Node {
         }
     }
 
-    /// Returns what leases may be in use, for a successor, if this is the master of a root. None: there are too many
+    /// Returns bounds on the leases in use, for a successor, if this is the master of a root. None: there are too many
     /// resources. It must grant nothing from then on. O(resources).
     pub fn handover(&self, now: Time) -> Option<Handover> {
         let is_root = !self.config.has_parent && self.mastership(now).is_master();
@@ -110,7 +110,7 @@ impl Node {
             (entry.resource.id().clone(), mark)
         });
         let mut marks: BTreeMap<_, _> = marks.collect();
-        // Nobody has asked for these so far.
+        // Of resources that no holder has asked for so far.
         for (id, mark) in self.handover.iter().flat_map(|it| &it.marks) {
             let lasts = self.since_vacant(mark.lasts).since(now);
             marks.entry(id.clone()).or_insert(Mark { lasts, ..*mark });

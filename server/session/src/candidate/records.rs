@@ -51,7 +51,7 @@ pub struct TermRecord {
     pub is_marked: bool,
 }
 
-/// What leases of a master of the root may be in use, when it resigned: under
+/// Bounds on the leases of a master of the root that may be in use when it resigns: under
 /// [`EtcdKey::Outstanding`](super::store::EtcdKey::Outstanding), with its term. A successor that does not find it, or
 /// does not know it, learns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub struct Handover {
 /// No amount is NaN: JSON has none.
 impl Eq for Handover {}
 
-/// What leases of a resource may be in use.
+/// A bound on the leases of a resource that may be in use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
     /// Largest amount of all of them together.

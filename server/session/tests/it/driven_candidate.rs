@@ -38,7 +38,7 @@ pub(crate) struct DrivenCandidate {
     pub(crate) is_marked: bool,
     /// Whether a view shows a mark.
     pub(crate) is_outstanding: bool,
-    /// What stands in the mark.
+    /// Handover in the mark.
     pub(crate) handover: Option<Arc<Handover>>,
     /// Highest epoch in another server's registration.
     pub(crate) other_saw: Option<u64>,
