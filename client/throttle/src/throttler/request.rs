@@ -23,7 +23,8 @@ pub struct Ask {
     pub deadline: Option<Moment>,
 }
 
-/// A request that is served. Give it back by [`Throttler::handle_end`] or [`Throttler::cancel`].
+/// A request that is served. Give it back by [`Throttler::handle_end`](super::Throttler::handle_end) or
+/// [`Throttler::cancel`](super::Throttler::cancel).
 #[derive(Debug, PartialEq)]
 #[must_use = "the request uses concurrency until its admission is given back"]
 pub struct Admission {
@@ -38,7 +39,7 @@ pub struct Admission {
     pub(super) shadow: Option<Reason>,
 }
 
-/// A waiting request, for [`Throttler::leave`].
+/// A waiting request, for [`Throttler::leave`](super::Throttler::leave).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub(super) key: Key,
@@ -50,7 +51,7 @@ pub struct Place {
 pub enum Offer {
     /// It is served.
     Admitted(Admission),
-    /// It waits; [`Throttler::poll_decided`] returns its waiter.
+    /// It waits; [`Throttler::poll_decided`](super::Throttler::poll_decided) returns its waiter.
     Queued(Place),
     /// It is refused.
     Refused(Refusal),
