@@ -4,7 +4,6 @@
 //! masterships, and a resource calls it through a few doors. `confirming` decides what a holder is believed and gets.
 //! `upward`, below the root, is about the parent: what it hears, what it answers, and which holders wait for it.
 //! [`reported`] has the reports of all holders together, and [`learned`] the masterships that granted what they report.
-//! [`handover`] is what a master that resigns tells its successor.
 //!
 //! Below the root, some rules follow from these facts. A child in learning mode knows only the holders that have
 //! reported. Its parent has the grants to the child's predecessors on record, if its present mastership granted them.
@@ -13,7 +12,6 @@
 //! report counts. Leases of other masterships are added.
 
 mod confirming;
-pub(crate) mod handover;
 mod learned;
 mod recovery;
 mod reported;

@@ -34,7 +34,6 @@ use std::time::Duration;
 use crate::admission::Admission;
 use crate::admission::limits::Limits;
 use crate::claims::POINTS_MAX;
-use crate::continuity::handover::Handover;
 use crate::id::{Incarnation, MastershipId, ResourceId};
 use crate::messages::{
     Counters, LeaseSnapshot, LeasesFrom, NodeEvent, NodeSnapshot, ResourceSnapshot,
@@ -74,8 +73,6 @@ pub struct Node {
     /// Latest end of leases under earlier templates with longer leases, as far as this server knew them before this
     /// mastership, or granted them itself.
     former_leases_until: Time,
-    /// Handover of the last master. None: there is none, or this is not the master.
-    handover: Option<Box<Handover>>,
     /// The mastership of this server that ended last because its time was over, and when that was.
     ended: Option<(u64, Time)>,
     /// When mastership ends by itself.
@@ -115,7 +112,6 @@ impl Node {
             vacant_since: None,
             longer_leases: Duration::ZERO,
             former_leases_until: Time::ZERO,
-            handover: None,
             ended: None,
             valid_until: None,
             masterships: 0,

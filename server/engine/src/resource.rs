@@ -33,8 +33,7 @@ use std::time::Duration;
 
 use crate::admission::Charge;
 use crate::claims::Demand;
-use crate::continuity::handover::Predecessors;
-use crate::continuity::{Ends, MastershipStart, Recovery, Situation, over_after};
+use crate::continuity::{Ends, MastershipStart, Recovery, Situation};
 use crate::division::{self, Rule, Supply};
 use crate::id::ResourceId;
 use crate::messages::Conflict;
@@ -107,27 +106,15 @@ impl Resource {
         id: ResourceId,
         template: Arc<Template>,
         start: MastershipStart,
-        predecessors: Predecessors,
         seed: u64,
         now: Time,
     ) -> Self {
         let supply = Supply::of_root(template.capacity);
         let policy = Policy::of_root(template);
         let mut resource = Self::new(id, policy, supply, start, seed);
-        let anew = resource.ends_anew(now);
-        let after = |lasts| over_after(start.vacant_since, start.clock_tolerance.report(lasts));
-        let ends = match predecessors {
-            Predecessors::Unknown => anew,
-            Predecessors::UnknownFor(lasts) => anew.map(|anew| anew.min(after(lasts))),
-            Predecessors::Known(mark) => Some(after(mark.lasts)),
-        };
-        let ends = ends.filter(|ends| *ends > now && resource.promises_total());
-        resource.recovery = ends.map(|ends| {
-            Box::new(match predecessors {
-                Predecessors::Known(mark) => Recovery::after(mark, ends, now),
-                _ => Recovery::ending(ends),
-            })
-        });
+        if let Some(ends) = resource.ends_anew(now) {
+            resource.recovery.get_or_insert_default().ends = Ends::At(ends);
+        }
         resource
     }
 
@@ -201,13 +188,9 @@ impl Resource {
         })
     }
 
-    fn promises_total(&self) -> bool {
-        self.policy.algorithm().kind.promises_total()
-    }
-
     /// Whether the algorithm keeps to the capacity and Σ reserved exceeds it.
     fn is_overcommitted(&self) -> bool {
-        self.promises_total()
+        self.policy.algorithm().kind.promises_total()
             && self
                 .holders
                 .table()
@@ -256,12 +239,11 @@ impl Resource {
         if let Some(upstream) = self.parent.as_mut().filter(|_| nobody) {
             upstream.lease.forget_refusal(now);
         }
-        let recovery = self.recovery.as_ref().filter(|it| it.is_due(now));
-        let Some(is_bounded) = recovery.map(|it| it.is_bounded()) else {
-            return false;
-        };
-        self.end_recovery();
-        self.parent.is_some() || !is_bounded
+        let is_over = self.recovery.as_ref().is_some_and(|it| it.is_due(now));
+        if is_over {
+            self.end_recovery();
+        }
+        is_over
     }
 
     /// Effects of changes since they were last taken.
@@ -327,12 +309,8 @@ impl Resource {
             // Below the root, the next request tells the parent which of its answers was understood.
             self.holders.note_demand_changed();
         }
-        // Below the root and after a handover, the lease lengths of predecessors do not change any more.
-        let is_bounded = self.recovery.as_ref().is_some_and(|it| it.is_bounded());
-        let is_fixed = match self.parent {
-            Some(_) => self.policy.algorithm().learns(),
-            None => is_bounded && self.promises_total(),
-        };
+        // Below the root, the lease lengths of predecessors do not change any more.
+        let is_fixed = self.parent.is_some() && self.policy.algorithm().learns();
         let ends = Ends::after_change(
             self.recovery.as_ref().map(|recovery| recovery.ends),
             before.kind.promises_total(),
@@ -363,15 +341,8 @@ impl Resource {
         Some(ends).filter(|ends| *ends > now)
     }
 
-    /// Returns the remaining time of learning mode. A root that was handed over does not learn.
+    /// Returns the remaining time of learning mode.
     pub(crate) fn learning_remaining(&self, now: Time) -> Option<Duration> {
-        let bounded = self.recovery.as_ref()?.is_bounded();
-        self.recovery_remaining(now)
-            .filter(|_| self.parent.is_some() || !bounded)
-    }
-
-    /// Returns the time for which leases of predecessors may last.
-    pub(crate) fn recovery_remaining(&self, now: Time) -> Option<Duration> {
         self.recovery.as_ref()?.remaining(now)
     }
 

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use doorward_engine::node::Node;
-use doorward_engine::node::mastership::{Handover, Mastership};
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::reload::{ActiveTemplates, PreparedTemplates};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
@@ -17,7 +17,6 @@ use doorward_session::candidate::{
     self, Candidate, CandidateAction, CandidateConfig, NextTemplates,
 };
 
-use crate::handover;
 use crate::output::{Output, ToEtcd};
 
 /// Part of a server in the election of its node.
@@ -121,9 +120,7 @@ impl Election {
         }
         let standing = self.candidate.standing(now);
         if self.applied != standing {
-            let handover = self.candidate.handover();
-            let handover = handover.and_then(|it| handover::from_etcd(it));
-            give_standing(&standing, handover, node, now);
+            give_standing(&standing, node, now);
             self.applied = standing;
         }
         applied
@@ -151,12 +148,9 @@ pub(crate) fn apply(prepared: PreparedTemplates, node: &mut Node, now: Time) {
 }
 
 /// Gives a node the standing of its server.
-fn give_standing(standing: &Standing, handover: Option<Handover>, node: &mut Node, now: Time) {
+fn give_standing(standing: &Standing, node: &mut Node, now: Time) {
     match standing {
-        Standing::Master(term) => match handover {
-            Some(handover) => node.handle_handed_term(*term, handover, now),
-            None => node.handle_term(*term, now),
-        },
+        Standing::Master(term) => node.handle_term(*term, now),
         Standing::Elsewhere { address, epoch, .. } => {
             let elsewhere = Mastership::Elsewhere {
                 master_address: address.to_string(),

@@ -34,7 +34,6 @@ use crate::chance::Chance;
 use crate::children::{ChildMessage, Children};
 use crate::config::ReplicaConfig;
 use crate::election::{self, Election};
-use crate::handover;
 use crate::output::{CallNumber, Output};
 use crate::parent::{FromParent, Parent, ParentStatus, Step};
 
@@ -313,12 +312,10 @@ impl Replica {
         self.change_candidate(|candidate, now| candidate.handle_able(able, now), now);
     }
 
-    /// Gives up the mastership and leaves the election, so that another candidate gets it at once, with what leases may be
-    /// in use. This server grants nothing from now on.
+    /// Gives up the mastership and leaves the election, so that another candidate gets it at once. This server grants
+    /// nothing from now on.
     pub fn handle_resign(&mut self, now: Time) {
-        let handover = self.node.handover(now);
-        let handover = handover.as_ref().and_then(handover::to_etcd);
-        self.change_candidate(|candidate, now| candidate.handle_resign(handover, now), now);
+        self.change_candidate(|candidate, now| candidate.handle_resign(now), now);
     }
 
     /// Takes new templates. They come into force as soon as the election lets them. Returns their number.

@@ -43,7 +43,7 @@ use report::{ElectionReport, LossReason};
 use standing::Standing;
 use state::CandidateState;
 use step::{Awaited, Stage, Step};
-use store::{EtcdKey, EtcdRequest, Handover, OpAnswer, OpId, TermRecord, TreePlace, View};
+use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, TermRecord, TreePlace, View};
 use term_history::TermHistory;
 
 /// A task for the driver.
@@ -78,8 +78,6 @@ pub struct Candidate {
     step: Step,
     /// Whether something has changed since the step began.
     has_changed: bool,
-    /// Handover of the last master to this one.
-    handover: Option<Arc<Handover>>,
     /// Mark that it renews, in this mastership or the last.
     mark: Option<Mark>,
     /// Latest time until which this server may decide, by its last confirmed mastership.
@@ -115,7 +113,6 @@ impl Candidate {
             phase: Phase::Outside,
             step: Step::Idle { again_at: now },
             has_changed: false,
-            handover: None,
             mark: None,
             decides_until: None,
             last_round_trip: Duration::ZERO,
@@ -265,12 +262,12 @@ impl Candidate {
         }
     }
 
-    /// Stops taking part, and gives back its lease and keys in etcd. Its server must not decide anything any more, and
-    /// hands over what it granted as the master. This takes bounded time; then its state is [`CandidateState::Over`].
-    pub fn handle_resign(&mut self, handover: Option<Handover>, now: Time) {
+    /// Stops taking part, and gives back its lease and keys in etcd. Its server must not decide anything any more. This
+    /// takes bounded time; then its state is [`CandidateState::Over`].
+    pub fn handle_resign(&mut self, now: Time) {
         self.pass_time(now);
         if self.phase.takes_part() {
-            self.begin_to_resign(handover, now);
+            self.begin_to_resign(now);
         }
     }
 
@@ -372,13 +369,6 @@ impl Candidate {
                 standing::standing_of_other(view, &self.config.address, highest)
             }
         }
-    }
-
-    /// Returns the handover of the last master to this server, if this is the master.
-    pub fn handover(&self) -> Option<&Arc<Handover>> {
-        self.handover
-            .as_ref()
-            .filter(|_| self.phase.held().is_some())
     }
 
     fn forgets_at(&self) -> Time {

@@ -94,10 +94,7 @@ impl World<'_> {
             let Some(master) = place.master(now).filter(|it| !it.is_frozen(now)) else {
                 continue;
             };
-            let snapshot = master.node().resource_snapshot(&watched.resource, local);
-            // Any child may have a part of it.
-            let unreported = snapshot.as_ref().map_or(0.0, |it| it.unreported);
-            let knows = match snapshot {
+            let knows = match master.node().resource_snapshot(&watched.resource, local) {
                 // A server that learns, or has no lease from its own parent yet, does not know all
                 // leases below it.
                 Some(snapshot) => {
@@ -122,7 +119,7 @@ impl World<'_> {
                 .collect();
             for child in &place.children {
                 let reserved = known.get(&self.places[*child].name).copied();
-                books[*child].reserved = Some(reserved.unwrap_or_default() + unreported);
+                books[*child].reserved = Some(reserved.unwrap_or_default());
             }
         }
         self.watched[resource].note_books(&books, now);

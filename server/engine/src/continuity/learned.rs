@@ -89,26 +89,6 @@ struct BookEntry {
 }
 
 impl Learned {
-    /// Returns the books of a handover, without a report so far.
-    pub(crate) fn of_mark(amount: Amount, now: Time) -> Self {
-        let first = BookEntry {
-            at: now,
-            is_first: true,
-            amount,
-            reported: ExactSum::ZERO,
-        };
-        let books = Books {
-            accounted: Vec::new(),
-            parent: None,
-            first,
-            least: None,
-        };
-        Self {
-            books: Some(Box::new(books)),
-            ..Self::default()
-        }
-    }
-
     /// Notes the report of a holder, by a hash of its name. Of several reports the first one decides the granting
     /// mastership, and the largest one the amount.
     pub(crate) fn note(&mut self, holder: u64, said: ReportedLease) {

@@ -7,7 +7,6 @@
 use std::time::Duration;
 
 use crate::continuity::Situation;
-use crate::continuity::handover::Mark;
 use crate::continuity::learned::Learned;
 use crate::continuity::reported::Reported;
 use crate::division::Grant;
@@ -111,41 +110,19 @@ impl Recovery {
 
     /// Returns the prospects of holders. None: it is over, or the parent's first answer decides.
     ///
-    /// The parent's record, or a handover, says how much predecessors were granted; the rest is free. A parent that
-    /// learns too grants nothing beyond it, except for rounding. While a predecessor may live, it may still grant
-    /// capacity. If holders report more than the capacity, nothing is free either.
+    /// The parent's record says how much predecessors were granted; the rest is free. A parent that learns too grants
+    /// nothing beyond it, except for rounding. While a predecessor may live, it may still grant capacity. If holders
+    /// report more than the capacity, nothing is free either.
     pub(crate) fn outlook(&self, s: &Situation<'_>) -> Option<Outlook> {
         let level = self.confirmed_level(s);
         let terms = s.supply.terms.as_ref();
-        let is_settled = s.is_root
-            || terms.is_some_and(|terms| !terms.learning && terms.predecessor_for.is_none());
+        let is_settled =
+            terms.is_some_and(|terms| !terms.learning && terms.predecessor_for.is_none());
         Some(Outlook {
             remaining: self.remaining(s.now)?,
             level,
             grows: level.is_none() && is_settled && self.learned.has_books(),
         })
-    }
-
-    /// Returns recovery with that end.
-    pub(crate) fn ending(ends: Time) -> Self {
-        Self {
-            ends: Ends::At(ends),
-            ..Self::default()
-        }
-    }
-
-    /// Returns recovery after a master that resigned: no more than a mark is in use.
-    pub(crate) fn after(mark: Mark, ends: Time, now: Time) -> Self {
-        Self {
-            ends: Ends::At(ends),
-            learned: Learned::of_mark(mark.amount, now),
-            ..Self::default()
-        }
-    }
-
-    /// Whether it is known how much may be in use.
-    pub(crate) fn is_bounded(&self) -> bool {
-        self.learned.has_books()
     }
 
     /// Returns the most that holders may be using that have not reported yet.

@@ -45,7 +45,7 @@ impl Recovery {
     /// Remembers which mastership granted what a holder reports.
     pub(crate) fn hear(&mut self, s: &Situation<'_>, slot: Option<Slot>, ask: &HolderAsk<'_>) {
         let in_use = ask.believed;
-        if s.is_root && !self.is_bounded() || in_use.most().is_zero() {
+        if s.is_root || in_use.most().is_zero() {
             return;
         }
         let granted_by = in_use.has.and_then(|has| has.granted_by);

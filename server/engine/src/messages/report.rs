@@ -70,8 +70,6 @@ pub struct ResourceSnapshot {
     pub waiting: usize,
     /// Remaining time of learning mode. Absent: it is over.
     pub learning_remaining: Option<Duration>,
-    /// Amount that holders may use which have not reported since another master granted it.
-    pub unreported: f64,
     /// The server's own lease. Absent at the root.
     pub upstream: Option<UpstreamSnapshot>,
 }

@@ -7,11 +7,8 @@
 //! process that was frozen, or cut off from etcd, must not decide anything when it continues. So every method checks
 //! the time before it checks the mastership.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::continuity::handover::RESOURCES_MAX;
-pub use crate::continuity::handover::{Handover, Mark};
 use crate::continuity::over_after;
 use crate::id::MastershipId;
 use crate::messages::NodeEvent;
@@ -85,50 +82,6 @@ impl Node {
         self.begin(master, term.vacant_since, term.longer_leases, now);
         self.valid_until = Some(term.valid_until);
         self.end_term_if_over(now);
-    }
-
-    /// Mastership was won in an election, after a master that resigned and handed over to this one.
-    pub fn handle_handed_term(&mut self, term: Term, handover: Handover, now: Time) {
-        let before = self.masterships;
-        self.handle_term(term, now);
-        if self.masterships != before && self.mastership.is_master() {
-            self.handover = Some(Box::new(handover));
-        }
-    }
-
-    /// Returns bounds on the leases in use, for a successor, if this is the master of a root. None: there are too many
-    /// resources. It must grant nothing from then on. O(resources).
-    pub fn handover(&self, now: Time) -> Option<Handover> {
-        let is_root = !self.config.has_parent && self.mastership(now).is_master();
-        if !is_root || self.resources.len() > RESOURCES_MAX {
-            return None;
-        }
-        let longer = self.known_leases_until().since(now);
-        let longest = self.templates().longest_lease().max(longer);
-        let marks = self.resources.values().map(|entry| {
-            let mark = entry.resource.mark(longest, now);
-            (entry.resource.id().clone(), mark)
-        });
-        let mut marks: BTreeMap<_, _> = marks.collect();
-        // Of resources that no holder has asked for so far.
-        for (id, mark) in self.handover.iter().flat_map(|it| &it.marks) {
-            let lasts = self.since_vacant(mark.lasts).since(now);
-            marks.entry(id.clone()).or_insert(Mark { lasts, ..*mark });
-        }
-        let tolerance = self.config.clock_tolerance;
-        for mark in marks.values_mut() {
-            mark.lasts = tolerance.report(mark.lasts);
-        }
-        let others_last = self.learning_remaining(now).unwrap_or_default();
-        Some(Handover {
-            marks,
-            others_last: tolerance.report(others_last),
-        })
-    }
-
-    /// Returns when leases of a given length have ended that earlier masters granted.
-    fn since_vacant(&self, lasts: Duration) -> Time {
-        over_after(self.vacant_since, self.config.clock_tolerance.report(lasts))
     }
 
     /// Which server is the master at that time.
@@ -211,8 +164,9 @@ impl Node {
     /// Returns the time until which known leases may last by templates that gave longer ones than those in
     /// force. The tolerance of this clock may be added twice: too long, if at all.
     pub(super) fn known_leases_until(&self) -> Time {
+        let lasts = self.config.clock_tolerance.report(self.longer_leases);
         self.former_leases_until
-            .max(self.since_vacant(self.longer_leases))
+            .max(over_after(self.vacant_since, lasts))
     }
 
     /// Discards everything that is known of leases. O(1).
@@ -222,7 +176,6 @@ impl Node {
         let accounts = self.admission.forget(self.config.seed);
         let (due, unsettled) = (self.upstream.forget(), self.children.forget());
         let conflicts = std::mem::take(&mut self.conflicts);
-        self.handover = None;
         self.discard(Box::new((resources, timeouts)));
         self.discard(Box::new((accounts, due, unsettled, conflicts)));
         self.sweep.forget();
@@ -295,8 +248,10 @@ impl Node {
             return None;
         }
         let longest = self.templates().learns_for(self.longer_leases)?;
-        let known = self.handover.as_ref().map(|it| it.others_last);
-        let until = self.since_vacant(known.map_or(longest, |known| known.min(longest)));
+        let until = over_after(
+            self.vacant_since,
+            self.config.clock_tolerance.report(longest),
+        );
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
 
@@ -340,6 +295,11 @@ impl Node {
     fn learns_of_others(&self, now: Time) -> Option<bool> {
         self.learning_remaining(now)?;
         let longest = self.templates().learns_for(Duration::ZERO)?;
-        Some(self.since_vacant(longest) <= now)
+        Some(
+            over_after(
+                self.vacant_since,
+                self.config.clock_tolerance.report(longest),
+            ) <= now,
+        )
     }
 }

@@ -14,7 +14,6 @@ use siphasher::sip::SipHasher13;
 use crate::admission::limits::Limits;
 use crate::admission::{AdmissionGate, Limit, weight};
 use crate::continuity::MastershipStart;
-use crate::continuity::handover::Predecessors;
 use crate::id::{Caller, HolderKind, ResourceId};
 use crate::messages::{NodeEvent, RefusalReason};
 use crate::node::{Entry, Node};
@@ -226,9 +225,7 @@ impl Node {
         let seed = self.config.seed;
         let resource = match template {
             Some(template) if !self.config.has_parent => {
-                let handover = self.handover.as_ref();
-                let predecessors = handover.map_or(Predecessors::Unknown, |it| it.of(id));
-                Resource::of_root(id.clone(), template, start, predecessors, seed, now)
+                Resource::of_root(id.clone(), template, start, seed, now)
             }
             template => Resource::of_parent(id.clone(), template, start, seed),
         };

@@ -70,7 +70,7 @@ impl Resource {
     /// Whether this server may decide for a child server that did not ask: not in learning mode, without a lease of its
     /// own, or without a template. When a template is gone, leases run down and none is taken back.
     fn may_regrant(&self, holding: &Holding, now: Time) -> bool {
-        let learns = self.recovery_remaining(now).is_some();
+        let learns = self.learning_remaining(now).is_some();
         if holding.pending || learns || !self.situation(now).has_lease() || !self.has_source() {
             return false;
         }
@@ -101,7 +101,7 @@ impl Resource {
     /// reports its mastership. In learning mode it covers leases that this server does not know yet.
     fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
         // Leases that this server does not know have ended when learning mode ends.
-        let learns_for = self.recovery_remaining(now).unwrap_or_default();
+        let learns_for = self.learning_remaining(now).unwrap_or_default();
         let holding = self.holders.child(name);
         // A child that reports its mastership: only leases of earlier ones.
         let masterships = holding.and_then(|it| Some(&it.past.as_ref()?.masterships));
@@ -138,13 +138,7 @@ impl Resource {
             .and_then(|it| it.accounted())
             .unwrap_or_default();
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
-        // A child that recovers, too, goes on until all leases of predecessors are over.
-        let child_learns = holding.report.as_ref().is_none_or(|report| report.learning);
-        let learns = match child_learns {
-            true => self.recovery_remaining(now),
-            false => self.learning_remaining(now),
-        };
-        let is_known = learns.is_none() && !self.supply.parent_learns();
+        let is_known = self.learning_remaining(now).is_none() && !self.supply.parent_learns();
         let bands = if self.policy.algorithm().kind.has_bands() && is_known {
             let split: Vec<_> = rule.split(demand).collect();
             let total: f64 = split.iter().map(|(_, amount)| amount).sum();

@@ -45,10 +45,8 @@ impl Resource {
         let keeps =
             (!ask.acknowledges()).then(|| keeps(newest, share, ask.without_demand().min(held)));
         let shared = self.grant_share(share, room, lowered, keeps);
-        // Reports come first; what is left then is free. After a handover that counts for child servers which know only
-        // a part of their holders.
-        let reports_first = self.parent.is_some() || !ask.acknowledges();
-        match confirmed.filter(|_| reports_first) {
+        // Reports come first; what is left then is free.
+        match confirmed {
             Some((confirmed, _)) if confirmed.gets >= shared.gets => confirmed,
             _ => shared,
         }

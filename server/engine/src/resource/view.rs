@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::continuity::handover::Mark;
 use crate::division::{Bound, Reason, Rule, Why};
-use crate::exact_sum::ExactSum;
 use crate::holders::{DecidedBy, Holding};
 use crate::id::HolderKind;
 use crate::messages::{
@@ -37,32 +35,10 @@ impl Resource {
             clients: self.holders.clients(),
             waiting: self.holders.table().waiting(),
             learning_remaining: self.learning_remaining(now),
-            unreported: self
-                .recovery
-                .as_ref()
-                .map_or(0.0, |recovery| recovery.unreported().rounded_up().get()),
             upstream: self
                 .parent
                 .as_ref()
                 .map(|upstream| upstream.snapshot(&self.policy, &self.supply, now)),
-        }
-    }
-
-    /// Returns what its leases may have in use, for a successor. `longest`: the longest of them.
-    pub(crate) fn mark(&self, longest: Duration, now: Time) -> Mark {
-        let mut amount = *self.holders.table().reserved();
-        let mut lasts = longest.max(self.policy.algorithm().lease_length);
-        if let Some(recovery) = &self.recovery {
-            lasts = lasts.max(recovery.remaining(now).unwrap_or_default());
-            amount.add_sum(&recovery.unreported());
-            if !recovery.is_bounded() {
-                // Any may be in use.
-                amount = amount.max(ExactSum::from(self.supply.capacity));
-            }
-        }
-        Mark {
-            amount: amount.rounded_up(),
-            lasts,
         }
     }
 

@@ -12,7 +12,6 @@
 //! | `restart NODE [epoch=N] [standby] [process=N]`, `crash NODE` | starts another process of the node, which knows only the templates; ends the process |
 //! | `remake NODE` | lets its process make the node again, which is no master yet |
 //! | `elect NODE epoch=N [until=10s] [vacant-since=5s|long] [longer-leases=40s]`, `depose NODE [to=ADDRESS]` | starts its mastership, which ends at `until`; ends its mastership |
-//! | `hand-over NODE epoch=N for=100s` | the master of a root resigns, and another server begins with what it hands over: here in the same process |
 //! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | the same for the only node |
 //! | `templates` | gives the root the templates in the lines after it, `GLOB KIND CAPACITY [key=value …]`; see `story/template_line.rs` |
 //! | `template GLOB KIND CAPACITY …` | the same with one template |

@@ -121,9 +121,7 @@ impl Candidate {
         let until = term::valid_until(sent_at, ttl, self.config.clock_tolerance);
         let held = self.phase.held_mut()?;
         if answer.succeeded {
-            if held.note_confirmed(until, now) {
-                self.handover = None;
-            }
+            held.note_confirmed(until, now);
             self.decides_until = Some(until);
             if let Some(mark) = &mut self.mark {
                 mark.is_written = true;
@@ -191,9 +189,6 @@ impl Candidate {
             Some(vacant_since) => self.inherit(vacant_since, unstated),
             None => Duration::ZERO,
         };
-        let resigned = self.terms.resigned();
-        self.handover =
-            resigned.and_then(|last| transactions::handover(self.view.as_deref()?, last));
         self.terms.note_own_epoch(epoch);
         self.report(ElectionReport::Elected {
             epoch,

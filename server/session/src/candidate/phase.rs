@@ -140,8 +140,7 @@ impl HeldMastership {
     /// If the mastership had lapsed, another server may have decided meanwhile, although the key is unchanged: etcd may
     /// have been restored from a backup that was made before that server's election. So the mastership begins again, as
     /// if another master had decided until now.
-    /// Returns whether it does.
-    pub(super) fn note_confirmed(&mut self, until: Time, now: Time) -> bool {
+    pub(super) fn note_confirmed(&mut self, until: Time, now: Time) {
         debug_assert!(self.valid_until <= Some(until), "{self:?}, {until:?}");
         let has_lapsed = self.valid_until.is_some_and(|before| before <= now);
         if has_lapsed {
@@ -149,7 +148,6 @@ impl HeldMastership {
             self.begins = self.begins.max(now);
         }
         self.valid_until = Some(until);
-        has_lapsed
     }
 
     /// Returns the standing of a server with this mastership: the master from its beginning, while it is confirmed.

@@ -3,7 +3,6 @@
 //! Servers of the previous release read and write the same values. A field that a release lacks is passed over when it
 //! is read, and left out of what is written. So each field that came later has a meaning when it is absent.
 
-use std::collections::BTreeMap;
 use std::ops::Not;
 use std::time::Duration;
 
@@ -49,33 +48,6 @@ pub struct TermRecord {
     /// there is no mark, because a server of an older version wrote the term, or leases last longer than a year.
     #[serde(default, rename = "outstanding", skip_serializing_if = "Not::not")]
     pub is_marked: bool,
-}
-
-/// Bounds on the leases of a master of the root that may be in use when it resigns: under
-/// [`EtcdKey::Outstanding`](super::store::EtcdKey::Outstanding), with its term. A successor that does not find it, or
-/// does not know it, learns.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Handover {
-    /// The epoch of the mastership.
-    pub epoch: u64,
-    /// By resource.
-    pub marks: BTreeMap<SmolStr, Mark>,
-    /// Time after which leases of all other resources have ended.
-    #[serde(rename = "others_ms", with = "whole_millis")]
-    pub others_last: Duration,
-}
-
-/// No amount is NaN: JSON has none.
-impl Eq for Handover {}
-
-/// A bound on the leases of a resource that may be in use.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Mark {
-    /// Largest amount of all of them together.
-    pub amount: f64,
-    /// Time after which all have ended.
-    #[serde(rename = "lasts_ms", with = "whole_millis")]
-    pub lasts: Duration,
 }
 
 /// Lengths of the leases of a master, for a successor with other templates, or one that learns while leases of former

@@ -1,13 +1,12 @@
 //! Resignation: first the mastership, so that another candidate gets it at once, then the lease with all keys under it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::Candidate;
 use super::phase::{Phase, Resignation};
 use super::report::ElectionReport;
 use super::step::{Awaited, Step};
-use super::store::{Handover, Op, OpAnswer, TermRecord};
+use super::store::{Op, OpAnswer, TermRecord};
 use super::transactions;
 use crate::time::Time;
 
@@ -19,7 +18,7 @@ const RESIGN_ATTEMPT: Duration = Duration::from_millis(300);
 
 impl Candidate {
     /// Abandons the request in flight, and starts to give back its lease and keys.
-    pub(super) fn begin_to_resign(&mut self, handover: Option<Handover>, now: Time) {
+    pub(super) fn begin_to_resign(&mut self, now: Time) {
         // Waiting templates never come into force.
         self.next_templates = None;
         let Some(seat) = self.phase.seat() else {
@@ -37,11 +36,7 @@ impl Candidate {
                 is_marked: mark.is_some(),
                 ..self.term(held, lease, now)
             };
-            let epoch = held.created.epoch();
-            let handover = handover.filter(|_| term.resigned);
-            let handover = handover.map(|it| Arc::new(Handover { epoch, ..it }));
-            let handover = handover.zip(mark.map(|it| it.id));
-            let txn = transactions::resign(held.created, term, lease.id, handover);
+            let txn = transactions::resign(held.created, term, lease.id);
             // One endpoint may be down, and there is time to try another one.
             let attempts = self.config.endpoints.saturating_add(1);
             (txn, held.created.epoch(), attempts)

@@ -5,14 +5,11 @@
 //! nothing.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use smol_str::SmolStr;
 
-pub use super::records::{
-    Handover, LeaseLengths, Mark, Master, Registration, Role, TermRecord, TreePlace,
-};
+pub use super::records::{LeaseLengths, Master, Registration, Role, TermRecord, TreePlace};
 use crate::time::Time;
 
 /// A key of the candidate's node.
@@ -35,8 +32,8 @@ pub enum Value {
     Master(Master),
     /// Under [`EtcdKey::Term`].
     Term(TermRecord),
-    /// Under [`EtcdKey::Outstanding`], with what a master that has resigned hands over.
-    Outstanding(Option<Arc<Handover>>),
+    /// Under [`EtcdKey::Outstanding`]: only whether the key exists counts.
+    Outstanding,
     /// Under [`EtcdKey::Server`].
     Server(Registration),
     /// Written by hand, or by an unknown program, and not parsable.
@@ -79,7 +76,7 @@ impl View {
             Value::Master(master) => {
                 Some((master, entry.created.saturating_add(master.epoch_offset)))
             }
-            Value::Term(_) | Value::Outstanding(_) | Value::Server(_) | Value::Unreadable => None,
+            Value::Term(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => None,
         }
     }
 

@@ -37,8 +37,6 @@ pub struct TermHistory {
     lost_until: Option<Time>,
     /// Whether the last term and all leases were over by etcd's clock before this server started.
     is_settled: bool,
-    /// Whether there were signs of a master that was never seen.
-    misses_terms: bool,
 }
 
 impl TermHistory {
@@ -66,7 +64,6 @@ impl TermHistory {
         let known = self.without_term.map_or(0, |(known, _)| known);
         if epoch > self.highest_term.max(known) && epoch <= EPOCH_MAX {
             self.without_term = Some((epoch, seen + ttl));
-            self.misses_terms = true;
         }
         self.note_epoch(epoch);
     }
@@ -114,7 +111,6 @@ impl TermHistory {
     /// Notes that etcd has gone back by now from a term that was seen. Another server may have been elected after that
     /// term, and may be frozen or cut off, so that it does not know that etcd went back.
     fn note_unseen_master(&mut self, last: &TermRecord, seen: Time, now: Time) {
-        self.misses_terms = true;
         let until = term::is_over(last, seen).max(now + last.length);
         self.not_before = self.not_before.max(Some(until));
     }
@@ -151,13 +147,6 @@ impl TermHistory {
         let vacant_since = term::vacant_since(last, others, begins);
         self.not_before = Some(begins);
         (begins, Some(vacant_since))
-    }
-
-    /// Returns the epoch of the last master, if it has resigned and no other master can have granted anything since.
-    pub fn resigned(&self) -> Option<u64> {
-        let (last, _) = self.last.as_ref()?;
-        let is_last = last.resigned && last.epoch > 0 && last.epoch == self.highest_epoch;
-        (is_last && !self.misses_terms).then_some(last.epoch)
     }
 
     /// Returns the statement of the last term about leases.

@@ -3,13 +3,12 @@
 //! Any value may have been written by hand. The candidate never trusts an unreadable one: an unreadable term may belong
 //! to another master, and so is not over yet.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::CandidateConfig;
 use super::store::{
-    Compare, EtcdEntry, EtcdKey, Handover, LeaseId, Master, Registration, TermRecord, Txn,
-    TxnAnswer, TxnStep, Value, View,
+    Compare, EtcdEntry, EtcdKey, LeaseId, Master, Registration, TermRecord, Txn, TxnAnswer,
+    TxnStep, Value, View,
 };
 use crate::time::Time;
 
@@ -71,7 +70,7 @@ impl CandidateConfig {
     ) -> Txn {
         let mark = mark.map(|mark| TxnStep::Put {
             key: EtcdKey::Outstanding,
-            value: Value::Outstanding(None),
+            value: Value::Outstanding,
             lease: Some(mark),
         });
         let mut then = vec![put_term(term)];
@@ -165,24 +164,11 @@ impl CandidateConfig {
 }
 
 /// Ends the mastership with this term. If the term says that its master has resigned, a successor may begin at once. If
-/// not, a successor may begin when the predecessor's time is over. `handover`: what it hands over, and the lease of the
-/// mark.
-pub(super) fn resign(
-    created: CreatedKey,
-    term: TermRecord,
-    lease: LeaseId,
-    handover: Option<(Arc<Handover>, LeaseId)>,
-) -> Txn {
-    let handover = handover.map(|(handover, mark)| TxnStep::Put {
-        key: EtcdKey::Outstanding,
-        value: Value::Outstanding(Some(handover)),
-        lease: Some(mark),
-    });
-    let mut then = vec![put_term(term), TxnStep::Delete(EtcdKey::Master)];
-    then.extend(handover);
+/// not, a successor may begin when the predecessor's time is over.
+pub(super) fn resign(created: CreatedKey, term: TermRecord, lease: LeaseId) -> Txn {
     Txn {
         when: is_ours(created, lease),
-        then,
+        then: vec![put_term(term), TxnStep::Delete(EtcdKey::Master)],
         or_else: Vec::new(),
     }
 }
@@ -247,14 +233,6 @@ pub(super) fn is_settled(view: &View) -> bool {
         && !view.entries.contains_key(&EtcdKey::Outstanding)
 }
 
-/// Returns what the master of that epoch has handed over.
-pub(super) fn handover(view: &View, epoch: u64) -> Option<Arc<Handover>> {
-    match &view.entries.get(&EtcdKey::Outstanding)?.value {
-        Value::Outstanding(Some(handover)) if handover.epoch == epoch => Some(Arc::clone(handover)),
-        _ => None,
-    }
-}
-
 /// Returns the last term as [`Transactions::stand`] found it, and when it was seen: in the view, or with the answer.
 pub(super) fn term_found(
     answer: &TxnAnswer,
@@ -273,7 +251,7 @@ pub(super) fn term_found(
 fn term(value: &Value, ttl: Duration) -> TermRecord {
     match value {
         Value::Term(term) => term.clone(),
-        Value::Master(_) | Value::Outstanding(_) | Value::Server(_) | Value::Unreadable => {
+        Value::Master(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => {
             TermRecord {
                 length: ttl,
                 ..TermRecord::default()

@@ -7,8 +7,8 @@ use doorward_session::candidate::report::ElectionReport;
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{
-    EtcdEntry, EtcdKey, EtcdRequest, Handover, LeaseId, Master, Op, OpAnswer, Registration, Role,
-    TermRecord, TreePlace, Txn, TxnAnswer, TxnStep, Value, View,
+    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, Master, Op, OpAnswer, Registration, Role, TermRecord,
+    TreePlace, Txn, TxnAnswer, TxnStep, Value, View,
 };
 use doorward_session::candidate::{ActiveTemplates, Candidate, CandidateAction, CandidateConfig};
 use doorward_session::time::Time;
@@ -38,8 +38,6 @@ pub(crate) struct DrivenCandidate {
     pub(crate) is_marked: bool,
     /// Whether a view shows a mark.
     pub(crate) is_outstanding: bool,
-    /// Handover in the mark.
-    pub(crate) handover: Option<Arc<Handover>>,
     /// Highest epoch in another server's registration.
     pub(crate) other_saw: Option<u64>,
     /// Number of templates that came into force.
@@ -76,7 +74,6 @@ impl DrivenCandidate {
             is_registered: true,
             is_marked: true,
             is_outstanding: true,
-            handover: None,
             other_saw: None,
             applied: 0,
             term: None,
@@ -237,8 +234,7 @@ impl DrivenCandidate {
             view.entries.insert(EtcdKey::Term, term);
         }
         if self.is_outstanding {
-            let handover = self.handover.clone();
-            let mark = entry(Value::Outstanding(handover), 60, Some(MARK));
+            let mark = entry(Value::Outstanding, 60, Some(MARK));
             view.entries.insert(EtcdKey::Outstanding, mark);
         }
         // Its registration is in place.
@@ -264,20 +260,15 @@ impl DrivenCandidate {
         let created = self.revision;
         let term = self.term.take().and_then(|entry| match entry.value {
             Value::Term(term) => Some(term),
-            Value::Master(_) | Value::Outstanding(_) | Value::Server(_) | Value::Unreadable => None,
+            Value::Master(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => None,
         });
         self.see(Some(("ours", created, 9)), term);
     }
 
     /// Makes it resign.
     pub(crate) fn resign(&mut self) {
-        self.resign_with(None);
-    }
-
-    /// Makes it resign with a handover.
-    pub(crate) fn resign_with(&mut self, handover: Option<Handover>) {
         self.asked = None;
-        self.candidate.handle_resign(handover, self.now);
+        self.candidate.handle_resign(self.now);
         self.drain();
     }
 

@@ -11,7 +11,6 @@
 
 mod driven_candidate;
 mod election_stories;
-mod handover;
 mod marks;
 mod state_table;
 mod templates;

@@ -150,7 +150,7 @@ fn they_come_into_force_at_once_where_there_is_no_mastership() {
 fn a_candidate_that_resigns_never_brings_them_into_force() {
     let mut played = master();
     hand_in(&mut played);
-    played.candidate.handle_resign(None, played.now);
+    played.candidate.handle_resign(played.now);
     played.drain();
     assert_eq!(written(&played), lengths("long", 40, 0));
     played.transacted(true);

@@ -3,8 +3,6 @@
 //! Values are JSON ([`doorward_session::candidate::records`]), which servers of other versions read and write as well.
 //! A value that does not have the form of its key is [`Value::Unreadable`].
 
-use std::sync::Arc;
-
 use doorward_etcd::follow;
 use doorward_etcd::layout::NodeKeys;
 use doorward_session::candidate::store::{
@@ -128,9 +126,7 @@ fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
     match key {
         EtcdKey::Master => read(bytes, Value::Master),
         EtcdKey::Term => read(bytes, Value::Term),
-        EtcdKey::Outstanding => {
-            Value::Outstanding(serde_json::from_slice(bytes).ok().map(Arc::new))
-        }
+        EtcdKey::Outstanding => Value::Outstanding,
         EtcdKey::Server(_) => read(bytes, Value::Server),
     }
 }
@@ -140,8 +136,7 @@ fn bytes(value: &Value) -> Vec<u8> {
     let written = match value {
         Value::Master(master) => serde_json::to_vec(master),
         Value::Term(term) => serde_json::to_vec(term),
-        Value::Outstanding(None) => Ok(b"{}".to_vec()),
-        Value::Outstanding(Some(handover)) => serde_json::to_vec(&**handover),
+        Value::Outstanding => Ok(b"{}".to_vec()),
         Value::Server(registration) => serde_json::to_vec(registration),
         // No candidate writes such a value.
         Value::Unreadable => Ok(Vec::new()),

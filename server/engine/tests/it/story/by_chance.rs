@@ -11,7 +11,7 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, ResourceId};
 use doorward_engine::messages::{ResourceSnapshot, Via};
-use doorward_engine::node::mastership::{Handover, Mastership, Term};
+use doorward_engine::node::mastership::Mastership;
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::{AlgorithmKind, Shrink, Templates};
 use doorward_engine::time::Time;
@@ -55,8 +55,6 @@ pub struct ByChance {
     pub is_alone: bool,
     /// Links by the number of the server.
     pub links: Vec<Link>,
-    /// The handover of the last mastership of a single root, until another one begins, and when it was made.
-    handover: Option<(Time, Handover)>,
     /// Arrival of each message.
     arrivals: BTreeSet<(Time, u64)>,
     /// Until this time, leases from before a reduction may be above the capacity.
@@ -141,7 +139,6 @@ impl ByChance {
             floor,
             faults: Faults::NONE,
             is_alone: false,
-            handover: None,
             links: Vec::new(),
             arrivals: BTreeSet::new(),
             excused_until: Time::ZERO,
@@ -231,29 +228,15 @@ impl ByChance {
             self.excuse();
         }
         let now = self.world.now;
-        let handover = self.handover.take();
         let node = &mut self.world.servers[number].node;
-        if let (Some((resigned, handover)), Some(epoch)) = (handover, epoch) {
-            let term = Term {
-                epoch,
-                vacant_since: Some(resigned),
-                longer_leases: Duration::ZERO,
-                valid_until: Time::MAX,
-            };
-            node.handle_handed_term(term, handover, now);
-        }
-        // From now on it lasts until it is lost.
         node.handle_mastership(Mastership::Master { epoch }, now);
     }
 
-    /// Ends the mastership, sometimes with a handover.
+    /// Ends the mastership.
     pub fn lose(&mut self, number: usize) {
         self.reserved_before = None;
         let now = self.world.now;
-        let hands_over = self.chance.happens(0.5);
         let node = &mut self.world.servers[number].node;
-        let handover = node.handover(now).filter(|_| hands_over);
-        self.handover = handover.map(|it| (now, it));
         node.handle_mastership(Mastership::Unknown, now);
     }
 

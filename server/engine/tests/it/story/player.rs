@@ -18,7 +18,7 @@ use super::template_line::template;
 use super::world::World;
 
 /// All verbs.
-pub const VERBS: [&str; 31] = [
+pub const VERBS: [&str; 30] = [
     "advance",
     "anew",
     "ask",
@@ -32,7 +32,6 @@ pub const VERBS: [&str; 31] = [
     "drop",
     "duplicate",
     "elect",
-    "hand-over",
     "freeze",
     "get-capacity",
     "inspect",
@@ -108,7 +107,6 @@ impl Player {
             }
             "elect" => self.elect(command),
             "depose" | "lose-mastership" => self.depose(command),
-            "hand-over" => self.hand_over(command),
             "win-mastership" => {
                 let epoch = command.count("epoch")?;
                 let root = self.at(None)?;
@@ -291,27 +289,6 @@ impl Player {
         };
         self.world.servers[number].node.handle_term(term, now);
         Ok(String::new())
-    }
-
-    /// Lets a root's master resign, and another one begin with what it hands over.
-    fn hand_over(&mut self, command: &Command) -> CommandResult<String> {
-        let number = self.server(command.the(0, "node")?)?;
-        let now = self.world.shown(number);
-        let node = &mut self.world.servers[number].node;
-        let handover = node.handover(now).ok_or("it is no master of a root")?;
-        let term = Term {
-            epoch: command.count("epoch")?.ok_or("hand-over needs epoch=…")?,
-            vacant_since: Some(now),
-            longer_leases: Duration::ZERO,
-            valid_until: now + command.span("for")?.ok_or("hand-over needs for=…")?,
-        };
-        node.handle_mastership(Mastership::Unknown, now);
-        let marks = handover.marks.iter();
-        let marks = marks.map(|(id, mark)| format!("{id}: {} for {:?}\n", mark.amount, mark.lasts));
-        let others = format!("others: for {:?}\n", handover.others_last);
-        let told = marks.chain([others]).collect();
-        node.handle_handed_term(term, handover, now);
-        Ok(told)
     }
 
     fn depose(&mut self, command: &Command) -> CommandResult<String> {
