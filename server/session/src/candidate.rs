@@ -82,7 +82,7 @@ pub struct Candidate {
     mark: Option<Mark>,
     /// Latest time until which this server may decide, by its last confirmed mastership.
     decides_until: Option<Time>,
-    /// Time that etcd took for the last confirmation.
+    /// Time that etcd took for the last answer.
     last_round_trip: Duration,
     /// Failed requests in a row.
     backoff: Backoff,

@@ -30,6 +30,9 @@ impl Candidate {
         chance: f64,
         now: Time,
     ) -> Option<Stage> {
+        if answer != OpAnswer::Failed {
+            self.last_round_trip = now.since(sent_at);
+        }
         match (awaited, answer) {
             // The lease of the mark is gone, or this server's own. A renewal of that one shows which.
             (Awaited::Confirmed { .. }, OpAnswer::LeaseGone) if self.mark.take().is_some() => {
@@ -47,9 +50,9 @@ impl Candidate {
                 });
                 Some(Stage::Register)
             }
-            // Its renewals count with a confirmation only.
+            // It was that of the mark. A later confirmation has another one.
             (Awaited::Renewed, OpAnswer::Renewed) if self.phase.held().is_some() => {
-                Some(Stage::Renew)
+                self.confirm(false, Stage::Register, now)
             }
             (Awaited::Renewed, OpAnswer::Renewed) => {
                 self.phase.seat_mut()?.lease.renewed = sent_at;
@@ -73,7 +76,6 @@ impl Candidate {
                 },
                 OpAnswer::Transacted(answer),
             ) => {
-                self.last_round_trip = now.since(sent_at);
                 self.note_renewed(registers, &answer, sent_at);
                 self.confirmed(sent_at, &answer, announces_next, then, now)
             }

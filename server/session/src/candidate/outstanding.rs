@@ -55,7 +55,8 @@ impl Candidate {
         let span = until.since(now) + lease.ttl / 3;
         let lasts = self.mark.is_some_and(|mark| now + mark.ttl >= until);
         let asks_end = now + 2 * self.last_round_trip;
-        let has_time = held.valid_until.is_none_or(|ends| asks_end < ends);
+        let renewed_until = self.phase.seat()?.lease.renewed + lease.ttl;
+        let has_time = asks_end < held.valid_until.unwrap_or(renewed_until);
         if lasts || span > SPAN_MAX || !has_time {
             return self.confirm(mend, then, now);
         }

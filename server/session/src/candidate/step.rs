@@ -60,7 +60,8 @@ pub(super) enum Awaited {
     Revoked,
 }
 
-/// A part of a step. Each is passed at most once, so a step ends whatever etcd answers.
+/// A part of a step. Each is passed once, or twice if the lease must be renewed first, so a step ends whatever etcd
+/// answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Apply waiting templates, if that is allowed.
@@ -241,6 +242,8 @@ impl Candidate {
         now: Time,
     ) -> Option<Stage> {
         match entry {
+            // A mastership is confirmed only while the lease lasts, and etcd may be slow.
+            None if self.is_able && lease.renewed + lease.ttl / 2 <= now => Some(Stage::Renew),
             None if self.is_able => {
                 let epoch_offset = term::epoch_offset(self.terms.highest_epoch(), revision);
                 let stand = self.config.stand(epoch_offset, lease.id);
@@ -303,8 +306,8 @@ impl Candidate {
     /// Renews the leases, asks etcd to confirm that the key is still its own, and writes the term for a successor. With
     /// `mend`, it writes the key again.
     ///
-    /// The transaction needs not follow the renewal. If both succeed, the lease and its key existed all the time from
-    /// the first to the second, and both came after they were sent.
+    /// The transaction needs not follow the renewal. If both succeed, the lease existed from the first to the second, and
+    /// both came after they were sent. If the key is deleted by hand in between, a successor waits for the term.
     pub(super) fn confirm(&mut self, mend: bool, then: Stage, now: Time) -> Option<Stage> {
         let (Some(held), Some(lease)) = (self.phase.held().copied(), self.renewed_lease(now))
         else {

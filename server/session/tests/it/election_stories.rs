@@ -264,3 +264,42 @@ fn a_slow_etcd_costs_no_mastership() {
     assert!(registrations > 100, "{registrations}");
     assert!(played.applied > 100, "{}", played.applied);
 }
+
+/// Also the first confirmation counts only while the lease lasts, which was renewed some requests before.
+#[test]
+fn a_candidate_becomes_the_master_although_etcd_is_slow() {
+    let slow = TTL * 2 / 5;
+    let templates = ActiveTemplates {
+        digest: "d".into(),
+        longest: TTL,
+        has_history: false,
+    };
+    let mut played = DrivenCandidate::begun(Some(templates));
+    (played.is_registered, played.is_marked) = (false, false);
+    played.see(None, None);
+    // Earliest end of its lease in etcd.
+    let mut ends = Time::ZERO;
+    while played.state() != CandidateState::Master {
+        assert!(played.now < Time::ZERO + 10 * TTL, "{:?}", played.state());
+        let Some(asked) = played.asked.clone() else {
+            let due = played.candidate.poll_timeout().unwrap();
+            played.wait(due.since(played.now));
+            continue;
+        };
+        let arrives = played.now + slow / 2;
+        let lasts = match &asked.op {
+            Op::Grant(ttl) if *ttl == TTL => true,
+            _ => arrives < ends,
+        };
+        if lasts && matches!(asked.op, Op::Grant(TTL) | Op::Renew(_) | Op::Confirm { .. }) {
+            ends = arrives + TTL;
+        }
+        played.now = arrives + slow / 2;
+        match &asked.op {
+            _ if !lasts => played.answer(OpAnswer::LeaseGone),
+            Op::Grant(ttl) => played.answer(OpAnswer::Granted(LeaseId(9), *ttl)),
+            Op::Renew(_) => played.answer(OpAnswer::Renewed),
+            _ => played.transacted(true),
+        }
+    }
+}

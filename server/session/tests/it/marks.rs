@@ -90,6 +90,10 @@ fn each_confirmation_writes_a_mark_that_outlasts_all_leases() {
     // An operator revoked it.
     played.answer(OpAnswer::LeaseGone);
     played.answer(OpAnswer::Renewed);
+    assert_eq!(written(&played), None, "at once, without another request");
+    played.transacted(true);
+    let due = played.candidate.poll_timeout().unwrap();
+    played.wait(due.since(played.now));
     grant(&mut played, LeaseId(100));
     assert_eq!(written(&played), Some(LeaseId(100)));
     assert_eq!(renewed(&played), (LeaseId(9), Some(LeaseId(100))));
