@@ -22,6 +22,7 @@ use tokio::task::JoinError;
 use tracing::info;
 
 use crate::app::{Server, ServerError};
+use crate::files;
 
 /// Room of a server: its ports, log, pages and workers.
 const ROOM: Room = Room {
@@ -56,6 +57,7 @@ pub enum BeginError {
 ///
 /// If a limit of the system is too small.
 pub fn begin() -> Result<(Runtime, Signals), BeginError> {
+    files::raise_limit();
     ROOM.check()?;
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     let entered = runtime.enter();
