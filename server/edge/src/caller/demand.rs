@@ -2,6 +2,9 @@
 //!
 //! Dense requests are measured over a second. Sparse ones would look like one request a second then, so their rate is
 //! that of the last few requests.
+//!
+//! Requests come unevenly. So the largest rate of the last seconds counts, up to twice the present one: otherwise a caller
+//! below its share would leave a part of it to others after each short pause, and be refused until it has that back.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -23,9 +26,14 @@ const HEADROOM: f64 = 1.1;
 /// Number of requests that tell the rate of sparse ones.
 const KEPT: usize = 8;
 
+/// Span of the largest rate.
+const PEAK: Duration = Duration::from_secs(2);
+
 #[derive(Debug)]
 pub(super) struct Demand {
     dense: DemandMeter,
+    /// Start of the present span, the largest rate in it, and in the one before.
+    peak: (Time, f64, f64),
     /// The last requests, with their costs.
     last: VecDeque<(Time, f64)>,
     began: Time,
@@ -36,6 +44,7 @@ impl Demand {
     pub(super) fn new(now: Time) -> Self {
         Self {
             dense: DemandMeter::new(DENSE, now),
+            peak: (now, 0.0, 0.0),
             last: VecDeque::new(),
             began: now,
             is_dense: false,
@@ -57,9 +66,22 @@ impl Demand {
     pub(super) fn wants(&mut self, now: Time) -> f64 {
         let is_young = now.since(self.began) < DENSE.window;
         match self.is_dense || is_young {
-            true => self.dense.rate(now).max(self.sparse(now)),
+            true => self.steady(now).max(self.sparse(now)),
             false => self.sparse(now),
         }
+    }
+
+    /// Returns the wants of dense requests, without short dips.
+    fn steady(&mut self, now: Time) -> f64 {
+        let rate = self.dense.rate(now);
+        let (since, recent, before) = self.peak;
+        self.peak = match now.since(since) {
+            age if age < PEAK => (since, recent.max(rate), before),
+            age if age < 2 * PEAK => (since + PEAK, rate, recent),
+            _ => (now, rate, 0.0),
+        };
+        let (_, recent, before) = self.peak;
+        recent.max(before).min(2.0 * rate)
     }
 
     fn sparse(&self, now: Time) -> f64 {
@@ -104,6 +126,21 @@ mod tests {
         check(10.0, 100.0, 109.9, 0.09..=0.11);
         check(0.004, 10.0, 12.0, 0.0..=1.1);
         check(0.004, 10.0, 30.0, 0.0..=0.11);
+    }
+
+    #[test]
+    fn a_short_dip_leaves_the_wants_as_they_are() {
+        let mut demand = Demand::new(Time::ZERO);
+        for number in 0..1_000_u32 {
+            let now = f64::from(number) / 100.0;
+            // A pause of 300 ms every two seconds.
+            if number % 200 >= 30 {
+                demand.asked(1.0, at(now));
+            }
+            let wants = demand.wants(at(now));
+            let is_near = (99.0..=111.0).contains(&wants);
+            assert!(now < 2.5 || is_near, "{wants} after {now} s");
+        }
     }
 
     #[test]
