@@ -1,14 +1,20 @@
-//! Floods at the doors of an agent with little memory, beside an honest Envoy that asks by RLS.
+//! Floods at the doors of an agent and of a root with little memory, beside an honest Envoy that asks by RLS.
 //!
-//! `cargo bench -p doorward-tests --bench doors [-- NAME …]` takes about 75 s for each flood. It fails if an honest
-//! request fails or is refused, if the 99th percentile is above ten times that without a flood, or if the agent needs
-//! more than 256 MiB. `cargo test -p doorward-tests --bench doors` does the same with programs of the profile `dev`.
+//! `cargo bench -p doorward-tests --bench doors [-- NAME …]` takes about 75 s for each flood and program. It fails if an
+//! honest request fails or is refused, if the 99th percentile is above ten times that without a flood, or if an agent
+//! needs more than 256 MiB, or a root more than 512 MiB. `cargo test -p doorward-tests --bench doors` does the same with
+//! programs of the profile `dev`.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::IpAddr;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_proto::admin::v1::rules_client::RulesClient;
+use doorward_proto::admin::v1::{CheckRulesRequest, WatchRulesRequest};
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_client::RateLimitQuotaServiceClient;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::BucketQuotaUsage;
 use doorward_proto::envoy::rate_limit_quota::{BucketId, RateLimitQuotaUsageReports};
@@ -20,9 +26,15 @@ use doorward_tests::attacker::attacker;
 use doorward_tests::figures::memory;
 use doorward_tests::honest::Served;
 use doorward_tests::processes::{PATIENCE, Server};
-use doorward_tests::template_file::TemplateFile;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tempfile::TempDir;
+use tokio::net::TcpSocket;
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_stream::StreamExt as _;
 use tonic::Request;
 use tonic::transport::{Channel, Endpoint};
 
@@ -30,18 +42,32 @@ const RULES: &str = "
 domain: api
 descriptors:
 - {key: user, scope: shared, max_wait: 1s, rate_limit: {rate: 300/s, algorithm: token_bucket}}
+- {key: path, value: '*a*b*c*', rate_limit: {rate: 300/s}}
 ";
 
 const ALONE: Duration = Duration::from_secs(10);
 const BESIDE_FLOOD: Duration = Duration::from_secs(60);
 /// Time between two honest requests: a third of the limit.
 const PACE: Duration = Duration::from_millis(10);
-const MEMORY_MAX: u64 = 256 << 20;
+/// Programs, with their memory and `--memory-max`.
+const PROGRAMS: [(&str, u64, &str); 2] = [
+    ("doorward-agent", 256 << 20, "128MiB"),
+    ("doorward-server", 512 << 20, "256MiB"),
+];
+/// Template of the root for the rule.
+const TEMPLATES: &str = "
+resources:
+- identifier_glob: shared/api/*
+  capacity: 300
+  algorithm: {kind: FAIR_SHARE, lease_length: 16s, refresh_interval: 1s, learning_mode_duration: 0s}
+";
+/// Callers or connections of a flood that has no other number.
+const CALLERS: u64 = 64;
 /// Least 99th percentile that counts as one.
 const P99_MIN: Duration = Duration::from_millis(2);
 
 /// A flood by name.
-const FLOODS: [(&str, &str); 5] = [
+const FLOODS: [(&str, &str); 10] = [
     (
         "buckets",
         "40 quota streams with 20,000 buckets of 1 kB each, of a domain without rules",
@@ -62,6 +88,17 @@ const FLOODS: [(&str, &str); 5] = [
         "keys",
         "64 callers ask by RLS with a new name and a new key for each request",
     ),
+    ("values", "64 callers ask by RLS with values of 60 kB"),
+    (
+        "checks",
+        "64 callers check rules 31 at a time: 240 kB of small maps, and aliases of aliases",
+    ),
+    ("watches", "600 watches of rules of a megabyte are not read"),
+    (
+        "handshakes",
+        "64 callers make TLS connections to a key of RSA, which is dear",
+    ),
+    ("tokens", "64 callers guess tokens"),
 ];
 
 fn channel(address: &str, from: IpAddr) -> Channel {
@@ -72,10 +109,10 @@ fn channel(address: &str, from: IpAddr) -> Channel {
         .connect_lazy()
 }
 
-fn request(user: &str) -> RateLimitRequest {
+fn request(key: &str, value: &str) -> RateLimitRequest {
     let entries = vec![Entry {
-        key: "user".to_owned(),
-        value: user.to_owned(),
+        key: key.to_owned(),
+        value: value.to_owned(),
     }];
     RateLimitRequest {
         domain: "api".to_owned(),
@@ -87,25 +124,32 @@ fn request(user: &str) -> RateLimitRequest {
     }
 }
 
-/// Asks at a steady pace for a time.
+/// Asks at a steady pace for a time, without waiting for answers.
 async fn honest(address: &str, lasts: Duration) -> Served {
     let client = RateLimitServiceClient::new(channel(address, [127, 0, 0, 1].into()));
-    let mut served = Served::default();
     let mut turns = interval(PACE);
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let end = Instant::now() + lasts;
+    let mut calls = JoinSet::new();
     while Instant::now() < end {
         turns.tick().await;
-        let began = Instant::now();
-        let answer = client.clone().should_rate_limit(request("ann")).await;
-        served.took.push(began.elapsed());
-        let problem = match answer {
-            Ok(answer) if answer.get_ref().overall_code() == Code::Ok => continue,
-            Ok(_) => "refused".to_owned(),
-            Err(status) => status.to_string(),
-        };
-        served.failed += 1;
-        served.failures.push(problem);
+        let mut client = client.clone();
+        calls.spawn(async move {
+            let began = Instant::now();
+            let answer = client.should_rate_limit(request("user", "ann")).await;
+            let problem = match answer {
+                Ok(answer) if answer.get_ref().overall_code() == Code::Ok => None,
+                Ok(_) => Some("refused".to_owned()),
+                Err(status) => Some(status.to_string()),
+            };
+            (began.elapsed(), problem)
+        });
+    }
+    let mut served = Served::default();
+    for (took, problem) in calls.join_all().await {
+        served.took.push(took);
+        served.failed += u64::from(problem.is_some());
+        served.failures.extend(problem);
     }
     served
 }
@@ -113,31 +157,110 @@ async fn honest(address: &str, lasts: Duration) -> Served {
 async fn flood(name: &'static str, address: String) {
     let from = attacker(0);
     let mut all = JoinSet::new();
-    let streams = if name == "buckets" { 40 } else { 4 };
+    let channel = || channel(&address, from);
     match name {
-        "names" | "keys" => {
-            for caller in 0..64 {
-                all.spawn(call(channel(&address, from), name == "keys", caller));
+        "names" | "keys" | "values" | "tokens" => {
+            for caller in 0..CALLERS {
+                all.spawn(call(channel(), name, caller));
+            }
+        }
+        "checks" => {
+            for caller in 0..CALLERS {
+                let channel = channel();
+                for text in check_texts(caller) {
+                    all.spawn(check(channel.clone(), text));
+                }
+            }
+        }
+        "watches" => {
+            for caller in 0..12 {
+                let channel = channel();
+                for watch in 0..50 {
+                    all.spawn(watch_unread(channel.clone(), format!("{caller}-{watch}")));
+                }
+            }
+        }
+        "handshakes" => {
+            for _ in 0..CALLERS {
+                all.spawn(shake_hands(address.clone(), from));
             }
         }
         _ => {
-            for _ in 0..streams {
-                all.spawn(report(channel(&address, from), name));
+            for _ in 0..if name == "buckets" { 40 } else { 4 } {
+                all.spawn(report(channel(), name));
             }
         }
     }
     all.join_all().await;
 }
 
-async fn call(channel: Channel, has_new_keys: bool, caller: u64) {
+async fn call(channel: Channel, flood: &'static str, caller: u64) {
     let mut client = RateLimitServiceClient::new(channel);
+    let long = "a-".repeat(30_000);
     for number in 0_u64.. {
         let name = format!("{caller}-{number}");
-        let mut asked = Request::new(request(if has_new_keys { &name } else { "ann" }));
-        asked
-            .metadata_mut()
-            .insert("x-doorward-client", name.parse().unwrap());
+        let mut asked = Request::new(match flood {
+            "keys" => request("user", &name),
+            "values" => request("path", &long),
+            _ => request("user", "ann"),
+        });
+        let (header, value) = match flood {
+            "tokens" => ("authorization", format!("Bearer {name}")),
+            _ => ("x-doorward-client", name),
+        };
+        let (metadata, value) = (asked.metadata_mut(), value.parse().unwrap());
+        metadata.insert(header, value);
         let _ = client.should_rate_limit(asked).await;
+    }
+}
+
+/// Returns documents of up to 256 KiB that take much memory: 30 of many small maps, and one with aliases of aliases.
+fn check_texts(caller: u64) -> Vec<String> {
+    let many = vec!["{}"; 80_000].join(",");
+    let mut texts = vec![format!("domain: a\ndescriptors: [{many}] # {caller}"); 30];
+    let mut aliases = "domain: a\ndescriptors:\n- &a0 {key: k}\n".to_owned();
+    for level in 1..10 {
+        let below = vec![format!("*a{}", level - 1); 10].join(", ");
+        aliases += &format!("- &a{level} {{key: k{level}, descriptors: [{below}]}}\n");
+    }
+    texts.push(aliases);
+    texts
+}
+
+async fn check(channel: Channel, text: String) {
+    let domain = "a".to_owned();
+    let asked = CheckRulesRequest { domain, text };
+    loop {
+        let _ = RulesClient::new(channel.clone()).check(asked.clone()).await;
+    }
+}
+
+async fn watch_unread(channel: Channel, instance: String) {
+    loop {
+        let first = WatchRulesRequest {
+            instance: instance.clone(),
+            ..WatchRulesRequest::default()
+        };
+        let requests = tokio_stream::iter([first]).chain(tokio_stream::pending());
+        let watch = RulesClient::new(channel.clone()).watch(requests).await;
+        sleep(Duration::from_secs(5)).await;
+        drop(watch);
+    }
+}
+
+/// Makes TLS connections. The server signs before this sees that its certificate is not trusted.
+async fn shake_hands(address: String, from: IpAddr) {
+    let config = ClientConfig::builder()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    let connector = TlsConnector::from(Arc::new(config));
+    let name = ServerName::try_from("localhost").unwrap();
+    loop {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        if let Ok(socket) = socket.connect(address.parse().unwrap()).await {
+            let _ = connector.connect(name.clone(), socket).await;
+        }
     }
 }
 
@@ -210,36 +333,71 @@ fn async_stream(
     tokio_stream::wrappers::ReceiverStream::new(receiver)
 }
 
-/// Measures one flood, and prints it. Returns the problems.
-async fn measure(name: &'static str, what: &str) -> Vec<String> {
-    println!("\n{name}: {what}");
-    let rules = TemplateFile::new(RULES);
-    let flags = [
-        "--rules",
-        &rules.path,
-        "--http-listen",
-        "127.0.0.1:0",
-        "--memory-max",
-        "128MiB",
-    ];
-    let mut agent = Server::agent("127.0.0.1:0", &flags);
-    let address = agent.address.clone();
+/// Files of a program.
+struct Files {
+    folder: TempDir,
+}
+
+impl Files {
+    fn new() -> Self {
+        let files = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        fs::create_dir(files.folder.path().join("rules")).unwrap();
+        files.write("rules/api.yaml", RULES);
+        let large = format!("domain: large\nempty: true\n#{}\n", "x".repeat(1 << 20));
+        files.write("rules/large.yaml", &large);
+        files.write("templates.yaml", TEMPLATES);
+        files.write("tokens.yaml", "tokens: []\nempty: true\n");
+        files
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    /// Starts an agent or a root.
+    fn start(&self, program: &str, memory: &str) -> Server {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        let pair = Path::new(env!("CARGO_MANIFEST_DIR")).join("../server/tls/testdata/rsa2048.pem");
+        let pair = pair.display().to_string();
+        let (rules, tokens, templates) =
+            (path("rules"), path("tokens.yaml"), path("templates.yaml"));
+        let mut flags = vec!["--rules", &rules, "--memory-max", memory];
+        flags.extend(["--http-listen", "127.0.0.1:0", "--accept-plaintext"]);
+        flags.extend(["--tls-cert", &pair, "--tls-key", &pair, "--tokens", &tokens]);
+        match program {
+            "doorward-agent" => Server::agent("127.0.0.1:0", &flags),
+            _ => Server::start(&[&flags[..], &["--templates", &templates]].concat()),
+        }
+    }
+}
+
+/// Measures one flood at a program, and prints it. Returns the problems.
+async fn measure(
+    name: &'static str,
+    (program, memory_max, flag): (&str, u64, &str),
+    attacker: &Runtime,
+) -> Vec<String> {
+    let files = Files::new();
+    let mut server = files.start(program, flag);
+    let address = server.address.clone();
     // An agent learns for a lease length.
     let until_ready = async { while honest(&address, Duration::from_secs(1)).await.failed > 0 {} };
     timeout(PATIENCE, until_ready).await.unwrap();
     let alone = honest(&address, ALONE).await;
-    println!("  alone             {alone}");
-    let flooding = tokio::spawn(flood(name, address.clone()));
+    println!(" {program}\n  alone             {alone}");
+    let flooding = attacker.spawn(flood(name, address.clone()));
     let beside = honest(&address, BESIDE_FLOOD).await;
     flooding.abort();
-    let peak = memory(agent.process()).peak;
+    let peak = memory(server.process()).peak;
     println!(
         "  beside the flood  {beside}\n  memory at its worst: {} MiB",
         peak >> 20
     );
     let mut problems = Vec::new();
-    if !agent.is_running() {
-        problems.push("the agent is gone".to_owned());
+    if !server.is_running() {
+        problems.push("it is gone".to_owned());
     }
     if let Some(failure) = beside.failures.first() {
         problems.push(format!(
@@ -254,7 +412,7 @@ async fn measure(name: &'static str, what: &str) -> Vec<String> {
     if p99 > most {
         problems.push(format!("p99 {p99:.2?}, of at most {most:.2?}"));
     }
-    if peak > MEMORY_MAX {
+    if peak > memory_max {
         problems.push(format!("{} MiB of memory", peak >> 20));
     }
     for problem in &problems {
@@ -263,21 +421,36 @@ async fn measure(name: &'static str, what: &str) -> Vec<String> {
     problems
 }
 
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
 fn main() -> ExitCode {
     // Cargo adds `--bench`.
     let names: Vec<String> = std::env::args()
         .skip(1)
         .filter(|it| it != "--bench")
         .collect();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (honest, attacker) = (runtime(), runtime());
     let mut failed = Vec::new();
     for (name, what) in FLOODS {
-        let is_chosen = names.is_empty() || names.iter().any(|it| it == name);
-        if is_chosen && !runtime.block_on(measure(name, what)).is_empty() {
-            failed.push(name);
+        if !(names.is_empty() || names.iter().any(|it| it == name)) {
+            continue;
+        }
+        println!("\n{name}: {what}");
+        for program in PROGRAMS {
+            let problems = honest.block_on(measure(name, program, &attacker));
+            if !problems.is_empty() {
+                failed.push(name);
+            }
         }
     }
-    runtime.shutdown_background();
+    honest.shutdown_background();
+    attacker.shutdown_background();
     if failed.is_empty() {
         println!("\nno honest request noticed anything");
         return ExitCode::SUCCESS;
