@@ -331,12 +331,12 @@ impl Door {
 
     /// Removes a connection, and returns its bytes to the budgets.
     pub(crate) fn close(&self, connection: &Connection) {
+        // Its bytes are free before it is no longer known, or another connection would be evicted for them.
+        connection.close();
+        self.note_written(connection, connection.unread());
         let mut registry = self.registry();
         registry.remove(connection, self.now());
         self.report_use(&registry);
-        drop(registry);
-        connection.close();
-        self.note_written(connection, connection.unread());
     }
 
     fn report_use(&self, registry: &Registry) {
@@ -396,7 +396,7 @@ impl Door {
             limits.outgoing_bytes.overtake(bytes);
         }
         connection.note_answer(bytes);
-        if connection.is_closed() {
+        if connection.is_closed() || connection.goes() {
             self.note_written(connection, bytes);
             return Err(connection.id);
         }
@@ -405,7 +405,8 @@ impl Door {
         })
     }
 
-    /// Evicts the connection with the most unread bytes, of one caller or of all.
+    /// Evicts the connection with the most unread bytes, of one caller or of all, unless connections that close already
+    /// make enough room: otherwise callers that read everything would go in their stead.
     ///
     /// # Errors
     ///
@@ -416,8 +417,15 @@ impl Door {
         of: Option<CallerId>,
         connection: &Connection,
     ) -> Result<(), u64> {
+        let (most, leaving) = self.registry().most_unread(of);
+        let used = match of {
+            Some(_) => connection.of_caller.outgoing.load(Ordering::Relaxed),
+            None => limit.used(),
+        };
+        if used.saturating_sub(leaving) <= limit.max() {
+            return Ok(());
+        }
         let number = self.refuse(limit);
-        let most = self.registry().most_unread(of);
         let Some(most) = most else {
             // All connections are already evicted.
             return Err(number);
@@ -436,5 +444,32 @@ impl Door {
             limit::give_back(&connection.of_caller.outgoing, counted);
             self.limits.outgoing_bytes.give_back(counted);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::door_limits::testing::limits;
+
+    #[test]
+    fn an_answer_has_room_while_connections_with_unread_bytes_close() {
+        let door = Door::new(limits(3, 3), Paths::default(), Arc::new(Semaphore::new(1)));
+        door.limits().outgoing_bytes.set_max(100);
+        let connect = |last| {
+            let caller = CallerId::of([192, 0, 2, last].into());
+            door.admit(caller, None).unwrap()
+        };
+        let (greedy, honest) = (connect(1), connect(2));
+        door.note_answer(&honest, 10).unwrap();
+        assert!(door.note_answer(&greedy, 1_000).is_err());
+        assert!(greedy.goes());
+        assert!(door.note_answer(&greedy, 1).is_err(), "it gets no more");
+        door.note_answer(&honest, 10).unwrap();
+        door.close(&greedy);
+        door.note_answer(&honest, 80).unwrap();
+        assert!(!honest.goes());
+        assert_eq!(door.limits().outgoing_bytes.used(), 100);
+        assert!(door.note_answer(&honest, 1).is_err());
     }
 }

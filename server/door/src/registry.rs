@@ -181,15 +181,17 @@ impl Registry {
         }
     }
 
-    /// Returns the connection with the most unread bytes, of one caller or in all, that was not asked to close.
-    /// O(connections): it runs only when there is no room, and that connection is then closed.
-    pub(crate) fn most_unread(&self, of: Option<CallerId>) -> Option<Arc<Connection>> {
-        self.connections
-            .values()
-            .filter(|connection| of.is_none_or(|caller| connection.caller == caller))
+    /// Returns the connection with the most unread bytes, of one caller or in all, that was not asked to close, and the
+    /// unread bytes of those that were. O(connections): it runs only when there is no room.
+    pub(crate) fn most_unread(&self, of: Option<CallerId>) -> (Option<Arc<Connection>>, u64) {
+        let all = self.connections.values();
+        let all = all.filter(|connection| of.is_none_or(|caller| connection.caller == caller));
+        let leaving = all.clone().filter(|connection| connection.goes());
+        let leaving = leaving.map(|connection| connection.unread()).sum();
+        let most = all
             .filter(|connection| !connection.goes())
-            .max_by_key(|connection| (connection.unread(), connection.id))
-            .map(Arc::clone)
+            .max_by_key(|connection| (connection.unread(), connection.id));
+        (most.cloned(), leaving)
     }
 
     /// Forgets callers without connections that are at rest.
