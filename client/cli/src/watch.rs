@@ -41,7 +41,7 @@ pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failu
             .mode(flags.mode.into())
             .open()
             .map_err(|error| Failure::Usage(error.to_string()))?;
-        wait_for_lease(flags, &resource, &mut printer).await?;
+        wait_for_lease(common, flags, &resource, &mut printer).await?;
         watch(common, flags, &resource, &mut printer).await
     };
     let watched: Result<(), Failure> = tokio::select! {
@@ -59,27 +59,21 @@ async fn connect(
     client_id: String,
     printer: &mut Printer<'_>,
 ) -> Result<Client, Failure> {
-    let mut over = pin!(tokio::time::sleep(patience(flags)));
+    let attempts = |duration: Duration| duration.as_millis() / common.timeout.as_millis().max(1);
+    let mut left = flags.duration.map_or(u128::MAX, attempts);
     let mut said = String::new();
     loop {
         let mut connected = pin!(get::connect(common, client_id.clone()));
-        let mut is_told = !said.is_empty();
-        let connected = loop {
-            tokio::select! {
-                connected = &mut connected => break connected,
-                () = tokio::time::sleep(LOOK_INTERVAL), if !is_told => {
-                    printer.print_that_nobody_answers(&common.addresses())?;
-                    is_told = true;
-                }
-                () = &mut over => {
-                    let addresses = common.addresses().join(", ");
-                    let problem = format!("no server answered in time at {addresses}");
-                    return Err(Failure::Unreachable(problem));
-                }
+        let connected = tokio::select! {
+            connected = &mut connected => connected,
+            () = tokio::time::sleep(LOOK_INTERVAL), if said.is_empty() => {
+                printer.print_that_nobody_answers(&common.addresses())?;
+                connected.await
             }
         };
+        left = left.saturating_sub(1);
         match connected {
-            Err(Failure::Unreachable(problem)) => {
+            Err(Failure::Unreachable(problem)) if left > 0 => {
                 if problem != said {
                     writeln!(output::stderr(), "{problem}; trying again")?;
                 }
@@ -90,20 +84,15 @@ async fn connect(
     }
 }
 
-/// Returns the time for which it runs: a century without `--for`.
-fn patience(flags: &WatchFlags) -> Duration {
-    flags
-        .duration
-        .unwrap_or(Duration::from_secs(100 * 365 * 86_400))
-}
-
 /// Waits for the first lease, and prints the reason of the wait.
 async fn wait_for_lease(
+    common: &Common,
     flags: &WatchFlags,
     resource: &Resource,
     printer: &mut Printer<'_>,
 ) -> Result<(), Failure> {
-    let mut lease = pin!(resource.wait_for_lease(patience(flags)));
+    let patience = flags.duration.unwrap_or(Duration::MAX);
+    let mut lease = pin!(resource.wait_for_lease(patience.max(common.timeout)));
     let mut look = tokio::time::interval(LOOK_INTERVAL);
     look.tick().await;
     loop {
