@@ -104,6 +104,6 @@ mod tests {
             ..some
         };
         let checked = endless.check().unwrap_err().to_string();
-        assert!(checked.contains("(ulimit -v, LimitAS=)"), "{checked}");
+        assert!(checked.contains("(ulimit -v and -d, LimitAS="), "{checked}");
     }
 }
