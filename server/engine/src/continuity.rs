@@ -4,6 +4,7 @@
 //! masterships, and a resource calls it through a few doors. `confirming` decides what a holder is believed and gets.
 //! `upward`, below the root, is about the parent: what it hears, what it answers, and which holders wait for it.
 //! [`reported`] has the reports of all holders together, and [`learned`] the masterships that granted what they report.
+//! At the root, [`mark`] is what a master tells its successor, and [`unreported`] what the successor makes of it.
 //!
 //! Below the root, some rules follow from these facts. A child in learning mode knows only the holders that have
 //! reported. Its parent has the grants to the child's predecessors on record, if its present mastership granted them.
@@ -13,8 +14,10 @@
 
 mod confirming;
 mod learned;
+pub(crate) mod mark;
 mod recovery;
 mod reported;
+mod unreported;
 mod upward;
 
 pub(crate) use recovery::{Ends, Outlook, Recovery};
@@ -67,6 +70,8 @@ pub(crate) struct Situation<'a> {
     pub(crate) supply: &'a Supply,
     pub(crate) algorithm: &'a Algorithm,
     pub(crate) bounds: HolderBounds,
+    /// Longest lease that may be granted.
+    pub(crate) length_max: Duration,
     pub(crate) start: &'a MastershipStart,
     pub(crate) table: &'a LeaseTable,
     pub(crate) now: Time,

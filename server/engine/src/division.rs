@@ -217,7 +217,7 @@ pub enum Reason {
     TemplateGone,
     /// The server is in learning mode and divides nothing.
     Learning,
-    /// This server has no lease itself yet. The holder keeps its lease.
+    /// This server has no lease itself, or no mark in etcd yet. The holder keeps its lease.
     WaitsForParent,
     /// A child server in learning mode keeps its lease, although it asks for less.
     ChildLearns,
@@ -232,6 +232,8 @@ pub enum Bound {
     Share,
     /// Other holders may still use a part of the holder's share.
     OthersHold,
+    /// Holders that have not reported to this master of the root may still use a part of the holder's share.
+    Unreported,
     /// Learning mode: the grant is the amount that the holder reports.
     SaysItHas,
     /// Learning mode: the holder reports more than is left of the capacity.
@@ -328,7 +330,7 @@ impl fmt::Display for Reason {
             Self::WaitsForParent => {
                 write!(
                     f,
-                    "this server waits for its own parent, and decides nothing before its answer"
+                    "this server waits for its parent or for etcd, and decides nothing before the answer"
                 )
             }
             Self::Replaced => write!(
@@ -352,6 +354,9 @@ impl fmt::Display for Why {
         f.write_str(match self.bound {
             Bound::Share => "",
             Bound::OthersHold => "; the rest is held by others until they have shrunk",
+            Bound::Unreported => {
+                "; holders that have not reported since the master changed may use the rest"
+            }
             Bound::SaysItHas => "; it gets as much as it reports to have",
             Bound::LearningLeft => "; it claims more, but no more is left of the capacity",
             Bound::CapacityLowered => {

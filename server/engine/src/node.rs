@@ -19,6 +19,7 @@
 pub mod asking;
 pub mod children;
 mod entry;
+pub mod marks;
 pub mod mastership;
 pub mod pages;
 pub mod reload;
@@ -40,6 +41,7 @@ use crate::messages::{
 };
 use crate::node::children::Children;
 use crate::node::entry::{Conflicts, Entry};
+use crate::node::marks::NodeMarks;
 use crate::node::mastership::Mastership;
 use crate::node::reload::ActiveTemplates;
 use crate::node::resources::{ResourceSlot, Resources};
@@ -73,6 +75,8 @@ pub struct Node {
     /// Latest end of leases under earlier templates with longer leases, as far as this server knew them before this
     /// mastership, or granted them itself.
     former_leases_until: Time,
+    /// The marks of its resources. None: this server keeps none.
+    marks: Option<Box<NodeMarks>>,
     /// The mastership of this server that ended last because its time was over, and when that was.
     ended: Option<(u64, Time)>,
     /// When mastership ends by itself.
@@ -112,6 +116,7 @@ impl Node {
             vacant_since: None,
             longer_leases: Duration::ZERO,
             former_leases_until: Time::ZERO,
+            marks: None,
             ended: None,
             valid_until: None,
             masterships: 0,
@@ -154,7 +159,7 @@ impl Node {
             let resource = resource.id().clone();
             self.push_event(NodeEvent::LearningEnded { resource });
         }
-        self.settle_at(slot);
+        self.settle_at(slot, now);
     }
 
     /// Returns when to call [`Node::handle_timeout`] next, or a little later: for a resource, for the end of the term,

@@ -6,7 +6,8 @@
 //! [`Timer`] is a task of the resource that has a due time.
 //!
 //! A request becomes a lease in [`admit`] (may it come?), [`ask`] (what counts of it?), [`decide`] and [`grant`].
-//! [`lowering`] keeps leases when the capacity is lowered. [`pending`] lets holders wait for the parent. [`processes`]
+//! [`lowering`] keeps leases when the capacity is lowered. [`marking`] keeps the mark of a root, and [`pending`] lets holders
+//! wait for it, or for the parent. [`processes`]
 //! handles several processes of one name. `safe` computes the capacity of clients in safe mode, and [`view`] the
 //! status. This file handles templates and time.
 
@@ -17,6 +18,7 @@ mod decide;
 mod grant;
 mod holders;
 mod lowering;
+pub(crate) mod marking;
 pub(crate) mod pace;
 pub mod parent;
 mod parent_lease;
@@ -33,12 +35,14 @@ use std::time::Duration;
 
 use crate::admission::Charge;
 use crate::claims::Demand;
+use crate::continuity::mark::KeptMark;
 use crate::continuity::{Ends, MastershipStart, Recovery, Situation};
 use crate::division::{self, Rule, Supply};
 use crate::id::ResourceId;
 use crate::messages::Conflict;
 use crate::resource::holders::Holders;
 use crate::resource::lowering::Lowerings;
+use crate::resource::marking::Predecessors;
 use crate::resource::pace::Pace;
 use crate::resource::parent::{Parent, ParentPace};
 use crate::resource::policy::Policy;
@@ -63,6 +67,8 @@ pub(crate) struct Resource {
     supply: Supply,
     /// Knowledge of earlier masterships. None: all their leases are over.
     recovery: Option<Box<Recovery>>,
+    /// Its mark in etcd. None: this server keeps none.
+    mark: Option<Box<KeptMark>>,
     /// The source of the supply, below the root.
     parent: Option<Box<Parent>>,
     holders: Holders,
@@ -106,15 +112,15 @@ impl Resource {
         id: ResourceId,
         template: Arc<Template>,
         start: MastershipStart,
+        predecessors: Predecessors,
         seed: u64,
         now: Time,
     ) -> Self {
         let supply = Supply::of_root(template.capacity);
         let policy = Policy::of_root(template);
         let mut resource = Self::new(id, policy, supply, start, seed);
-        if let Some(ends) = resource.ends_anew(now) {
-            resource.recovery.get_or_insert_default().ends = Ends::At(ends);
-        }
+        resource.mark = predecessors.kept();
+        resource.recovery = resource.recovery_of_root(predecessors, now);
         resource
     }
 
@@ -153,6 +159,7 @@ impl Resource {
             holders: Holders::new(seed),
             start,
             recovery: None,
+            mark: None,
             lowering: Lowerings::default(),
             pace: Pace::new(seed),
         }
@@ -163,10 +170,12 @@ impl Resource {
         &self.id
     }
 
-    /// Whether nothing is lost by forgetting it: it has no holders, and the parent needs
-    /// no further request.
+    /// Whether nothing is lost by forgetting it: it has no holders and no mark, and the parent needs no further request.
     pub(crate) fn is_empty(&self) -> bool {
+        let is_bounded = self.recovery.as_ref().is_some_and(|it| it.is_bounded());
         self.holders.is_empty()
+            && !self.has_mark()
+            && !is_bounded
             && self
                 .parent
                 .as_ref()
@@ -190,7 +199,7 @@ impl Resource {
 
     /// Whether the algorithm keeps to the capacity and Σ reserved exceeds it.
     fn is_overcommitted(&self) -> bool {
-        self.policy.algorithm().kind.promises_total()
+        self.promises_total()
             && self
                 .holders
                 .table()
@@ -226,6 +235,7 @@ impl Resource {
         self.start.longer_leases = longer_leases;
         self.set_algorithm(algorithm, now);
         self.change_supply(Supply::of_root(capacity), was_overcommitted);
+        self.learn_if_lowered();
     }
 
     /// Takes out some leases that have ended, and ends learning mode and the server's own lease. Returns whether
@@ -239,11 +249,12 @@ impl Resource {
         if let Some(upstream) = self.parent.as_mut().filter(|_| nobody) {
             upstream.lease.forget_refusal(now);
         }
-        let is_over = self.recovery.as_ref().is_some_and(|it| it.is_due(now));
-        if is_over {
+        let is_due = self.recovery.as_ref().is_some_and(|it| it.is_due(now));
+        let learned = is_due && self.learns();
+        if is_due {
             self.end_recovery();
         }
-        is_over
+        learned
     }
 
     /// Effects of changes since they were last taken.
@@ -309,8 +320,11 @@ impl Resource {
             // Below the root, the next request tells the parent which of its answers was understood.
             self.holders.note_demand_changed();
         }
-        // Below the root, the lease lengths of predecessors do not change any more.
-        let is_fixed = self.parent.is_some() && self.policy.algorithm().learns();
+        // Below the root, and if a mark is known, the lease lengths of predecessors do not change any more.
+        let is_fixed = match self.parent {
+            Some(_) => self.policy.algorithm().learns(),
+            None => self.recovery.is_some() && !self.learns() && self.promises_total(),
+        };
         let ends = Ends::after_change(
             self.recovery.as_ref().map(|recovery| recovery.ends),
             before.kind.promises_total(),
@@ -341,8 +355,17 @@ impl Resource {
         Some(ends).filter(|ends| *ends > now)
     }
 
-    /// Returns the remaining time of learning mode.
+    /// Returns the remaining time of learning mode. A root that knows the mark of its predecessor does not learn.
     pub(crate) fn learning_remaining(&self, now: Time) -> Option<Duration> {
+        self.recovery_remaining(now).filter(|_| self.learns())
+    }
+
+    fn learns(&self) -> bool {
+        self.recovery.as_ref().is_some_and(|it| !it.is_bounded())
+    }
+
+    /// Returns the time for which leases of predecessors may last.
+    pub(crate) fn recovery_remaining(&self, now: Time) -> Option<Duration> {
         self.recovery.as_ref()?.remaining(now)
     }
 
@@ -353,6 +376,7 @@ impl Resource {
             supply: &self.supply,
             algorithm: self.policy.algorithm(),
             bounds: self.policy.holder_bounds(),
+            length_max: self.length_max(),
             start: &self.start,
             table: self.holders.table(),
             now,
@@ -418,6 +442,8 @@ pub(crate) enum Timer {
     RefusalEnd,
     /// When to end learning mode: what predecessors granted is over.
     LearningEnd,
+    /// When to lower the mark.
+    MarkFall,
     /// When to ask the parent.
     ParentRequest,
 }
@@ -434,6 +460,7 @@ impl Resource {
                 upstream.and_then(|upstream| upstream.lease.refused_until())
             }
             Timer::LearningEnd => self.recovery.as_ref()?.ends_at(),
+            Timer::MarkFall => self.mark_due(),
             Timer::ParentRequest => self.next_request(pace),
         }
     }
@@ -441,7 +468,7 @@ impl Resource {
     /// Returns when [`Resource::handle_timeout`] is due.
     pub(crate) fn next_timeout(&self, pace: ParentPace) -> Option<Time> {
         let due = |timer| self.due(timer, pace);
-        let own = [Timer::LeaseExpiry, Timer::LearningEnd];
+        let own = [Timer::LeaseExpiry, Timer::LearningEnd, Timer::MarkFall];
         let below_root = [Timer::OwnLeaseEnd, Timer::RefusalEnd];
         let below_root = below_root.into_iter().filter(|_| self.parent.is_some());
         own.into_iter().chain(below_root).filter_map(due).min()

@@ -5,6 +5,8 @@
 //! {prefix}/{node}/term                the last mastership; stays
 //! {prefix}/{node}/outstanding         leases may be out; goes with a lease that outlasts them
 //! {prefix}/{node}/servers/{address}   a server that is there; goes with its lease
+//! {prefix}-marks/{node}/head          facts about all marks of the node; stays
+//! {prefix}-marks/{node}/of/{xx}/{id}  the mark of a resource; stays
 //! {key}                               a document: templates, or rules
 //! {key}/good                          the last templates that were in force
 //! {key}/history/{number}              every version that was written through the command line
@@ -36,6 +38,8 @@ pub fn key(text: &str) -> Result<String, String> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeKeys {
     root: String,
+    /// Candidates follow all keys below `root`, and marks change often. So these are elsewhere.
+    marks: String,
 }
 
 impl NodeKeys {
@@ -43,8 +47,10 @@ impl NodeKeys {
     pub fn new(prefix: &str, node: &str) -> Self {
         // A name may contain the separator of names.
         let node = node.replace('%', "%25").replace('/', "%2F");
+        let prefix = prefix.trim_end_matches('/');
         Self {
-            root: format!("{}/{node}/", prefix.trim_end_matches('/')),
+            root: format!("{prefix}/{node}/"),
+            marks: format!("{prefix}-marks/{node}/"),
         }
     }
 
@@ -66,6 +72,34 @@ impl NodeKeys {
     /// The key that exists as long as leases of the last mastership may be out.
     pub fn outstanding(&self) -> String {
         format!("{}outstanding", self.root)
+    }
+
+    /// The key of the facts about all marks.
+    pub fn marks_head(&self) -> String {
+        format!("{}head", self.marks)
+    }
+
+    /// The prefix of all marks, or of those of a part of the resources: all whose hash begins with these digits.
+    pub fn marks_of(&self, digits: &str) -> String {
+        format!("{}of/{digits}", self.marks)
+    }
+
+    /// The key of the mark of a resource. Two digits of a hash of the id come first, so that many marks can be read in
+    /// parts of about the same size.
+    pub fn mark(&self, resource: &str) -> String {
+        let sum = resource
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        let bits = (sum ^ sum >> 32) & 0xff;
+        self.marks_of(&format!("{bits:02x}/{resource}"))
+    }
+
+    /// Returns the resource of the mark under a key. None: it is no mark of this node.
+    pub fn marked<'a>(&self, key: &'a str) -> Option<&'a str> {
+        let (digits, resource) = key.strip_prefix(&self.marks_of(""))?.split_once('/')?;
+        (digits.len() == 2).then_some(resource)
     }
 
     /// The prefix of the keys of all servers.
@@ -148,6 +182,19 @@ mod tests {
             assert!(!a.prefix().starts_with(b.prefix()), "{a:?} {b:?}");
             assert!(!b.prefix().starts_with(a.prefix()), "{a:?} {b:?}");
         }
+    }
+
+    #[test]
+    fn a_mark_names_its_resource_and_is_below_no_node() {
+        let keys = NodeKeys::new("/p", "eu");
+        for resource in ["db", "a/b/c", "", "ä"] {
+            let key = keys.mark(resource);
+            assert!(key.starts_with("/p-marks/eu/of/"), "{key}");
+            assert!(!key.starts_with("/p/"), "{key}");
+            assert_eq!(keys.marked(&key), Some(resource));
+        }
+        assert_eq!(keys.marked(&keys.marks_head()), None);
+        assert_eq!(NodeKeys::new("/p", "us").marked(&keys.mark("db")), None);
     }
 
     #[test]

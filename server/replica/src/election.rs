@@ -17,6 +17,7 @@ use doorward_session::candidate::{
     self, Candidate, CandidateAction, CandidateConfig, NextTemplates,
 };
 
+use crate::marks;
 use crate::output::{Output, ToEtcd};
 
 /// Part of a server in the election of its node.
@@ -105,6 +106,11 @@ impl Election {
         while let Some(action) = self.candidate.poll_action() {
             let command = match action {
                 CandidateAction::Ask(request) => ToEtcd::Ask(request),
+                CandidateAction::AskBeside(request) => ToEtcd::AskBeside(request),
+                CandidateAction::MarksWritten => {
+                    node.handle_marks_written(now);
+                    continue;
+                }
                 CandidateAction::Report(report) => ToEtcd::Report(report),
                 CandidateAction::ApplyTemplates => {
                     if let Some(prepared) = self.waiting.pop_front() {
@@ -120,10 +126,20 @@ impl Election {
         }
         let standing = self.candidate.standing(now);
         if self.applied != standing {
-            give_standing(&standing, node, now);
+            match &standing {
+                Standing::Master(term) if self.candidate.keeps_marks() => {
+                    marks::begin(&mut self.candidate, node, *term, now);
+                }
+                _ => give_standing(&standing, node, now),
+            }
             self.applied = standing;
         }
         applied
+    }
+
+    /// Whether there are marks to write now.
+    pub(crate) fn has_marks_to_write(&self, node: &Node, now: Time) -> bool {
+        self.candidate.can_write_marks() && node.has_marks_to_write(now)
     }
 }
 

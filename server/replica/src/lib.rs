@@ -20,6 +20,7 @@ mod chance;
 mod children;
 mod config;
 mod election;
+mod marks;
 mod output;
 mod parent;
 mod replica;

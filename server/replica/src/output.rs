@@ -67,6 +67,8 @@ pub enum ToParent {
 pub enum ToEtcd {
     /// Send this. Abandon the request before it.
     Ask(EtcdRequest),
+    /// Send this beside it.
+    AskBeside(EtcdRequest),
     /// Log this, and show it.
     Report(ElectionReport),
 }

@@ -34,6 +34,7 @@ use crate::chance::Chance;
 use crate::children::{ChildMessage, Children};
 use crate::config::ReplicaConfig;
 use crate::election::{self, Election};
+use crate::marks;
 use crate::output::{CallNumber, Output};
 use crate::parent::{FromParent, Parent, ParentStatus, Step};
 
@@ -66,7 +67,7 @@ pub struct Replica {
     masterships_before: u64,
     /// Mastership of the node that the sessions know of, by its number.
     mastership: u64,
-    /// Number of the parent's answers that the calls and the streams know of.
+    /// Number of answers of the parent, and of confirmed writes of marks, that the calls and the streams know of.
     answers: u64,
     ancestors: Vec<String>,
     /// Whether a step may be due since `advance` was last ready.
@@ -182,7 +183,8 @@ impl Replica {
         answer
     }
 
-    /// Answers the next ask of a client. If something is not ready because the parent has not answered, the call waits.
+    /// Answers the next ask of a client. If something is not ready because the parent or etcd has not answered, the call
+    /// waits.
     pub fn answer_client_next(
         &mut self,
         request: &GetCapacity,
@@ -364,7 +366,12 @@ impl Replica {
                     longer_leases: Duration::ZERO,
                     valid_until,
                 };
-                self.node.handle_term(term, now);
+                match &mut self.election {
+                    Some(election) if election.candidate.keeps_marks() => {
+                        marks::begin(&mut election.candidate, &mut self.node, term, now);
+                    }
+                    _ => self.node.handle_term(term, now),
+                }
             }
             _ => self.node.handle_mastership(mastership, now),
         }
@@ -379,7 +386,7 @@ impl Replica {
     /// Does the next step of the work that is due. `wall` is the wall clock, as time since the Unix epoch. Ready:
     /// nothing is due.
     pub fn advance(&mut self, now: Time, wall: Duration) -> Poll<()> {
-        const PARTS: u8 = 5;
+        const PARTS: u8 = 6;
         for _ in 0..PARTS {
             self.turn = (self.turn + 1) % PARTS;
             if self.step(self.turn, now, wall).is_pending() {
@@ -419,7 +426,7 @@ impl Replica {
                 self.calls
                     .advance(&mut self.node, is_parent_down, &mut self.outputs, now)
             }
-            _ => {
+            4 => {
                 let timeout = self.candidate().and_then(Candidate::poll_timeout);
                 if timeout.is_none_or(|at| now < at) {
                     return Poll::Ready(());
@@ -427,7 +434,28 @@ impl Replica {
                 self.change_candidate(Candidate::handle_timeout, now);
                 Poll::Pending
             }
+            _ => {
+                let Some(election) = &mut self.election else {
+                    return Poll::Ready(());
+                };
+                if !election.has_marks_to_write(&self.node, now) {
+                    return Poll::Ready(());
+                }
+                marks::write(&mut election.candidate, &mut self.node, now);
+                self.change_candidate(|_, _| {}, now);
+                Poll::Pending
+            }
         }
+    }
+
+    /// Returns when there are marks to write.
+    fn marks_due(&self) -> Option<Time> {
+        let election = self.election.as_ref()?;
+        if election.has_marks_to_write(&self.node, Time::ZERO) {
+            return Some(Time::ZERO);
+        }
+        let can_write = election.candidate.can_write_marks();
+        self.node.marks_due().filter(|_| can_write)
     }
 
     /// Tells the sessions what has changed in the node, and in one another.
@@ -441,7 +469,8 @@ impl Replica {
             }
             self.is_busy = true;
         }
-        let answers = self.parent.as_ref().map_or(0, |it| it.answers);
+        let of_parent = self.parent.as_ref().map_or(0, |it| it.answers);
+        let answers = of_parent + self.node.marks_written();
         if answers != self.answers {
             self.answers = answers;
             self.calls.handle_parent_answered();
@@ -491,6 +520,7 @@ impl Replica {
             self.children.streams.poll_timeout(),
             self.calls.poll_timeout(),
             self.candidate().and_then(Candidate::poll_timeout),
+            self.marks_due(),
         ];
         timeouts.into_iter().flatten().min()
     }

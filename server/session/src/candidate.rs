@@ -10,11 +10,12 @@
 //!
 //! `term`, `term_history` and `older_leases` are arithmetic. `store` models etcd, `records` its values, and
 //! `transactions` its transactions.
-//! `phase` is the candidate's state in etcd, and `outstanding` a mark that stays there. `step` chooses the next
+//! `phase` is the candidate's state in etcd, `outstanding` a mark that stays there, and `marks` those of resources. `step` chooses the next
 //! request, `answers` handles answers, and `resigning` ends the candidacy.
 
 mod answers;
 mod candidate_config;
+pub mod marks;
 pub mod older_leases;
 mod outstanding;
 mod phase;
@@ -36,6 +37,7 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::time::Time;
 pub use candidate_config::{ActiveTemplates, CandidateConfig, NextTemplates};
+use marks::MarkChain;
 use older_leases::OlderLeases;
 use outstanding::Mark;
 use phase::{Phase, Presence};
@@ -47,10 +49,15 @@ use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, TermRecord, TreePlace, View};
 use term_history::TermHistory;
 
 /// A task for the driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum CandidateAction {
     /// Send this to etcd. The answer goes to [`Candidate::handle_answer`]. Abandon the request before it.
     Ask(EtcdRequest),
+    /// Send this to etcd beside the other requests, after the one before of its kind is answered. The answer goes to
+    /// [`Candidate::handle_answer`].
+    AskBeside(EtcdRequest),
+    /// The marks of the last [`Candidate::write_marks`] are in etcd.
+    MarksWritten,
     /// Bring the new templates into force, then call [`Candidate::handle_applied`], before any other event.
     ApplyTemplates,
     /// Log this, and show it.
@@ -78,6 +85,8 @@ pub struct Candidate {
     step: Step,
     /// Whether something has changed since the step began.
     has_changed: bool,
+    /// Marks of resources. None: it has not won a root's key.
+    marks: Option<MarkChain>,
     /// Mark that it renews, in this mastership or the last.
     mark: Option<Mark>,
     /// Latest time until which this server may decide, by its last confirmed mastership.
@@ -113,6 +122,7 @@ impl Candidate {
             phase: Phase::Outside,
             step: Step::Idle { again_at: now },
             has_changed: false,
+            marks: None,
             mark: None,
             decides_until: None,
             last_round_trip: Duration::ZERO,
@@ -234,6 +244,9 @@ impl Candidate {
     /// Takes the answer to a request. `chance` spreads the retries of many candidates over time.
     pub fn handle_answer(&mut self, id: OpId, answer: OpAnswer, chance: f64, now: Time) {
         self.pass_time(now);
+        if self.take_marks_answer(id, &answer, now) {
+            return;
+        }
         let resting = Step::Idle { again_at: now };
         match std::mem::replace(&mut self.step, resting) {
             Step::Asked {
@@ -256,6 +269,7 @@ impl Candidate {
     pub fn handle_timeout(&mut self, now: Time) {
         self.pass_time(now);
         self.end_resignation_if_late(now);
+        self.send_marks(now);
         match &self.step {
             Step::Idle { again_at } if *again_at <= now || self.may_apply() => self.poke(now),
             _ => {}
@@ -348,7 +362,7 @@ impl Candidate {
         let forgets = self.is_away.then(|| self.forgets_at());
         let stands = [begins, ends, forgets];
         let stands = stands.into_iter().flatten().filter(|at| *at > self.now);
-        [again_at, gives_up_at]
+        [again_at, gives_up_at, self.marks_due()]
             .into_iter()
             .flatten()
             .chain(stands)

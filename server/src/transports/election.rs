@@ -6,12 +6,13 @@
 //! - `transport` passes events to the replica, and its requests to etcd;
 //! - `asker` sends requests to etcd;
 //! - `values` translates between etcd's keys, values and transactions and the candidate's;
-//! - `history` reads how long leases may last if no term tells it;
+//! - `history` reads how long leases may last if no term tells it, and `marks` the marks of the last master;
 //! - `etcd_health` tells pages, metrics and status how etcd is doing.
 
 mod asker;
 mod etcd_health;
 mod history;
+mod marks;
 mod transport;
 pub mod values;
 
@@ -30,7 +31,7 @@ pub use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::term::valid_until;
 use doorward_session::time::Time;
 use doorward_session::time::tolerance::Tolerance;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
@@ -39,7 +40,8 @@ use crate::status::ServerState;
 use asker::Asker;
 use etcd_health::EtcdHealthReporter;
 use history::History;
-use transport::EtcdTransport;
+use marks::MarksReader;
+use transport::{EtcdTransport, answer_beside};
 
 /// Configuration of an election in etcd.
 #[derive(Clone, Debug)]
@@ -104,12 +106,16 @@ impl EtcdElection {
         let lasts = valid_until(Time::ZERO, ttl, clock_tolerance).since_origin();
         let range = Range::Prefix(keys.prefix().to_owned());
         let node = Arc::clone(state.node());
-        let asker = Asker {
+        let asker = |history| Asker {
             keys: keys.clone(),
             connection: EtcdConnection::new(Arc::clone(&etcd)),
-            history: History::new(config.templates_history.filter(|_| in_force.is_some())),
+            history: History::new(history),
+            marks: MarksReader::default(),
             clock: node.clock(),
         };
+        let (beside, requests) = mpsc::unbounded_channel();
+        tokio::spawn(answer_beside(asker(None), requests, Arc::clone(&node)));
+        let asker = asker(config.templates_history.filter(|_| in_force.is_some()));
         let transport = EtcdTransport {
             keys,
             follow: Follow::start(etcd, range, LOOK),
@@ -119,6 +125,7 @@ impl EtcdElection {
             node,
             view: None,
             request: None,
+            beside,
             problem: String::new(),
         };
         let (stop, stopped) = oneshot::channel();

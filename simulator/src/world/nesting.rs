@@ -94,7 +94,10 @@ impl World<'_> {
             let Some(master) = place.master(now).filter(|it| !it.is_frozen(now)) else {
                 continue;
             };
-            let knows = match master.node().resource_snapshot(&watched.resource, local) {
+            let snapshot = master.node().resource_snapshot(&watched.resource, local);
+            // Any child may have a part of it.
+            let unreported = snapshot.as_ref().map_or(0.0, |it| it.unreported);
+            let knows = match snapshot {
                 // A server that learns, or has no lease from its own parent yet, does not know all
                 // leases below it.
                 Some(snapshot) => {
@@ -119,7 +122,7 @@ impl World<'_> {
                 .collect();
             for child in &place.children {
                 let reserved = known.get(&self.places[*child].name).copied();
-                books[*child].reserved = Some(reserved.unwrap_or_default());
+                books[*child].reserved = Some(reserved.unwrap_or_default() + unreported);
             }
         }
         self.watched[resource].note_books(&books, now);

@@ -251,7 +251,9 @@ impl World<'_> {
             match output {
                 Output::Parent(command) => self.command_link(id, command),
                 Output::Child(stream, message) => self.send_to_child(id, stream, message),
-                Output::Etcd(ToEtcd::Ask(request)) => self.ask_etcd(id, request),
+                Output::Etcd(ToEtcd::Ask(request) | ToEtcd::AskBeside(request)) => {
+                    self.ask_etcd(id, request);
+                }
                 // Reports are for people.
                 Output::Etcd(ToEtcd::Report(_)) | Output::ParentAnswered => {}
                 Output::TemplatesApplied(number) => self.note_templates_applied(id, number),

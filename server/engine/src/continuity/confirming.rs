@@ -26,7 +26,8 @@ impl Recovery {
 
     /// A holder's report counts from now on.
     pub(crate) fn count(&mut self, s: &Situation<'_>, slot: Option<Slot>, ask: &HolderAsk<'_>) {
-        if !self.is_due(s.now) {
+        // Reports that a mark covers need not be shared out.
+        if !self.is_due(s.now) && !self.is_bounded() {
             let claim = self.claimed(s, slot, ask);
             let holder = s.table.name_hash(ask.holder());
             self.reported.count(holder, claim, ask.in_use());
@@ -96,7 +97,10 @@ impl Recovery {
         });
         let most = if s.is_root { room } else { Amount::MAX };
         let most = most.min(cut_to.unwrap_or(Amount::MAX));
-        let at_once = confirmed_max(s, ask);
+        let at_once = match self.is_bounded() {
+            true => Amount::MAX,
+            false => confirmed_max(s, ask),
+        };
         let short = short_lease(s);
         let mut leases = Vec::new();
         for has in ask.in_use.each() {
@@ -119,10 +123,16 @@ impl Recovery {
         leases
     }
 
-    /// The believed part of a holder's reports, as leases.
+    /// The believed part of a holder's reports, as leases. At the root, that is the part that a mark covers.
     pub(crate) fn believed_leases(&self, s: &Situation<'_>, ask: &HolderAsk<'_>) -> Vec<Lease> {
+        let holder = s.table.name_hash(ask.holder());
+        let counted = self.unreported.as_ref().map(|it| it.reported(holder));
+        let most = match s.is_root {
+            true => counted.unwrap_or_default(),
+            false => Amount::MAX,
+        };
         let lease = |has: Has| Lease {
-            capacity: has.capacity,
+            capacity: has.capacity.min(most),
             expires_at: s.now + self.report_lasts(s, has.expires_in),
         };
         ask.believed.each().map(lease).collect()
@@ -150,7 +160,8 @@ impl Recovery {
     /// Returns the end of a lease that is granted now. A lease is not extended while a predecessor may live, since that
     /// one could grant the same capacity to others.
     pub(super) fn extends_until(&self, s: &Situation<'_>, holder: &HolderId) -> Time {
-        let expiry = s.supply.lease_end(s.algorithm.lease_length, s.now);
+        let length = s.algorithm.lease_length.min(s.length_max);
+        let expiry = s.supply.lease_end(length, s.now);
         let terms = s.supply.terms.as_ref();
         if terms.is_none_or(|terms| terms.predecessor_for.is_none()) {
             return expiry;

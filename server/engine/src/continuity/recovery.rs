@@ -3,12 +3,17 @@
 //! A new master confirms reports until the leases of its predecessors have ended (*learning mode*). At the root, the
 //! templates determine that time. Below the root, the parent does, with its first answer. Recovery begins again in one
 //! case only: the old algorithm promised no total, so there was nothing to learn, and the new one promises a total.
+//!
+//! A root that knows the mark of its predecessor does not learn. It keeps what is not reported yet, and divides the rest.
+//! If that cannot be right, because reports exceed the mark, or more may be in use than the capacity, it learns.
 
 use std::time::Duration;
 
+use crate::amount::Amount;
 use crate::continuity::Situation;
 use crate::continuity::learned::Learned;
 use crate::continuity::reported::Reported;
+use crate::continuity::unreported::Unreported;
 use crate::division::Grant;
 use crate::exact_sum::ExactSum;
 use crate::holders::HolderAsk;
@@ -21,6 +26,8 @@ pub(crate) struct Recovery {
     pub(crate) ends: Ends,
     /// The holders' reports.
     pub(super) reported: Reported,
+    /// At the root: the amount of the predecessor's mark that is not reported yet. None: the amount is unknown.
+    pub(super) unreported: Option<Unreported>,
     /// Below the root: the masterships that granted the reported leases.
     pub(super) learned: Learned,
     /// Below the root: number of reports that exceed what this server knew.
@@ -118,16 +125,42 @@ impl Recovery {
         let terms = s.supply.terms.as_ref();
         let is_settled =
             terms.is_some_and(|terms| !terms.learning && terms.predecessor_for.is_none());
+        let knows_sum = is_settled && self.learned.has_books() || self.is_bounded();
         Some(Outlook {
             remaining: self.remaining(s.now)?,
             level,
-            grows: level.is_none() && is_settled && self.learned.has_books(),
+            grows: level.is_none() && knows_sum,
         })
+    }
+
+    /// Returns recovery of a root until leases of predecessors have ended. `mark`: the most that they may have in use,
+    /// if that is known.
+    pub(crate) fn of_root(ends: Time, mark: Option<Amount>) -> Self {
+        Self {
+            ends: Ends::At(ends),
+            unreported: mark.map(Unreported::of_mark),
+            ..Self::default()
+        }
+    }
+
+    /// Whether this is the root, and knows the most that leases of predecessors may have in use.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.unreported.is_some()
+    }
+
+    /// Learns from now on, and until `ends` at least.
+    pub(crate) fn become_unbounded(&mut self, ends: Time) {
+        if self.unreported.take().is_some() {
+            self.ends = Ends::At(self.ends_at().map_or(ends, |before| before.max(ends)));
+        }
     }
 
     /// Returns the most that holders may be using that have not reported yet.
     pub(crate) fn unreported(&self) -> ExactSum {
-        self.learned.unreported()
+        match &self.unreported {
+            Some(unreported) => *unreported.left(),
+            None => self.learned.unreported(),
+        }
     }
 
     /// Notes a grant, and the report that it was cut from.

@@ -70,6 +70,12 @@ pub struct ResourceSnapshot {
     pub waiting: usize,
     /// Remaining time of learning mode. Absent: it is over.
     pub learning_remaining: Option<Duration>,
+    /// Amount that holders may use which have not reported since another master granted it.
+    pub unreported: f64,
+    /// Time for which they may use it, at a root that does not learn. Absent: there is none.
+    pub unreported_for: Option<Duration>,
+    /// The root's mark in etcd, which all leases together never exceed. Absent: there is none, or it has no bound.
+    pub mark: Option<f64>,
     /// The server's own lease. Absent at the root.
     pub upstream: Option<UpstreamSnapshot>,
 }

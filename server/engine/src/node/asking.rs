@@ -16,8 +16,8 @@ use crate::holders::{Asker, HolderAsk, InUse, ServerReport};
 use crate::id::{Caller, HolderId, HolderKind, MastershipId, ResourceId};
 use crate::messages::{
     Ask, ClientLease, Cycle, GetCapacity, GetCapacityReply, GetServerCapacity,
-    GetServerCapacityReply, Refusal, RefusalReason, ReleaseCapacity, Released, ServerAsk,
-    ServerLease, Via,
+    GetServerCapacityReply, NodeEvent, Refusal, RefusalReason, ReleaseCapacity, Released,
+    ServerAsk, ServerLease, Via,
 };
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::upstream::{longer_report, shorter_lease, shorter_server_lease};
@@ -366,11 +366,18 @@ impl Node {
             caller,
             template: *template,
         };
+        let learned = resource.learning_remaining(now).is_some();
         let decided = decide(resource, &mut gate);
+        let learns = resource.learning_remaining(now).filter(|_| !learned);
         if matches!(decided, Ok((AnswerKind::Repeated, _))) {
             self.assert_settled(slot);
         } else {
-            self.settle_at(slot);
+            self.settle_at(slot, now);
+        }
+        if let Some(left) = learns {
+            // Reports exceed the mark of the last master.
+            let resource = id.clone();
+            self.push_event(NodeEvent::LearningBegan { resource, left });
         }
         let (kind, answer) = decided?;
         self.count(kind);

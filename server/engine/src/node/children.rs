@@ -165,7 +165,7 @@ impl Node {
             .and_then(|answer| resource.pushed_lease(&child, &answer, now));
         // A change since the round began is a reason to look again, and this grant is none.
         let is_unsettled = self.children.unsettled.contains(id);
-        self.settle_at(slot);
+        self.settle_at(slot, now);
         if !is_unsettled {
             self.children.unsettled.remove(id);
         }

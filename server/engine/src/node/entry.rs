@@ -75,7 +75,10 @@ impl Entry {
             "{id} has no holders and is still there"
         );
         assert!(
-            self.scheduled.is_some() || self.asks_parent_at != Due::NEVER || has_parent,
+            self.scheduled.is_some()
+                || self.asks_parent_at != Due::NEVER
+                || has_parent
+                || resource.has_mark(),
             "{id} has leases that will end, and no timeout"
         );
         if !has_heard {
@@ -105,10 +108,15 @@ impl Entry {
 impl Node {
     /// Updates accounts and timers after a resource has changed, or removes the resource if it has no
     /// holders.
-    pub(super) fn settle_at(&mut self, slot: ResourceSlot) {
+    pub(super) fn settle_at(&mut self, slot: ResourceSlot, now: Time) {
         let Some(entry) = self.resources.at_mut(slot) else {
             return;
         };
+        if entry.resource.update_mark(now)
+            && let Some(marks) = &mut self.marks
+        {
+            marks.note_due(entry.resource.id());
+        }
         let Effects {
             expired,
             charges,
@@ -178,14 +186,14 @@ impl Node {
         self.bring_up_to_date(id, now);
         let slot = self.resources.find(id)?;
         let result = change(&mut self.resources.at_mut(slot)?.resource);
-        self.settle_at(slot);
+        self.settle_at(slot, now);
         Some(result)
     }
 
     /// The same as [`Node::settle_at`], of the resource of that id, if there is one.
-    pub(super) fn settle(&mut self, id: &ResourceId) {
+    pub(super) fn settle(&mut self, id: &ResourceId, now: Time) {
         if let Some(slot) = self.resources.find(id) {
-            self.settle_at(slot);
+            self.settle_at(slot, now);
         }
     }
 

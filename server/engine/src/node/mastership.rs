@@ -176,7 +176,8 @@ impl Node {
         let accounts = self.admission.forget(self.config.seed);
         let (due, unsettled) = (self.upstream.forget(), self.children.forget());
         let conflicts = std::mem::take(&mut self.conflicts);
-        self.discard(Box::new((resources, timeouts)));
+        let marks = self.marks.take();
+        self.discard(Box::new((resources, timeouts, marks)));
         self.discard(Box::new((accounts, due, unsettled, conflicts)));
         self.sweep.forget();
     }
@@ -244,7 +245,8 @@ impl Node {
     /// Returns the longest remaining learning mode of resources without a holder. None: it is over, or only
     /// the parent can tell, or this is not the master.
     pub fn learning_remaining(&self, now: Time) -> Option<Duration> {
-        if self.config.has_parent || !self.mastership.is_master() {
+        let is_complete = self.marks.as_ref().is_some_and(|it| it.is_complete());
+        if self.config.has_parent || !self.mastership.is_master() || is_complete {
             return None;
         }
         let longest = self.templates().learns_for(self.longer_leases)?;

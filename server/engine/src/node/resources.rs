@@ -18,6 +18,7 @@ use crate::id::{Caller, HolderKind, ResourceId};
 use crate::messages::{NodeEvent, RefusalReason};
 use crate::node::{Entry, Node};
 use crate::resource::Resource;
+use crate::resource::marking::Predecessors;
 use crate::split_table::SplitTable;
 use crate::time::Time;
 
@@ -216,16 +217,14 @@ impl Node {
         let glob = template
             .as_ref()
             .map(|template| template.identifier_glob.clone());
-        let start = MastershipStart {
-            mastership: self.mastership_id,
-            vacant_since: self.vacant_since,
-            longer_leases: self.longer_leases,
-            clock_tolerance: self.config.clock_tolerance,
-        };
+        let start = self.mastership_start();
         let seed = self.config.seed;
         let resource = match template {
             Some(template) if !self.config.has_parent => {
-                Resource::of_root(id.clone(), template, start, seed, now)
+                let unknown = Predecessors::Unknown { keeps_mark: false };
+                let marks = self.marks.as_mut();
+                let predecessors = marks.map_or(unknown, |marks| marks.take_found(id));
+                Resource::of_root(id.clone(), template, start, predecessors, seed, now)
             }
             template => Resource::of_parent(id.clone(), template, start, seed),
         };
@@ -242,6 +241,16 @@ impl Node {
             self.push_event(NodeEvent::LearningBegan { resource, left });
         }
         Ok(slot)
+    }
+
+    /// Returns the start of this mastership.
+    pub(super) fn mastership_start(&self) -> MastershipStart {
+        MastershipStart {
+            mastership: self.mastership_id,
+            vacant_since: self.vacant_since,
+            longer_leases: self.longer_leases,
+            clock_tolerance: self.config.clock_tolerance,
+        }
     }
 
     /// Asserts that what is counted for limits is there.

@@ -157,6 +157,6 @@ impl Node {
         if heard < self.sweep.templates {
             self.apply_template(slot, now);
         }
-        self.settle_at(slot);
+        self.settle_at(slot, now);
     }
 }

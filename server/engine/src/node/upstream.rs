@@ -275,7 +275,7 @@ impl Node {
             Ok(None) => {}
             Err(problem) => self.handle_invalid_upstream_answer(&lease.resource, problem, now),
         }
-        self.settle(&lease.resource);
+        self.settle(&lease.resource, now);
     }
 
     /// The parent's answer for a resource is invalid; `problem` is for the log.

@@ -70,7 +70,7 @@ impl Resource {
     /// Whether this server may decide for a child server that did not ask: not in learning mode, without a lease of its
     /// own, or without a template. When a template is gone, leases run down and none is taken back.
     fn may_regrant(&self, holding: &Holding, now: Time) -> bool {
-        let learns = self.learning_remaining(now).is_some();
+        let learns = self.learns_for_child(holding, now).is_some();
         if holding.pending || learns || !self.situation(now).has_lease() || !self.has_source() {
             return false;
         }
@@ -82,6 +82,16 @@ impl Resource {
         let interval = self.interval_of(holding, Duration::ZERO);
         let interval = interval.max(self.policy.algorithm().refresh_interval);
         now.since(asked_at) <= 2 * interval + SILENT_MIN
+    }
+
+    /// Returns the remaining time of learning mode for a child server. At a root that knows a mark, only a child that
+    /// learns itself gets no more than it reports, until all leases of predecessors have ended.
+    fn learns_for_child(&self, holding: &Holding, now: Time) -> Option<Duration> {
+        let child_learns = holding.report.as_ref().is_none_or(|it| it.learning);
+        match child_learns {
+            true => self.recovery_remaining(now),
+            false => self.learning_remaining(now),
+        }
     }
 
     /// Returns the lease to push to a child server. The child counts its lease from the time at which it sent its
@@ -101,7 +111,7 @@ impl Resource {
     /// reports its mastership. In learning mode it covers leases that this server does not know yet.
     fn granted_for(&self, name: &HolderName, now: Time) -> Duration {
         // Leases that this server does not know have ended when learning mode ends.
-        let learns_for = self.learning_remaining(now).unwrap_or_default();
+        let learns_for = self.recovery_remaining(now).unwrap_or_default();
         let holding = self.holders.child(name);
         // A child that reports its mastership: only leases of earlier ones.
         let masterships = holding.and_then(|it| Some(&it.past.as_ref()?.masterships));
@@ -138,7 +148,8 @@ impl Resource {
             .and_then(|it| it.accounted())
             .unwrap_or_default();
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
-        let is_known = self.learning_remaining(now).is_none() && !self.supply.parent_learns();
+        let learns = self.learns_for_child(holding, now);
+        let is_known = learns.is_none() && !self.supply.parent_learns();
         let bands = if self.policy.algorithm().kind.has_bands() && is_known {
             let split: Vec<_> = rule.split(demand).collect();
             let total: f64 = split.iter().map(|(_, amount)| amount).sum();
@@ -162,7 +173,7 @@ impl Resource {
                 bands,
                 per_client: rule.per_client().filter(|_| is_known),
                 learning: !is_known,
-                learning_for: self.learning_for(now).filter(|_| !is_known),
+                learning_for: learns.max(self.learning_for(now)).filter(|_| !is_known),
                 reserved: Some(holding.own()),
                 reserved_for: Some(holding.leases().last_expiry().since(asked_at)),
                 inherited_for,

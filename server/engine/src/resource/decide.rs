@@ -126,7 +126,7 @@ impl Resource {
     ///
     /// # Errors
     ///
-    /// If it can only keep what it has, until the parent has answered.
+    /// If it can only keep what it has, until the parent has answered, or etcd has confirmed the mark.
     fn note_reports(
         &mut self,
         slot: Option<Slot>,
@@ -134,7 +134,7 @@ impl Resource {
         now: Time,
     ) -> Result<(), RefusalReason> {
         self.tell_recovery(now, |recovery, s| recovery.hear(s, slot, ask));
-        if self.must_wait_for_parent(slot, ask, now) {
+        if self.must_wait_for_parent(slot, ask, now) || self.must_wait_for_mark(slot, ask) {
             self.note_pending(slot, ask, now);
             return Err(RefusalReason::NotReady);
         }
@@ -318,7 +318,7 @@ impl Resource {
     /// Returns the end of a full lease that is granted now.
     fn lease_end(&self, now: Time) -> Time {
         let length = self.policy.algorithm().lease_length;
-        self.supply.lease_end(length, now)
+        self.supply.lease_end(length.min(self.length_max()), now)
     }
 }
 

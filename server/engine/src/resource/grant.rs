@@ -2,6 +2,7 @@
 
 use crate::amount::Amount;
 use crate::claims::Demand;
+use crate::continuity::Recovery;
 use crate::division::{self, Bound, Grant, Reason, Share, Supply, Why};
 use crate::holders::{HolderAsk, Holding};
 use crate::resource::Resource;
@@ -34,7 +35,7 @@ impl Resource {
         now: Time,
     ) -> Grant {
         let lowered = self.is_overcommitted();
-        let room = self.room_beside_others(held);
+        let room = self.room_beside_others(held, self.grants_max());
         let room = if lowered { room.max(kept) } else { room };
         let confirmed = self.in_recovery(now, |it, s| it.confirm(s, ask, newest, room));
         let confirmed = confirmed.flatten();
@@ -45,8 +46,10 @@ impl Resource {
         let keeps =
             (!ask.acknowledges()).then(|| keeps(newest, share, ask.without_demand().min(held)));
         let shared = self.grant_share(share, room, lowered, keeps);
-        // Reports come first; what is left then is free.
-        match confirmed {
+        // Reports come first; what is left then is free. At the root, that counts for child servers which know only a
+        // part of their holders.
+        let reports_first = self.parent.is_some() || !ask.acknowledges();
+        match confirmed.filter(|_| reports_first) {
             Some((confirmed, _)) if confirmed.gets >= shared.gets => confirmed,
             _ => shared,
         }
@@ -79,14 +82,27 @@ impl Resource {
         rule.share_of(demand).amount.max(share.amount)
     }
 
-    /// Returns the room for a holder beside the leases of others, reported or not.
-    pub(super) fn room_beside_others(&self, held: Amount) -> Amount {
+    /// Returns the room for a holder beside the leases of others, reported or not, if all together get `most`. None: any
+    /// amount.
+    pub(super) fn room_beside_others(&self, held: Amount, most: Option<Amount>) -> Amount {
+        let Some(most) = most else {
+            return Amount::MAX;
+        };
         let mut others = *self.holders.table().reserved();
         others.subtract(held);
         if let Some(recovery) = &self.recovery {
             others.add_sum(&recovery.unreported());
         }
-        others.left_of(self.supply.capacity)
+        others.left_of(most)
+    }
+
+    /// Returns why a holder does not have its share, although the capacity is large enough.
+    pub(super) fn others_hold(&self) -> Bound {
+        let unreported = |it: &Recovery| it.is_bounded() && !it.unreported().is_zero();
+        match self.recovery.as_deref().is_some_and(unreported) {
+            true => Bound::Unreported,
+            false => Bound::OthersHold,
+        }
     }
 
     /// Grants a share, bounded by leases of others, and not below `keeps`: the lease of a child server in learning
@@ -104,7 +120,7 @@ impl Resource {
                 reason: Reason::ChildLearns,
             };
         }
-        let gets = if self.policy.algorithm().kind.promises_total() {
+        let gets = if self.promises_total() || self.mark.is_some() {
             share.amount.min(room)
         } else {
             share.amount
@@ -116,7 +132,7 @@ impl Resource {
         let bound = match (waits, lowered) {
             (false, _) => Bound::Share,
             (true, true) => Bound::CapacityLowered,
-            (true, false) => Bound::OthersHold,
+            (true, false) => self.others_hold(),
         };
         Grant {
             share,

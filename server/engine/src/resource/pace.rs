@@ -166,7 +166,7 @@ impl Resource {
             _ if streams => Planned::at_leisure(interval),
             Some(Outlook {
                 remaining, grows, ..
-            }) if wanting && !(more_comes && grows) => {
+            }) if wanting && !(grows && (more_comes || self.parent.is_none())) => {
                 let ends = self.pace.after_learning(interval, floor, remaining);
                 // At the root, nothing changes before learning ends. A parent may answer at any time.
                 if newest.capacity.is_zero() && self.parent.is_some() {

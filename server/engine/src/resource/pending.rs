@@ -35,7 +35,7 @@ impl Resource {
         let holding = slot.and_then(|slot| self.holders.get(slot));
         let must_wait = self.in_recovery(now, |recovery, s| {
             let held = holding.map_or(Amount::ZERO, Holding::own);
-            let room = self.room_beside_others(held);
+            let room = self.room_beside_others(held, Some(self.supply.capacity));
             recovery.must_wait(s, holding, ask, room)
         });
         must_wait == Some(true)
@@ -87,7 +87,8 @@ impl Resource {
             }
         };
         let holding = self.holders.get(slot);
-        if holding.is_some_and(|holding| holding.own() > held) {
+        let is_news = holding.is_some_and(|holding| holding.own() > held);
+        if is_news && self.parent.is_some() {
             self.tell_recovery(now, |recovery, s| recovery.await_answer(s, slot, ask, held));
         }
         // It comes back sooner; if another process of its name comes first, it has asked by then.

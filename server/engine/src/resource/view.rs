@@ -35,11 +35,20 @@ impl Resource {
             clients: self.holders.clients(),
             waiting: self.holders.table().waiting(),
             learning_remaining: self.learning_remaining(now),
+            unreported: self.unreported(),
+            unreported_for: self.recovery_remaining(now).filter(|_| !self.learns()),
+            mark: self.mark.as_ref().and_then(|mark| mark.shown()),
             upstream: self
                 .parent
                 .as_ref()
                 .map(|upstream| upstream.snapshot(&self.policy, &self.supply, now)),
         }
+    }
+
+    /// Returns the amount that holders may use which have not reported since another master granted it.
+    fn unreported(&self) -> f64 {
+        let recovery = self.recovery.as_ref();
+        recovery.map_or(0.0, |it| it.unreported().rounded_up().get())
     }
 
     /// Adds this resource to the sums over all of a node.
@@ -139,10 +148,15 @@ impl Resource {
             Bound::NotAskedYet
         } else if self.overcommitted().is_some() {
             Bound::CapacityLowered
-        } else if self.room_beside_others(holding.own()).get() + rounding >= share.get() {
+        } else if self
+            .room_beside_others(holding.own(), self.grants_max())
+            .get()
+            + rounding
+            >= share.get()
+        {
             Bound::NotAskedYet
         } else {
-            Bound::OthersHold
+            self.others_hold()
         };
         (share, Why { reason, bound })
     }
@@ -165,7 +179,7 @@ impl Resource {
         match holding.why.bound {
             _ if self.parent_is_behind() => LimitedBy::Parent,
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
-            Bound::OthersHold => LimitedBy::Others,
+            Bound::OthersHold | Bound::Unreported => LimitedBy::Others,
             _ if self.supply.expects_more() => LimitedBy::Others,
             Bound::Share
             | Bound::SaysItHas

@@ -11,7 +11,8 @@
 //! | `node NAME [parent=NAME] [epoch=N] [standby] [via=calls] [floor=1s] [clock=1.08] [tolerance=0.1]` | adds a node, which is the master except with `standby`; it asks its parent on a stream, or with `via=calls` by calls; `parent-answers` gives the answers of a parent outside the story |
 //! | `restart NODE [epoch=N] [standby] [process=N]`, `crash NODE` | starts another process of the node, which knows only the templates; ends the process |
 //! | `remake NODE` | lets its process make the node again, which is no master yet |
-//! | `elect NODE epoch=N [until=10s] [vacant-since=5s|long] [longer-leases=40s]`, `depose NODE [to=ADDRESS]` | starts its mastership, which ends at `until`; ends its mastership |
+//! | `elect NODE epoch=N [until=10s [vacant-since=5s|long] [longer-leases=40s] [marks]]`, `depose NODE [to=ADDRESS]` | starts its mastership, which ends at `until`, and with `marks` keeps marks and finds those of the last one; ends its mastership |
+//! | `marks NODE [held]` | shows its marks; from now on, no write is executed with `held`, or else at once |
 //! | `win-mastership epoch=N`, `lose-mastership [to=ADDRESS]` | the same for the only node |
 //! | `templates` | gives the root the templates in the lines after it, `GLOB KIND CAPACITY [key=value …]`; see `story/template_line.rs` |
 //! | `template GLOB KIND CAPACITY …` | the same with one template |

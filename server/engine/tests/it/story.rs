@@ -7,6 +7,7 @@ pub(crate) mod client;
 pub(crate) mod healed;
 pub(crate) mod inspect;
 pub(crate) mod mail;
+pub(crate) mod mark_store;
 pub(crate) mod passing;
 pub(crate) mod player;
 pub(crate) mod promises;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::marks::MarkChain;
 use super::older_leases::PredecessorLeases;
 use super::phase::{EtcdLease, HeldMastership, Phase};
 use super::report::{ElectionReport, LossReason};
@@ -91,7 +92,16 @@ impl Candidate {
                 }
                 self.hold(created, won, unstated)
             }
-            // The key stays. The mastership is held once the history is known.
+            (Awaited::Marks { created, won }, OpAnswer::Marks(found)) => {
+                self.phase.seat_mut()?.lease.renewed = sent_at;
+                let Some(found) = found else {
+                    // The key stays. The mastership is held once all is known.
+                    return Some(Stage::Confirm);
+                };
+                self.marks = Some(MarkChain::new(found, self.terms.last_epoch()));
+                self.win_with_marks(created, won, now)
+            }
+            // As above.
             (Awaited::History { .. }, OpAnswer::History(None)) => Some(Stage::Confirm),
             (awaited, answer) => {
                 debug_assert!(false, "{answer:?} is no answer to {awaited:?}");
@@ -163,12 +173,25 @@ impl Candidate {
             self.report(ElectionReport::NotHighest);
             return self.give_back(created, now);
         }
+        match self.lengths {
+            Some(_) => self.read_marks(created, now),
+            None => self.win_with_marks(created, now, now),
+        }
+    }
+
+    /// Holds the mastership, if it is known how long leases of predecessors last, or asks for that.
+    fn win_with_marks(&mut self, created: CreatedKey, won: Time, now: Time) -> Option<Stage> {
+        // During the read, another server may have reported a higher epoch.
+        if self.terms.highest_epoch() >= created.epoch() {
+            self.report(ElectionReport::NotHighest);
+            return self.give_back(created, now);
+        }
         let unstated = match &self.lengths {
             Some(lengths) if self.terms.predecessor_leases() == PredecessorLeases::NotStated => {
                 let templates = self.config.templates.as_ref();
                 if templates.is_some_and(|templates| templates.has_history) {
                     let until = self.phase.seat()?.lease.next_renewal();
-                    let awaited = Awaited::History { created, won: now };
+                    let awaited = Awaited::History { created, won };
                     return self.ask(Op::ReadHistory(until), awaited, now);
                 }
                 // Former templates are unknown, so former leases may have been as long as the longest now.
@@ -176,7 +199,7 @@ impl Candidate {
             }
             _ => Duration::ZERO,
         };
-        self.hold(created, now, unstated)
+        self.hold(created, won, unstated)
     }
 
     /// Holds the mastership, since all about its predecessors is known. `unstated` is the longest lease of a
@@ -222,6 +245,7 @@ impl Candidate {
     }
 
     pub(super) fn lose(&mut self, why: LossReason) {
+        self.marks = None;
         if let Some(held) = self.phase.lose() {
             let epoch = held.created.epoch();
             self.report(ElectionReport::Lost { epoch, why });

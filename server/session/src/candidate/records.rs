@@ -50,6 +50,32 @@ pub struct TermRecord {
     pub is_marked: bool,
 }
 
+/// Facts about all marks of a node. Every write of marks writes it, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarksHead {
+    /// The epoch of the master that wrote it. If the last term has another epoch, no mark counts: the last master kept
+    /// none.
+    pub epoch: u64,
+    /// Number of the write in that mastership.
+    pub write: u64,
+    /// Number of marks. If another number of them is found, no mark counts.
+    pub count: u64,
+    /// Remaining time of leases of resources without a mark. 0: they have none. If not, no mark counts.
+    #[serde(rename = "unmarked_ms", with = "whole_millis")]
+    pub unmarked: Duration,
+}
+
+/// The mark of a resource. A resource without one has no leases.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MarkRecord {
+    /// Largest sum of all leases. Absent: any amount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amount: Option<f64>,
+    /// Longest remaining time of any of them, when it was written or later.
+    #[serde(rename = "longest_ms", with = "whole_millis")]
+    pub longest: Duration,
+}
+
 /// Lengths of the leases of a master, for a successor with other templates, or one that learns while leases of former
 /// templates last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

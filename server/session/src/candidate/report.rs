@@ -68,5 +68,7 @@ named! {
         NotConfirmed = "its key in etcd is not its own any more",
         /// Its epoch is not the highest.
         EpochTooLow = "its epoch is not the highest",
+        /// Another program changed its marks.
+        MarksChanged = "its marks in etcd were changed by another program",
     }
 }

@@ -21,6 +21,7 @@ impl Candidate {
     pub(super) fn begin_to_resign(&mut self, now: Time) {
         // Waiting templates never come into force.
         self.next_templates = None;
+        self.marks = None;
         let Some(seat) = self.phase.seat() else {
             return self.be_over();
         };

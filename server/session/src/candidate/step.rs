@@ -52,6 +52,8 @@ pub(super) enum Awaited {
     Stood { epoch_offset: u64 },
     /// The deletion of the master's key.
     Cleared,
+    /// All marks, before it holds the mastership.
+    Marks { created: CreatedKey, won: Time },
     /// The longest former leases, before it holds the mastership.
     History { created: CreatedKey, won: Time },
     /// The resignation.

@@ -1,15 +1,18 @@
 //! Keys and requests of a candidate in etcd, free of etcd's own types.
 //!
-//! A node has four kinds of keys: its master, its last term, whether leases may be out, and each of its servers. A
-//! driver translates: keys to texts, values to JSON ([`records`](super::records)), transactions to etcd's. It decides
-//! nothing.
+//! A node has keys for its master, its last term, whether leases may be out, each of its servers, and the marks of its
+//! resources. A driver translates: keys to texts, values to JSON ([`records`](super::records)), transactions to etcd's. It
+//! decides nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use smol_str::SmolStr;
 
-pub use super::records::{LeaseLengths, Master, Registration, Role, TermRecord, TreePlace};
+pub use super::records::{
+    LeaseLengths, MarkRecord, MarksHead, Master, Registration, Role, TermRecord, TreePlace,
+};
 use crate::time::Time;
 
 /// A key of the candidate's node.
@@ -23,10 +26,21 @@ pub enum EtcdKey {
     Outstanding,
     /// A server, by its address as it is written in the key. Deleted with the server's lease.
     Server(SmolStr),
+    /// Facts about all marks. It stays, and no view shows it or a mark.
+    MarksHead,
+    /// The mark of a resource. It stays.
+    Mark(SmolStr),
+}
+
+impl EtcdKey {
+    /// Whether it is about marks.
+    pub const fn is_about_marks(&self) -> bool {
+        matches!(self, Self::MarksHead | Self::Mark(_))
+    }
 }
 
 /// The value of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Under [`EtcdKey::Master`].
     Master(Master),
@@ -36,6 +50,10 @@ pub enum Value {
     Outstanding,
     /// Under [`EtcdKey::Server`].
     Server(Registration),
+    /// Under [`EtcdKey::MarksHead`].
+    MarksHead(MarksHead),
+    /// Under [`EtcdKey::Mark`].
+    Mark(MarkRecord),
     /// Written by hand, or by an unknown program, and not parsable.
     Unreadable,
 }
@@ -45,7 +63,7 @@ pub enum Value {
 pub struct LeaseId(pub i64);
 
 /// Value of a key, and its revisions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EtcdEntry {
     /// The value.
     pub value: Value,
@@ -60,7 +78,7 @@ pub struct EtcdEntry {
 }
 
 /// All keys of the node at one time.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
     /// Entries by key.
     pub entries: BTreeMap<EtcdKey, EtcdEntry>,
@@ -76,7 +94,7 @@ impl View {
             Value::Master(master) => {
                 Some((master, entry.created.saturating_add(master.epoch_offset)))
             }
-            Value::Term(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => None,
+            _ => None,
         }
     }
 
@@ -97,6 +115,17 @@ impl View {
     }
 }
 
+/// The marks of a node at one time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoredMarks {
+    /// Facts about all of them. None: absent, or unreadable.
+    pub head: Option<MarksHead>,
+    /// The revision at which the head was last written. 0: it does not exist.
+    pub head_modified: u64,
+    /// By resource. None: unreadable.
+    pub marks: BTreeMap<SmolStr, Option<MarkRecord>>,
+}
+
 /// A condition of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compare {
@@ -109,7 +138,7 @@ pub enum Compare {
 }
 
 /// A step of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum TxnStep {
     /// Writes a key.
     Put {
@@ -122,12 +151,14 @@ pub enum TxnStep {
     },
     /// Removes a key.
     Delete(EtcdKey),
+    /// Removes all marks.
+    DeleteMarks,
     /// Reads a key.
     Get(EtcdKey),
 }
 
 /// A transaction: all of `then` if all of `when` holds, else all of `or_else`, atomically.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Txn {
     /// The conditions.
     pub when: Vec<Compare>,
@@ -138,7 +169,7 @@ pub struct Txn {
 }
 
 /// The result of a transaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TxnAnswer {
     /// Whether all conditions held.
     pub succeeded: bool,
@@ -153,19 +184,19 @@ pub struct TxnAnswer {
 pub struct OpId(pub u64);
 
 /// A request to etcd.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EtcdRequest {
     /// Its number.
     pub id: OpId,
     /// The operation.
     pub op: Op,
     /// Timeout of the answer. After that, the answer is [`OpAnswer::Failed`], and the next request goes to the next
-    /// endpoint. For [`Op::ReadHistory`]: timeout of each of its reads.
+    /// endpoint. For [`Op::ReadHistory`] and [`Op::ReadMarks`]: timeout of each of its reads.
     pub within: Duration,
 }
 
-/// An operation in etcd. A candidate asks for one at a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An operation in etcd. A candidate asks for one at a time, and for one write of marks beside it.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     /// Reads the master's key, only to check whether etcd answers.
     Probe,
@@ -186,13 +217,22 @@ pub enum Op {
         /// The transaction.
         txn: Txn,
     },
+    /// Renews a lease and reads all marks. Stops at `until` at the latest; see [`OpAnswer::Marks`].
+    ReadMarks {
+        /// The lease of the master's key.
+        lease: LeaseId,
+        /// The mastership for which they are read, by the revision of its key.
+        won: u64,
+        /// Latest end.
+        until: Time,
+    },
     /// Reads all versions of the templates that etcd keeps, for the longest lease of a resource that gets a shorter one
     /// now. Stops at that time at the latest; see [`OpAnswer::History`].
     ReadHistory(Time),
 }
 
 /// The result of an [`Op`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum OpAnswer {
     /// Of [`Op::Probe`].
     Probed,
@@ -204,6 +244,8 @@ pub enum OpAnswer {
     Revoked,
     /// Of [`Op::Transact`] and [`Op::Confirm`].
     Transacted(TxnAnswer),
+    /// Of [`Op::ReadMarks`]. None: the time was over; ask again.
+    Marks(Option<Arc<StoredMarks>>),
     /// Of [`Op::ReadHistory`]. None: the time was over; ask again.
     History(Option<Duration>),
     /// etcd does not know the lease any more.

@@ -149,6 +149,12 @@ impl TermHistory {
         (begins, Some(vacant_since))
     }
 
+    /// Returns the epoch of the last master. None: it is unknown.
+    pub fn last_epoch(&self) -> Option<u64> {
+        let (last, _) = self.last.as_ref()?;
+        Some(last.epoch).filter(|epoch| *epoch > 0 && *epoch == self.highest_epoch)
+    }
+
     /// Returns the statement of the last term about leases.
     pub fn predecessor_leases(&self) -> PredecessorLeases<'_> {
         let Some((term, _)) = &self.last else {

@@ -202,7 +202,7 @@ pub(super) fn sweep(entry: &EtcdEntry) -> Txn {
 /// Returns the conditions of every transaction of a master: the key is the one that it created, under its lease. The
 /// lease is compared, too, because in an etcd that was restored from a backup another server's key may have been
 /// created at the same revision.
-fn is_ours(created: CreatedKey, lease: LeaseId) -> Vec<Compare> {
+pub(super) fn is_ours(created: CreatedKey, lease: LeaseId) -> Vec<Compare> {
     vec![
         is_the_key(created),
         Compare::Lease(EtcdKey::Master, Some(lease)),
@@ -251,12 +251,10 @@ pub(super) fn term_found(
 fn term(value: &Value, ttl: Duration) -> TermRecord {
     match value {
         Value::Term(term) => term.clone(),
-        Value::Master(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => {
-            TermRecord {
-                length: ttl,
-                ..TermRecord::default()
-            }
-        }
+        _ => TermRecord {
+            length: ttl,
+            ..TermRecord::default()
+        },
     }
 }
 

@@ -7,8 +7,8 @@ use doorward_session::candidate::report::ElectionReport;
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{
-    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, Master, Op, OpAnswer, Registration, Role, TermRecord,
-    TreePlace, Txn, TxnAnswer, TxnStep, Value, View,
+    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, Master, Op, OpAnswer, Registration, Role,
+    StoredMarks, TermRecord, TreePlace, Txn, TxnAnswer, TxnStep, Value, View,
 };
 use doorward_session::candidate::{ActiveTemplates, Candidate, CandidateAction, CandidateConfig};
 use doorward_session::time::Time;
@@ -42,6 +42,12 @@ pub(crate) struct DrivenCandidate {
     pub(crate) other_saw: Option<u64>,
     /// Number of templates that came into force.
     pub(crate) applied: u32,
+    /// Marks in etcd, and whether requests for them are answered automatically.
+    pub(crate) stored: StoredMarks,
+    pub(crate) is_read: bool,
+    /// Last write of marks, and the number of confirmed ones.
+    pub(crate) writes: Option<EtcdRequest>,
+    pub(crate) written: u32,
     /// Term in the last view.
     term: Option<EtcdEntry>,
 }
@@ -76,6 +82,10 @@ impl DrivenCandidate {
             is_outstanding: true,
             other_saw: None,
             applied: 0,
+            stored: StoredMarks::default(),
+            is_read: true,
+            writes: None,
+            written: 0,
             term: None,
         };
         played.candidate.handle_able(true, Time::ZERO);
@@ -163,6 +173,8 @@ impl DrivenCandidate {
                     self.candidate.handle_applied(self.now);
                 }
                 CandidateAction::Report(report) => self.reports.push(report),
+                CandidateAction::AskBeside(asking) => self.writes = Some(asking),
+                CandidateAction::MarksWritten => self.written += 1,
             }
         }
         if self.asks() == "register" && self.is_registered {
@@ -171,6 +183,10 @@ impl DrivenCandidate {
         match self.asked.as_ref().map(|asked| &asked.op) {
             Some(Op::Grant(ttl)) if self.is_marked && *ttl != TTL => {
                 self.answer(OpAnswer::Granted(MARK, *ttl));
+            }
+            Some(Op::ReadMarks { .. }) if self.is_read => {
+                let stored = Arc::new(self.stored.clone());
+                self.answer(OpAnswer::Marks(Some(stored)));
             }
             _ => {}
         }
@@ -260,7 +276,7 @@ impl DrivenCandidate {
         let created = self.revision;
         let term = self.term.take().and_then(|entry| match entry.value {
             Value::Term(term) => Some(term),
-            Value::Master(_) | Value::Outstanding | Value::Server(_) | Value::Unreadable => None,
+            _ => None,
         });
         self.see(Some(("ours", created, 9)), term);
     }
@@ -300,6 +316,7 @@ impl DrivenCandidate {
             Op::Transact(what, _) => what,
             Op::Confirm { .. } => "confirm a mastership",
             Op::ReadHistory(_) => "history",
+            Op::ReadMarks { .. } => "marks",
         })
     }
 

@@ -1,5 +1,6 @@
 //! Behaviour of a candidate that no table shows.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_session::candidate::report::{ElectionReport, LossReason};
@@ -275,7 +276,7 @@ fn a_candidate_becomes_the_master_although_etcd_is_slow() {
         has_history: false,
     };
     let mut played = DrivenCandidate::begun(Some(templates));
-    (played.is_registered, played.is_marked) = (false, false);
+    (played.is_registered, played.is_marked, played.is_read) = (false, false, false);
     played.see(None, None);
     // Earliest end of its lease in etcd.
     let mut ends = Time::ZERO;
@@ -291,13 +292,19 @@ fn a_candidate_becomes_the_master_although_etcd_is_slow() {
             Op::Grant(ttl) if *ttl == TTL => true,
             _ => arrives < ends,
         };
-        if lasts && matches!(asked.op, Op::Grant(TTL) | Op::Renew(_) | Op::Confirm { .. }) {
+        let renews = match asked.op {
+            Op::Grant(ttl) => ttl == TTL,
+            Op::Renew(_) | Op::Confirm { .. } | Op::ReadMarks { .. } => true,
+            _ => false,
+        };
+        if lasts && renews {
             ends = arrives + TTL;
         }
         played.now = arrives + slow / 2;
         match &asked.op {
             _ if !lasts => played.answer(OpAnswer::LeaseGone),
             Op::Grant(ttl) => played.answer(OpAnswer::Granted(LeaseId(9), *ttl)),
+            Op::ReadMarks { .. } => played.answer(OpAnswer::Marks(Some(Arc::default()))),
             Op::Renew(_) => played.answer(OpAnswer::Renewed),
             _ => played.transacted(true),
         }

@@ -12,5 +12,6 @@
 mod driven_candidate;
 mod election_stories;
 mod marks;
+mod outstanding;
 mod state_table;
 mod templates;

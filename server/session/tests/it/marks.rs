@@ -1,214 +1,273 @@
-//! The mark in etcd that leases may be valid: its length, and the effect when it is gone.
+//! The marks of a root's resources in etcd: which ones a new master counts on, and the chain of writes.
 
 use std::time::Duration;
 
-use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::state::CandidateState;
+use doorward_session::candidate::ActiveTemplates;
+use doorward_session::candidate::marks::MarkChange;
+use doorward_session::candidate::report::{ElectionReport, LossReason};
 use doorward_session::candidate::store::{
-    EtcdKey, LeaseId, LeaseLengths, Op, OpAnswer, TermRecord, TxnStep, Value,
+    Compare, EtcdEntry, EtcdKey, MarkRecord, MarksHead, Op, OpAnswer, StoredMarks, TermRecord, Txn,
+    TxnAnswer, TxnStep, Value,
 };
-use doorward_session::candidate::{ActiveTemplates, NextTemplates};
 
-use crate::driven_candidate::{DrivenCandidate, MARK, TTL};
+use crate::driven_candidate::{DrivenCandidate, TTL};
 
 const LEASES: Duration = Duration::from_secs(40);
 
-fn in_force() -> ActiveTemplates {
-    ActiveTemplates {
+/// Revision of the last master's head.
+const FOUND_AT: u64 = 70;
+
+fn record(amount: f64) -> MarkRecord {
+    MarkRecord {
+        amount: Some(amount),
+        longest: LEASES,
+    }
+}
+
+/// Marks of a master with that epoch.
+fn stored(epoch: u64) -> StoredMarks {
+    let marks = [("a", 60.0), ("b", 5.0)];
+    let head = MarksHead {
+        epoch,
+        write: 7,
+        count: 2,
+        unmarked: Duration::ZERO,
+    };
+    StoredMarks {
+        head: Some(head),
+        head_modified: FOUND_AT,
+        marks: marks
+            .map(|(id, amount)| (id.into(), Some(record(amount))))
+            .into(),
+    }
+}
+
+/// A root's candidate that has won after a master of epoch 60.
+fn elected(found: StoredMarks, other_saw: Option<u64>) -> DrivenCandidate {
+    let templates = ActiveTemplates {
         digest: "d".into(),
         longest: LEASES,
         has_history: false,
-    }
-}
-
-/// A candidate that has won. The test answers its requests about the mark.
-fn elected() -> DrivenCandidate {
-    let mut played = DrivenCandidate::begun(Some(in_force()))
-        .that_watches()
-        .that_stands(None);
-    played.is_marked = false;
-    played.transacted(true);
-    played
-}
-
-/// Grants the lease that the candidate asks for, and returns the length.
-#[track_caller]
-fn grant(played: &mut DrivenCandidate, lease: LeaseId) -> Duration {
-    let Some(Op::Grant(ttl)) = played.asked.as_ref().map(|asked| asked.op.clone()) else {
-        panic!("it asks for {:?}", played.asks());
     };
-    played.answer(OpAnswer::Granted(lease, ttl));
-    ttl
-}
-
-/// Lets it renew its own lease when that is due.
-#[track_caller]
-fn renew(played: &mut DrivenCandidate) {
-    let due = played.candidate.poll_timeout().unwrap();
-    played.wait(due.since(played.now));
-    assert_eq!(played.asks(), "confirm a mastership");
-}
-
-/// Returns the leases that are renewed.
-#[track_caller]
-fn renewed(played: &DrivenCandidate) -> (LeaseId, Option<LeaseId>) {
-    match played.asked.as_ref().map(|asked| &asked.op) {
-        Some(Op::Confirm { lease, mark, .. }) => (*lease, *mark),
-        other => panic!("it asks for {other:?}"),
-    }
-}
-
-/// Returns the lease of the mark that is to be written with the term.
-#[track_caller]
-fn written(played: &DrivenCandidate) -> Option<LeaseId> {
-    let steps = &played.txn().then;
-    let mark = steps.iter().find_map(|step| match step {
-        TxnStep::Put { key, lease, .. } if *key == EtcdKey::Outstanding => *lease,
-        _ => None,
-    });
-    let is_marked = steps.iter().any(|step| match step {
-        TxnStep::Put { value, .. } => matches!(value, Value::Term(term) if term.is_marked),
-        _ => false,
-    });
-    assert_eq!(mark.is_some(), is_marked, "the term has the mark");
-    mark
-}
-
-#[test]
-fn each_confirmation_writes_a_mark_that_outlasts_all_leases() {
-    let mut played = elected();
-    let lasts = grant(&mut played, MARK);
-    assert!(lasts > TTL + LEASES, "{lasts:?}");
-    assert_eq!(written(&played), Some(MARK));
-    played.see_own_key();
-    played.transacted(true);
-    assert_eq!(played.state(), CandidateState::Master);
-
-    renew(&mut played);
-    assert_eq!(written(&played), Some(MARK));
-    assert_eq!(renewed(&played), (LeaseId(9), Some(MARK)));
-    // An operator revoked it.
-    played.answer(OpAnswer::LeaseGone);
-    played.answer(OpAnswer::Renewed);
-    assert_eq!(written(&played), None, "at once, without another request");
-    played.transacted(true);
-    let due = played.candidate.poll_timeout().unwrap();
-    played.wait(due.since(played.now));
-    grant(&mut played, LeaseId(100));
-    assert_eq!(written(&played), Some(LeaseId(100)));
-    assert_eq!(renewed(&played), (LeaseId(9), Some(LeaseId(100))));
-    played.transacted(true);
-    assert_eq!(played.state(), CandidateState::Master);
-}
-
-#[test]
-fn longer_leases_need_a_longer_mark_before_they_come_into_force() {
-    let mut played = elected();
-    let before = grant(&mut played, MARK);
-    played.see_own_key();
-    played.transacted(true);
-    let next = NextTemplates {
-        digest: "longer".into(),
-        longest: 2 * LEASES,
-        outlasts: Duration::ZERO,
-        learning_outlasts: Duration::ZERO,
-    };
-    played.candidate.handle_templates(next, played.now);
-    played.drain();
-    let after = grant(&mut played, LeaseId(100));
-    assert!(after > before + LEASES, "{before:?}, {after:?}");
-    assert_eq!((written(&played), played.applied), (Some(LeaseId(100)), 0));
-    played.transacted(true);
-    assert_eq!(played.applied, 1);
-}
-
-#[test]
-fn a_lease_of_many_years_has_no_mark() {
-    let years = Duration::from_secs(5 * 365 * 24 * 3600);
-    let templates = ActiveTemplates {
-        longest: years,
-        ..in_force()
-    };
-    let mut played = DrivenCandidate::begun(Some(templates))
-        .that_watches()
-        .that_stands(None);
-    played.transacted(true);
-    assert_eq!(written(&played), None);
-}
-
-#[test]
-fn a_resignation_keeps_the_written_mark() {
-    let mut played = DrivenCandidate::begun(Some(in_force()))
-        .that_watches()
-        .that_stands(None);
-    played.transacted(true);
-    let mut played = played.that_is_confirmed();
-    played.resign();
-    let marked = |step: &TxnStep| match step {
-        TxnStep::Put { value, .. } => matches!(value, Value::Term(term) if term.is_marked),
-        _ => false,
-    };
-    assert!(played.txn().then.iter().any(marked));
-}
-
-/// Returns a term that was not resigned.
-fn last_term(is_marked: bool) -> TermRecord {
-    TermRecord {
+    let mut played = DrivenCandidate::begun(Some(templates)).that_watches();
+    played.stored = found;
+    played.other_saw = other_saw;
+    let term = TermRecord {
         epoch: 60,
         address: "there:1".into(),
         server: "theirs".into(),
         length: TTL,
-        resigned: false,
-        leases: Some(LeaseLengths {
-            templates: "d".into(),
-            longest: LEASES,
-            older: Duration::ZERO,
-        }),
-        is_marked,
-    }
-}
-
-/// Checks a server that has just started, with these keys in etcd.
-#[track_caller]
-fn check(what: &str, is_marked: bool, is_outstanding: bool, is_settled: bool) {
-    let mut played = DrivenCandidate::begun(Some(in_force()));
-    played.is_outstanding = is_outstanding;
-    played.see(None, Some(last_term(is_marked)));
-    played.answer(OpAnswer::Granted(LeaseId(9), TTL));
-    played.transacted(true);
-    played.transacted(true);
-    let expected = match is_settled {
-        true => CandidateState::Master,
-        false => CandidateState::Elected,
+        resigned: true,
+        ..TermRecord::default()
     };
-    assert_eq!(played.state(), expected, "{what}");
-    if let Standing::Master(term) = played.candidate.standing(played.now) {
-        assert_eq!(term.vacant_since, None, "{what}");
+    let mut played = played.that_stands(Some(term));
+    played.transacted(true);
+    played
+}
+
+fn master(found: StoredMarks) -> DrivenCandidate {
+    elected(found, None).that_is_confirmed()
+}
+
+fn txn(played: &DrivenCandidate) -> &Txn {
+    match played.writes.as_ref().map(|it| &it.op) {
+        Some(Op::Transact(_, txn)) => txn,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the head that it writes, and the revision of the one before.
+fn head(played: &DrivenCandidate) -> (MarksHead, u64) {
+    let txn = txn(played);
+    let head = txn.then.iter().find_map(|step| match step {
+        TxnStep::Put {
+            key: EtcdKey::MarksHead,
+            value: Value::MarksHead(head),
+            lease: None,
+        } => Some(*head),
+        _ => None,
+    });
+    let before = txn.when.iter().find_map(|compare| match compare {
+        Compare::Modified(EtcdKey::MarksHead, revision) => Some(*revision),
+        _ => None,
+    });
+    (head.unwrap(), before.unwrap())
+}
+
+fn write(played: &mut DrivenCandidate, changes: Vec<MarkChange>) {
+    let now = played.now;
+    played.candidate.write_marks(changes, Duration::ZERO, now);
+    played.drain();
+}
+
+/// Answers the write. `found`: the head that it read instead, and its revision.
+fn answer(played: &mut DrivenCandidate, found: Result<u64, Option<(MarksHead, u64)>>) {
+    let id = played.writes.take().unwrap().id;
+    let answer = match found {
+        Ok(revision) => TxnAnswer {
+            succeeded: true,
+            revision,
+            found: None,
+        },
+        Err(found) => TxnAnswer {
+            succeeded: false,
+            revision: 999,
+            found: found.map(|(head, modified)| EtcdEntry {
+                value: Value::MarksHead(head),
+                created: 50,
+                modified,
+                lease: None,
+                seen_at: played.now,
+            }),
+        },
+    };
+    let answer = OpAnswer::Transacted(answer);
+    played.candidate.handle_answer(id, answer, 0.5, played.now);
+    played.drain();
+}
+
+fn change(resource: &str, amount: Option<f64>, was_there: bool) -> MarkChange {
+    MarkChange {
+        resource: resource.into(),
+        mark: amount.map(record),
+        was_there,
     }
 }
 
 #[test]
-fn a_server_that_starts_neither_waits_nor_learns_if_the_mark_is_gone() {
-    check("all leases are over", true, false, true);
-    check("leases may be out", true, true, false);
-    check("of the previous release", false, false, false);
-    check(
-        "of the previous release, after this one",
-        false,
-        true,
-        false,
-    );
+fn only_whole_marks_of_the_last_master_count() {
+    let unreadable = |mut stored: StoredMarks| {
+        stored.marks.insert("b".into(), None);
+        stored
+    };
+    let removed = |mut stored: StoredMarks| {
+        stored.marks.remove("b");
+        stored
+    };
+    let changed = |change: fn(&mut MarksHead)| {
+        let mut stored = stored(60);
+        stored.head.iter_mut().for_each(change);
+        stored
+    };
+    let no_head = StoredMarks {
+        head: None,
+        ..stored(60)
+    };
+    let learned = changed(|head| head.unmarked = LEASES);
+    let of_earlier = changed(|head| head.epoch = 59);
+    for (what, found, other_saw, counts) in [
+        ("of the last one", stored(60), None, true),
+        ("of an earlier one", of_earlier, None, false),
+        ("another was seen since", stored(60), Some(61), false),
+        ("its master did not know all", learned, None, false),
+        ("one is unreadable", unreadable(stored(60)), None, false),
+        ("one was removed by hand", removed(stored(60)), None, false),
+        ("the head was removed by hand", no_head, None, false),
+        ("there are none", StoredMarks::default(), None, false),
+    ] {
+        let mut played = elected(found.clone(), other_saw);
+        let taken = played.candidate.take_found_marks();
+        let expected = counts.then_some(found);
+        assert_eq!(taken.as_deref(), expected.as_ref(), "{what}");
+        assert!(played.candidate.take_found_marks().is_none(), "{what}");
+    }
 }
 
 #[test]
-fn a_server_that_saw_the_mark_before_goes_by_its_own_view() {
-    let mut played = DrivenCandidate::begun(Some(in_force()));
-    played.see(None, Some(last_term(true)));
-    // An operator deletes the mark.
-    played.is_outstanding = false;
-    played.see(None, Some(last_term(true)));
-    played.answer(OpAnswer::Granted(LeaseId(9), TTL));
-    played.transacted(true);
-    played.transacted(true);
-    assert_eq!(played.state(), CandidateState::Elected);
+fn writes_form_a_chain_that_counts_the_marks() {
+    let mut played = master(stored(60));
+    let epoch = played.epoch();
+    assert!(played.candidate.can_write_marks());
+    write(&mut played, Vec::new());
+    assert!(!played.candidate.can_write_marks(), "one at a time");
+    let first = MarksHead {
+        epoch,
+        write: 8,
+        count: 2,
+        unmarked: Duration::ZERO,
+    };
+    assert_eq!(head(&played), (first, FOUND_AT));
+    assert!(!txn(&played).then.contains(&TxnStep::DeleteMarks));
+    answer(&mut played, Ok(200));
+    assert_eq!(played.written, 1);
+    let changes = vec![
+        change("a", Some(70.0), true),
+        change("c", Some(1.0), false),
+        change("d", Some(1.0), false),
+        change("b", None, true),
+    ];
+    write(&mut played, changes);
+    let (second, before) = head(&played);
+    assert_eq!((second.write, second.count, before), (9, 3, 200));
+    assert_eq!(txn(&played).then.len(), 5);
+}
+
+#[test]
+fn marks_that_do_not_count_are_removed_first() {
+    let mut played = master(stored(59));
+    write(&mut played, Vec::new());
+    assert_eq!(head(&played).0.count, 0);
+    assert!(txn(&played).then.contains(&TxnStep::DeleteMarks));
+    answer(&mut played, Ok(200));
+    write(&mut played, vec![change("a", Some(1.0), false)]);
+    assert_eq!(head(&played).0.count, 1);
+    assert!(!txn(&played).then.contains(&TxnStep::DeleteMarks));
+}
+
+#[test]
+fn a_write_whose_answer_is_lost_is_sent_again_and_counts_once() {
+    for executed in [true, false] {
+        let mut played = master(stored(60));
+        write(&mut played, Vec::new());
+        let (sent, id) = (head(&played), played.writes.take().unwrap().id);
+        played
+            .candidate
+            .handle_answer(id, OpAnswer::Failed, 0.5, played.now);
+        played.drain();
+        assert!(played.writes.is_none(), "not at once");
+        played.wait(Duration::from_millis(100));
+        assert_eq!(head(&played), sent, "the same write");
+        if executed {
+            answer(&mut played, Err(Some((sent.0, 180))));
+        } else {
+            answer(&mut played, Ok(200));
+        }
+        assert_eq!(played.written, 1);
+        write(&mut played, vec![change("c", Some(1.0), false)]);
+        assert_eq!(head(&played).1, if executed { 180 } else { 200 });
+    }
+}
+
+#[test]
+fn a_master_whose_marks_another_program_changed_gives_its_mastership_back() {
+    for found in [None, Some((stored(60).head.unwrap(), 300))] {
+        let mut played = master(stored(60));
+        write(&mut played, Vec::new());
+        answer(&mut played, Err(found));
+        assert_eq!(played.written, 0);
+        let lost = played.reports.iter().any(|report| {
+            matches!(report, ElectionReport::Lost { why, .. } if *why == LossReason::MarksChanged)
+        });
+        assert!(lost, "{:?}", played.reports);
+        assert_eq!(played.asks(), "give a mastership back");
+    }
+}
+
+#[test]
+fn marks_that_the_node_forgot_are_removed_by_the_next_write() {
+    let mut played = master(stored(60));
+    write(&mut played, vec![]);
+    played.candidate.forget_marks();
+    answer(&mut played, Ok(200));
+    assert_eq!(played.written, 0, "the node knows nothing of that write");
+    write(&mut played, vec![]);
+    assert!(txn(&played).then.contains(&TxnStep::DeleteMarks));
+}
+
+#[test]
+fn a_mastership_that_is_over_writes_nothing() {
+    let mut played = master(stored(60));
+    played.resign();
+    assert!(!played.candidate.can_write_marks());
+    assert!(!elected(stored(60), None).candidate.can_write_marks());
 }

@@ -10,6 +10,7 @@ use etcd_client::Client;
 use tracing::debug;
 
 use super::history::History;
+use super::marks::MarksReader;
 use super::values;
 use crate::clock::Clock;
 
@@ -19,6 +20,7 @@ pub(super) struct Asker {
     pub(super) keys: NodeKeys,
     pub(super) connection: EtcdConnection,
     pub(super) history: History,
+    pub(super) marks: MarksReader,
     pub(super) clock: Clock,
 }
 
@@ -63,6 +65,12 @@ impl Asker {
             Op::Revoke(_) => "revoke a lease",
             Op::Transact(what, _) => what,
             Op::Confirm { .. } => "confirm a mastership",
+            Op::ReadMarks { lease, won, until } => {
+                let until = self.clock.instant(*until);
+                let (keys, connection) = (&self.keys, &mut self.connection);
+                let read = self.marks.read((*won, *lease), keys, connection, until);
+                return Ok(OpAnswer::Marks(read.await?));
+            }
             Op::ReadHistory(until) => {
                 let (until, templates) = (self.clock.instant(*until), active.templates());
                 let read = self
@@ -80,7 +88,7 @@ impl Asker {
     }
 }
 
-/// Calls etcd once. The history takes more calls, and is read elsewhere.
+/// Calls etcd once. The history and marks take more calls, and are read elsewhere.
 async fn call(
     client: &mut Client,
     op: Op,
@@ -88,7 +96,7 @@ async fn call(
     clock: Clock,
 ) -> Result<OpAnswer, etcd_client::Error> {
     Ok(match op {
-        Op::Probe | Op::ReadHistory(_) => {
+        Op::Probe | Op::ReadHistory(_) | Op::ReadMarks { .. } => {
             client.get(keys.master(), None).await?;
             OpAnswer::Probed
         }
@@ -123,7 +131,10 @@ async fn call(
 }
 
 /// Renews a lease, if there is one. Each renewal has a stream of its own: a kept stream may be dead without telling.
-async fn renew(mut client: Client, lease: Option<LeaseId>) -> Result<(), etcd_client::Error> {
+pub(super) async fn renew(
+    mut client: Client,
+    lease: Option<LeaseId>,
+) -> Result<(), etcd_client::Error> {
     if let Some(lease) = lease {
         client.lease_keep_alive(lease.0).await?;
     }

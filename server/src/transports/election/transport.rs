@@ -17,6 +17,23 @@ use super::etcd_health::EtcdHealthReporter;
 use super::values;
 use crate::replica_handle::ReplicaHandle;
 
+/// Sends the requests that the replica has beside its other ones, one at a time, until their sender is gone.
+pub(super) async fn answer_beside(
+    mut asker: Asker,
+    mut requests: mpsc::UnboundedReceiver<EtcdRequest>,
+    node: Arc<ReplicaHandle>,
+) {
+    while let Some(request) = requests.recv().await {
+        let id = request.id;
+        let templates = node.read(|node, _| node.active_templates().clone());
+        let (answer, problem) = asker.answer(Some(request), &templates).await;
+        if let Some(problem) = problem {
+            debug!(problem, "etcd does not take marks; trying on");
+        }
+        node.input(|replica, now| replica.handle_etcd_answer(id, answer, now));
+    }
+}
+
 /// The connection of the replica to etcd.
 pub(super) struct EtcdTransport {
     pub(super) node: Arc<ReplicaHandle>,
@@ -29,6 +46,8 @@ pub(super) struct EtcdTransport {
     pub(super) view: Option<Arc<RangeView>>,
     /// The next request to etcd.
     pub(super) request: Option<EtcdRequest>,
+    /// Requests beside that.
+    pub(super) beside: mpsc::UnboundedSender<EtcdRequest>,
     /// Problem of the last request that failed.
     pub(super) problem: String,
 }
@@ -109,6 +128,8 @@ impl EtcdTransport {
     fn execute(&mut self, task: ToEtcd) {
         match task {
             ToEtcd::Ask(request) => self.request = Some(request),
+            // The task that takes it ends after this one.
+            ToEtcd::AskBeside(request) => drop(self.beside.send(request)),
             ToEtcd::Report(report) => self.log(report),
         }
     }

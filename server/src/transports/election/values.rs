@@ -9,7 +9,9 @@ use doorward_session::candidate::store::{
     Compare, EtcdEntry, EtcdKey, LeaseId, Txn, TxnAnswer, TxnStep, Value, View,
 };
 use doorward_session::time::Time;
-use etcd_client::{CompareOp, KeyValue, PutOptions, ResponseHeader, TxnOp, TxnOpResponse};
+use etcd_client::{
+    CompareOp, DeleteOptions, KeyValue, PutOptions, ResponseHeader, TxnOp, TxnOpResponse,
+};
 use serde::de::DeserializeOwned;
 
 use crate::clock::Clock;
@@ -59,6 +61,9 @@ pub(super) fn txn(keys: &NodeKeys, txn: &Txn) -> etcd_client::Txn {
                 TxnOp::put(key_text(keys, key), bytes(value), options)
             }
             TxnStep::Delete(key) => TxnOp::delete(key_text(keys, key), None),
+            TxnStep::DeleteMarks => {
+                TxnOp::delete(keys.marks_of(""), Some(DeleteOptions::new().with_prefix()))
+            }
             TxnStep::Get(key) => TxnOp::get(key_text(keys, key), None),
         });
         ops.collect::<Vec<_>>()
@@ -104,6 +109,8 @@ fn key(keys: &NodeKeys, text: &str) -> Option<EtcdKey> {
         Some(EtcdKey::Term)
     } else if text == keys.outstanding() {
         Some(EtcdKey::Outstanding)
+    } else if text == keys.marks_head() {
+        Some(EtcdKey::MarksHead)
     } else {
         let address = text.strip_prefix(&keys.servers())?;
         Some(EtcdKey::Server(address.into()))
@@ -116,6 +123,8 @@ fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
         EtcdKey::Term => keys.term(),
         EtcdKey::Outstanding => keys.outstanding(),
         EtcdKey::Server(address) => keys.server(address),
+        EtcdKey::MarksHead => keys.marks_head(),
+        EtcdKey::Mark(resource) => keys.mark(resource),
     }
 }
 
@@ -128,6 +137,8 @@ fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
         EtcdKey::Term => read(bytes, Value::Term),
         EtcdKey::Outstanding => Value::Outstanding,
         EtcdKey::Server(_) => read(bytes, Value::Server),
+        EtcdKey::MarksHead => read(bytes, Value::MarksHead),
+        EtcdKey::Mark(_) => read(bytes, Value::Mark),
     }
 }
 
@@ -138,6 +149,8 @@ fn bytes(value: &Value) -> Vec<u8> {
         Value::Term(term) => serde_json::to_vec(term),
         Value::Outstanding => Ok(b"{}".to_vec()),
         Value::Server(registration) => serde_json::to_vec(registration),
+        Value::MarksHead(head) => serde_json::to_vec(head),
+        Value::Mark(mark) => serde_json::to_vec(mark),
         // No candidate writes such a value.
         Value::Unreadable => Ok(Vec::new()),
     };

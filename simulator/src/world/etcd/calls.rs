@@ -1,6 +1,7 @@
 //! Candidates' requests to etcd: each arrives or is lost; etcd executes it; the answer arrives in
 //! time or not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::time::Time;
@@ -41,7 +42,7 @@ impl World<'_> {
         sent: Time,
     ) {
         let now = self.now;
-        let before = self.etcd.store.revision();
+        let before = self.etcd.store.keys(from.place);
         let answer = match &asking.op {
             Op::ReadHistory(_) => OpAnswer::History(Some(self.longer_leases_ever(from))),
             op => self.etcd.store.execute(from.place, op, now),
@@ -54,7 +55,10 @@ impl World<'_> {
                     self.note_renewal(from, Some(*lease), *ttl, sent);
                 }
             }
-            (Op::Renew(lease), OpAnswer::Renewed) => self.note_renewed(from, *lease, sent),
+            (Op::Renew(lease), OpAnswer::Renewed)
+            | (Op::ReadMarks { lease, .. }, OpAnswer::Marks(_)) => {
+                self.note_renewed(from, *lease, sent)
+            }
             (Op::Confirm { lease, mark, .. }, OpAnswer::Transacted(_)) => {
                 for lease in [Some(*lease), *mark].into_iter().flatten() {
                     self.note_renewed(from, lease, sent);
@@ -62,7 +66,7 @@ impl World<'_> {
             }
             _ => {}
         }
-        if self.etcd.store.revision() != before {
+        if !Arc::ptr_eq(&self.etcd.store.keys(from.place), &before) {
             self.send_keys(from.place);
         }
         let Some(way) = self.etcd_connection(from) else {

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 use doorward_session::candidate::store::{
-    Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, Txn, TxnAnswer, TxnStep, View,
+    Compare, EtcdEntry, EtcdKey, LeaseId, Op, OpAnswer, StoredMarks, Txn, TxnAnswer, TxnStep,
+    Value, View,
 };
 
 use crate::world::message::NodesKeys;
@@ -32,8 +33,37 @@ pub(crate) struct StoredLease {
 #[derive(Clone, Debug)]
 struct StoredState {
     revision: u64,
-    nodes: Vec<Arc<NodesKeys>>,
+    nodes: Vec<NodeState>,
     leases: BTreeMap<LeaseId, StoredLease>,
+}
+
+/// Keys of one node.
+#[derive(Clone, Debug, Default)]
+struct NodeState {
+    /// Keys that candidates follow.
+    keys: Arc<NodesKeys>,
+    /// Marks, and their head.
+    marks: Arc<NodesKeys>,
+}
+
+impl NodeState {
+    fn of(&self, key: &EtcdKey) -> &Arc<NodesKeys> {
+        match key.is_about_marks() {
+            true => &self.marks,
+            false => &self.keys,
+        }
+    }
+
+    fn get(&self, key: &EtcdKey) -> Option<&EtcdEntry> {
+        self.of(key).get(key)
+    }
+
+    fn change(&mut self, key: &EtcdKey) -> &mut NodesKeys {
+        Arc::make_mut(match key.is_about_marks() {
+            true => &mut self.marks,
+            false => &mut self.keys,
+        })
+    }
 }
 
 impl StoredState {
@@ -41,7 +71,7 @@ impl StoredState {
         Self {
             // Revision of an etcd without any write.
             revision: 1,
-            nodes: vec![Arc::default(); nodes],
+            nodes: vec![NodeState::default(); nodes],
             leases: BTreeMap::new(),
         }
     }
@@ -75,20 +105,48 @@ impl EtcdStore {
     /// Reads the keys of a node.
     pub(crate) fn read(&self, node: u32) -> View {
         View {
-            entries: NodesKeys::clone(&self.keys(node)),
+            entries: NodesKeys::clone(&self.node(node).keys),
             revision: self.state.revision,
         }
     }
 
-    fn keys(&self, node: u32) -> Arc<NodesKeys> {
-        let keys = self.state.nodes.get(node as usize);
-        keys.map(Arc::clone).unwrap_or_default()
+    /// Returns the keys of a node that candidates follow.
+    pub(crate) fn keys(&self, node: u32) -> Arc<NodesKeys> {
+        self.node(node).keys
+    }
+
+    fn node(&self, node: u32) -> NodeState {
+        let found = self.state.nodes.get(node as usize);
+        found.cloned().unwrap_or_default()
+    }
+
+    /// Reads the marks of a node.
+    fn read_marks(&self, node: u32) -> StoredMarks {
+        let node = self.node(node);
+        let head = node.get(&EtcdKey::MarksHead);
+        let marks = node
+            .marks
+            .iter()
+            .filter_map(|(key, entry)| match (key, &entry.value) {
+                (EtcdKey::Mark(resource), Value::Mark(mark)) => {
+                    Some((resource.clone(), Some(*mark)))
+                }
+                _ => None,
+            });
+        StoredMarks {
+            head: head.and_then(|entry| match entry.value {
+                Value::MarksHead(head) => Some(head),
+                _ => None,
+            }),
+            head_modified: head.map_or(0, |entry| entry.modified),
+            marks: marks.collect(),
+        }
     }
 
     /// Returns the lease of the key of a node's master, if the key exists.
     pub(crate) fn master_lease(&self, node: u32) -> Option<LeaseId> {
-        let keys = self.state.nodes.get(node as usize)?;
-        keys.get(&EtcdKey::Master)?.lease
+        let node = self.state.nodes.get(node as usize)?;
+        node.get(&EtcdKey::Master)?.lease
     }
 
     /// Executes a candidate's request. Entries read have the origin as the time at which they were
@@ -120,6 +178,10 @@ impl EtcdStore {
                     false => OpAnswer::LeaseGone,
                 }
             }
+            Op::ReadMarks { lease, .. } => match self.execute(node, &Op::Renew(*lease), now) {
+                OpAnswer::Renewed => OpAnswer::Marks(Some(Arc::new(self.read_marks(node)))),
+                other => other,
+            },
             Op::ReadHistory(_) => OpAnswer::Failed,
         }
     }
@@ -152,24 +214,24 @@ impl EtcdStore {
             return false;
         };
         let goes = |stored: &EtcdEntry| stored.lease == Some(lease);
-        if let Some(keys) = self.state.nodes.get_mut(node as usize)
-            && keys.values().any(goes)
+        if let Some(node) = self.state.nodes.get_mut(node as usize)
+            && node.keys.values().any(goes)
         {
             self.state.revision += 1;
-            Arc::make_mut(keys).retain(|_, stored| !goes(stored));
+            Arc::make_mut(&mut node.keys).retain(|_, stored| !goes(stored));
         }
         self.note(now);
         true
     }
 
     fn transact(&mut self, node: u32, txn: &Txn, now: Time) -> OpAnswer {
-        let mut keys = self.keys(node);
+        let mut keys = self.node(node);
         let succeeded = txn.when.iter().all(|compare| holds(&keys, compare));
         let steps = if succeeded { &txn.then } else { &txn.or_else };
         let is_gone = |lease: &LeaseId| !self.state.leases.contains_key(lease);
         let needs_gone = |step: &TxnStep| match step {
             TxnStep::Put { lease, .. } => lease.as_ref().is_some_and(is_gone),
-            TxnStep::Delete(_) | TxnStep::Get(_) => false,
+            TxnStep::Delete(_) | TxnStep::DeleteMarks | TxnStep::Get(_) => false,
         };
         if steps.iter().any(needs_gone) {
             return OpAnswer::LeaseGone;
@@ -187,14 +249,19 @@ impl EtcdStore {
                         lease: *lease,
                         seen_at: Time::ZERO,
                     };
-                    Arc::make_mut(&mut keys).insert(key.clone(), stored);
+                    keys.change(key).insert(key.clone(), stored);
                     is_written = true;
                 }
                 TxnStep::Delete(key) => {
-                    if keys.contains_key(key) {
-                        Arc::make_mut(&mut keys).remove(key);
+                    if keys.get(key).is_some() {
+                        keys.change(key).remove(key);
                         is_written = true;
                     }
+                }
+                TxnStep::DeleteMarks => {
+                    let marks = keys.change(&EtcdKey::MarksHead);
+                    marks.retain(|key, _| *key == EtcdKey::MarksHead);
+                    is_written = true;
                 }
                 TxnStep::Get(key) if found.is_none() => {
                     found = keys.get(key).cloned();
@@ -247,7 +314,7 @@ impl EtcdStore {
     }
 }
 
-fn holds(keys: &NodesKeys, compare: &Compare) -> bool {
+fn holds(keys: &NodeState, compare: &Compare) -> bool {
     match compare {
         Compare::Created(key, created) => keys.get(key).map_or(0, |it| it.created) == *created,
         Compare::Modified(key, modified) => keys.get(key).map_or(0, |it| it.modified) == *modified,

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::{Incarnation, ResourceId};
-use doorward_engine::messages::{ResourceSnapshot, Via};
-use doorward_engine::node::mastership::Mastership;
+use doorward_engine::messages::{GetCapacity, GetCapacityReply, ResourceSnapshot, Via};
+use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::{AlgorithmKind, Shrink, Templates};
 use doorward_engine::time::Time;
@@ -19,9 +19,11 @@ use doorward_engine::time::Time;
 use super::chance::Chance;
 use super::client::Client;
 use super::mail::{Message, Way};
+use super::mark_store::MarkStore;
 use super::setup::{Faults, Setup};
 use super::story_server::Server;
 use super::world::{Arrived, PATIENCE, ROUND, World};
+use crate::asking::served;
 
 /// Returns the resource of all clients.
 pub fn resource() -> ResourceId {
@@ -55,6 +57,12 @@ pub struct ByChance {
     pub is_alone: bool,
     /// Links by the number of the server.
     pub links: Vec<Link>,
+    /// Marks of the root, and whether its masters keep any.
+    pub marks: Option<MarkStore>,
+    /// Decides the results of writes to it.
+    marks_chance: Chance,
+    /// Time since which there is no master of the root.
+    vacant_since: Time,
     /// Arrival of each message.
     arrivals: BTreeSet<(Time, u64)>,
     /// Until this time, leases from before a reduction may be above the capacity.
@@ -90,6 +98,7 @@ impl ByChance {
         let capacity = chance.one_of(&[0.0, 1.0, 77.7, 100.0, 1e6]);
         let mut play = Self::new(seed, chance, kind, capacity, shrink);
         play.is_alone = true;
+        play.marks = play.marks_chance.happens(0.7).then(MarkStore::default);
         play.setup.refresh = Duration::from_secs(8);
         play.grow(None, 1, Links::Streams);
         for number in 0..1 + play.chance.below(12) {
@@ -140,6 +149,9 @@ impl ByChance {
             faults: Faults::NONE,
             is_alone: false,
             links: Vec::new(),
+            marks: None,
+            marks_chance: Chance(seed),
+            vacant_since: Time::ZERO,
             arrivals: BTreeSet::new(),
             excused_until: Time::ZERO,
             longest_lease: setup.lease,
@@ -202,6 +214,7 @@ impl ByChance {
     }
 
     pub fn crash(&mut self, number: usize) {
+        self.vacant_since = self.world.now;
         self.world.crash(number);
         self.forget_questions(number);
     }
@@ -229,13 +242,52 @@ impl ByChance {
         }
         let now = self.world.now;
         let node = &mut self.world.servers[number].node;
+        if let (Some(marks), Some(epoch)) = (&mut self.marks, epoch) {
+            let term = Term {
+                epoch,
+                vacant_since: Some(self.vacant_since),
+                longer_leases: Duration::ZERO,
+                valid_until: Time::MAX,
+            };
+            let last = Some(marks.epoch).filter(|_| self.marks_chance.happens(0.9));
+            marks.begin(node, term, last, now);
+        }
+        // It lasts until it is lost.
         node.handle_mastership(Mastership::Master { epoch }, now);
+    }
+
+    /// Asks the root until it is ready.
+    pub fn serve(&mut self, request: &GetCapacity) -> GetCapacityReply {
+        let now = self.world.now;
+        let node = &mut self.world.servers[0].node;
+        let reply = served(node.handle_get_capacity(request, now));
+        let Some(marks) = self.marks.as_mut().filter(|_| !reply.is_ready()) else {
+            return reply;
+        };
+        marks.write_all(node, now);
+        served(node.handle_get_capacity(request, now))
+    }
+
+    /// Lets the store of marks execute or confirm a write, or lose its answer.
+    fn write_marks(&mut self) {
+        let now = self.world.now;
+        let (Some(marks), node) = (&mut self.marks, &mut self.world.servers[0].node) else {
+            return;
+        };
+        marks.take(node, now);
+        if self.marks_chance.happens(0.5) {
+            marks.execute();
+            if self.marks_chance.happens(0.8) {
+                marks.confirm(node, now);
+            }
+        }
     }
 
     /// Ends the mastership.
     pub fn lose(&mut self, number: usize) {
         self.reserved_before = None;
         let now = self.world.now;
+        self.vacant_since = now;
         let node = &mut self.world.servers[number].node;
         node.handle_mastership(Mastership::Unknown, now);
     }
@@ -361,6 +413,7 @@ impl ByChance {
 
     /// Handles the results of an event at a node.
     fn after(&mut self) {
+        self.write_marks();
         let push_at = self.world.now + ROUND;
         for (server, link) in self.world.servers.iter_mut().zip(&mut self.links) {
             while server.node.poll_event().is_some() {}

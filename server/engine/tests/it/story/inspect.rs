@@ -95,6 +95,10 @@ fn of_resource(resource: &ResourceSnapshot) -> String {
     if let Some(remaining) = resource.learning_remaining {
         write!(output, ", learning for {}", wording::span(remaining)).unwrap();
     }
+    if let Some(remaining) = resource.unreported_for {
+        let (amount, lasts) = (resource.unreported, wording::span(remaining));
+        write!(output, ", {amount} not reported for {lasts}").unwrap();
+    }
     output + "\n"
 }
 

@@ -12,13 +12,14 @@ use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_time::tolerance::Tolerance;
 
+use super::mark_store::MarkStore;
 use super::script::{BadLine, Block, Command, CommandResult, parse, parse_commands};
 use super::story_server::Server;
 use super::template_line::template;
 use super::world::World;
 
 /// All verbs.
-pub const VERBS: [&str; 30] = [
+pub const VERBS: [&str; 31] = [
     "advance",
     "anew",
     "ask",
@@ -38,6 +39,7 @@ pub const VERBS: [&str; 30] = [
     "learning",
     "lose",
     "lose-mastership",
+    "marks",
     "mend",
     "node",
     "parent-answers",
@@ -83,6 +85,10 @@ pub struct Player {
     pub has_names: bool,
     /// Time of the next push to children, by the number of the server.
     pub push_at: BTreeMap<usize, Time>,
+    /// Marks by the number of the server.
+    pub marks: BTreeMap<usize, MarkStore>,
+    /// Whether no write of marks is executed.
+    pub holds_marks: bool,
 }
 
 impl Player {
@@ -134,6 +140,7 @@ impl Player {
             "mend" => self.cut(command, false),
             "inspect" => return self.inspect(command),
             "learning" => return self.learning(command),
+            "marks" => self.marks(command),
             other => Err(format!("{other:?} is no command")),
         };
         Ok(output? + &self.after())
@@ -151,6 +158,10 @@ impl Player {
 
     /// Sends what is due after a command, and lists events.
     pub fn after(&mut self) -> String {
+        for (number, marks) in self.marks.iter_mut().filter(|_| !self.holds_marks) {
+            let now = self.world.servers[*number].shows(self.world.now);
+            marks.write_all(&mut self.world.servers[*number].node, now);
+        }
         let sent = self.send_due();
         let output = self.events() + &sent;
         self.world.assert_consistent();
@@ -287,8 +298,23 @@ impl Player {
             longer_leases: command.span("longer-leases")?.unwrap_or_default(),
             valid_until: Time::ZERO + until,
         };
-        self.world.servers[number].node.handle_term(term, now);
+        let node = &mut self.world.servers[number].node;
+        if command.says("marks") {
+            let marks = self.marks.entry(number).or_default();
+            let last = Some(marks.epoch);
+            marks.begin(node, term, last, now);
+        } else {
+            node.handle_term(term, now);
+        }
         Ok(String::new())
+    }
+
+    /// Shows the marks of a node. From now on, writes of marks are kept, or executed.
+    fn marks(&mut self, command: &Command) -> CommandResult<String> {
+        let number = self.server(command.the(0, "node")?)?;
+        self.holds_marks = command.says("held");
+        let marks = self.marks.get_mut(&number).ok_or("it keeps no marks")?;
+        Ok(marks.show())
     }
 
     fn depose(&mut self, command: &Command) -> CommandResult<String> {

@@ -1,0 +1,92 @@
+//! At the root: the amount that holders may use by leases of earlier masters, and have not reported to this one.
+//!
+//! It begins as the mark of the last master. A report moves its amount from there to the holder's own reserve, so both
+//! together stay the same, and nothing that may be in use counts as free. Until a holder has a lease of this master, its
+//! newest report counts: an old request that arrives late may say more than the holder still has. From then on its
+//! leases are known, and what it gives back is free.
+
+use std::collections::BTreeMap;
+
+use crate::amount::Amount;
+use crate::exact_sum::ExactSum;
+use crate::rounding::SHORTFALL;
+
+/// Amount that is not reported yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Unreported {
+    left: ExactSum,
+    /// Reported amounts, by a hash of the holder's name.
+    reported: BTreeMap<u64, Amount>,
+}
+
+/// The reports exceed the mark: a holder reports too much, or etcd was restored to an older state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exceeded;
+
+impl Unreported {
+    /// Returns the amount of a mark, without any report.
+    pub(crate) fn of_mark(amount: Amount) -> Self {
+        Self {
+            left: ExactSum::from(amount),
+            reported: BTreeMap::new(),
+        }
+    }
+
+    /// Returns the amount.
+    pub(crate) fn left(&self) -> &ExactSum {
+        &self.left
+    }
+
+    /// Returns the report of a holder, as far as it counts.
+    pub(crate) fn reported(&self, holder: u64) -> Amount {
+        self.reported.get(&holder).copied().unwrap_or_default()
+    }
+
+    /// Counts a holder's report in place of the one before.
+    ///
+    /// # Errors
+    ///
+    /// If less than that is left. Nothing changes.
+    pub(crate) fn count(&mut self, holder: u64, report: Amount) -> Result<(), Exceeded> {
+        let before = self.reported(holder);
+        let mut there = self.left;
+        there.add(before);
+        if report.get() > there.rounded_down() * (1.0 + SHORTFALL) {
+            return Err(Exceeded);
+        }
+        let report = report.min(Amount::from_computed(there.rounded_down()));
+        there.subtract(report);
+        self.left = there;
+        self.reported.insert(holder, report);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test")]
+
+    use super::*;
+
+    fn amount(amount: f64) -> Amount {
+        Amount::new(amount).unwrap()
+    }
+
+    #[test]
+    fn what_is_reported_and_what_is_not_add_up_to_the_mark() {
+        let mut unreported = Unreported::of_mark(amount(100.0));
+        for (holder, report, result, left) in [
+            (1, 30.0, Ok(()), 70.0),
+            (2, 70.0, Ok(()), 0.0),
+            (3, 0.0, Ok(()), 0.0),
+            (3, 1.0, Err(Exceeded), 0.0),
+            // It says less than in a request that came late.
+            (1, 10.0, Ok(()), 20.0),
+            (1, 40.0, Err(Exceeded), 20.0),
+            (1, 30.0, Ok(()), 0.0),
+        ] {
+            assert_eq!(unreported.count(holder, amount(report)), result, "{holder}");
+            assert_eq!(unreported.left().rounded_down(), left, "{holder}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The marks of a root's resources, which a successor of this master reads ([`crate::continuity::mark`]).
+//!
+//! The shell keeps them in a store of the node. It hands in the marks that it found when the mastership begins. From
+//! then on it takes writes, one batch at a time, and says when a batch is confirmed. A batch that is not confirmed may be
+//! in the store or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+pub use crate::continuity::mark::Mark;
+use crate::id::ResourceId;
+use crate::node::Node;
+use crate::node::mastership::Term;
+use crate::resource::marking::{Predecessors, leases_end};
+use crate::time::Time;
+
+/// Marks in one batch, at most. A transaction of etcd has 128 operations.
+const BATCH_MAX: usize = 100;
+
+/// Marks that a new master finds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundMarks {
+    /// By resource.
+    pub marks: BTreeMap<ResourceId, Mark>,
+    /// Whether resources without a mark have no leases. If not, there are no marks that count.
+    pub is_complete: bool,
+}
+
+/// A write of one mark.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MarkWrite {
+    /// The resource.
+    pub resource: ResourceId,
+    /// The mark. None: it is removed.
+    pub mark: Option<Mark>,
+    /// Whether there is one in the store.
+    pub was_there: bool,
+}
+
+/// A batch of writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MarkWrites {
+    /// The writes. Empty: the mastership has begun.
+    pub writes: Vec<MarkWrite>,
+    /// Time for which resources without a mark may have leases of earlier masters. Zero: they have none.
+    pub unmarked_for: Duration,
+}
+
+/// The marks of this mastership.
+#[derive(Debug)]
+pub(super) struct NodeMarks {
+    /// Marks of resources that nobody has asked for since.
+    found: BTreeMap<ResourceId, Mark>,
+    /// Time after which all leases of those have ended.
+    found_until: Time,
+    is_complete: bool,
+    /// Resources whose marks are to be written.
+    due: BTreeSet<ResourceId>,
+    /// Whether the store knows that this mastership has begun.
+    is_begun: bool,
+    /// Resources of the batch that is being written.
+    in_flight: Option<Vec<ResourceId>>,
+    /// Number of confirmed batches.
+    written: u64,
+}
+
+impl NodeMarks {
+    /// Takes what is known of a new resource.
+    pub(super) fn take_found(&mut self, id: &ResourceId) -> Predecessors {
+        match self.is_complete {
+            true => Predecessors::Marked(self.found.remove(id)),
+            false => Predecessors::Unknown { keeps_mark: true },
+        }
+    }
+
+    /// Whether resources without a mark have no leases of earlier masters.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Notes a resource whose mark is to be written.
+    pub(super) fn note_due(&mut self, id: &ResourceId) {
+        self.due.insert(id.clone());
+    }
+
+    fn has_work(&self, now: Time) -> bool {
+        let is_old = !self.found.is_empty() && self.found_until <= now;
+        self.in_flight.is_none() && (!self.is_begun || !self.due.is_empty() || is_old)
+    }
+}
+
+impl Node {
+    /// Mastership was won in an election, or confirmed by it, as in [`Node::handle_term`]. This server keeps marks, and
+    /// has found these. Returns whether it is a new mastership; if not, what was found does not count.
+    pub fn handle_marked_term(&mut self, term: Term, found: FoundMarks, now: Time) -> bool {
+        let before = self.masterships;
+        self.handle_term(term, now);
+        if self.masterships == before || !self.mastership.is_master() {
+            return false;
+        }
+        let start = self.mastership_start();
+        let longest = found.marks.values().map(|mark| mark.longest).max();
+        self.marks = Some(Box::new(NodeMarks {
+            found_until: leases_end(&start, longest.unwrap_or_default()),
+            found: found.marks,
+            is_complete: found.is_complete,
+            due: BTreeSet::new(),
+            is_begun: false,
+            in_flight: None,
+            written: 0,
+        }));
+        true
+    }
+
+    /// Whether there are marks to write now.
+    pub fn has_marks_to_write(&self, now: Time) -> bool {
+        self.marks.as_ref().is_some_and(|marks| marks.has_work(now))
+    }
+
+    /// Number of confirmed batches of this mastership.
+    pub fn marks_written(&self) -> u64 {
+        self.marks.as_ref().map_or(0, |marks| marks.written)
+    }
+
+    /// When marks of resources that nobody has asked for can be removed.
+    pub fn marks_due(&self) -> Option<Time> {
+        let marks = self.marks.as_ref()?;
+        Some(marks.found_until).filter(|_| !marks.found.is_empty())
+    }
+
+    /// Returns the next batch of marks to write, unless one is being written.
+    pub fn poll_mark_writes(&mut self, now: Time) -> Option<MarkWrites> {
+        let marks = self.marks.as_mut().filter(|marks| marks.has_work(now))?;
+        let mut writes = Vec::new();
+        let is_first = !std::mem::replace(&mut marks.is_begun, true);
+        while !is_first && writes.len() < BATCH_MAX {
+            let Some(resource) = marks.due.pop_first() else {
+                break;
+            };
+            let entry = self.resources.get_mut(&resource);
+            if let Some((mark, was_there)) = entry.and_then(|it| it.resource.send_mark(now)) {
+                writes.push(MarkWrite {
+                    resource,
+                    mark,
+                    was_there,
+                });
+            }
+        }
+        while !is_first && writes.len() < BATCH_MAX && marks.found_until <= now {
+            let Some((resource, _)) = marks.found.pop_first() else {
+                break;
+            };
+            writes.push(MarkWrite {
+                resource,
+                mark: None,
+                was_there: true,
+            });
+        }
+        if writes.is_empty() && !is_first {
+            return None;
+        }
+        let written = writes.iter().map(|it| it.resource.clone()).collect();
+        marks.in_flight = Some(written);
+        let unmarked_for = self.learning_remaining(now).unwrap_or_default();
+        Some(MarkWrites {
+            writes,
+            unmarked_for: self.config.clock_tolerance.report(unmarked_for),
+        })
+    }
+
+    /// Notes that the last batch is in the store.
+    pub fn handle_marks_written(&mut self, now: Time) {
+        let Some(marks) = &mut self.marks else {
+            return;
+        };
+        let Some(in_flight) = marks.in_flight.take() else {
+            return;
+        };
+        marks.written += 1;
+        for id in in_flight {
+            if let Some(slot) = self.resources.find(&id) {
+                if let Some(entry) = self.resources.at_mut(slot) {
+                    entry.resource.note_mark_written();
+                }
+                self.settle_at(slot, now);
+            }
+        }
+    }
+}

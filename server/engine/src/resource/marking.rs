@@ -1,0 +1,184 @@
+//! The mark of a resource ([`crate::continuity::mark`]): what it must cover, and what waits for it.
+
+use std::time::Duration;
+
+use crate::amount::Amount;
+use crate::continuity::mark::{KeptMark, Mark, MarkDue, MarkNeeds};
+use crate::continuity::{MastershipStart, Recovery, over_after};
+use crate::exact_sum::ExactSum;
+use crate::holders::{HolderAsk, Holding, Slot};
+use crate::resource::Resource;
+use crate::time::Time;
+
+/// Knowledge of a new master of the root about the leases of its predecessors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Predecessors {
+    /// Templates tell how long they last. `keeps_mark`: this mastership keeps marks.
+    Unknown {
+        /// Whether this mastership keeps marks.
+        keeps_mark: bool,
+    },
+    /// The mark of the last one. None: there are no leases.
+    Marked(Option<Mark>),
+}
+
+impl Predecessors {
+    /// Returns the mark of a new resource in etcd. None: this mastership keeps none.
+    pub(super) fn kept(self) -> Option<Box<KeptMark>> {
+        match self {
+            Self::Unknown { keeps_mark: false } => None,
+            Self::Unknown { keeps_mark: true } => Some(Box::default()),
+            Self::Marked(mark) => Some(Box::new(KeptMark::found(mark))),
+        }
+    }
+}
+
+impl Resource {
+    /// Returns recovery at the beginning of a root's resource. None: no lease of a predecessor is left, or nothing
+    /// promises a total.
+    pub(super) fn recovery_of_root(
+        &self,
+        predecessors: Predecessors,
+        now: Time,
+    ) -> Option<Box<Recovery>> {
+        let mark = match predecessors {
+            Predecessors::Unknown { .. } => {
+                let ends = self.ends_anew(now)?;
+                return Some(Box::new(Recovery::of_root(ends, None)));
+            }
+            Predecessors::Marked(mark) => mark?,
+        };
+        let ends = leases_end(&self.start, mark.longest);
+        if ends <= now || !self.promises_total() {
+            return None;
+        }
+        // After a lowering, more may be in use than there is to divide.
+        let fits = |amount: &Amount| *amount <= self.supply.capacity;
+        let known = mark.amount.filter(fits);
+        Some(Box::new(Recovery::of_root(ends, known)))
+    }
+
+    /// Learns if more may be in use than the capacity, by leases of predecessors, too.
+    pub(super) fn learn_if_lowered(&mut self) {
+        let capacity = self.supply.capacity;
+        let reserved = *self.holders.table().reserved();
+        if let Some(recovery) = self.recovery.as_mut().filter(|it| it.is_bounded()) {
+            let mut booked = reserved;
+            booked.add_sum(&recovery.unreported());
+            if booked.exceeds(capacity) {
+                recovery.become_unbounded(Time::ZERO);
+            }
+        }
+    }
+
+    /// Largest sum of leases that may be granted: the capacity, or less while the mark rises. None: any.
+    pub(super) fn grants_max(&self) -> Option<Amount> {
+        let limit = self.mark.as_ref().and_then(|mark| mark.limit());
+        [self.divides(), limit].into_iter().flatten().min()
+    }
+
+    /// The capacity that is divided. None: the algorithm promises no total, and the mark alone limits leases.
+    fn divides(&self) -> Option<Amount> {
+        let is_divided = self.promises_total() || self.mark.is_none();
+        Some(self.supply.capacity).filter(|_| is_divided)
+    }
+
+    /// Longest lease that may be granted.
+    pub(super) fn length_max(&self) -> Duration {
+        self.mark.as_ref().map_or(Duration::MAX, |it| it.longest())
+    }
+
+    /// Whether a holder without a lease gets one only when the mark has risen. A holder with a lease gets what fits.
+    pub(super) fn must_wait_for_mark(&self, slot: Option<Slot>, ask: &HolderAsk<'_>) -> bool {
+        let Some(mark) = &self.mark else {
+            return false;
+        };
+        let holding = slot.and_then(|slot| self.holders.get(slot));
+        if holding.is_some_and(|holding| !holding.pending) {
+            return false;
+        }
+        let held = holding.map_or(Amount::ZERO, Holding::own);
+        let room = self.room_beside_others(held, self.divides());
+        let needs = ask.demand.wants().max(ask.in_use()).min(room);
+        mark.longest().is_zero() || needs > self.room_beside_others(held, self.grants_max())
+    }
+
+    fn mark_needs(&self, now: Time) -> MarkNeeds {
+        let table = self.holders.table();
+        let unreported = self
+            .recovery
+            .as_ref()
+            .map_or(ExactSum::ZERO, |it| it.unreported());
+        let sum = |part: &ExactSum| {
+            let mut sum = unreported;
+            sum.add_sum(part);
+            sum.rounded_up()
+        };
+        let capacity = self.supply.capacity;
+        let booked = sum(table.reserved());
+        let in_use = table.in_use_until(now).map(|until| until.since(now));
+        let inherited = self.recovery_remaining(now);
+        MarkNeeds {
+            booked,
+            expected: sum(table.wants()).min(capacity).max(booked),
+            capacity,
+            is_unbounded: !self.promises_total()
+                || self.recovery.as_ref().is_some_and(|it| !it.is_bounded()),
+            is_unused: table.is_empty() && self.recovery.is_none(),
+            lease_length: self.policy.algorithm().lease_length,
+            lasts: in_use.max(inherited).unwrap_or_default(),
+        }
+    }
+
+    /// Updates when to write the mark. Returns whether that is now.
+    pub(crate) fn update_mark(&mut self, now: Time) -> bool {
+        if self.mark.is_none() {
+            return false;
+        }
+        let needs = self.mark_needs(now);
+        let Some(mark) = &mut self.mark else {
+            return false;
+        };
+        mark.update(&needs, now);
+        mark.due() == MarkDue::Now
+    }
+
+    /// Begins to write the mark, if that is due. Returns the value, and whether there is one in etcd.
+    pub(crate) fn send_mark(&mut self, now: Time) -> Option<(Option<Mark>, bool)> {
+        let needs = self.mark_needs(now);
+        let mark = self.mark.as_mut()?;
+        (mark.due() == MarkDue::Now).then(|| mark.send(&needs))
+    }
+
+    /// Notes that etcd has confirmed the mark.
+    pub(crate) fn note_mark_written(&mut self) {
+        if let Some(mark) = &mut self.mark {
+            mark.note_written();
+            self.holders.note_changed();
+            self.holders.note_unsettled();
+        }
+    }
+
+    /// Whether its mark is still in etcd.
+    pub(crate) fn has_mark(&self) -> bool {
+        self.mark.as_ref().is_some_and(|mark| !mark.is_gone())
+    }
+
+    /// Time to look at the mark again.
+    pub(super) fn mark_due(&self) -> Option<Time> {
+        match self.mark.as_ref()?.due() {
+            MarkDue::At(at) => Some(at),
+            MarkDue::Never | MarkDue::Now => None,
+        }
+    }
+
+    /// Whether the algorithm keeps to the capacity.
+    pub(super) fn promises_total(&self) -> bool {
+        self.policy.algorithm().kind.promises_total()
+    }
+}
+
+/// Returns when leases of that length have ended that predecessors granted.
+pub(crate) fn leases_end(start: &MastershipStart, longest: Duration) -> Time {
+    over_after(start.vacant_since, start.clock_tolerance.report(longest))
+}

@@ -1,0 +1,123 @@
+//! All marks of a node, as a candidate reads them that has won.
+//!
+//! A million marks are too many for one answer of etcd, and reading them may take longer than the candidate's lease in
+//! etcd may go without a renewal. So they are read in parts, reading stops in time, and it continues from there at the
+//! next request. Nobody writes marks meanwhile: the last master has lost its key, and this one has not begun.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use doorward_clock::Instant;
+use doorward_etcd::layout::NodeKeys;
+use doorward_etcd::{Error, EtcdConnection};
+use doorward_session::candidate::store::{LeaseId, MarkRecord, StoredMarks};
+use etcd_client::{Client, GetOptions, KeyValue};
+use smol_str::SmolStr;
+
+use super::asker::renew;
+
+/// Marks in one answer, about: far below the size of an answer.
+const PART: i64 = 4_000;
+
+/// Reads marks step by step.
+#[derive(Debug, Default)]
+pub(super) struct MarksReader {
+    progress: Option<Progress>,
+}
+
+#[derive(Debug)]
+struct Progress {
+    /// The mastership for which they are read, by the revision of its key.
+    won: u64,
+    found: StoredMarks,
+    /// Beginnings of the parts that are left.
+    left: Vec<String>,
+}
+
+impl MarksReader {
+    /// Renews a lease, and reads the marks. None: reading takes beyond `until`; ask again.
+    pub(super) async fn read(
+        &mut self,
+        (won, lease): (u64, LeaseId),
+        keys: &NodeKeys,
+        connection: &mut EtcdConnection,
+        until: Instant,
+    ) -> Result<Option<Arc<StoredMarks>>, Error> {
+        let known = self.progress.take().filter(|it| it.won == won);
+        let begun = match known {
+            None => begin(won, lease, keys, connection).await?,
+            Some(known) => {
+                let renewal = async |client: &mut Client| renew(client.clone(), Some(lease)).await;
+                connection.call("renew a lease", renewal).await?;
+                known
+            }
+        };
+        let progress = self.progress.insert(begun);
+        while let Some(digits) = progress.left.last() {
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+            let prefix = keys.marks_of(digits);
+            let answer = connection
+                .call("read marks", async move |client: &mut Client| {
+                    client
+                        .get(prefix, Some(GetOptions::new().with_prefix()))
+                        .await
+                })
+                .await?;
+            progress.add(keys, answer.kvs());
+            progress.left.pop();
+        }
+        let read = self.progress.take().map(|progress| progress.found);
+        Ok(Some(Arc::new(read.unwrap_or_default())))
+    }
+}
+
+impl Progress {
+    fn add(&mut self, keys: &NodeKeys, entries: &[KeyValue]) {
+        let marks = entries.iter().filter_map(|entry| mark(keys, entry));
+        self.found.marks.extend(marks);
+    }
+}
+
+/// Renews the lease, and reads the head and, if they are few, all marks: in the time of one request.
+async fn begin(
+    won: u64,
+    lease: LeaseId,
+    keys: &NodeKeys,
+    connection: &mut EtcdConnection,
+) -> Result<Progress, Error> {
+    let (head, all) = (keys.marks_head(), keys.marks_of(""));
+    let (head, all, ()) = connection
+        .call("read marks", async move |client: &mut Client| {
+            let few = GetOptions::new().with_prefix().with_limit(PART);
+            let (mut heads, mut marks) = (client.clone(), client.clone());
+            tokio::try_join!(
+                heads.get(head, None),
+                marks.get(all, Some(few)),
+                renew(client.clone(), Some(lease)),
+            )
+        })
+        .await?;
+    let entry = head.kvs().first();
+    let found = StoredMarks {
+        head: entry.and_then(|it| serde_json::from_slice(it.value()).ok()),
+        head_modified: entry.map_or(0, |it| u64::try_from(it.mod_revision()).unwrap_or(0)),
+        marks: BTreeMap::new(),
+    };
+    let left = match all.count() {
+        ..=PART => Vec::new(),
+        count if count <= 16 * PART => (0..16).map(|part| format!("{part:x}")).collect(),
+        _ => (0..256).map(|part| format!("{part:02x}/")).collect(),
+    };
+    let mut progress = Progress { won, found, left };
+    if progress.left.is_empty() {
+        progress.add(keys, all.kvs());
+    }
+    Ok(progress)
+}
+
+fn mark(keys: &NodeKeys, entry: &KeyValue) -> Option<(SmolStr, Option<MarkRecord>)> {
+    let resource = keys.marked(entry.key_str().ok()?)?;
+    Some((resource.into(), serde_json::from_slice(entry.value()).ok()))
+}
