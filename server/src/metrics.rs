@@ -256,6 +256,16 @@ const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 8] = [
                 .map_or(0.0, |left| left.as_secs_f64())
         },
     ),
+    (
+        "resource_unreported",
+        "Capacity that holders may use which have not reported since the master changed",
+        |resource| resource.unreported,
+    ),
+    (
+        "resource_mark",
+        "Amount that all leases together never exceed, as the next master of the root reads it; 0: none, or no bound",
+        |resource| resource.mark.unwrap_or(0.0),
+    ),
 ];
 
 fn counters(counters: Counters) -> [(&'static str, &'static str, u64); 8] {

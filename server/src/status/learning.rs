@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use doorward_pages::numbers::span;
+use doorward_pages::numbers::{self, span};
 use doorward_session::time::millis;
 
 /// Returns the remedy. `is_root`: the templates that set the length of learning mode are this node's.
@@ -24,6 +24,16 @@ pub fn of(own: Option<Duration>, above: Option<Option<Duration>>) -> Option<Stri
         (Some(left), above) => Some(sentence(left, above.is_none())),
         (None, above) => above.flatten().map(sentence_of_parent),
     }
+}
+
+/// Returns the text for a resource of which holders may use an amount that they have not reported to this master.
+pub(super) fn unreported(amount: f64, left: Duration) -> String {
+    format!(
+        "{} may be in use by holders that have not reported since the master changed, {} more: that much is kept for \
+         them, and everything else is divided.",
+        numbers::amount(amount),
+        span(millis(left)),
+    )
 }
 
 /// Returns the text for a resource that stays in learning mode for `left`.
@@ -56,6 +66,13 @@ mod tests {
         let below = sentence(Duration::from_millis(900), false);
         assert!(below.starts_with("learning mode, 900 ms left"), "{below}");
         assert!(below.contains("templates of the root"), "{below}");
+    }
+
+    #[test]
+    fn what_is_not_reported_is_told_with_its_end() {
+        let text = unreported(2.5, Duration::from_secs(21));
+        assert!(text.starts_with("2.5 may be in use"), "{text}");
+        assert!(text.contains(", 21 s more: "), "{text}");
     }
 
     #[test]

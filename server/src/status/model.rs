@@ -32,7 +32,12 @@ pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
     let template = snapshot.template.as_ref();
     let description = template.map(|template| template.description.clone());
     ResourceStatus {
-        learning: learning::of(snapshot.learning_remaining, above),
+        learning: learning::of(snapshot.learning_remaining, above).or_else(|| {
+            let left = snapshot
+                .unreported_for
+                .filter(|_| snapshot.unreported > 0.0)?;
+            Some(learning::unreported(snapshot.unreported, left))
+        }),
         own_lease,
         resource_id: snapshot.resource.to_string(),
         template: template.map(|template| template.identifier_glob.clone()),

@@ -47,24 +47,30 @@ fn report_lasts(has: Has) -> Duration {
     lasts.saturating_sub(TRAVEL_MAX)
 }
 
+/// Whether a lease may have ended while its report travelled. Work that continues after its lease counts, but is not part
+/// of what earlier masterships had granted: they may have granted that to others.
+fn is_over(has: Has) -> bool {
+    has.expires_in.is_some_and(|lasts| lasts <= TRAVEL_MAX)
+}
+
 impl Recovery {
     /// Remembers which mastership granted what a holder reports. At the root, counts the report.
     pub(crate) fn hear(&mut self, s: &Situation<'_>, slot: Option<Slot>, ask: &HolderAsk<'_>) {
-        let Some((origin, part)) = self.of_predecessors(s, slot, ask) else {
+        let Some(origin) = self.origin(s, slot, ask) else {
             return;
         };
-        let in_use = ask.believed;
-        let holder = s.table.name_hash(ask.holder());
-        if let Some(unreported) = &mut self.unreported {
-            let counted = unreported.count(holder, part);
-            if counted.is_err() {
-                self.become_unbounded(s.now + s.longest_by_others());
-            }
+        if s.is_root {
+            return self.count_at_root(s, ask);
         }
-        if s.is_root || in_use.most().is_zero() {
+        let in_use = ask.believed;
+        if in_use.most().is_zero() {
             return;
         }
         let lasts = in_use.each().map(report_lasts).max().unwrap_or_default();
+        let part = match in_use.each().all(is_over) {
+            true => Amount::ZERO,
+            false => in_use.most(),
+        };
         // A child server reports the sum of its holders' leases, of which only the last one ends at the reported time.
         let of_own = |has: Has| (has.capacity.min(part), s.now + report_lasts(has));
         let report = ReportedLease {
@@ -74,47 +80,40 @@ impl Recovery {
             said: s.now - TRAVEL_MAX,
             lasts: in_use.has.map(of_own),
         };
+        let holder = s.table.name_hash(ask.holder());
         self.learned.note(holder, report);
     }
 
-    /// Returns the part of a report that earlier masterships granted, and the mastership that granted it. None: a lease
-    /// of this mastership says nothing about its predecessors.
-    fn of_predecessors(
-        &self,
-        s: &Situation<'_>,
-        slot: Option<Slot>,
-        ask: &HolderAsk<'_>,
-    ) -> Option<(Origin, Amount)> {
-        let in_use = ask.believed;
-        let is_child = ask.mastership().is_some();
-        if s.is_root && is_child && !ask.acknowledges() {
-            // It may have a lease of this mastership, and hear of earlier leases all the same. Those of a mastership that
-            // has asked here came from what that one reported, or was granted.
-            let past = s.holding(slot).and_then(|it| it.past.as_ref());
-            let is_ours = |by| past.is_some_and(|past| past.masterships.is_accounted(by));
-            let mut reported = ExactSum::ZERO;
-            let parts = ask.reported.iter().filter(|it| !is_ours(it.granted_by));
-            parts.for_each(|it| reported.add(it.capacity));
-            return Some((None, reported.rounded_up().min(in_use.most())));
-        }
-        let granted_by = in_use.has.and_then(|has| has.granted_by);
+    /// Returns the mastership that granted what a holder reports. None: a lease of this mastership says nothing about
+    /// its predecessors.
+    fn origin(&self, s: &Situation<'_>, slot: Option<Slot>, ask: &HolderAsk<'_>) -> Option<Origin> {
+        let granted_by = ask.believed.has.and_then(|has| has.granted_by);
         let may_be_ours = s.holding(slot).is_some_and(|holding| !holding.pending);
-        let origin: Origin = match granted_by {
-            Some(granted_by) if granted_by == s.start.mastership => return None,
-            Some(granted_by) => Some(granted_by),
-            None if may_be_ours => return None,
+        match granted_by {
+            Some(granted_by) if granted_by == s.start.mastership => None,
+            Some(granted_by) => Some(Some(granted_by)),
+            None if may_be_ours => None,
             // A child server that has just begun does not know the granter either.
-            None if is_child => Some(MastershipId::NOBODY),
-            None => None,
+            None if ask.mastership().is_some() => Some(Some(MastershipId::NOBODY)),
+            None => Some(None),
+        }
+    }
+
+    /// Counts a report against the mark of the last master. Only the holder's own lease counts, which the mark surely
+    /// covers. The rest of a child server's report may be counted twice. So a child that learns and has no lease leaves
+    /// nothing to count, and the resource learns with it: both lost their masters together.
+    fn count_at_root(&mut self, s: &Situation<'_>, ask: &HolderAsk<'_>) {
+        let Some(unreported) = &mut self.unreported else {
+            return;
         };
-        // Work that continues after its lease counts, but is not part of what earlier masterships had granted: they
-        // may have granted that to others. Nor is a lease that may have ended while the report travelled.
-        let is_over = |has: Has| has.expires_in.is_some_and(|lasts| lasts <= TRAVEL_MAX);
-        let part = match in_use.each().all(is_over) {
-            true => Amount::ZERO,
-            false => in_use.most(),
-        };
-        Some((origin, part))
+        let lease = ask.believed.has.filter(|has| !is_over(*has));
+        let lease = lease.map_or(Amount::ZERO, |has| has.capacity);
+        let holder = s.table.name_hash(ask.holder());
+        if !ask.acknowledges() && lease.is_zero() && !ask.in_use().is_zero() {
+            self.become_unbounded(Time::ZERO);
+        } else if unreported.count(holder, lease).is_err() {
+            self.become_unbounded(s.now + s.longest_by_others());
+        }
     }
 
     /// Whether a holder can only get *not ready*: this server's lease does not cover its report, which the parent may

@@ -98,7 +98,8 @@ impl Candidate {
                     // The key stays. The mastership is held once all is known.
                     return Some(Stage::Confirm);
                 };
-                self.marks = Some(MarkChain::new(found, self.terms.last_epoch()));
+                let keeps = !found.is_refused;
+                self.marks = keeps.then(|| MarkChain::new(found, self.terms.last_epoch()));
                 self.win_with_marks(created, won, now)
             }
             // As above.
@@ -156,6 +157,7 @@ impl Candidate {
         if !answer.succeeded {
             return Some(Stage::Confirm);
         }
+        self.note_revision(answer.revision);
         let view = self.view.as_deref();
         self.note_term(transactions::term_found(answer, view, self.config.ttl), now);
         let created = CreatedKey {

@@ -124,6 +124,8 @@ pub struct StoredMarks {
     pub head_modified: u64,
     /// By resource. None: unreadable.
     pub marks: BTreeMap<SmolStr, Option<MarkRecord>>,
+    /// etcd lets this server read none. Then it keeps none.
+    pub is_refused: bool,
 }
 
 /// A condition of a transaction.

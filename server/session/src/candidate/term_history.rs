@@ -37,6 +37,8 @@ pub struct TermHistory {
     lost_until: Option<Time>,
     /// Whether the last term and all leases were over by etcd's clock before this server started.
     is_settled: bool,
+    /// Highest epoch that was seen when etcd was last found to have gone back.
+    went_back_at: Option<u64>,
 }
 
 impl TermHistory {
@@ -149,10 +151,17 @@ impl TermHistory {
         (begins, Some(vacant_since))
     }
 
-    /// Returns the epoch of the last master. None: it is unknown.
+    /// Notes that etcd has gone back to an older state. Its master may have written more.
+    pub fn note_went_back(&mut self) {
+        self.went_back_at = Some(self.highest_epoch);
+    }
+
+    /// Returns the epoch of the last master, if etcd has all that it wrote, as far as is known.
     pub fn last_epoch(&self) -> Option<u64> {
         let (last, _) = self.last.as_ref()?;
-        Some(last.epoch).filter(|epoch| *epoch > 0 && *epoch == self.highest_epoch)
+        let is_last = last.epoch > 0 && last.epoch == self.highest_epoch;
+        let is_later = self.went_back_at.is_none_or(|epoch| epoch < last.epoch);
+        Some(last.epoch).filter(|_| is_last && is_later)
     }
 
     /// Returns the statement of the last term about leases.

@@ -39,6 +39,7 @@ fn stored(epoch: u64) -> StoredMarks {
         marks: marks
             .map(|(id, amount)| (id.into(), Some(record(amount))))
             .into(),
+        is_refused: false,
     }
 }
 
@@ -174,6 +175,28 @@ fn only_whole_marks_of_the_last_master_count() {
 }
 
 #[test]
+fn marks_of_an_etcd_that_went_back_do_not_count() {
+    let mut played = DrivenCandidate::begun(Some(ActiveTemplates {
+        digest: "d".into(),
+        longest: LEASES,
+        has_history: false,
+    }))
+    .that_watches();
+    played.stored = stored(60);
+    // The same key and term are in an etcd of some time ago.
+    played.revision -= 20;
+    let term = TermRecord {
+        epoch: 60,
+        resigned: true,
+        ..TermRecord::default()
+    };
+    let mut played = played.that_stands(Some(term));
+    played.transacted(true);
+    assert!(played.candidate.keeps_marks());
+    assert!(played.candidate.take_found_marks().is_none());
+}
+
+#[test]
 fn writes_form_a_chain_that_counts_the_marks() {
     let mut played = master(stored(60));
     let epoch = played.epoch();
@@ -270,4 +293,14 @@ fn a_mastership_that_is_over_writes_nothing() {
     played.resign();
     assert!(!played.candidate.can_write_marks());
     assert!(!elected(stored(60), None).candidate.can_write_marks());
+}
+
+#[test]
+fn a_master_that_may_not_read_marks_keeps_none() {
+    let refused = StoredMarks {
+        is_refused: true,
+        ..StoredMarks::default()
+    };
+    let played = master(refused);
+    assert!(!played.candidate.keeps_marks() && !played.candidate.can_write_marks());
 }

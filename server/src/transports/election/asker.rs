@@ -1,13 +1,14 @@
 //! Sends a candidate's requests to etcd, and returns the answers.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node::reload::ActiveTemplates;
 use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
-use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer};
+use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer, StoredMarks};
 use etcd_client::Client;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::history::History;
 use super::marks::MarksReader;
@@ -69,7 +70,17 @@ impl Asker {
                 let until = self.clock.instant(*until);
                 let (keys, connection) = (&self.keys, &mut self.connection);
                 let read = self.marks.read((*won, *lease), keys, connection, until);
-                return Ok(OpAnswer::Marks(read.await?));
+                return Ok(OpAnswer::Marks(match read.await {
+                    Err(error @ Error::Refused { .. }) => {
+                        warn!(%error, "the keys of marks may not be read; after a change of the master, newcomers \
+                               wait for a lease length");
+                        Some(Arc::new(StoredMarks {
+                            is_refused: true,
+                            ..StoredMarks::default()
+                        }))
+                    }
+                    read => read?,
+                }));
             }
             Op::ReadHistory(until) => {
                 let (until, templates) = (self.clock.instant(*until), active.templates());

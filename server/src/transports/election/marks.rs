@@ -4,7 +4,6 @@
 //! etcd may go without a renewal. So they are read in parts, reading stops in time, and it continues from there at the
 //! next request. Nobody writes marks meanwhile: the last master has lost its key, and this one has not begun.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doorward_clock::Instant;
@@ -103,7 +102,7 @@ async fn begin(
     let found = StoredMarks {
         head: entry.and_then(|it| serde_json::from_slice(it.value()).ok()),
         head_modified: entry.map_or(0, |it| u64::try_from(it.mod_revision()).unwrap_or(0)),
-        marks: BTreeMap::new(),
+        ..StoredMarks::default()
     };
     let left = match all.count() {
         ..=PART => Vec::new(),

@@ -140,6 +140,7 @@ impl EtcdStore {
             }),
             head_modified: head.map_or(0, |entry| entry.modified),
             marks: marks.collect(),
+            is_refused: false,
         }
     }
 

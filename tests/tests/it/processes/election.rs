@@ -20,6 +20,14 @@ async fn assert_confirms(candidates: &Candidates, master: usize, client: &str) {
     assert_eq!(answer, Answer::Grant(Some(7.0)));
 }
 
+/// Checks that a new master gives a newcomer what is free: it knows the most that others may use.
+async fn assert_grows(candidates: &Candidates, master: usize) {
+    let candidate = &candidates.list[master];
+    let newcomer = format!("newcomer of {}", candidate.address);
+    let answer = candidate.probe.ask(&newcomer, WATCHED, 5.0, None).await;
+    assert_eq!(answer.unwrap(), Answer::Grant(Some(5.0)));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_master_is_succeeded_within_a_ttl_and_a_second() {
     let etcd = Etcd::start().await;
@@ -35,6 +43,7 @@ async fn a_killed_master_is_succeeded_within_a_ttl_and_a_second() {
         println!("round {round}: succeeded after {took:.2?}");
         assert!(took < FAILOVER + GRANULARITY, "{took:?}");
         assert_confirms(&candidates, grant.server, "holder").await;
+        assert_grows(&candidates, grant.server).await;
         candidates.list[master].start();
         candidates.assert_kept(grant.server, &crowd, &watcher).await;
     }
@@ -55,6 +64,7 @@ async fn a_master_that_stops_is_succeeded_at_once() {
         let took = grant.received - stopped;
         println!("succeeded after {took:.2?}");
         assert!(took < Duration::from_secs(1), "{took:?}");
+        assert_grows(&candidates, grant.server).await;
         candidates.list[master].terminate();
         candidates.list[master].start();
         candidates.assert_kept(grant.server, &crowd, &watcher).await;
@@ -64,7 +74,7 @@ async fn a_master_that_stops_is_succeeded_at_once() {
     candidates.list[1 - master].terminate();
     candidates.list[master].terminate();
     let left = ["outstanding", "term"].map(|key| format!("/doorward/nodes/root/{key}"));
-    assert_eq!(etcd.keys("/doorward").await, left);
+    assert_eq!(etcd.keys("/doorward/nodes/").await, left);
     let began = Instant::now();
     candidates.list[master].start();
     let grant = watcher.grant(began, None).await;
