@@ -26,7 +26,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     })
 }
 
-/// Returns all objects of one kind in a file. `kind` names them, for people.
+/// Returns all objects of one kind in a file. `kind` names them and their labels, for people.
 pub(crate) fn all<T: PemObject>(path: &Path, kind: &str) -> Result<Vec<T>, TlsError> {
     let bytes = &read(path)?;
     all_of(PemFile { path, bytes }, kind)
@@ -38,10 +38,15 @@ fn all_of<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsErro
     let found: Result<Vec<T>, _> = T::pem_slice_iter(bytes).collect();
     let error = match found {
         Ok(found) if !found.is_empty() => return Ok(found),
-        Ok(_) => String::new(),
-        // Its text has the marker as numbers.
-        Err(pem::Error::MissingSectionEnd { .. }) => " (a line -----END is missing)".to_owned(),
-        Err(error) => format!(" ({error})"),
+        Ok(_) => "",
+        Err(pem::Error::MissingSectionEnd { .. }) => "a line -----END is missing; ",
+        Err(pem::Error::IllegalSectionStart { .. }) => {
+            "a line -----BEGIN has another end than -----; "
+        }
+        Err(pem::Error::Base64Decode(_)) => {
+            "a part between -----BEGIN and -----END is not base64; "
+        }
+        Err(_) => "a part is too long; ",
     };
     let text = String::from_utf8_lossy(bytes);
     let labels = text.lines().filter_map(|line| {
@@ -51,22 +56,27 @@ fn all_of<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsErro
     let labels = Vec::from_iter(labels).join(", ");
     let problem = match labels.as_str() {
         "" if bytes.is_empty() => "it is empty".to_owned(),
-        "" => "it is not PEM".to_owned(),
+        "" => format!("{error}it is not PEM"),
         _ if text.contains("ENCRYPTED") => "give the key without a passphrase".to_owned(),
-        labels => format!("it has {labels}"),
+        _ if !text.lines().any(|line| line.starts_with("-----BEGIN ")) => {
+            "its lines -----BEGIN are indented".to_owned()
+        }
+        labels => format!("{error}it has {labels}"),
     };
-    let problem = format!("there is no {kind} in it that can be read{error}: {problem}");
+    let problem = format!("there is no {kind} in it that can be read: {problem}");
     Err(TlsError::content(path, problem))
 }
 
+pub(crate) const CERTIFICATE: &str = "certificate (CERTIFICATE)";
+
 /// Returns a certificate with its chain.
 pub(crate) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    all(path, "certificate")
+    all(path, CERTIFICATE)
 }
 
 /// Does the same with a file that was read.
 pub(crate) fn chain_of(file: PemFile<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    all_of(file, "certificate")
+    all_of(file, CERTIFICATE)
 }
 
 /// Returns a private key.
@@ -77,7 +87,8 @@ pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
 
 /// Does the same with a file that was read.
 pub(crate) fn key_of(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsError> {
-    let mut keys = all_of(file, "private key")?;
+    let kind = "private key (PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY)";
+    let mut keys = all_of(file, kind)?;
     match keys.pop() {
         Some(key) if keys.is_empty() => Ok(key),
         _ => Err(TlsError::content(
@@ -97,8 +108,10 @@ pub(crate) fn roots(
         added.map_err(|_| TlsError::content(path, "it has an invalid X.509 certificate"))?;
     }
     for anchor in &roots.roots {
-        if let (kind, false) = kind(&anchor.subject_public_key_info) {
-            let problem = format!("an authority has a key of {kind}; taken are {OTHERS}");
+        let kind = kind(&anchor.subject_public_key_info);
+        if !kind.is_verified {
+            let name = kind.name;
+            let problem = format!("the key of an authority is {name}; taken are {OTHERS}");
             return Err(TlsError::content(path, problem));
         }
     }

@@ -231,7 +231,7 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
             let verifier = verifier.build();
             let verifier = verifier.map_err(|error| {
                 let path = files.revoked.as_ref().unwrap_or(authority);
-                TlsError::content(path, error)
+                TlsError::content(path, revocation::words(&error))
             })?;
             builder.with_client_cert_verifier(Arc::clone(callers.insert(verifier)))
         }
@@ -266,7 +266,7 @@ pub fn expiry(path: &Path) -> Result<Duration, TlsError> {
     let mut first = u64::MAX;
     for certificate in pem::chain(path)? {
         let (_, certificate) = X509Certificate::from_der(&certificate)
-            .map_err(|error| TlsError::content(path, format!("invalid certificate: {error}")))?;
+            .map_err(|_| TlsError::content(path, causes::BROKEN))?;
         let end = certificate.validity().not_after.timestamp();
         first = first.min(u64::try_from(end).unwrap_or(0));
     }
