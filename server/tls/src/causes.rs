@@ -76,8 +76,8 @@ pub(crate) fn words(problem: &Problem) -> String {
     words.to_owned()
 }
 
-fn signature() -> String {
+pub(crate) fn signature() -> String {
     format!(
-        "its signature is of a kind that is not taken; taken are those with SHA-256, SHA-384 or SHA-512 by {OTHERS}"
+        "its signature is of a kind that is not taken; taken are SHA-256 and SHA-384, by RSA also SHA-512, with keys of {OTHERS}"
     )
 }

@@ -122,7 +122,7 @@ pub fn check(
     identity: Option<(PemFile<'_>, PemFile<'_>)>,
     former: Option<&[u8]>,
 ) -> Result<(), TlsError> {
-    ca.map(pem::chain_of).transpose()?;
+    ca.map(pem::roots_of).transpose()?;
     let Some((certificate, key)) = identity else {
         return Ok(());
     };

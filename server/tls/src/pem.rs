@@ -98,11 +98,19 @@ pub(crate) fn key_of(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsErr
     }
 }
 
-/// Returns the certificate authorities of a file, and a store that trusts them.
-pub(crate) fn roots(
-    path: &Path,
-) -> Result<(Vec<CertificateDer<'static>>, RootCertStore), TlsError> {
-    let (authorities, mut roots) = (chain(path)?, RootCertStore::empty());
+/// Authorities, and a store that trusts them.
+type Roots = (Vec<CertificateDer<'static>>, RootCertStore);
+
+/// Returns the certificate authorities of a file.
+pub(crate) fn roots(path: &Path) -> Result<Roots, TlsError> {
+    let bytes = &read(path)?;
+    roots_of(PemFile { path, bytes })
+}
+
+/// Does the same with a file that was read.
+pub(crate) fn roots_of(file: PemFile<'_>) -> Result<Roots, TlsError> {
+    let (path, authorities) = (file.path, chain_of(file)?);
+    let mut roots = RootCertStore::empty();
     for authority in &authorities {
         let added = roots.add(authority.clone());
         added.map_err(|_| TlsError::content(path, "it has an invalid X.509 certificate"))?;

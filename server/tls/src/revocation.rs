@@ -11,7 +11,7 @@ use rustls::client::VerifierBuilderError;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
-use crate::{TlsError, pem};
+use crate::{TlsError, causes, pem, provider};
 
 /// A list in force.
 #[derive(Debug)]
@@ -85,6 +85,13 @@ impl List {
             return Err(format!(
                 "{name} is no authority of --tls-client-ca, and its certificate is not beside its list"
             ));
+        }
+        let id = list.signature_algorithm.algorithm.as_bytes();
+        let algorithms = provider().signature_verification_algorithms.all;
+        let mut ids = algorithms.iter().map(|it| it.signature_alg_id());
+        // An identifier in DER begins with two bytes, and its parameters follow.
+        if !ids.any(|it| it.get(2..).is_some_and(|it| it.starts_with(id))) {
+            return Err(format!("a list of {name}: {}", causes::signature()));
         }
         // The verifier finds a list by its name, and refuses all if it has another key.
         if !named().all(|it| list.verify_signature(it.public_key()).is_ok()) {
