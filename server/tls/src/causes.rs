@@ -5,16 +5,6 @@ use webpki::Error as Problem;
 
 use crate::keys::OTHERS;
 
-/// Numbers of the extensions that may be critical, in the order of their names in a refusal.
-pub(crate) const EXTENSIONS: [&str; 6] = [
-    "2.5.29.15",
-    "2.5.29.17",
-    "2.5.29.19",
-    "2.5.29.30",
-    "2.5.29.31",
-    "2.5.29.37",
-];
-
 const ENDED: &str = "it has ended";
 const EARLY: &str = "it does not begin yet";
 const OTHER_SIDE: &str = "its extended key usage is for another side";

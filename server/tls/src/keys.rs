@@ -18,13 +18,10 @@ const KINDS: [(&[u8], &str); 15] = [
     (b"\x06\x05\x2b\x81\x04\x00\x21", "ECDSA P-224"),
     (b"\x06\x05\x2b\x81\x04\x00\x0a", "ECDSA secp256k1"),
     (b"\x06\x05\x2b\x81\x04\x00", "ECDSA of another SECG curve"),
-    (
-        b"\x2b\x24\x03\x03\x02\x08\x01\x01",
-        "ECDSA of a brainpool curve",
-    ),
+    (b"\x2b\x24\x03\x03\x02\x08\x01\x01", "ECDSA brainpool"),
     (
         b"\x2a\x86\x48\xce\x3d\x01",
-        "ECDSA with a curve by its parameters instead of its name",
+        "ECDSA with a curve without a name",
     ),
     (b"\x2a\x86\x48\xce\x3d\x03", "ECDSA of another X9.62 curve"),
     (b"\x06\x03\x2b\x65\x70", "Ed25519"),

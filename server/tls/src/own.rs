@@ -27,8 +27,9 @@ pub(crate) fn read(
     usage: KeyUsage,
     former: Option<&[CertificateDer<'_>]>,
 ) -> Result<Arc<CertifiedKey>, TlsError> {
-    let chain = pem::chain(certificate)?;
-    of((certificate, chain), (key, pem::key(key)?), usage, former)
+    let chain = pem::open(certificate, pem::chain)?;
+    let private = pem::open(key, pem::key)?;
+    of((certificate, chain), (key, private), usage, former)
 }
 
 /// Does the same with files that were read.
@@ -103,7 +104,9 @@ fn critical(certificate: &[u8]) -> Option<String> {
         let [0x06, length] = *head else { return None };
         let (id, rest) = certificate.get(at + 2..)?.split_at_checked(length.into())?;
         // True, and the bytes of its value.
-        rest.starts_with(b"\x01\x01\xff\x04").then(|| dotted(id))
+        rest.starts_with(b"\x01\x01\xff\x04").then_some(id)
     });
-    ids.find(|it| !causes::EXTENSIONS.contains(&it.as_str()))
+    // The ones that `causes` names.
+    ids.find(|id| !matches!(id, [0x55, 0x1d, 15 | 17 | 19 | 30 | 31 | 37]))
+        .map(dotted)
 }

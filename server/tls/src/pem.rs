@@ -19,21 +19,20 @@ pub struct PemFile<'a> {
     pub bytes: &'a [u8],
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path).map_err(|source| TlsError::Read {
+/// Reads a file, and takes objects from it.
+pub(crate) fn open<T>(
+    path: &Path,
+    take: impl FnOnce(PemFile<'_>) -> Result<T, TlsError>,
+) -> Result<T, TlsError> {
+    let bytes = &fs::read(path).map_err(|source| TlsError::Read {
         path: path.to_owned(),
         source,
-    })
+    })?;
+    take(PemFile { path, bytes })
 }
 
 /// Returns all objects of one kind in a file. `kind` names them and their labels, for people.
-pub(crate) fn all<T: PemObject>(path: &Path, kind: &str) -> Result<Vec<T>, TlsError> {
-    let bytes = &read(path)?;
-    all_of(PemFile { path, bytes }, kind)
-}
-
-/// Does the same with a file that was read.
-fn all_of<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsError> {
+pub(crate) fn all<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsError> {
     let PemFile { path, bytes } = file;
     let found: Result<Vec<T>, _> = T::pem_slice_iter(bytes).collect();
     let error = match found {
@@ -67,28 +66,15 @@ fn all_of<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsErro
     Err(TlsError::content(path, problem))
 }
 
-pub(crate) const CERTIFICATE: &str = "certificate (CERTIFICATE)";
-
 /// Returns a certificate with its chain.
-pub(crate) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    all(path, CERTIFICATE)
-}
-
-/// Does the same with a file that was read.
-pub(crate) fn chain_of(file: PemFile<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    all_of(file, CERTIFICATE)
+pub(crate) fn chain(file: PemFile<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    all(file, "certificate (CERTIFICATE)")
 }
 
 /// Returns a private key.
-pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    let bytes = &read(path)?;
-    key_of(PemFile { path, bytes })
-}
-
-/// Does the same with a file that was read.
-pub(crate) fn key_of(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsError> {
+pub(crate) fn key(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsError> {
     let kind = "private key (PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY)";
-    let mut keys = all_of(file, kind)?;
+    let mut keys = all(file, kind)?;
     match keys.pop() {
         Some(key) if keys.is_empty() => Ok(key),
         _ => Err(TlsError::content(
@@ -102,14 +88,8 @@ pub(crate) fn key_of(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsErr
 type Roots = (Vec<CertificateDer<'static>>, RootCertStore);
 
 /// Returns the certificate authorities of a file.
-pub(crate) fn roots(path: &Path) -> Result<Roots, TlsError> {
-    let bytes = &read(path)?;
-    roots_of(PemFile { path, bytes })
-}
-
-/// Does the same with a file that was read.
-pub(crate) fn roots_of(file: PemFile<'_>) -> Result<Roots, TlsError> {
-    let (path, authorities) = (file.path, chain_of(file)?);
+pub(crate) fn roots(file: PemFile<'_>) -> Result<Roots, TlsError> {
+    let (path, authorities) = (file.path, chain(file)?);
     let mut roots = RootCertStore::empty();
     for authority in &authorities {
         let added = roots.add(authority.clone());

@@ -38,10 +38,11 @@ pub(crate) fn read(
     former: &[List],
 ) -> Result<Lists, TlsError> {
     let refuse = |problem: String| TlsError::content(path, problem);
-    let ders: Vec<CertificateRevocationListDer<'static>> =
-        pem::all(path, "revocation list (X509 CRL)")?;
-    let between: Vec<CertificateDer<'static>> =
-        pem::all(path, pem::CERTIFICATE).unwrap_or_default();
+    let (ders, between) = pem::open(path, |file| {
+        let ders: Vec<CertificateRevocationListDer<'static>> =
+            pem::all(file, "revocation list (X509 CRL)")?;
+        Ok((ders, pem::chain(file).unwrap_or_default()))
+    })?;
     let issuers = authorities.iter().chain(&between);
     let issuers = issuers.filter_map(|it| Some(X509Certificate::from_der(it).ok()?.1));
     let issuers: Vec<X509Certificate<'_>> = issuers.collect();

@@ -216,7 +216,7 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
     let builder = match &files.client_ca {
         None => builder.with_no_client_auth(),
         Some(authority) => {
-            let (authorities, roots) = pem::roots(authority)?;
+            let (authorities, roots) = pem::open(authority, pem::roots)?;
             let mut verifier =
                 WebPkiClientVerifier::builder_with_provider(roots.into(), provider())
                     // The door refuses calls of a caller that needs a certificate and has none. Probes need none.
@@ -264,7 +264,7 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
 /// If the file is missing or invalid.
 pub fn expiry(path: &Path) -> Result<Duration, TlsError> {
     let mut first = u64::MAX;
-    for certificate in pem::chain(path)? {
+    for certificate in pem::open(path, pem::chain)? {
         let (_, certificate) = X509Certificate::from_der(&certificate)
             .map_err(|_| TlsError::content(path, causes::BROKEN))?;
         let end = certificate.validity().not_after.timestamp();

@@ -16,11 +16,8 @@ const OTHERS: [(&str, &str); 10] = [
     ("ed448", "Ed448"),
     ("p224", "ECDSA P-224"),
     ("secp256k1", "ECDSA secp256k1"),
-    ("brainpool", "ECDSA of a brainpool curve"),
-    (
-        "explicit_sec1",
-        "ECDSA with a curve by its parameters instead of its name",
-    ),
+    ("brainpool", "ECDSA brainpool"),
+    ("explicit_sec1", "ECDSA with a curve without a name"),
     ("rsa1024", "RSA of 1024 bits"),
     ("rsa1024_pkcs1", "RSA of 1024 bits"),
     ("rsa_pss", "RSA for PSS only"),
