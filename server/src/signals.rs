@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | SIGTERM, SIGINT | an end in order; the second one ends the program at once |
 //! | SIGHUP | templates, rules, certificates and tokens are read again, at the latest when the program serves |
-//! | SIGUSR1, SIGUSR2 | a line in the log: some service managers send them to all programs |
+//! | SIGUSR1, SIGUSR2, SIGALRM | a line in the log: some service managers send them to all programs |
 //!
 //! The first process of a container gets only signals that it listens for, so a program listens for SIGTERM during its
 //! start, too. systemd waits with SIGHUP until the program listens (`Type=notify`).
@@ -14,6 +14,7 @@ use std::io;
 use std::os::unix::net::UnixDatagram;
 
 use doorward_pages::room::{Room, ShortOf};
+use rustix::process::Signal as Number;
 use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,7 +38,7 @@ pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hang_up: Signal,
-    user: [Signal; 2],
+    user: [Signal; 3],
 }
 
 /// A program could not start.
@@ -61,6 +62,8 @@ pub fn begin() -> Result<(Runtime, Signals), BeginError> {
     ROOM.check()?;
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     let entered = runtime.enter();
+    // A listener of SIGXFSZ stays: a write beyond the largest size of a file (ulimit -f) fails, as on a full disk.
+    drop(signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?);
     let signals = Signals {
         terminate: signal(SignalKind::terminate())?,
         interrupt: signal(SignalKind::interrupt())?,
@@ -68,6 +71,7 @@ pub fn begin() -> Result<(Runtime, Signals), BeginError> {
         user: [
             signal(SignalKind::user_defined1())?,
             signal(SignalKind::user_defined2())?,
+            signal(SignalKind::alarm())?,
         ],
     };
     drop(entered);
@@ -90,7 +94,7 @@ impl Signals {
     /// Obeys signals until one stops the program.
     async fn obey(&mut self, rereads: &watch::Sender<()>) {
         loop {
-            let [first, second] = &mut self.user;
+            let [first, second, alarm] = &mut self.user;
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
@@ -100,6 +104,7 @@ impl Signals {
                 }
                 _ = first.recv() => info!("SIGUSR1 has no effect"),
                 _ = second.recv() => info!("SIGUSR2 has no effect"),
+                _ = alarm.recv() => info!("SIGALRM has no effect"),
             }
         }
     }

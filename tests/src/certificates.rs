@@ -4,7 +4,7 @@ use rcgen::{
     BasicConstraints, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams,
 };
-pub use rcgen::{CertificateParams, SanType, date_time_ymd};
+pub use rcgen::{CertificateParams, CustomExtension, SanType, date_time_ymd};
 
 /// A certificate and its key, as PEM.
 #[derive(Clone, Debug)]

@@ -200,7 +200,8 @@ pub(crate) struct WatchFlags {
     /// Amount to use when the lease ends unrenewed.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) mode: ModeFlag,
-    /// Stop after this long.
+    /// Stop this long after the first lease. While no server answers, it tries for as many whole --timeout as fit, but
+    /// at least one.
     #[arg(long = "for", value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) duration: Option<Duration>,
 }

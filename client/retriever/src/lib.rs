@@ -23,7 +23,7 @@ pub mod files;
 mod server;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ use doorward_clock::Instant;
 use doorward_limits::Clock;
 use doorward_rules::{Limiter, Problem, Rules};
 use doorward_tls::dialer::Dialer;
+use doorward_tls::mounts::warn_of_mounts;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -81,18 +82,10 @@ pub struct Source {
     patience: Duration,
 }
 
+#[derive(Debug)]
 enum Place {
-    Files(Arc<dyn Fn() -> Content + Send + Sync>),
+    Files(PathBuf, fn(&Path) -> Content),
     Servers(Servers),
-}
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Files(_) => f.write_str("files"),
-            Self::Servers(servers) => servers.fmt(f),
-        }
-    }
 }
 
 impl fmt::Debug for Retriever {
@@ -106,22 +99,20 @@ impl fmt::Debug for Retriever {
 impl Retriever {
     /// Takes rules from a file.
     pub fn file(path: impl Into<PathBuf>) -> Source {
-        let path = path.into();
-        Source::new(Place::Files(Arc::new(move || files::read_file(&path))))
+        Source::new(Place::Files(path.into(), files::read_file))
     }
 
     /// Takes rules from the files of a directory that end with `.yaml` or `.yml`, without hidden ones. One without such
     /// files is an error: probably another one was meant.
     pub fn directory(path: impl Into<PathBuf>) -> Source {
-        let path = path.into();
-        let read = move || match files::read_directory(&path) {
+        let read = |path: &Path| match files::read_directory(path) {
             Ok(files) if files.is_empty() => Err(format!(
                 "{} has no file that ends with .yaml",
                 path.display()
             )),
             content => content,
         };
-        Source::new(Place::Files(Arc::new(read)))
+        Source::new(Place::Files(path.into(), read))
     }
 
     /// Takes rules from the first of some servers that serves them, of these domains or, without any, of all. Servers
@@ -213,8 +204,9 @@ impl Source {
         let (mut current, mut rules, status) = Current::new(Arc::clone(&check));
         let mut tasks = JoinSet::new();
         match self.place {
-            Place::Files(read) => {
-                let read = move || read();
+            Place::Files(path, read) => {
+                warn_of_mounts([&path]);
+                let read = move || read(&path);
                 let mut content = files::read_apart(read.clone()).await;
                 current.take(content.clone(), Instant::now()).await?;
                 tasks.spawn(async move {

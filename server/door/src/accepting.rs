@@ -21,6 +21,7 @@ use tracing::warn;
 
 use crate::door::Door;
 use crate::listener::Listener;
+use crate::refusals::Refusals;
 
 /// Delay after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -75,6 +76,7 @@ async fn accept(
     stop: &CancellationToken,
 ) {
     let most = door.limits().connections.count().saturating_add(NEWCOMERS);
+    let failures = Refusals::default();
     let rooms = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     loop {
         let accepting = async {
@@ -100,7 +102,9 @@ async fn accept(
             // The client closed it before it was accepted.
             Err(error) if is_of_the_other_side(&error) => {}
             Err(error) => {
-                warn!(%error, "a connection cannot be accepted");
+                if let Some(failures) = failures.note(&error.to_string(), door.now()) {
+                    warn!(%error, failures, "connections cannot be accepted");
+                }
                 door.make_room();
                 tokio::time::sleep(PAUSE).await;
             }

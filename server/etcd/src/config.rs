@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use doorward_session::address::ipv6_advice;
+use doorward_tls::mounts::warn_of_mounts;
 use thiserror::Error;
 
 use crate::credentials::{
@@ -48,6 +49,14 @@ impl EtcdConfig {
         files: CredentialFiles,
     ) -> Result<Self, CredentialsError> {
         let read = files.read(None)?;
+        let password = files.user.as_ref().map(|(_, path)| path);
+        let paths = [
+            files.ca.as_ref(),
+            files.cert.as_ref(),
+            files.key.as_ref(),
+            password,
+        ];
+        warn_of_mounts(paths.into_iter().flatten());
         let Credentials { tls, user } = read.clone();
         Ok(Self {
             tls,

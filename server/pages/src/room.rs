@@ -11,6 +11,9 @@ use std::thread;
 
 use thiserror::Error;
 
+/// Stack of the first thread that a program needs, in KiB.
+const STACK_KIB: u64 = 1_024;
+
 const MIB: usize = 1024 * 1024;
 
 /// Amounts that a program needs beyond what it has. Threads are added to one for each core.
@@ -42,6 +45,9 @@ pub enum ShortOf {
         "cannot start: {0} MiB more memory are needed; raise its limit (ulimit -v and -d, LimitAS= and LimitDATA=)"
     )]
     Memory(usize),
+    /// Of the first thread's stack.
+    #[error("cannot start: a stack of {0} KiB is needed; raise its limit (ulimit -s, LimitSTACK=)")]
+    Stack(u64),
 }
 
 impl Room {
@@ -51,6 +57,10 @@ impl Room {
     ///
     /// The first limit that is too small.
     pub fn check(self) -> Result<(), ShortOf> {
+        // First, since all else needs some.
+        if stack_bytes() < STACK_KIB * 1024 {
+            return Err(ShortOf::Stack(STACK_KIB));
+        }
         let mut memory = Vec::<u8>::new();
         let reserved = memory.try_reserve_exact(self.memory_mib.saturating_mul(MIB));
         reserved.map_err(|_| ShortOf::Memory(self.memory_mib))?;
@@ -61,6 +71,18 @@ impl Room {
         let threads = self.threads.saturating_add(cores);
         claim_threads(threads).map_err(|error| ShortOf::Threads(threads, error))
     }
+}
+
+/// Returns the limit of the first thread's stack.
+#[cfg(unix)]
+fn stack_bytes() -> u64 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Stack);
+    limit.current.unwrap_or(u64::MAX)
+}
+
+#[cfg(not(unix))]
+fn stack_bytes() -> u64 {
+    u64::MAX
 }
 
 #[cfg(unix)]

@@ -1,8 +1,14 @@
-//! Causes for which the certificate of the other side is refused, in words.
+//! Causes for which a certificate is refused, in words.
 
 use rustls::{CertificateError, Error};
+use webpki::Error as Problem;
 
 use crate::keys::OTHERS;
+
+const ENDED: &str = "it has ended";
+const EARLY: &str = "it does not begin yet";
+const OTHER_SIDE: &str = "its extended key usage is for another side";
+pub(crate) const BROKEN: &str = "it is broken, or no X.509 certificate";
 
 /// Returns the cause of a failed handshake, if a certificate is it. `trusted`: the authorities. The text has no time, so
 /// that the log can tell it once.
@@ -11,26 +17,57 @@ pub(crate) fn of(error: &Error, trusted: &str) -> Option<String> {
         return None;
     };
     let cause = match problem {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has ended",
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "it does not begin yet"
-        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => ENDED,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => EARLY,
         CertificateError::Revoked => "it is revoked, or one between it and its authority",
         CertificateError::UnknownIssuer => {
             return Some(format!("no authority {trusted} signed it"));
         }
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "its extended key usage is for another side"
+            OTHER_SIDE
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             return Some(problem.to_string());
         }
-        CertificateError::Other(_) => "it may be self-signed",
-        _ => {
-            return Some(format!(
-                "{problem}: another authority of that name signed it, or a key is not taken; taken are {OTHERS}"
-            ));
+        CertificateError::BadSignature => "another authority of that name signed it",
+        CertificateError::Other(other) => {
+            return other
+                .0
+                .downcast_ref()
+                .map_or_else(|| Some(BROKEN.to_owned()), |it| Some(words(it)));
         }
+        CertificateError::BadEncoding => BROKEN,
+        _ => return Some(signature()),
     };
     Some(cause.to_owned())
+}
+
+/// Returns a problem that a verifier has with a certificate.
+pub(crate) fn words(problem: &Problem) -> String {
+    let words = match problem {
+        Problem::CertExpired { .. } | Problem::InvalidCertValidity => ENDED,
+        Problem::CertNotValidYet { .. } => EARLY,
+        Problem::RequiredEkuNotFoundContext(_) => OTHER_SIDE,
+        Problem::UnsupportedCertVersion => "it is not of X.509 version 3",
+        Problem::CaUsedAsEndEntity => "it is that of an authority, as self-signed ones often are",
+        Problem::EndEntityUsedAsCa => "a certificate that is not that of an authority signed it",
+        Problem::PathLenConstraintViolated => "its chain is longer than an authority in it allows",
+        Problem::NameConstraintViolation => "an authority of its chain may not sign its names",
+        Problem::UnsupportedSignatureAlgorithmContext(_)
+        | Problem::UnsupportedSignatureAlgorithmForPublicKeyContext(_) => return signature(),
+        Problem::UnsupportedCriticalExtension => {
+            "it has a critical extension that is not taken; taken are key usage, alternative names, basic and name constraints, distribution points and extended key usage"
+        }
+        Problem::MaximumPathDepthExceeded
+        | Problem::MaximumPathBuildCallsExceeded
+        | Problem::MaximumSignatureChecksExceeded => "its chain is too long",
+        _ => BROKEN,
+    };
+    words.to_owned()
+}
+
+pub(crate) fn signature() -> String {
+    format!(
+        "its signature is of a kind that is not taken; taken are SHA-256 and SHA-384, by RSA also SHA-512, with keys of {OTHERS}"
+    )
 }

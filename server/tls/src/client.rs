@@ -92,7 +92,7 @@ impl Credentials {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(VERSIONS)
             .map_err(|error| TlsError::content(&files.ca, error))?
-            .with_root_certificates(pem::roots(&files.ca)?.1);
+            .with_root_certificates(pem::open(&files.ca, pem::roots)?.1);
         let own = files.identity.as_ref().map(|(certificate, key)| {
             own::read((certificate, key), KeyUsage::client_auth(), former)
         });
@@ -122,7 +122,7 @@ pub fn check(
     identity: Option<(PemFile<'_>, PemFile<'_>)>,
     former: Option<&[u8]>,
 ) -> Result<(), TlsError> {
-    ca.map(pem::chain_of).transpose()?;
+    ca.map(pem::roots).transpose()?;
     let Some((certificate, key)) = identity else {
         return Ok(());
     };
@@ -131,10 +131,10 @@ pub fn check(
             bytes,
             ..certificate
         };
-        pem::chain_of(file).ok()
+        pem::chain(file).ok()
     });
-    let chain = (certificate.path, pem::chain_of(certificate)?);
-    let key = (key.path, pem::key_of(key)?);
+    let chain = (certificate.path, pem::chain(certificate)?);
+    let key = (key.path, pem::key(key)?);
     own::of(chain, key, KeyUsage::client_auth(), former.as_deref()).map(drop)
 }
 

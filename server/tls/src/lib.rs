@@ -2,7 +2,8 @@
 //!
 //! - [`dialer`] and [`client`] connect to servers, [`server`] accepts connections.
 //! - [`identity`] names a caller by its certificate, [`tokens`] by a secret that it sends.
-//! - [`reloading`] reads files again when they change. The last valid ones stay in force.
+//! - [`reloading`] reads files again when they change. The last valid ones stay in force. [`mounts`] finds files that
+//!   cannot change.
 //!
 //! Cryptography is that of ring, through rustls: TLS 1.2 and 1.3, with their safe suites.
 
@@ -19,6 +20,7 @@ pub mod flags;
 pub mod identity;
 #[cfg(feature = "tls")]
 mod keys;
+pub mod mounts;
 #[cfg(feature = "tls")]
 mod own;
 #[cfg(feature = "tls")]

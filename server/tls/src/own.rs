@@ -13,8 +13,8 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use tracing::warn;
 use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
 
-use crate::keys::{OWN, kind};
-use crate::{TlsError, pem, provider};
+use crate::keys::{OWN, dotted, kind};
+use crate::{TlsError, causes, pem, provider};
 
 /// Reads a certificate for `usage`, and its key. `former`: the chain in force.
 ///
@@ -27,8 +27,9 @@ pub(crate) fn read(
     usage: KeyUsage,
     former: Option<&[CertificateDer<'_>]>,
 ) -> Result<Arc<CertifiedKey>, TlsError> {
-    let chain = pem::chain(certificate)?;
-    of((certificate, chain), (key, pem::key(key)?), usage, former)
+    let chain = pem::open(certificate, pem::chain)?;
+    let private = pem::open(key, pem::key)?;
+    of((certificate, chain), (key, private), usage, former)
 }
 
 /// Does the same with files that were read.
@@ -46,18 +47,20 @@ pub(crate) fn of(
         Some((problem, _)) => return Err(TlsError::content(certificate, problem)),
         None => {}
     }
-    let (kind, _) = kind(private.secret_der());
+    let kind = kind(private.secret_der());
     let pair = CertifiedKey::from_der(chain, private, &provider());
-    let pair = pair.map_err(|error| match error {
-        Error::InconsistentKeys(_) => {
-            let problem = format!("the key ({kind}) is not that of {certificate:?}");
-            TlsError::content(key, problem)
-        }
-        Error::General(_) => {
-            let problem = format!("the key is {kind}, which is not taken; taken are {OWN}");
-            TlsError::content(key, problem)
-        }
-        error => TlsError::content(certificate, error),
+    let pair = pair.map_err(|error| {
+        let name = &kind.name;
+        let problem = match error {
+            Error::InconsistentKeys(_) => {
+                format!("the key ({name}) is not that of {certificate:?}")
+            }
+            _ if kind.is_own => format!(
+                "the key ({name}) is invalid: it is cut, has no public part, or parts that do not fit each other"
+            ),
+            _ => format!("the key is {name}, which is not taken; taken are {OWN}"),
+        };
+        TlsError::content(key, problem)
     });
     pair.map(Arc::new)
 }
@@ -69,35 +72,41 @@ fn invalid(chain: &[CertificateDer<'_>], usage: KeyUsage) -> Option<(String, boo
     let (first, rest) = chain.split_first()?;
     let issuers: Vec<_> = rest.iter().flat_map(anchor_from_trusted_cert).collect();
     let algorithms = provider().signature_verification_algorithms.all;
-    let verified = EndEntityCert::try_from(first).and_then(|it| {
-        let verified = it.verify_for_usage(
-            algorithms,
-            &issuers,
-            &[],
-            UnixTime::now(),
-            usage,
-            None,
-            None,
-        );
-        verified.map(drop)
-    });
-    let (problem, always) = match verified.err()? {
+    let now = UnixTime::now();
+    let (problem, is_parsed) = match EndEntityCert::try_from(first) {
+        Ok(it) => {
+            let verified = it.verify_for_usage(algorithms, &issuers, &[], now, usage, None, None);
+            (verified.err()?, true)
+        }
+        Err(problem) => (problem, false),
+    };
+    let words = match &problem {
         // A self-signed one; and an authority that is not in the file.
         Problem::CaUsedAsEndEntity => return None,
         Problem::UnknownIssuer if rest.is_empty() => return None,
-        Problem::CertExpired { .. } | Problem::InvalidCertValidity => ("it has ended", false),
-        Problem::CertNotValidYet { .. } => ("it does not begin yet", false),
-        Problem::UnknownIssuer | Problem::InvalidSignatureForPublicKey => (
-            "no certificate that follows in it has signed the first one",
-            false,
-        ),
-        Problem::RequiredEkuNotFoundContext(_) => {
-            ("its extended key usage is for another side", true)
+        Problem::UnknownIssuer | Problem::InvalidSignatureForPublicKey => {
+            "no certificate that follows in it has signed the first one".to_owned()
         }
-        Problem::BadDer | Problem::BadDerTime | Problem::UnsupportedCertVersion => {
-            ("it is not of X.509 version 3", true)
+        Problem::UnsupportedCriticalExtension => {
+            let critical = critical(first).unwrap_or_default();
+            format!("{} ({critical})", causes::words(&problem))
         }
-        other => return Some((format!("it may be refused: {other}"), false)),
+        _ => causes::words(&problem),
     };
-    Some((format!("the certificate is invalid: {problem}"), always))
+    let always = !is_parsed || matches!(problem, Problem::RequiredEkuNotFoundContext(_));
+    Some((format!("the certificate is invalid: {words}"), always))
+}
+
+/// Returns the number of the first critical extension that is not taken.
+fn critical(certificate: &[u8]) -> Option<String> {
+    let heads = certificate.windows(2).enumerate();
+    let mut ids = heads.filter_map(|(at, head)| {
+        let [0x06, length] = *head else { return None };
+        let (id, rest) = certificate.get(at + 2..)?.split_at_checked(length.into())?;
+        // True, and the bytes of its value.
+        rest.starts_with(b"\x01\x01\xff\x04").then_some(id)
+    });
+    // The ones that `causes` names.
+    ids.find(|id| !matches!(id, [0x55, 0x1d, 15 | 17 | 19 | 30 | 31 | 37]))
+        .map(dotted)
 }

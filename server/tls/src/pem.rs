@@ -19,29 +19,33 @@ pub struct PemFile<'a> {
     pub bytes: &'a [u8],
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path).map_err(|source| TlsError::Read {
+/// Reads a file, and takes objects from it.
+pub(crate) fn open<T>(
+    path: &Path,
+    take: impl FnOnce(PemFile<'_>) -> Result<T, TlsError>,
+) -> Result<T, TlsError> {
+    let bytes = &fs::read(path).map_err(|source| TlsError::Read {
         path: path.to_owned(),
         source,
-    })
+    })?;
+    take(PemFile { path, bytes })
 }
 
-/// Returns all objects of one kind in a file. `kind` names them, for people.
-pub(crate) fn all<T: PemObject>(path: &Path, kind: &str) -> Result<Vec<T>, TlsError> {
-    let bytes = &read(path)?;
-    all_of(PemFile { path, bytes }, kind)
-}
-
-/// Does the same with a file that was read.
-fn all_of<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsError> {
+/// Returns all objects of one kind in a file. `kind` names them and their labels, for people.
+pub(crate) fn all<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsError> {
     let PemFile { path, bytes } = file;
     let found: Result<Vec<T>, _> = T::pem_slice_iter(bytes).collect();
     let error = match found {
         Ok(found) if !found.is_empty() => return Ok(found),
-        Ok(_) => String::new(),
-        // Its text has the marker as numbers.
-        Err(pem::Error::MissingSectionEnd { .. }) => " (a line -----END is missing)".to_owned(),
-        Err(error) => format!(" ({error})"),
+        Ok(_) => "",
+        Err(pem::Error::MissingSectionEnd { .. }) => "a line -----END is missing; ",
+        Err(pem::Error::IllegalSectionStart { .. }) => {
+            "a line -----BEGIN has another end than -----; "
+        }
+        Err(pem::Error::Base64Decode(_)) => {
+            "a part between -----BEGIN and -----END is not base64; "
+        }
+        Err(_) => "a part is too long; ",
     };
     let text = String::from_utf8_lossy(bytes);
     let labels = text.lines().filter_map(|line| {
@@ -51,33 +55,26 @@ fn all_of<T: PemObject>(file: PemFile<'_>, kind: &str) -> Result<Vec<T>, TlsErro
     let labels = Vec::from_iter(labels).join(", ");
     let problem = match labels.as_str() {
         "" if bytes.is_empty() => "it is empty".to_owned(),
-        "" => "it is not PEM".to_owned(),
+        "" => format!("{error}it is not PEM"),
         _ if text.contains("ENCRYPTED") => "give the key without a passphrase".to_owned(),
-        labels => format!("it has {labels}"),
+        _ if !text.lines().any(|line| line.starts_with("-----BEGIN ")) => {
+            "its lines -----BEGIN are indented".to_owned()
+        }
+        labels => format!("{error}it has {labels}"),
     };
-    let problem = format!("there is no {kind} in it that can be read{error}: {problem}");
+    let problem = format!("there is no {kind} in it that can be read: {problem}");
     Err(TlsError::content(path, problem))
 }
 
 /// Returns a certificate with its chain.
-pub(crate) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    all(path, "certificate")
-}
-
-/// Does the same with a file that was read.
-pub(crate) fn chain_of(file: PemFile<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    all_of(file, "certificate")
+pub(crate) fn chain(file: PemFile<'_>) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    all(file, "certificate (CERTIFICATE)")
 }
 
 /// Returns a private key.
-pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
-    let bytes = &read(path)?;
-    key_of(PemFile { path, bytes })
-}
-
-/// Does the same with a file that was read.
-pub(crate) fn key_of(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsError> {
-    let mut keys = all_of(file, "private key")?;
+pub(crate) fn key(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let kind = "private key (PRIVATE KEY, RSA PRIVATE KEY or EC PRIVATE KEY)";
+    let mut keys = all(file, kind)?;
     match keys.pop() {
         Some(key) if keys.is_empty() => Ok(key),
         _ => Err(TlsError::content(
@@ -87,18 +84,22 @@ pub(crate) fn key_of(file: PemFile<'_>) -> Result<PrivateKeyDer<'static>, TlsErr
     }
 }
 
-/// Returns the certificate authorities of a file, and a store that trusts them.
-pub(crate) fn roots(
-    path: &Path,
-) -> Result<(Vec<CertificateDer<'static>>, RootCertStore), TlsError> {
-    let (authorities, mut roots) = (chain(path)?, RootCertStore::empty());
+/// Authorities, and a store that trusts them.
+type Roots = (Vec<CertificateDer<'static>>, RootCertStore);
+
+/// Returns the certificate authorities of a file.
+pub(crate) fn roots(file: PemFile<'_>) -> Result<Roots, TlsError> {
+    let (path, authorities) = (file.path, chain(file)?);
+    let mut roots = RootCertStore::empty();
     for authority in &authorities {
         let added = roots.add(authority.clone());
         added.map_err(|_| TlsError::content(path, "it has an invalid X.509 certificate"))?;
     }
     for anchor in &roots.roots {
-        if let (kind, false) = kind(&anchor.subject_public_key_info) {
-            let problem = format!("an authority has a key of {kind}; taken are {OTHERS}");
+        let kind = kind(&anchor.subject_public_key_info);
+        if !kind.is_verified {
+            let name = kind.name;
+            let problem = format!("the key of an authority is {name}; taken are {OTHERS}");
             return Err(TlsError::content(path, problem));
         }
     }

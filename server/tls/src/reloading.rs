@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
+use crate::mounts::warn_of_mounts;
 use crate::{TlsError, described};
 
 /// Number, times and length of each file. A replaced file has another number, and new permissions another time.
@@ -53,6 +54,7 @@ impl<T> Reloading<T> {
     ) -> Result<Self, TlsError> {
         let (stamp, problem) = (stamp(&files), None);
         let current = ArcSwap::from_pointee(read(None)?);
+        warn_of_mounts(&files);
         Ok(Self {
             files,
             read: Box::new(read),

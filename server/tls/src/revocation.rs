@@ -6,10 +6,12 @@
 
 use std::path::Path;
 
+use rustls::CertRevocationListError;
+use rustls::client::VerifierBuilderError;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
 use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
-use crate::{TlsError, pem};
+use crate::{TlsError, causes, pem, provider};
 
 /// A list in force.
 #[derive(Debug)]
@@ -36,8 +38,11 @@ pub(crate) fn read(
     former: &[List],
 ) -> Result<Lists, TlsError> {
     let refuse = |problem: String| TlsError::content(path, problem);
-    let ders: Vec<CertificateRevocationListDer<'static>> = pem::all(path, "revocation list")?;
-    let between: Vec<CertificateDer<'static>> = pem::all(path, "certificate").unwrap_or_default();
+    let (ders, between) = pem::open(path, |file| {
+        let ders: Vec<CertificateRevocationListDer<'static>> =
+            pem::all(file, "revocation list (X509 CRL)")?;
+        Ok((ders, pem::chain(file).unwrap_or_default()))
+    })?;
     let issuers = authorities.iter().chain(&between);
     let issuers = issuers.filter_map(|it| Some(X509Certificate::from_der(it).ok()?.1));
     let issuers: Vec<X509Certificate<'_>> = issuers.collect();
@@ -70,7 +75,7 @@ pub(crate) fn read(
 impl List {
     fn new(der: &[u8], issuers: &[X509Certificate<'_>]) -> Result<Self, String> {
         let list = CertificateRevocationList::from_der(der);
-        let (_, list) = list.map_err(|error| format!("a list is invalid: {error}"))?;
+        let (_, list) = list.map_err(|_| "a list is broken, or no X.509 list".to_owned())?;
         let name = list.issuer();
         let named = || {
             issuers
@@ -81,6 +86,13 @@ impl List {
             return Err(format!(
                 "{name} is no authority of --tls-client-ca, and its certificate is not beside its list"
             ));
+        }
+        let id = list.signature_algorithm.algorithm.as_bytes();
+        let algorithms = provider().signature_verification_algorithms.all;
+        let mut ids = algorithms.iter().map(|it| it.signature_alg_id());
+        // An identifier in DER begins with two bytes, and its parameters follow.
+        if !ids.any(|it| it.get(2..).is_some_and(|it| it.starts_with(id))) {
+            return Err(format!("a list of {name}: {}", causes::signature()));
         }
         // The verifier finds a list by its name, and refuses all if it has another key.
         if !named().all(|it| list.verify_signature(it.public_key()).is_ok()) {
@@ -94,4 +106,21 @@ impl List {
             is_between: false,
         })
     }
+}
+
+/// Returns the reason why the verifier does not take a list.
+pub(crate) fn words(problem: &VerifierBuilderError) -> String {
+    use CertRevocationListError as Problem;
+    let VerifierBuilderError::InvalidCrl(problem) = problem else {
+        return "it has no authority".to_owned();
+    };
+    let kind = match problem {
+        Problem::UnsupportedCrlVersion => "of another version",
+        Problem::UnsupportedCriticalExtension => "one with a critical extension",
+        Problem::UnsupportedDeltaCrl => "a delta list",
+        Problem::UnsupportedIndirectCrl => "one of other authorities' certificates",
+        Problem::UnsupportedRevocationReason => "one with an unknown reason",
+        _ => "broken, or of some reasons or points only",
+    };
+    format!("a list is {kind}; taken are whole lists of X.509 version 2")
 }

@@ -216,7 +216,7 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
     let builder = match &files.client_ca {
         None => builder.with_no_client_auth(),
         Some(authority) => {
-            let (authorities, roots) = pem::roots(authority)?;
+            let (authorities, roots) = pem::open(authority, pem::roots)?;
             let mut verifier =
                 WebPkiClientVerifier::builder_with_provider(roots.into(), provider())
                     // The door refuses calls of a caller that needs a certificate and has none. Probes need none.
@@ -231,7 +231,7 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
             let verifier = verifier.build();
             let verifier = verifier.map_err(|error| {
                 let path = files.revoked.as_ref().unwrap_or(authority);
-                TlsError::content(path, error)
+                TlsError::content(path, revocation::words(&error))
             })?;
             builder.with_client_cert_verifier(Arc::clone(callers.insert(verifier)))
         }
@@ -264,9 +264,9 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
 /// If the file is missing or invalid.
 pub fn expiry(path: &Path) -> Result<Duration, TlsError> {
     let mut first = u64::MAX;
-    for certificate in pem::chain(path)? {
+    for certificate in pem::open(path, pem::chain)? {
         let (_, certificate) = X509Certificate::from_der(&certificate)
-            .map_err(|error| TlsError::content(path, format!("invalid certificate: {error}")))?;
+            .map_err(|_| TlsError::content(path, causes::BROKEN))?;
         let end = certificate.validity().not_after.timestamp();
         first = first.min(u64::try_from(end).unwrap_or(0));
     }

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 use doorward_etcd::flags::unreadable_variable;
 use doorward_server::app::Server;
-use doorward_server::files;
 use doorward_server::flags::{
     self,
     agent::{AgentCommand, AgentFlags, AgentFlagsError},
@@ -14,6 +13,7 @@ use doorward_server::flags::{
 use doorward_server::logs;
 use doorward_server::signals::{self, Signals};
 use doorward_session::visible;
+use doorward_tls::mounts::warn_of_mounts;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Ok(logs) => logs,
         Err(error) => return complain(&error.into(), MISUSED),
     };
-    files::warn_of_mounts(&values);
+    warn_of_mounts(&values);
     let ran = runtime.block_on(serve(flags, signals));
     // A read that hangs does not keep the process.
     runtime.shutdown_background();

@@ -15,12 +15,12 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::CommandFactory;
 use doorward_etcd::flags::unreadable_variable;
-use doorward_server::files;
 use doorward_server::flags::{self, Command, Flags};
 use doorward_server::logs;
 use doorward_server::signals::{self, Signals};
 use doorward_server::templates::file::{self, TemplateFileError};
 use doorward_session::visible;
+use doorward_tls::mounts::warn_of_mounts;
 use tokio::runtime::Runtime;
 
 use crate::misused::Misused;
@@ -73,7 +73,7 @@ fn start(runtime: &Runtime, mut signals: Signals) -> ExitCode {
         Err(error) => return complain(error.into(), MISUSED),
     };
     serve.limits.warn_of_removed();
-    files::warn_of_mounts(&values);
+    warn_of_mounts(&values);
     if let Some(path) = serve.check {
         let checked = signals.during(async move { check(&path).await });
         let checked = runtime.block_on(checked);

@@ -1,10 +1,12 @@
 //! Revocation lists.
 
+use std::fs;
+
 use doorward_tests::certificates::{Authority, Certified};
 use doorward_tls::described;
 use doorward_tls::server::ServerTls;
 
-use crate::files::{Folder, connected, problem};
+use crate::files::{Folder, connected, of_kind, problem};
 
 fn of_serial(authority: &Authority, serial: u64) -> Certified {
     authority.certify_with("caller", &["caller"], |params| {
@@ -100,6 +102,24 @@ fn a_list_is_refused_if_another_authority_has_the_same_name() {
         seen.contains("not that of each CN=tests of Doorward"),
         "{seen}"
     );
+}
+
+#[test]
+fn a_list_that_no_handshake_could_use_says_why() {
+    let files = Folder::new();
+    let by_sha1 = fs::read_to_string(of_kind("list_by_sha1")).unwrap();
+    let broken = "-----BEGIN X509 CRL-----\nMAMCAQE=\n-----END X509 CRL-----\n".to_owned();
+    for (list, expected) in [
+        (
+            by_sha1,
+            "CN=list_by_sha1: its signature is of a kind that is not taken; taken are SHA-256",
+        ),
+        (broken, "a list is broken, or no X.509 list"),
+    ] {
+        files.write("crl.pem", &list);
+        let seen = problem(files.server());
+        assert!(seen.contains(expected), "{seen}");
+    }
 }
 
 #[tokio::test]

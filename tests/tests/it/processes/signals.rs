@@ -55,7 +55,7 @@ fn a_signal_at_the_start_ends_a_program_only_if_it_is_one_to_stop() {
             signal(child.id(), stop);
             assert_eq!(child.wait().unwrap().code(), Some(0), "{name} {stop}");
         }
-        for other in ["HUP", "USR1", "USR2", "PIPE"] {
+        for other in ["HUP", "USR1", "USR2", "ALRM", "XFSZ", "PIPE"] {
             let (mut child, mut authority) = starting(name, &pipe, more);
             signal(child.id(), other);
             authority.write_all(b"no certificate").unwrap();
@@ -72,7 +72,7 @@ fn a_program_that_serves_goes_on_after_other_signals_and_ends_in_order_by_one_to
     for stop in ["TERM", "INT"] {
         let agent = Server::agent("127.0.0.1:0", &["--rules", &rules.path]);
         for mut program in [Server::start(&[]), agent] {
-            for other in ["USR1", "USR2", "PIPE", "HUP"] {
+            for other in ["USR1", "USR2", "ALRM", "XFSZ", "PIPE", "HUP"] {
                 signal(program.process(), other);
             }
             program.wait_for_log("SIGHUP: reading templates, rules, certificates and tokens again");

@@ -141,6 +141,7 @@ fn a_limit_of_the_system_that_is_too_small_is_named_and_no_panic() {
         let threads = [
             ("-u 1".to_owned(), "ulimit -u"),
             ("-u 2".to_owned(), "ulimit -u"),
+            ("-s 256".to_owned(), "ulimit -s"),
         ];
         for (limit, expected) in files.chain(threads) {
             let mut shell = Command::new("bash");
