@@ -225,6 +225,11 @@ limits! {
         "holders of one resource",
         "Holders of one resource; a child server is one."
     }
+    LeasesPerAddress {
+        "leases_per_address", "--leases-per-resource-per-address-max", Count, Computed("--leases-per-resource-max"),
+        "clients of one resource from one address",
+        "Clients of one resource that one address or identity brings: so many shares it can have."
+    }
     Priorities {
         "priorities", "--priorities-max", Count, Fixed("64"),
         "priorities of one resource that its template does not name",

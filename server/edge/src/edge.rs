@@ -21,6 +21,7 @@ use crate::asker::{Asker, cut};
 use crate::caller::{By, Caller};
 use crate::clock::{self, Clock, Wall};
 use crate::holder::{CALLERS, Holder};
+use crate::http::crowd::Crowds;
 use crate::ids;
 use crate::node::Node;
 use crate::room::Room;
@@ -65,6 +66,8 @@ pub struct Edge {
     /// Buckets of all streams.
     pub(crate) buckets: AtomicUsize,
     room: Arc<Room>,
+    /// Programs that throttle themselves.
+    pub(crate) crowds: Crowds,
     /// Whether rules have been read.
     is_loaded: AtomicBool,
     /// Whether the newest version of the rules is not in force.
@@ -142,6 +145,7 @@ impl Edge {
             streams: AtomicUsize::new(0),
             buckets: AtomicUsize::new(0),
             room: Arc::new(Room::new(bytes_max)),
+            crowds: Crowds::default(),
             is_loaded: AtomicBool::new(is_loaded),
             is_refused: AtomicBool::new(false),
             stopping: CancellationToken::new(),
