@@ -7,7 +7,10 @@
 pub mod assignment;
 pub mod buckets;
 pub mod demand;
+mod work;
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,9 +24,10 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::debug;
 
 use crate::asker::Asker;
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::edge::Edge;
 use crate::rlqs::buckets::Buckets;
+use crate::rlqs::work::{Work, WorkOf};
 use crate::rls::{NOT_LOADED, caller_of};
 
 /// Largest message, in bytes: a report of the largest number of buckets, with 200 bytes each.
@@ -31,6 +35,9 @@ pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Assignments in one message.
 const ACTIONS_MAX: usize = 1_000;
+
+/// Reports of buckets after which other tasks go first.
+const AT_ONCE: usize = 100;
 
 /// Messages that wait for a slow Envoy. Beyond that, its reports are not read, and what it was assigned stays reserved.
 const WAITING_MAX: usize = 16;
@@ -53,6 +60,7 @@ const ENDS_KNOWN_IN: Duration = Duration::from_millis(100);
 pub struct Rlqs {
     edge: Arc<Edge>,
     streams: Arc<AtomicU64>,
+    work: Arc<Work>,
 }
 
 impl Rlqs {
@@ -61,6 +69,7 @@ impl Rlqs {
         Self {
             edge,
             streams: Arc::default(),
+            work: Arc::new(Work::new()),
         }
     }
 }
@@ -77,10 +86,12 @@ impl RateLimitQuotaService for Rlqs {
             return Err(Status::unavailable(NOT_LOADED));
         }
         let (answers, receiver) = mpsc::channel(WAITING_MAX);
+        let asker = caller_of(&request);
         let stream = QuotaStream {
             edge: Arc::clone(&self.edge),
             number: self.streams.fetch_add(1, Ordering::Relaxed) + 1,
-            asker: caller_of(&request),
+            work: self.work.of(asker.identity(), self.edge.clock().now()),
+            asker,
             answers,
         };
         tokio::spawn(stream.run(request.into_inner()));
@@ -93,6 +104,7 @@ struct QuotaStream {
     edge: Arc<Edge>,
     number: u64,
     asker: Asker,
+    work: WorkOf,
     answers: mpsc::Sender<Result<RateLimitQuotaResponse, Status>>,
 }
 
@@ -120,7 +132,7 @@ impl QuotaStream {
         self.edge.note_domain(&domain);
         let room = Arc::clone(self.edge.room());
         let mut buckets = Buckets::new(domain, asker, number, room, clock::generation());
-        self.handle(&mut buckets, first);
+        self.handle(&mut buckets, first).await;
         self.serve(&mut buckets, &mut reports).await;
         debug!(number, "a stream for quotas ends");
         buckets.handle_end(self.now());
@@ -130,11 +142,14 @@ impl QuotaStream {
         self.edge.clock().now()
     }
 
-    fn handle(&self, buckets: &mut Buckets, reports: RateLimitQuotaUsageReports) {
+    async fn handle(&self, buckets: &mut Buckets, reports: RateLimitQuotaUsageReports) {
         let now = self.now();
         let (limiter, wall) = (self.edge.limiter(), self.edge.wall.now());
         let callers = |priority| self.edge.caller(self.asker.identity(), priority);
-        for usage in reports.bucket_quota_usages {
+        for (number, usage) in reports.bucket_quota_usages.into_iter().enumerate() {
+            if number % AT_ONCE == AT_ONCE - 1 {
+                tokio::task::yield_now().await;
+            }
             if let Some(id) = &usage.bucket_id {
                 let counts = [usage.num_requests_allowed, usage.num_requests_denied];
                 limiter.count_unordered(buckets.domain(), &id.bucket, counts, wall);
@@ -153,9 +168,11 @@ impl QuotaStream {
         let mut wakes_at = clock.now();
         let (mut looks_at, mut listens_until) = (wakes_at + LOOKS_EVERY, wakes_at);
         let mut counted = Counted::new(&self.edge);
+        let mut took = Duration::ZERO;
         loop {
             counted.set(buckets.len());
             let now = self.now();
+            let reads_at = self.work.charge(std::mem::take(&mut took), now);
             if now.since(wakes_at) > STOOD_STILL {
                 listens_until = now + ENDS_KNOWN_IN;
             }
@@ -168,6 +185,7 @@ impl QuotaStream {
                 true => Vec::new(),
                 false => buckets.actions(now),
             };
+            took += self.now().since(now);
             while !actions.is_empty() {
                 let rest = actions.split_off(actions.len().min(ACTIONS_MAX));
                 let bucket_action = std::mem::replace(&mut actions, rest);
@@ -181,17 +199,35 @@ impl QuotaStream {
             } else {
                 now + WAKES_EVERY
             };
+            let pauses = reads_at > now;
+            let next_at = if pauses {
+                wakes_at.min(reads_at)
+            } else {
+                wakes_at
+            };
             tokio::select! {
-                report = reports.message() => match report {
-                    Ok(Some(report)) => self.handle(buckets, report),
+                report = timed(reports.message(), clock, &mut took), if !pauses => match report {
+                    Ok(Some(report)) => timed(self.handle(buckets, report), clock, &mut took).await,
                     Ok(None) | Err(_) => return,
                 },
                 () = buckets.changed(), if !listens => {}
-                () = clock.sleep_until(wakes_at) => {}
+                () = clock.sleep_until(next_at) => {}
                 () = self.edge.stopping().cancelled() => return,
             }
         }
     }
+}
+
+/// Adds the time of a future's work.
+async fn timed<T>(work: impl Future<Output = T>, clock: Clock, took: &mut Duration) -> T {
+    let mut work = pin!(work);
+    let done = poll_fn(|cx| {
+        let began = clock.now();
+        let polled = work.as_mut().poll(cx);
+        *took += clock.now().since(began);
+        polled
+    });
+    done.await
 }
 
 /// A stream and its buckets in the numbers of the edge, until it is dropped.
