@@ -158,7 +158,7 @@ limits! {
     IncomingBytes {
         "incoming_bytes", "--incoming-bytes-max", Bytes, Fixed("256MiB"),
         "messages that have not arrived in full",
-        "Received parts of incomplete messages, and messages of calls that wait for a look."
+        "Received parts of incomplete messages, messages of calls that wait, and the largest one of each open stream."
     }
     IncomingBytesPerAddress {
         "incoming_bytes_per_address", "--incoming-bytes-per-address-max", Bytes, Fixed("64MiB"),

@@ -33,14 +33,15 @@ use crate::rls::{NOT_LOADED, caller_of};
 /// Largest message, in bytes: a report of the largest number of buckets, with 200 bytes each.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Longest domain, in bytes.
+const DOMAIN_BYTES_MAX: usize = 1_024;
+
 /// Assignments in one message.
 const ACTIONS_MAX: usize = 1_000;
 
-/// Reports of buckets after which other tasks go first.
-const AT_ONCE: usize = 100;
-
 /// Messages that wait for a slow Envoy. Beyond that, its reports are not read, and what it was assigned stays reserved.
-const WAITING_MAX: usize = 16;
+/// Each takes the memory of its buckets once more.
+const WAITING_MAX: usize = 1;
 
 /// Time between two looks for idle buckets.
 const LOOKS_EVERY: Duration = Duration::from_secs(10);
@@ -110,16 +111,23 @@ struct QuotaStream {
 
 impl QuotaStream {
     async fn run(self, mut reports: Streaming<RateLimitQuotaUsageReports>) {
-        let Ok(Some(first)) = reports.message().await else {
+        let (clock, mut took) = (self.edge.clock(), Duration::ZERO);
+        tokio::select! {
+            () = clock.sleep_until(self.work.charge(Duration::ZERO, self.now())) => {}
+            () = self.edge.stopping().cancelled() => return,
+        }
+        let first = timed(reports.message(), clock, &mut took).await;
+        self.work.charge(took, self.now());
+        let Ok(Some(first)) = first else {
             return;
         };
         let domain = first.domain.clone();
-        if domain.is_empty() {
-            let problem = "domain: is empty; give that of the rules in the first message";
+        if domain.is_empty() || domain.len() > DOMAIN_BYTES_MAX {
+            let problem =
+                "domain: is empty or too long; give that of the rules in the first message";
             let _ = self
                 .answers
-                .send(Err(Status::invalid_argument(problem)))
-                .await;
+                .try_send(Err(Status::invalid_argument(problem)));
             return;
         }
         let (number, asker) = (self.number, self.asker.clone());
@@ -132,7 +140,7 @@ impl QuotaStream {
         self.edge.note_domain(&domain);
         let room = Arc::clone(self.edge.room());
         let mut buckets = Buckets::new(domain, asker, number, room, clock::generation());
-        self.handle(&mut buckets, first).await;
+        self.handle(&mut buckets, first);
         self.serve(&mut buckets, &mut reports).await;
         debug!(number, "a stream for quotas ends");
         buckets.handle_end(self.now());
@@ -142,20 +150,20 @@ impl QuotaStream {
         self.edge.clock().now()
     }
 
-    async fn handle(&self, buckets: &mut Buckets, reports: RateLimitQuotaUsageReports) {
+    /// Handles a message, and counts the work. Other tasks must not run in between, or each stream would have a message
+    /// in memory.
+    fn handle(&self, buckets: &mut Buckets, reports: RateLimitQuotaUsageReports) {
         let now = self.now();
         let (limiter, wall) = (self.edge.limiter(), self.edge.wall.now());
         let callers = |priority| self.edge.caller(self.asker.identity(), priority);
-        for (number, usage) in reports.bucket_quota_usages.into_iter().enumerate() {
-            if number % AT_ONCE == AT_ONCE - 1 {
-                tokio::task::yield_now().await;
-            }
+        for usage in reports.bucket_quota_usages {
             if let Some(id) = &usage.bucket_id {
                 let counts = [usage.num_requests_allowed, usage.num_requests_denied];
                 limiter.count_unordered(buckets.domain(), &id.bucket, counts, wall);
             }
             buckets.handle_usage(usage, limiter, &callers, now);
         }
+        self.work.charge(self.now().since(now), self.now());
     }
 
     /// Serves the stream until it ends.
@@ -207,7 +215,7 @@ impl QuotaStream {
             };
             tokio::select! {
                 report = timed(reports.message(), clock, &mut took), if !pauses => match report {
-                    Ok(Some(report)) => timed(self.handle(buckets, report), clock, &mut took).await,
+                    Ok(Some(report)) => self.handle(buckets, report),
                     Ok(None) | Err(_) => return,
                 },
                 () = buckets.changed(), if !listens => {}

@@ -132,9 +132,16 @@ async fn calls_wait_for_a_look_only_while_there_is_room_for_their_messages() {
     limits
         .of(ServerLimit::IncomingBytesPerAddress)
         .set_max(300_000);
+    let (holds, is_held) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let node = Arc::clone(server.state().node());
-    let holder = thread::spawn(move || node.read(|_, _| released.recv_timeout(PATIENCE).is_ok()));
+    let holder = thread::spawn(move || {
+        node.read(|_, _| {
+            holds.send(()).unwrap();
+            released.recv_timeout(PATIENCE).is_ok()
+        })
+    });
+    is_held.recv().unwrap();
     let mut admin = admin(&server).await;
     let looks = tokio::spawn(async move { admin.get_status(GetStatusRequest::default()).await });
     eventually("a look waits for the lock", async || {
