@@ -13,7 +13,6 @@
 //! callers: a caller is `client` of the body, or else of the header `x-doorward-client`, or else an address.
 
 mod check;
-pub(crate) mod crowd;
 mod envoy;
 mod lease;
 mod peer;

@@ -1,7 +1,7 @@
 //! `/v1/lease`: leases of the node for programs that throttle themselves.
 //!
 //! A program asks again after `refresh_in_seconds`, and says what it has. It is a client of the node, by the name it
-//! gives; those of one identity count as one client ([`crowd`](super::crowd)). Two programs of one name would use one
+//! gives; those of one identity count as one client ([`crowd`](crate::crowd)). Two programs of one name would use one
 //! lease twice, so an address is no name.
 
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use doorward_engine::messages::{
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use serde::{Deserialize, Serialize};
 
-use super::crowd::Place;
 use super::peer::Peer;
 use super::problem::Problem;
+use crate::crowd::Place;
 use crate::edge::Edge;
 use crate::holder::LEASE_HOLDERS;
 

@@ -43,7 +43,7 @@ struct Known {
 }
 
 /// An identity and a resource.
-pub(super) type Place = (Box<str>, ResourceId);
+pub(crate) type Place = (Box<str>, ResourceId);
 
 type Crowd = BTreeMap<HolderName, Program>;
 
@@ -55,7 +55,7 @@ struct Program {
 
 impl Crowds {
     /// Returns the weight of a program that asks. None: the identity has too many.
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &self,
         place: &Place,
         name: &HolderName,
@@ -91,7 +91,7 @@ impl Crowds {
     }
 
     /// Notes the lease of a program, and its weight if the node has decided by it.
-    pub(super) fn note(
+    pub(crate) fn note(
         &self,
         place: &Place,
         name: &HolderName,
@@ -107,7 +107,7 @@ impl Crowds {
     }
 
     /// Forgets a program that has released its lease.
-    pub(super) fn leave(&self, place: &Place, name: &HolderName, room: &Room) {
+    pub(crate) fn leave(&self, place: &Place, name: &HolderName, room: &Room) {
         let mut known = self.lock();
         let crowd = known.crowds.get_mut(place);
         if crowd.is_some_and(|crowd| crowd.remove(name).is_some()) {
