@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::asker::{Asker, cut};
-use crate::caller::{By, Caller};
+use crate::caller::{By, Caller, Unleased};
 use crate::clock::{self, Clock, Wall};
 use crate::crowd::Crowds;
 use crate::holder::{CALLERS, Holder};
@@ -376,10 +376,17 @@ impl CallerLeases<'_> {
     ) -> Option<R> {
         let rank = rule.ranks.of(self.asker.name());
         let caller = self.edge.caller(self.asker.identity(), rank.priority)?;
+        let is_safe = rule.on_failure == OnFailure::Safe;
+        let counted = rule.counted().filter(|_| is_safe);
+        let part = f64::from(rule.processes.max(1)).recip();
         let by = By {
             name: cut(self.asker.name()),
             weight: rank.weight,
-            is_safe: rule.on_failure == OnFailure::Safe,
+            is_safe,
+            unleased: counted.map(|counted| Unleased {
+                rate: counted.rate.as_per_second() * part,
+                at_once: counted.rate.amount().as_f64() * part,
+            }),
         };
         Some(call(&caller, &ids::resource(self.domain, descriptor), &by))
     }
