@@ -125,7 +125,8 @@ async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_othe
     }
 }
 
-#[tokio::test]
+// The server itself may wait for the lock on a thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_wait_for_a_look_only_while_there_is_room_for_their_messages() {
     let server = start().await;
     let limits = server.state().limits();
