@@ -158,7 +158,7 @@ limits! {
     IncomingBytes {
         "incoming_bytes", "--incoming-bytes-max", Bytes, Fixed("256MiB"),
         "messages that have not arrived in full",
-        "Received parts of incomplete messages, and messages of calls that wait for a look."
+        "Received parts of incomplete messages, messages of calls that wait, and the largest one of each open stream."
     }
     IncomingBytesPerAddress {
         "incoming_bytes_per_address", "--incoming-bytes-per-address-max", Bytes, Fixed("64MiB"),
@@ -224,6 +224,11 @@ limits! {
         "leases_per_resource", "--leases-per-resource-max", Count, Fixed("2000000"),
         "holders of one resource",
         "Holders of one resource; a child server is one."
+    }
+    LeasesPerAddress {
+        "leases_per_address", "--leases-per-resource-per-address-max", Count, Computed("--leases-per-resource-max"),
+        "clients of one resource from one address",
+        "Clients of one resource that one address or identity brings: so many shares it can have."
     }
     Priorities {
         "priorities", "--priorities-max", Count, Fixed("64"),

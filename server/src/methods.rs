@@ -16,7 +16,8 @@ pub const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
 const WHO_AM_I: &str = "/doorward.admin.v1.Callers/WhoAmI";
 const LIST_RULES: &str = "/doorward.admin.v1.Rules/List";
 const GET_RULES: &str = "/doorward.admin.v1.Rules/Get";
-const CHECK_RULES: &str = "/doorward.admin.v1.Rules/Check";
+/// Method of the rules service that checks a document.
+pub const CHECK_RULES: &str = "/doorward.admin.v1.Rules/Check";
 /// Method of the rules service that follows documents.
 pub const WATCH_RULES: &str = "/doorward.admin.v1.Rules/Watch";
 

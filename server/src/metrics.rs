@@ -215,7 +215,7 @@ fn others(state: &ServerState) -> [(&'static str, &'static str, u64); 2] {
     ]
 }
 
-const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 8] = [
+const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 10] = [
     (
         "resource_capacity",
         "What there is to share, in the resource's own unit",

@@ -78,6 +78,10 @@ where
         }
         let path = request.uri().path();
         let looks = paths.looks.contains(&path);
+        // Its message may be large, and is not read then.
+        if looks && let Some(limit) = call.refusal_to_look(now) {
+            return Box::pin(std::future::ready(Ok(refused(&limit, call))));
+        }
         let waits = looks || paths.with_one_message.contains(&path);
         let is_large = paths.large.contains(&path);
         let is_gzip = gzip::take_encoding(request.headers_mut());
@@ -107,6 +111,7 @@ where
 }
 
 fn refused(limit: &Limit, call: InFlightCall) -> Response<ResponseBody<Body>> {
+    call.pause();
     tracked(call.door().exhausted(limit).into_http(), call)
 }
 

@@ -218,10 +218,15 @@ impl Connection {
     pub fn takes_call(&self, is_vital: bool, now: Duration) -> bool {
         let takes = self.of_caller.takes_call(is_vital, now);
         if !takes {
-            let until = millis(now + PAUSE);
-            self.paused_until.fetch_max(until, Ordering::Relaxed);
+            self.pause(now);
         }
         takes
+    }
+
+    /// Pauses reading for a moment, since its client asks too much.
+    pub(crate) fn pause(&self, now: Duration) {
+        let until = millis(now + PAUSE);
+        self.paused_until.fetch_max(until, Ordering::Relaxed);
     }
 
     /// Returns the rest of a pause in reading, if it is not over at `now`.

@@ -361,6 +361,7 @@ impl Door {
         let used = &connection.of_caller.incoming;
         let limits = &self.limits;
         if !limits.incoming_bytes_per_caller.take_of(used, bytes) {
+            connection.pause(self.now());
             return Err(self.exhausted(&limits.incoming_bytes_per_caller));
         }
         if !limits.incoming_bytes.take(bytes) {

@@ -24,6 +24,9 @@ use crate::gzip::{self, GzipError, PREFIX};
 use crate::limit::Limit;
 use crate::overload;
 
+/// Largest message that does not count once it has arrived.
+const SMALL_BYTES_MAX: usize = 4 * 1024;
+
 /// Body of a call, as far as it has arrived.
 #[derive(Debug)]
 pub struct RequestBody<B> {
@@ -38,6 +41,8 @@ pub struct RequestBody<B> {
     held: BytesMut,
     /// Bytes of `held`, and of a message that waits, that count in the budgets.
     charged: u64,
+    /// Size of the buffer that the library keeps until the stream ends: its largest message. It counts in `charged`.
+    buffer: u64,
     /// Whether no message was passed on yet.
     is_first: bool,
     /// Whether the call has one message. Then the service waits neither for more messages nor for the end of the call.
@@ -45,6 +50,20 @@ pub struct RequestBody<B> {
     deadline: Option<Pin<Box<Sleep>>>,
     /// A frame that has arrived and was not taken yet.
     ready: Option<Frame<Bytes>>,
+}
+
+/// A message whose bytes count in the budgets until this is dropped.
+#[derive(Debug)]
+pub struct CountedMessage {
+    door: Arc<Door>,
+    connection: Arc<Connection>,
+    bytes: u64,
+}
+
+impl Drop for CountedMessage {
+    fn drop(&mut self) {
+        self.door.refund_incoming(&self.connection, self.bytes);
+    }
 }
 
 impl<B> RequestBody<B> {
@@ -58,6 +77,7 @@ impl<B> RequestBody<B> {
             is_gzip: false,
             held: BytesMut::new(),
             charged: 0,
+            buffer: 0,
             is_first: true,
             is_only: false,
             deadline: None,
@@ -117,6 +137,25 @@ where
         Ok(())
     }
 
+    /// Counts the only message in the budgets until the result is dropped. None: it is small.
+    ///
+    /// # Errors
+    ///
+    /// The answer to the call, if there is no room.
+    pub fn count_large(&self) -> Result<Option<CountedMessage>, RpcStatus> {
+        let message = self.ready.as_ref().and_then(Frame::data_ref);
+        let Some(message) = message.filter(|it| it.len() > SMALL_BYTES_MAX) else {
+            return Ok(None);
+        };
+        let bytes = u64::try_from(message.len()).unwrap_or(u64::MAX);
+        self.door.charge_incoming(&self.connection, bytes)?;
+        Ok(Some(CountedMessage {
+            door: Arc::clone(&self.door),
+            connection: Arc::clone(&self.connection),
+            bytes,
+        }))
+    }
+
     /// Takes the only message, if it arrived alone and uncompressed, as nearly all do. The rest of the body does not
     /// matter then. None: the body still contains everything.
     pub fn take_only_message(&mut self) -> Option<Bytes> {
@@ -157,7 +196,7 @@ where
                 Poll::Ready(Some(Ok(frame))) => frame,
             };
             match frame.into_data() {
-                Ok(arrived) => match self.take_in(arrived).and_then(|it| self.unpack(it)) {
+                Ok(arrived) => match self.pass_on(arrived) {
                     Ok(complete) if complete.is_empty() => {}
                     Ok(complete) => return Poll::Ready(Some(Ok(Frame::data(complete)))),
                     Err(status) => {
@@ -168,6 +207,28 @@ where
                 Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
             }
         }
+    }
+
+    /// Returns the messages that are complete with these bytes.
+    fn pass_on(&mut self, arrived: Bytes) -> Result<Bytes, RpcStatus> {
+        let messages = self.take_in(arrived)?;
+        let messages = self.unpack(messages)?;
+        let bytes = u64::try_from(messages.len()).unwrap_or(u64::MAX);
+        if !self.is_only && messages.len() > SMALL_BYTES_MAX {
+            self.count_buffer(bytes)?;
+        }
+        Ok(messages)
+    }
+
+    fn count_buffer(&mut self, bytes: u64) -> Result<(), RpcStatus> {
+        let more = bytes.saturating_sub(self.buffer);
+        if more == 0 {
+            return Ok(());
+        }
+        self.door.charge_incoming(&self.connection, more)?;
+        self.charged += more;
+        self.buffer = bytes;
+        Ok(())
     }
 
     /// Adds bytes that have arrived. Returns the messages that are complete now, and holds the rest.
@@ -185,8 +246,10 @@ where
         if complete == 0 {
             return Ok(Bytes::new());
         }
-        let rest = self.held.split_off(complete);
-        let messages = std::mem::replace(&mut self.held, rest);
+        // A part of the same memory would keep all of it.
+        let rest = BytesMut::from(self.held.get(complete..).unwrap_or_default());
+        let mut messages = std::mem::replace(&mut self.held, rest);
+        messages.truncate(complete);
         let bytes = u64::try_from(complete).unwrap_or(u64::MAX);
         self.charged -= bytes;
         self.door.refund_incoming(&self.connection, bytes);
@@ -355,5 +418,68 @@ mod tests {
         assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
         drop(first);
         second.count_waiting().unwrap();
+    }
+
+    #[test]
+    fn the_largest_message_of_a_stream_counts_until_the_stream_ends() {
+        let door = Door::new(limits(1, 1), Paths::default(), Arc::new(Semaphore::new(1)));
+        let limits = door.limits();
+        limits.message_bytes.set_max(100_000);
+        limits.incoming_bytes_per_caller.set_max(25_000);
+        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
+        let connection = connection.unwrap();
+        let stream = || {
+            let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
+            RequestBody::new(Body::empty(), door, connection, false)
+        };
+        let message = |length: u32| {
+            let mut message = vec![0];
+            message.extend(length.to_be_bytes());
+            message.resize(message.len() + length as usize, 0);
+            Bytes::from(message)
+        };
+        let mut first = stream();
+        for (length, counted) in [
+            (100, 0),
+            (10_000, 10_005),
+            (15_000, 15_005),
+            (10_000, 15_005),
+        ] {
+            first.pass_on(message(length)).unwrap();
+            assert_eq!(limits.incoming_bytes.used(), counted);
+        }
+        let refused = stream().pass_on(message(15_000)).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+        drop(first);
+        stream().pass_on(message(15_000)).unwrap();
+        assert_eq!(limits.incoming_bytes.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_large_message_counts_until_its_call_is_answered() {
+        let door = Door::new(limits(1, 1), Paths::default(), Arc::new(Semaphore::new(1)));
+        let limits = door.limits();
+        limits.message_bytes.set_max(100_000);
+        limits.incoming_bytes_per_caller.set_max(15_000);
+        let connection = door.admit(CallerId::of(Ipv4Addr::LOCALHOST.into()), None);
+        let connection = connection.unwrap();
+        let mut bodies = Vec::new();
+        for length in [10_000_u32, 10_000, 100] {
+            let mut message = vec![0];
+            message.extend(length.to_be_bytes());
+            message.resize(message.len() + length as usize, 0);
+            let (door, connection) = (Arc::clone(&door), Arc::clone(&connection));
+            let mut body = RequestBody::new(Body::from(message), door, connection, false);
+            poll_fn(|cx| body.poll_only(cx)).await.unwrap();
+            bodies.push(body);
+        }
+        let counted = bodies[0].count_large().unwrap();
+        assert!(counted.is_some());
+        bodies[0].take_only_message().unwrap();
+        let refused = bodies[1].count_large().unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+        assert!(bodies[2].count_large().unwrap().is_none());
+        drop(counted);
+        bodies[1].count_large().unwrap().unwrap();
     }
 }

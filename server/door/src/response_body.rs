@@ -54,9 +54,20 @@ impl InFlightCall {
         (!takes).then(|| Arc::clone(&self.door.limits().calls_per_caller))
     }
 
+    /// Returns the limit, if the caller has used up its time to look.
+    pub fn refusal_to_look(&self, now: Duration) -> Option<Arc<Limit>> {
+        let may_look = self.connection.of_caller.may_look(now);
+        (!may_look).then(|| Arc::clone(&self.door.limits().look_time_per_caller))
+    }
+
     /// Returns the door that the call came through.
     pub fn door(&self) -> &Door {
         &self.door
+    }
+
+    /// Pauses reading from the connection for a moment.
+    pub fn pause(&self) {
+        self.connection.pause(self.door.now());
     }
 
     /// Looks at something whose cost grows with the whole state of the server. Only one look runs at a time, and its

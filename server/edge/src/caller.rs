@@ -7,9 +7,11 @@
 mod demand;
 mod sharing;
 mod streams;
+mod unleased;
 
 pub use sharing::Changes;
 pub(crate) use streams::Part;
+pub use unleased::Unleased;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,6 +84,8 @@ pub struct By<'a> {
     pub weight: u32,
     /// Whether the rule goes on by the safe capacity of the last lease.
     pub is_safe: bool,
+    /// Amount that is divided among identities before the first lease. None: it is not divided.
+    pub unleased: Option<Unleased>,
 }
 
 /// An identity's use of a resource.
@@ -126,7 +130,9 @@ impl Caller {
         let (name, level) = sharing.name(by, |bytes| self.room.take(&self.identity, bytes), now);
         name.asked(cost, now);
         if !used.decides(by, now) {
-            return None;
+            let identities = self.room.holders(resource);
+            let taken = sharing.unleased.take(by.unleased?, identities, cost, now);
+            return taken.err().map(|wait| Err(Decision::After(wait)));
         }
         if let Some(wait) = name.wait(level, now) {
             return Some(Err(Decision::After(wait)));

@@ -18,8 +18,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::asker::{Asker, cut};
-use crate::caller::{By, Caller};
+use crate::caller::{By, Caller, Unleased};
 use crate::clock::{self, Clock, Wall};
+use crate::crowd::Crowds;
 use crate::holder::{CALLERS, Holder};
 use crate::ids;
 use crate::node::Node;
@@ -65,6 +66,8 @@ pub struct Edge {
     /// Buckets of all streams.
     pub(crate) buckets: AtomicUsize,
     room: Arc<Room>,
+    /// Programs that throttle themselves.
+    pub(crate) crowds: Crowds,
     /// Whether rules have been read.
     is_loaded: AtomicBool,
     /// Whether the newest version of the rules is not in force.
@@ -142,6 +145,7 @@ impl Edge {
             streams: AtomicUsize::new(0),
             buckets: AtomicUsize::new(0),
             room: Arc::new(Room::new(bytes_max)),
+            crowds: Crowds::default(),
             is_loaded: AtomicBool::new(is_loaded),
             is_refused: AtomicBool::new(false),
             stopping: CancellationToken::new(),
@@ -372,10 +376,17 @@ impl CallerLeases<'_> {
     ) -> Option<R> {
         let rank = rule.ranks.of(self.asker.name());
         let caller = self.edge.caller(self.asker.identity(), rank.priority)?;
+        let is_safe = rule.on_failure == OnFailure::Safe;
+        let counted = rule.counted().filter(|_| is_safe);
+        let part = f64::from(rule.processes.max(1)).recip();
         let by = By {
             name: cut(self.asker.name()),
             weight: rank.weight,
-            is_safe: rule.on_failure == OnFailure::Safe,
+            is_safe,
+            unleased: counted.map(|counted| Unleased {
+                rate: counted.rate.as_per_second() * part,
+                at_once: counted.rate.amount().as_f64() * part,
+            }),
         };
         Some(call(&caller, &ids::resource(self.domain, descriptor), &by))
     }

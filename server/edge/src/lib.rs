@@ -12,6 +12,7 @@
 pub mod asker;
 pub mod caller;
 pub mod clock;
+mod crowd;
 pub mod edge;
 pub mod holder;
 pub mod http;

@@ -7,7 +7,10 @@
 pub mod assignment;
 pub mod buckets;
 pub mod demand;
+mod work;
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,19 +24,24 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::debug;
 
 use crate::asker::Asker;
-use crate::clock;
+use crate::clock::{self, Clock};
 use crate::edge::Edge;
 use crate::rlqs::buckets::Buckets;
+use crate::rlqs::work::{Work, WorkOf};
 use crate::rls::{NOT_LOADED, caller_of};
 
 /// Largest message, in bytes: a report of the largest number of buckets, with 200 bytes each.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Longest domain, in bytes.
+const DOMAIN_BYTES_MAX: usize = 1_024;
+
 /// Assignments in one message.
 const ACTIONS_MAX: usize = 1_000;
 
 /// Messages that wait for a slow Envoy. Beyond that, its reports are not read, and what it was assigned stays reserved.
-const WAITING_MAX: usize = 16;
+/// Each takes the memory of its buckets once more.
+const WAITING_MAX: usize = 1;
 
 /// Time between two looks for idle buckets.
 const LOOKS_EVERY: Duration = Duration::from_secs(10);
@@ -53,6 +61,7 @@ const ENDS_KNOWN_IN: Duration = Duration::from_millis(100);
 pub struct Rlqs {
     edge: Arc<Edge>,
     streams: Arc<AtomicU64>,
+    work: Arc<Work>,
 }
 
 impl Rlqs {
@@ -61,6 +70,7 @@ impl Rlqs {
         Self {
             edge,
             streams: Arc::default(),
+            work: Arc::new(Work::new()),
         }
     }
 }
@@ -77,10 +87,12 @@ impl RateLimitQuotaService for Rlqs {
             return Err(Status::unavailable(NOT_LOADED));
         }
         let (answers, receiver) = mpsc::channel(WAITING_MAX);
+        let asker = caller_of(&request);
         let stream = QuotaStream {
             edge: Arc::clone(&self.edge),
             number: self.streams.fetch_add(1, Ordering::Relaxed) + 1,
-            asker: caller_of(&request),
+            work: self.work.of(asker.identity(), self.edge.clock().now()),
+            asker,
             answers,
         };
         tokio::spawn(stream.run(request.into_inner()));
@@ -93,21 +105,29 @@ struct QuotaStream {
     edge: Arc<Edge>,
     number: u64,
     asker: Asker,
+    work: WorkOf,
     answers: mpsc::Sender<Result<RateLimitQuotaResponse, Status>>,
 }
 
 impl QuotaStream {
     async fn run(self, mut reports: Streaming<RateLimitQuotaUsageReports>) {
-        let Ok(Some(first)) = reports.message().await else {
+        let (clock, mut took) = (self.edge.clock(), Duration::ZERO);
+        tokio::select! {
+            () = clock.sleep_until(self.work.charge(Duration::ZERO, self.now())) => {}
+            () = self.edge.stopping().cancelled() => return,
+        }
+        let first = timed(reports.message(), clock, &mut took).await;
+        self.work.charge(took, self.now());
+        let Ok(Some(first)) = first else {
             return;
         };
         let domain = first.domain.clone();
-        if domain.is_empty() {
-            let problem = "domain: is empty; give that of the rules in the first message";
+        if domain.is_empty() || domain.len() > DOMAIN_BYTES_MAX {
+            let problem =
+                "domain: is empty or too long; give that of the rules in the first message";
             let _ = self
                 .answers
-                .send(Err(Status::invalid_argument(problem)))
-                .await;
+                .try_send(Err(Status::invalid_argument(problem)));
             return;
         }
         let (number, asker) = (self.number, self.asker.clone());
@@ -130,6 +150,8 @@ impl QuotaStream {
         self.edge.clock().now()
     }
 
+    /// Handles a message, and counts the work. Other tasks must not run in between, or each stream would have a message
+    /// in memory.
     fn handle(&self, buckets: &mut Buckets, reports: RateLimitQuotaUsageReports) {
         let now = self.now();
         let (limiter, wall) = (self.edge.limiter(), self.edge.wall.now());
@@ -141,6 +163,7 @@ impl QuotaStream {
             }
             buckets.handle_usage(usage, limiter, &callers, now);
         }
+        self.work.charge(self.now().since(now), self.now());
     }
 
     /// Serves the stream until it ends.
@@ -153,9 +176,11 @@ impl QuotaStream {
         let mut wakes_at = clock.now();
         let (mut looks_at, mut listens_until) = (wakes_at + LOOKS_EVERY, wakes_at);
         let mut counted = Counted::new(&self.edge);
+        let mut took = Duration::ZERO;
         loop {
             counted.set(buckets.len());
             let now = self.now();
+            let reads_at = self.work.charge(std::mem::take(&mut took), now);
             if now.since(wakes_at) > STOOD_STILL {
                 listens_until = now + ENDS_KNOWN_IN;
             }
@@ -168,6 +193,7 @@ impl QuotaStream {
                 true => Vec::new(),
                 false => buckets.actions(now),
             };
+            took += self.now().since(now);
             while !actions.is_empty() {
                 let rest = actions.split_off(actions.len().min(ACTIONS_MAX));
                 let bucket_action = std::mem::replace(&mut actions, rest);
@@ -181,17 +207,35 @@ impl QuotaStream {
             } else {
                 now + WAKES_EVERY
             };
+            let pauses = reads_at > now;
+            let next_at = if pauses {
+                wakes_at.min(reads_at)
+            } else {
+                wakes_at
+            };
             tokio::select! {
-                report = reports.message() => match report {
+                report = timed(reports.message(), clock, &mut took), if !pauses => match report {
                     Ok(Some(report)) => self.handle(buckets, report),
                     Ok(None) | Err(_) => return,
                 },
                 () = buckets.changed(), if !listens => {}
-                () = clock.sleep_until(wakes_at) => {}
+                () = clock.sleep_until(next_at) => {}
                 () = self.edge.stopping().cancelled() => return,
             }
         }
     }
+}
+
+/// Adds the time of a future's work.
+async fn timed<T>(work: impl Future<Output = T>, clock: Clock, took: &mut Duration) -> T {
+    let mut work = pin!(work);
+    let done = poll_fn(|cx| {
+        let began = clock.now();
+        let polled = work.as_mut().poll(cx);
+        *took += clock.now().since(began);
+        polled
+    });
+    done.await
 }
 
 /// A stream and its buckets in the numbers of the edge, until it is dropped.

@@ -345,6 +345,21 @@ impl AdmissionGate<'_> {
         self.admit_newcomer(kind, bytes, now)
     }
 
+    /// Whether the clients of each caller at a resource are bounded.
+    pub(crate) const fn counts_clients(&self) -> bool {
+        self.limits.leases_per_caller_max < self.limits.leases_per_resource_max
+    }
+
+    /// Checks that a caller with `has` clients of a resource may bring one more.
+    ///
+    /// # Errors
+    ///
+    /// The limit is reached.
+    pub(crate) fn admit_client(&mut self, has: usize) -> Result<(), Full> {
+        let max = self.limits.leases_per_caller_max;
+        self.admission.check(Limit::LeasesPerCaller, has, 1, max)
+    }
+
     /// Checks that a caller may bring `more` bytes.
     ///
     /// # Errors

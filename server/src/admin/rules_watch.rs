@@ -155,11 +155,14 @@ async fn report(
     reports: &mut Streaming<wire::WatchRulesRequest>,
 ) -> Result<Option<wire::WatchRulesRequest>, RpcStatus> {
     let report = reports.message().await?;
-    if report
-        .as_ref()
-        .is_some_and(|it| it.encoded_len() > REPORT_BYTES_MAX)
-    {
-        let problem = format!("a message of a watch has at most {REPORT_BYTES_MAX} bytes");
+    // An empty entry takes many times its bytes in memory.
+    let is_large = |it: &wire::WatchRulesRequest| {
+        it.encoded_len() > REPORT_BYTES_MAX || it.running.len() > DOCUMENTS_MAX
+    };
+    if report.as_ref().is_some_and(is_large) {
+        let problem = format!(
+            "a message of a watch has at most {REPORT_BYTES_MAX} bytes and {DOCUMENTS_MAX} versions"
+        );
         return Err(RpcStatus::invalid_argument(problem));
     }
     Ok(report)

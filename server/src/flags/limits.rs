@@ -203,6 +203,8 @@ impl LimitFlags {
                 default.requests_per_template,
             ),
             leases_per_resource_max: self.count(ServerLimit::LeasesPerResource),
+            leases_per_caller_max: given(ServerLimit::LeasesPerAddress)
+                .unwrap_or_else(|| self.count(ServerLimit::LeasesPerResource)),
             priorities_max: self.count(ServerLimit::Priorities),
         }
     }

@@ -20,6 +20,7 @@ impl ServerLimit {
             engine::Limit::NewcomersPerCaller => Self::NewcomersPerAddress,
             engine::Limit::RequestsPerTemplate => Self::RequestsPerTemplate,
             engine::Limit::LeasesPerResource => Self::LeasesPerResource,
+            engine::Limit::LeasesPerCaller => Self::LeasesPerAddress,
             engine::Limit::Priorities => Self::Priorities,
         }
     }
@@ -56,13 +57,17 @@ impl ServerLimits {
                 ServerLimit::LeasesPerResource,
                 number(limits.leases_per_resource_max),
             ),
+            (
+                ServerLimit::LeasesPerAddress,
+                number(limits.leases_per_caller_max),
+            ),
             (ServerLimit::Priorities, number(limits.priorities_max)),
         ] {
             self.of(limit).set_max(max);
         }
     }
 
-    /// Sets the use of a node, and the holders of its largest resource. Rates and priorities are not counted.
+    /// Sets the use of a node, and the holders of its largest resource. Rates, priorities and clients of an address are not counted.
     pub fn set_used_by_node(&self, load: &Load, leases_per_resource: usize) {
         for (limit, used) in [
             (ServerLimit::Memory, load.memory_bytes),

@@ -112,6 +112,11 @@ where
         mut request: Request<RequestBody<B>>,
     ) -> impl Future<Output = Response<Body>> + Send {
         let caller = request.body().caller();
+        // A call may wait for a lease, or for its turn.
+        let counted = match request.uri().path() {
+            SHOULD_RATE_LIMIT => request.body().count_large(),
+            _ => Ok(None),
+        };
         let is_plain = unary::is_plain(request.headers());
         let plain = match request.uri().path() {
             GET_CAPACITY if is_plain => Some(Plain::Client),
@@ -120,20 +125,23 @@ where
         };
         let plain = plain.and_then(|of| Some((of, request.body_mut().take_only_message()?)));
         let identity = request.extensions().get::<Identity>();
-        let answer = match plain {
-            Some((Plain::Client, message)) => self.answer_plain(message, caller, identity),
-            Some((Plain::Envoy(rls), message)) => {
+        let refused = counted.as_ref().err().cloned();
+        let answer = match (refused, plain) {
+            (Some(status), _) => Answering::Ready(status.into_http()),
+            (None, Some((Plain::Client, message))) => self.answer_plain(message, caller, identity),
+            (None, Some((Plain::Envoy(rls), message))) => {
                 let name = request.headers().get(CLIENT);
                 let name = name.and_then(|name| name.to_str().ok());
                 Self::limit_plain(rls, message, Asker::new(name, identity, Some(&caller)))
             }
-            None => {
+            (None, None) => {
                 // For `rpc::caller`.
                 request.extensions_mut().insert(caller);
                 Answering::Later(self.answer_by_tonic(request))
             }
         };
         async move {
+            let _counted = counted;
             match answer {
                 Answering::Ready(response) => response,
                 Answering::Later(answer) => {

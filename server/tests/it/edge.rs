@@ -168,12 +168,17 @@ async fn an_invalid_request_says_what_is_missing() {
         "{refused}"
     );
 
-    let (_reports, mut answers) = quotas(&server, "").await;
-    let refused: Status = answers.message().await.unwrap_err();
-    assert!(
-        refused.message().starts_with("domain: is empty"),
-        "{refused}"
-    );
+    // A stream keeps its domain.
+    for domain in ["", &"x".repeat(2_000)] {
+        let (_reports, mut answers) = quotas(&server, domain).await;
+        let refused: Status = answers.message().await.unwrap_err();
+        assert!(
+            refused
+                .message()
+                .starts_with("domain: is empty or too long"),
+            "{refused}"
+        );
+    }
 }
 
 #[tokio::test]

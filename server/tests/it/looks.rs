@@ -5,7 +5,10 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use doorward_engine::id::ResourceId;
-use doorward_proto::admin::v1::GetStatusRequest;
+use doorward_proto::admin::v1::rules_client::RulesClient;
+use doorward_proto::admin::v1::{CheckRulesRequest, CheckRulesResponse, GetStatusRequest};
+use doorward_server::limits::ServerLimit;
+use doorward_server::methods::CHECK_RULES;
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
 use doorward_server::replica_handle::ReplicaHandle;
@@ -13,8 +16,11 @@ use doorward_server::status::listing::{
     LEASES_PER_LOOK, RESOURCES_ADDED_PER_LOOK, RESOURCES_PER_LOOK,
 };
 use doorward_server::status::{Listed, Query, ServerState};
+use tonic::client::Grpc;
+use tonic::{Code, Request};
+use tonic_prost::ProstCodec;
 
-use crate::running::{PATIENCE, admin, asked, capacity, get, page, start};
+use crate::running::{PATIENCE, admin, asked, capacity, channel, eventually, get, page, start};
 use crate::status_pages::{ask, numbered, root};
 
 /// Counts how many times `act` takes the node's lock.
@@ -117,6 +123,72 @@ async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_othe
         let was_released = holder.join().unwrap();
         assert!(was_released, "{path}: the worker waited for the lock");
     }
+}
+
+// The server itself may wait for the lock on a thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn calls_wait_for_a_look_only_while_there_is_room_for_their_messages() {
+    let server = start().await;
+    let limits = server.state().limits();
+    limits
+        .of(ServerLimit::IncomingBytesPerAddress)
+        .set_max(300_000);
+    let (holds, is_held) = mpsc::channel();
+    let (release, released) = mpsc::channel::<()>();
+    let node = Arc::clone(server.state().node());
+    let holder = thread::spawn(move || {
+        node.read(|_, _| {
+            holds.send(()).unwrap();
+            released.recv_timeout(PATIENCE).is_ok()
+        })
+    });
+    is_held.recv().unwrap();
+    let mut admin = admin(&server).await;
+    let looks = tokio::spawn(async move { admin.get_status(GetStatusRequest::default()).await });
+    eventually("a look waits for the lock", async || {
+        server.state().node().waiting() > 0
+    })
+    .await;
+    let client = RulesClient::new(channel(&server).await);
+    let check = || {
+        let (domain, text) = ("api".to_owned(), "#".repeat(200_000));
+        let mut client = client.clone();
+        tokio::spawn(async move { client.check(CheckRulesRequest { domain, text }).await })
+    };
+    let used = || limits.of(ServerLimit::IncomingBytes).used();
+    let first = check();
+    eventually("its message counts", async || used() > 200_000).await;
+    let refused = check().await.unwrap().unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    release.send(()).unwrap();
+    assert!(holder.join().unwrap());
+    looks.await.unwrap().unwrap();
+    let checked = first.await.unwrap().unwrap_err();
+    assert_eq!(checked.code(), Code::FailedPrecondition, "it has no rules");
+    eventually("no message counts", async || used() == 0).await;
+}
+
+/// Otherwise a flood of large messages that are all refused costs more than what is looked at.
+#[tokio::test]
+async fn a_call_that_may_not_look_is_refused_before_its_message_arrives() {
+    let server = start().await;
+    // With this rate, any look uses up the time of the caller for long.
+    let looks = server.state().limits().of(ServerLimit::LookTimePerAddress);
+    looks.set_max(0);
+    let mut client = RulesClient::new(channel(&server).await);
+    let checked = client
+        .check(CheckRulesRequest::default())
+        .await
+        .unwrap_err();
+    assert_eq!(checked.code(), Code::FailedPrecondition, "{checked}");
+    // A message that never arrives.
+    let path = CHECK_RULES.parse().unwrap();
+    let codec = ProstCodec::<CheckRulesRequest, CheckRulesResponse>::default();
+    let mut grpc = Grpc::new(channel(&server).await);
+    grpc.ready().await.unwrap();
+    let never = Request::new(tokio_stream::pending());
+    let refused = grpc.client_streaming(never, path, codec).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
 }
 
 #[test]

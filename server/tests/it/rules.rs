@@ -456,4 +456,14 @@ async fn a_watch_with_an_invalid_message_ends() {
         let refused = watch.answers.message().await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
     }
+    // Each entry takes two bytes, and many more in memory.
+    let mut watch = Watch::open(&mut client, "a", &[]).await;
+    watch.next().await;
+    let report = wire::WatchRulesRequest {
+        running: vec![wire::RunningRules::default(); 257],
+        ..wire::WatchRulesRequest::default()
+    };
+    watch.reports.send(report).await.unwrap();
+    let refused = watch.answers.message().await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused:?}");
 }

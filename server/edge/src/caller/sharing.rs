@@ -16,6 +16,7 @@ use doorward_engine::claims::{Claim, ClaimIndex, Level, Subclients};
 use tokio::sync::Notify;
 
 use super::demand::Demand;
+use super::unleased::UnleasedPart;
 use super::{BURST, By, IDLE, RETRY_IN};
 
 /// Span in which a name's requests are counted.
@@ -37,6 +38,7 @@ const NAME_BYTES: usize = 192;
 #[derive(Debug)]
 pub(super) struct Sharing {
     pub(super) demand: Demand,
+    pub(super) unleased: UnleasedPart,
     names: HashMap<Box<str>, Name>,
     streams: BTreeMap<u64, Stream>,
     level: Level,
@@ -108,6 +110,7 @@ impl Sharing {
     pub(super) fn new(weight: u32, now: Time) -> Self {
         Self {
             demand: Demand::new(now),
+            unleased: UnleasedPart::new(),
             names: HashMap::new(),
             streams: BTreeMap::new(),
             level: Level::AboveAll,
@@ -392,6 +395,7 @@ mod tests {
             name: "web",
             weight: 1,
             is_safe: false,
+            unleased: None,
         };
         let mut sharing = Sharing::new(1, now);
         // From 2/s to another rate.
@@ -422,6 +426,7 @@ mod tests {
             name: "envoy",
             weight: 1,
             is_safe: false,
+            unleased: None,
         };
         for (lease, is_due) in [(3, false), (8, false), (20, true)] {
             let allowance = Allowance {

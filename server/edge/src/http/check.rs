@@ -24,6 +24,9 @@ use crate::rls::DESCRIPTORS_MAX;
 /// Wait of a caller whose shared limit has no lease.
 const LEASE_RETRY: Duration = Duration::from_secs(1);
 
+/// Largest number of entries of a request.
+const ENTRIES_MAX: usize = 100;
+
 /// Body of a request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,6 +118,10 @@ impl Form {
             return invalid("domain: is empty; give that of the rules");
         }
         match (&self.entries, &self.descriptors) {
+            (Some(values), None) if values.len() > ENTRIES_MAX => Err(Problem::invalid(format!(
+                "entries: there are {}; give at most {ENTRIES_MAX}",
+                values.len()
+            ))),
             (Some(values), None) => Ok(edge.limiter().descriptors(&self.domain, values)),
             (None, Some(all)) if all.is_empty() => {
                 invalid("descriptors: is empty; give at least one")

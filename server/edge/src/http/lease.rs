@@ -1,8 +1,8 @@
 //! `/v1/lease`: leases of the node for programs that throttle themselves.
 //!
-//! A program asks again after `refresh_in_seconds`, and says what it has. No state is kept here: the program is a
-//! client of the node, by the name it gives. Two programs of one name would use one lease twice, so an address is no
-//! name.
+//! A program asks again after `refresh_in_seconds`, and says what it has. It is a client of the node, by the name it
+//! gives; those of one identity count as one client ([`crowd`](crate::crowd)). Two programs of one name would use one
+//! lease twice, so an address is no name.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,14 @@ use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;
 use super::problem::Problem;
+use crate::crowd::Place;
 use crate::edge::Edge;
 use crate::holder::LEASE_HOLDERS;
 
 /// Wait of a program that the node cannot answer yet.
 const NODE_RETRY: Duration = Duration::from_secs(1);
+
+const TOO_MANY: &str = "this identity has too many programs with leases of the resource";
 
 /// Body of a request for a lease.
 #[derive(Debug, Deserialize)]
@@ -76,23 +79,39 @@ pub(super) async fn lease(
     body: Body<LeaseForm>,
 ) -> Result<Json<LeaseAnswer>, Problem> {
     let Json(form) = body?;
+    let (name, id) = (client(&peer, form.client)?, resource(&form.resource)?);
+    let mut ask = Ask {
+        resource: id.clone(),
+        // Rules rank callers. A program may only let others go first.
+        priority: form.priority.min(0),
+        weight: Subclients::ONE,
+        wants: field("wants", Amount::new(form.wants))?,
+        has: form.has.map(has).transpose()?,
+    };
+    let place = place(&peer, id);
+    if let Some(place) = &place {
+        let (room, now) = (edge.room(), edge.clock().now());
+        let weight = edge.crowds.enter(place, &name, room, now);
+        ask.weight = weight.ok_or_else(|| unready(TOO_MANY.to_owned()))?;
+    }
+    let weight = ask.weight;
     let request = GetCapacity {
-        client: client(&peer, form.client)?,
+        client: name.clone(),
         incarnation: None,
         caller: caller(&peer),
         sequence: None,
-        asks: vec![Ask {
-            resource: resource(&form.resource)?,
-            // Rules rank callers. A program may only let others go first.
-            priority: form.priority.min(0),
-            weight: Subclients::ONE,
-            wants: field("wants", Amount::new(form.wants))?,
-            has: form.has.map(has).transpose()?,
-        }],
+        asks: vec![ask],
     };
     match edge.node().get_capacity(request).await {
         Some(Outcome::Served(reply)) => match (reply.leases.first(), reply.refused.first()) {
-            (Some(lease), _) => Ok(Json(lease.into())),
+            (Some(lease), _) => {
+                if let Some(place) = &place {
+                    let until = edge.clock().now() + lease.expires_in;
+                    let weight = lease.decided.then_some(weight);
+                    edge.crowds.note(place, &name, weight, until);
+                }
+                Ok(Json(lease.into()))
+            }
             (None, Some(refusal)) => Err(refused(refusal)),
             (None, None) => Err(unready("the node gave no answer".to_owned())),
         },
@@ -114,14 +133,18 @@ pub(super) async fn release(
     body: Body<ReleaseForm>,
 ) -> Result<StatusCode, Problem> {
     let Json(form) = body?;
+    let (name, id) = (client(&peer, form.client)?, resource(&form.resource)?);
     let request = ReleaseCapacity {
-        client: client(&peer, form.client)?,
+        client: name.clone(),
         incarnation: None,
         caller: caller(&peer),
         sequence: None,
-        resources: vec![resource(&form.resource)?],
+        resources: vec![id.clone()],
     };
     edge.node().release(request).await;
+    if let Some(place) = place(&peer, id) {
+        edge.crowds.leave(&place, &name, edge.room());
+    }
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -140,6 +163,12 @@ fn client(peer: &Peer, in_body: Option<String>) -> Result<HolderName, Problem> {
         return Err(Problem::invalid(detail.to_owned()));
     };
     field("client", HolderName::new(&format!("{LEASE_HOLDERS}{name}")))
+}
+
+/// Returns the crowd of a program. None: it has proved no identity.
+fn place(peer: &Peer, resource: ResourceId) -> Option<Place> {
+    let identity = peer.identity()?;
+    Some((identity.into(), resource))
 }
 
 fn caller(peer: &Peer) -> Option<Caller> {

@@ -29,6 +29,11 @@ impl Peer {
         Some(caller_name(Some(&given), self.identity.as_ref(), None))
     }
 
+    /// Returns the identity that it has proved.
+    pub(super) fn identity(&self) -> Option<String> {
+        self.identity.as_ref().map(ToString::to_string)
+    }
+
     /// Returns the caller.
     pub(super) fn asker(&self, in_body: Option<String>) -> Asker {
         let given = in_body.filter(|name| !name.is_empty());

@@ -87,6 +87,7 @@ impl World {
             name,
             weight: 1,
             is_safe: true,
+            unleased: None,
         };
         caller.open(RESOURCE, &by, self.now);
         self.keep(&caller);

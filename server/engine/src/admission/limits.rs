@@ -25,6 +25,9 @@ pub struct Limits {
     pub requests_per_template: Rate,
     /// Holders of one resource.
     pub leases_per_resource_max: usize,
+    /// Clients of one resource that one caller brings. From [`Limits::leases_per_resource_max`] on, it bounds nothing,
+    /// and nothing is counted.
+    pub leases_per_caller_max: usize,
     /// Different priorities of one resource that clients bring and its template does not name; each costs
     /// every decision a little.
     pub priorities_max: usize,
@@ -50,6 +53,7 @@ impl Default for Limits {
             newcomers_per_caller: rate(20_000, 5),
             requests_per_template: rate(200_000, 2),
             leases_per_resource_max: 2_000_000,
+            leases_per_caller_max: 2_000_000,
             priorities_max: 64,
         }
     }
@@ -70,19 +74,22 @@ pub enum Limit {
     RequestsPerTemplate,
     /// Holders of one resource.
     LeasesPerResource,
+    /// Clients of one resource that one caller brought.
+    LeasesPerCaller,
     /// Priorities of one resource that its template does not name.
     Priorities,
 }
 
 impl Limit {
     /// All of them, each at the place of its number.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Memory,
         Self::MemoryPerCaller,
         Self::MemoryPerTemplate,
         Self::NewcomersPerCaller,
         Self::RequestsPerTemplate,
         Self::LeasesPerResource,
+        Self::LeasesPerCaller,
         Self::Priorities,
     ];
 }

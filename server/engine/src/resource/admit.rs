@@ -84,6 +84,10 @@ impl Resource {
                 self.admit_priorities((kind, caller), new.len(), gate)?;
             }
             let holders = self.holders.table().len();
+            if kind == HolderKind::Client && gate.counts_clients() {
+                let caller = gate.enter(now);
+                self.holders.admit_client_of(caller, gate)?;
+            }
             let caller = gate.admit_holder(kind, bytes, holders, now)?;
             self.holders.note_priorities(&new, (kind, caller));
             return Ok(Admitted::New(caller));
@@ -158,6 +162,9 @@ pub(super) struct Arrivals {
     /// Priorities that the template did not name when they came, with their origin. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     priorities: Option<Box<BTreeMap<i64, Brings>>>,
+    /// Clients of each caller. Absent: they are not counted.
+    #[expect(clippy::box_collection, reason = "without it, it takes one word")]
+    clients: Option<Box<BTreeMap<CallerSlot, usize>>>,
     /// Points of all demand curves.
     points: u32,
     /// Names of holders that are not kept in place.
@@ -201,6 +208,36 @@ impl Arrivals {
         gate.admit_priorities(has, more, max)
     }
 
+    /// Checks that a caller may bring one more client.
+    ///
+    /// # Errors
+    ///
+    /// The limit is reached.
+    pub(super) fn admit_client_of(
+        &mut self,
+        caller: CallerSlot,
+        gate: &mut AdmissionGate<'_>,
+    ) -> Result<(), Full> {
+        let clients = self.clients.get_or_insert_default();
+        if caller == CallerSlot::NOBODY {
+            return Ok(());
+        }
+        gate.admit_client(clients.get(&caller).copied().unwrap_or_default())
+    }
+
+    /// Changes the number of clients of a caller.
+    fn count_client(&mut self, holding: &Holding, change: impl FnOnce(usize) -> usize) {
+        let is_client = holding.kind == HolderKind::Client;
+        let Some(clients) = self.clients.as_mut().filter(|_| is_client) else {
+            return;
+        };
+        let count = clients.entry(holding.caller).or_default();
+        *count = change(*count);
+        if *count == 0 {
+            clients.remove(&holding.caller);
+        }
+    }
+
     /// Notes that `by` brought these priorities.
     pub(super) fn note_priorities(&mut self, new: &BTreeSet<i64>, by: Brings) {
         if !new.is_empty() {
@@ -213,6 +250,7 @@ impl Arrivals {
     pub(super) fn note_came(&mut self, holding: &Holding, charges: &mut Vec<Charge>) {
         self.name_bytes += name_bytes(holding);
         self.points += points(&holding.demand);
+        self.count_client(holding, |count| count + 1);
         charge(charges, holding, 0, bytes_of(holding));
     }
 
@@ -220,6 +258,7 @@ impl Arrivals {
     pub(super) fn note_gone(&mut self, gone: &Holding, charges: &mut Vec<Charge>) {
         self.name_bytes -= name_bytes(gone);
         self.points -= points(&gone.demand);
+        self.count_client(gone, |count| count.saturating_sub(1));
         charge(charges, gone, bytes_of(gone), 0);
     }
 

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{Weight, counted};
-use crate::admission::{AdmissionGate, Full};
+use crate::admission::{AdmissionGate, CallerSlot, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::Recovery;
@@ -145,6 +145,19 @@ impl Holders {
     ) -> Result<(), Full> {
         self.arrivals
             .admit_priorities(by, more, &self.claims, named, gate)
+    }
+
+    /// Checks that a caller may bring one more client ([`Arrivals::admit_client_of`]).
+    ///
+    /// # Errors
+    ///
+    /// The limit that is reached.
+    pub(super) fn admit_client_of(
+        &mut self,
+        caller: CallerSlot,
+        gate: &mut AdmissionGate<'_>,
+    ) -> Result<(), Full> {
+        self.arrivals.admit_client_of(caller, gate)
     }
 
     /// Notes that `by` brought these priorities.

@@ -257,6 +257,26 @@ fn holders_of_one_resource_are_bounded() {
 }
 
 #[test]
+fn clients_of_one_caller_at_one_resource_are_bounded_and_each_that_leaves_makes_room() {
+    let mut world = LimitedNode::with(|limits| limits.leases_per_caller_max = 2);
+    for client in ["1", "2"] {
+        world.ask(1, client, "a1").unwrap();
+    }
+    world.check_full(1, "3", "a1", Limit::LeasesPerCaller);
+    world.ask(1, "1", "a1").unwrap();
+    world.ask(1, "3", "a2").unwrap();
+    world.ask(2, "4", "a1").unwrap();
+    world.release(1, "1", "a1");
+    world.ask(1, "3", "a1").unwrap();
+    world.check_full(1, "1", "a1", Limit::LeasesPerCaller);
+    world.advance(LEASE.as_secs());
+    for client in ["5", "6"] {
+        world.ask(1, client, "a1").unwrap();
+    }
+    world.check_full(1, "7", "a1", Limit::LeasesPerCaller);
+}
+
+#[test]
 fn newcomers_each_second_are_bounded_and_served_when_they_were_told_to_come_back() {
     let mut world = LimitedNode::with(|limits| limits.newcomers_per_caller = rate(4, 1));
     // A resource and its first holder are two newcomers.
@@ -298,6 +318,7 @@ fn a_holder_keeps_its_lease_whatever_is_full() {
         newcomers_per_caller: rate(1, 1),
         requests_per_template: rate(1, 1),
         leases_per_resource_max: 0,
+        leases_per_caller_max: 0,
         priorities_max: 0,
     };
     world.node.handle_limits(nothing_more);

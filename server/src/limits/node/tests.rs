@@ -27,7 +27,8 @@ fn what_is_counted_by_a_node_is_shown() {
     limits.set_used_by_node(&Load::default(), 0);
     for limit in engine::Limit::ALL.map(ServerLimit::of) {
         let figure = &limits.figures()[limit as usize];
-        let counted = limit.unit() != Unit::PerSecond && limit != ServerLimit::Priorities;
+        let is_uncounted = [ServerLimit::Priorities, ServerLimit::LeasesPerAddress];
+        let counted = limit.unit() != Unit::PerSecond && !is_uncounted.contains(&limit);
         assert_eq!(figure.used.is_some(), counted, "{limit:?}");
     }
 }

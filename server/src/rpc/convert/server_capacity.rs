@@ -33,6 +33,9 @@ const MASTERSHIPS_MAX: usize = 64;
 /// Most nodes from a parent up to the root.
 const ANCESTORS_MAX: usize = 64;
 
+/// Part of a number of clients that is a rounding.
+const CLIENTS_ROUNDING: f64 = 1e-10;
+
 /// Converts a master's answer to a child, and adds the refusals of invalid resources.
 pub fn get_server_capacity_response(
     reply: GetServerCapacityReply,
@@ -158,14 +161,19 @@ pub fn get_server_capacity_request(
     }
 }
 
+/// Returns a number of clients without roundings. A part of one counts as one, so that its curve is valid.
+fn whole(clients: f64) -> f64 {
+    (clients - CLIENTS_ROUNDING * clients.max(1.0)).ceil()
+}
+
 fn server_ask_message(ask: &ServerAsk, wall: Duration) -> wire::ServerCapacityResourceRequest {
     let band = |band: &BandDemand| wire::PriorityBandAggregate {
         priority: band.priority,
         #[expect(
             clippy::cast_possible_truncation,
-            reason = "a number of clients: whole but for roundings, and `as` saturates"
+            reason = "a whole number of clients, and `as` saturates"
         )]
-        num_clients: band.clients.round() as i64,
+        num_clients: whole(band.clients) as i64,
         wants: band.wants.get(),
         level: band.curve.points().iter().map(|p| p.level).collect(),
         demand: band.curve.points().iter().map(|p| p.demand).collect(),

@@ -94,6 +94,25 @@ fn a_request_arrives_as_it_was_sent() {
 }
 
 #[test]
+fn a_part_of_a_client_counts_as_one_and_a_rounding_does_not() {
+    for (clients, counted) in [(0.3, 1), (1.3, 2), (3.000_000_000_1, 3), (1e-12, 0)] {
+        let mut sent = request();
+        let wants = amount(5.0);
+        let band = BandDemand {
+            priority: 0,
+            clients,
+            wants,
+            curve: DemandCurve::of_equals(wants, clients),
+        };
+        sent.asks[0].demand = Arc::new(ServerDemand::new(vec![band]));
+        let message = get_server_capacity_request(&sent, WALL);
+        assert_eq!(message.resource[0].wants[0].num_clients, counted);
+        let (_, refused) = get_server_capacity(&message).expect("valid");
+        assert_eq!(refused.is_empty(), counted > 0, "{clients}: {refused:?}");
+    }
+}
+
+#[test]
 fn a_request_that_is_too_large_goes_in_parts() {
     let asks = (0..10).map(|number| ServerAsk {
         resource: ResourceId::new(&format!("db/{number}")).expect("an id"),

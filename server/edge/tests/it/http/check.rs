@@ -387,6 +387,7 @@ async fn no_more_is_given_back_than_the_same_caller_took() {
         name,
         weight: 1,
         is_safe: false,
+        unleased: None,
     });
     let charge = |by: &By<'_>, cost| caller.charge(RESOURCE, by, cost, 1_000, clock.now());
     let give_back = |by: &By<'_>, cost| caller.give_back(RESOURCE, by, cost, clock.now());
@@ -416,6 +417,7 @@ fn a_new_resource_asks_for_its_first_wants_until_a_second_has_passed_without_a_r
         name: "a",
         weight: 1,
         is_safe: false,
+        unleased: None,
     };
     caller.open("shared/api/x", &by, now);
     for (age, wants) in [(0, 10.0), (999, 10.0), (1_000, 0.0)] {
@@ -423,5 +425,28 @@ fn a_new_resource_asks_for_its_first_wants_until_a_second_has_passed_without_a_r
         caller.measure(now);
         let asks = caller.request(now).asks;
         assert_eq!(asks[0].wants.get(), wants, "after {age} ms");
+    }
+}
+
+#[tokio::test]
+async fn before_the_first_lease_a_flood_of_one_identity_leaves_others_their_part() {
+    let rules =
+        "domain: api\ndescriptors:\n- key: user\n  scope: shared\n  rate_limit: {rate: 300/s}\n";
+    let site = Site::with_rules(rules);
+    let passes = async |last: u8, client: &str| {
+        let body = json!({"domain": "api", "entries": {"user": "ann"}, "client": client});
+        let mut request = request("POST", "/v1/check", body.to_string());
+        let address = CallerId::of([192, 0, 2, last].into());
+        request.extensions_mut().insert(address);
+        site.send(request).await.status == 200
+    };
+    assert!(passes(1, "honest").await);
+    let mut passed = 0;
+    for name in 0..400 {
+        passed += usize::from(passes(2, &name.to_string()).await);
+    }
+    assert!(passed >= 150, "{passed}");
+    for number in 0..80 {
+        assert!(passes(1, "honest").await, "{number}, after {passed}");
     }
 }

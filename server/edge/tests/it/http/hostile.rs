@@ -1,8 +1,11 @@
 //! Bodies that no friend sends, at each door.
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use axum::http::Request;
 use doorward_edge::http::BODY_BYTES_MAX;
+use serde_json::json;
 
 use super::{Answering, FakeNode, Site, request};
 
@@ -99,6 +102,19 @@ async fn no_page_of_another_site_can_write() {
         let request = Request::builder().method(*method).uri(*path);
         let answer = site.send(request.body(Body::from(body)).unwrap()).await;
         answer.check_problem(path, 415, "application/json");
+    }
+}
+
+/// They would be kept while a request waits.
+#[tokio::test]
+async fn a_request_has_a_number_of_entries() {
+    let site = Site::new(RULES, FakeNode::new(Answering::Grants(1.0)));
+    for (count, status) in [(100, 200), (101, 400)] {
+        let entries = (0..count).map(|key| (key.to_string(), String::new()));
+        let entries: BTreeMap<_, _> = entries.collect();
+        let body = json!({"domain": "none", "entries": entries});
+        let answer = site.post("/v1/check", body.to_string()).await;
+        assert_eq!(answer.status, status, "{count}: {}", answer.body);
     }
 }
 

@@ -7,6 +7,7 @@ use doorward_engine::admission::{Full, Limit};
 use doorward_engine::id::Caller;
 use doorward_engine::messages::RefusalReason;
 use doorward_engine::node::mastership::Mastership;
+use doorward_tls::identity::Identity;
 use serde_json::json;
 
 use super::{Answering, FakeNode, Site, request};
@@ -51,6 +52,37 @@ async fn a_program_gets_a_lease_and_gives_it_back() {
     assert_eq!(released.client, asked.client);
     assert_eq!(released.caller, asked.caller);
     assert_eq!(released.resources[0].as_str(), "db/orders");
+}
+
+#[tokio::test]
+async fn programs_of_one_identity_share_the_weight_of_one_client() {
+    let (node, site) = site(Answering::Grants(1.0));
+    for (method, identity, client, weight) in [
+        ("POST", Some("dns:ann"), "a", 1.0),
+        ("POST", Some("dns:bob"), "a", 1.0),
+        ("POST", Some("dns:bob"), "b", 0.5),
+        ("POST", Some("dns:bob"), "a", 0.5),
+        ("POST", Some("dns:ann"), "a", 1.0),
+        // Without an identity, each program is a client of its own.
+        ("POST", None, "a", 1.0),
+        ("POST", None, "b", 1.0),
+        ("DELETE", Some("dns:bob"), "b", 0.0),
+        ("POST", Some("dns:bob"), "a", 1.0),
+    ] {
+        let mut body = json!({"client": client, "resource": "db/orders"});
+        if method == "POST" {
+            body["wants"] = 5.into();
+        }
+        let mut request = request(method, "/v1/lease", body.to_string());
+        if let Some(identity) = identity {
+            let identity = Identity::parse(identity).unwrap();
+            request.extensions_mut().insert(identity);
+        }
+        assert!(site.send(request).await.status.is_success());
+        let asked = node.asked.lock().unwrap().pop();
+        let given = asked.map_or(0.0, |it| it.asks[0].weight.get());
+        assert_eq!(given, weight, "{method} {identity:?} {client}");
+    }
 }
 
 #[tokio::test]

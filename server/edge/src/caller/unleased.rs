@@ -1,0 +1,94 @@
+//! An identity's part of what this process admits before its first lease of a resource: as much as each other identity
+//! has, so that one that asks more takes nothing from others. Pure.
+
+use std::time::Duration;
+
+use doorward_client::time::Time;
+
+/// Amount that all callers of this process may use before its first lease.
+#[derive(Clone, Copy, Debug)]
+pub struct Unleased {
+    /// In a second.
+    pub rate: f64,
+    /// At once, after a rest.
+    pub at_once: f64,
+}
+
+/// An identity's part.
+#[derive(Debug)]
+pub(super) struct UnleasedPart {
+    /// Time until which its part has paid (GCRA).
+    paid_until: Time,
+}
+
+impl UnleasedPart {
+    pub(super) const fn new() -> Self {
+        Self {
+            paid_until: Time::ZERO,
+        }
+    }
+
+    /// Takes a cost, or returns the time until that is possible. A cost above the part passes after a rest.
+    pub(super) fn take(
+        &mut self,
+        all: Unleased,
+        identities: u32,
+        cost: f64,
+        now: Time,
+    ) -> Result<(), Duration> {
+        // Alone, all that this process admits is its own.
+        if identities <= 1 {
+            return Ok(());
+        }
+        let seconds = |amount: f64| Duration::try_from_secs_f64(amount).unwrap_or(Duration::MAX);
+        let lasts = seconds(cost * f64::from(identities) / all.rate);
+        let (ahead, at_once) = (self.paid_until.since(now), seconds(all.at_once / all.rate));
+        let wait = ahead.saturating_add(lasts).saturating_sub(at_once);
+        if !ahead.is_zero() && !wait.is_zero() {
+            return Err(wait.min(ahead));
+        }
+        self.paid_until = self.paid_until.max(now) + lasts;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_among_others_has_as_much_as_each() {
+        let all = Unleased {
+            rate: 300.0,
+            at_once: 300.0,
+        };
+        let start = Time::from_secs(60);
+        let passes = |identities: u32, every: Duration| {
+            let mut part = UnleasedPart::new();
+            let calls = 0..(10_000_000 / every.as_micros()) as u32;
+            let taken = calls.map(|call| part.take(all, identities, 1.0, start + every * call));
+            taken.filter(Result::is_ok).count()
+        };
+        let millis = Duration::from_millis;
+        assert_eq!(passes(1, millis(1)), 10_000);
+        // Ten seconds, and one at once.
+        for (identities, most) in [(2, 11 * 150), (3, 11 * 100)] {
+            let passes = passes(identities, millis(1));
+            assert!((most - 2..=most).contains(&passes), "{passes} of {most}");
+        }
+        assert_eq!(passes(2, millis(10)), 1_000, "less than its part");
+    }
+
+    #[test]
+    fn a_large_cost_passes_after_a_rest() {
+        let all = Unleased {
+            rate: 1.0,
+            at_once: 1.0,
+        };
+        let (mut part, start) = (UnleasedPart::new(), Time::from_secs(60));
+        assert_eq!(part.take(all, 2, 5.0, start), Ok(()));
+        let wait = part.take(all, 2, 5.0, start).unwrap_err();
+        assert_eq!(wait, Duration::from_secs(10));
+        assert_eq!(part.take(all, 2, 5.0, start + wait), Ok(()));
+    }
+}

@@ -1,0 +1,119 @@
+//! Work on reports of quota streams: a part of a processor for each identity, and a larger one for all identities
+//! together. Beyond it, reports wait, and flow control slows their senders. Pure.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use doorward_client::time::Time;
+
+/// An identity's streams use a processor for one of so many seconds.
+const PART_OF_IDENTITY: u32 = 8;
+
+/// All streams together, likewise.
+const PART_OF_ALL: u32 = 2;
+
+/// Time whose part may be used at once.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// Work of all streams.
+#[derive(Debug)]
+pub(super) struct Work {
+    by_identity: Mutex<HashMap<Box<str>, Arc<Account>>>,
+    all: Arc<Account>,
+}
+
+/// Work of the streams of an identity, or of all.
+#[derive(Debug)]
+struct Account {
+    part: u32,
+    /// Time that has paid for all work so far.
+    paid_until: Mutex<Time>,
+}
+
+/// The accounts of a stream.
+#[derive(Debug)]
+pub(super) struct WorkOf([Arc<Account>; 2]);
+
+impl Work {
+    pub(super) fn new() -> Self {
+        Self {
+            by_identity: Mutex::default(),
+            all: Arc::new(Account::new(PART_OF_ALL)),
+        }
+    }
+
+    /// Returns the accounts of a stream of an identity. Forgets those of others that are at rest.
+    pub(super) fn of(&self, identity: &str, now: Time) -> WorkOf {
+        let mut accounts = lock(&self.by_identity);
+        let known = accounts.get(identity).cloned();
+        let own = known.unwrap_or_else(|| {
+            accounts.retain(|_, it| Arc::strong_count(it) > 1 || *lock(&it.paid_until) > now);
+            let own = Arc::new(Account::new(PART_OF_IDENTITY));
+            accounts.insert(identity.into(), Arc::clone(&own));
+            own
+        });
+        WorkOf([own, Arc::clone(&self.all)])
+    }
+}
+
+impl Account {
+    fn new(part: u32) -> Self {
+        Self {
+            part,
+            paid_until: Mutex::new(Time::ZERO),
+        }
+    }
+}
+
+impl WorkOf {
+    /// Counts work. Returns the time from which on the next report may be read.
+    pub(super) fn charge(&self, took: Duration, now: Time) -> Time {
+        let charge = |account: &Arc<Account>| {
+            let mut paid_until = lock(&account.paid_until);
+            *paid_until = (*paid_until).max(now) + took * account.part;
+            now + paid_until.since(now).saturating_sub(AT_ONCE)
+        };
+        let [own, all] = &self.0;
+        charge(own).max(charge(all))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_of_an_identity_share_its_part_and_others_go_on() {
+        let (work, now) = (Work::new(), Time::from_secs(60));
+        let millis = Duration::from_millis;
+        let (one, same, other) = (work.of("a", now), work.of("a", now), work.of("b", now));
+        assert_eq!(one.charge(millis(125), now), now);
+        assert_eq!(same.charge(millis(100), now), now + millis(800));
+        assert_eq!(other.charge(Duration::ZERO, now), now);
+        // A stream that ends and begins anew has the same account.
+        drop((one, same));
+        assert_eq!(
+            work.of("a", now).charge(Duration::ZERO, now),
+            now + millis(800)
+        );
+        let later = now + Duration::from_secs(2);
+        assert_eq!(work.of("c", later).charge(millis(125), later), later);
+        assert_eq!(lock(&work.by_identity).len(), 2, "a is at rest");
+    }
+
+    #[test]
+    fn all_identities_together_have_half_of_a_processor() {
+        let (work, now) = (Work::new(), Time::from_secs(60));
+        for number in 0..6 {
+            work.of(&number.to_string(), now)
+                .charge(Duration::from_millis(100), now);
+        }
+        let next = work.of("7", now).charge(Duration::ZERO, now);
+        assert_eq!(next, now + Duration::from_millis(200));
+    }
+}
