@@ -34,7 +34,6 @@ mod state;
 mod steady;
 mod window;
 
-pub use state::Percentile;
 pub use window::End;
 
 /// Limit of a new service before requests end. It grows by one for each request that ends and is not slow, and if none
@@ -56,7 +55,7 @@ const TARGET: f64 = 0.85;
 const CLEAR: f64 = 0.6;
 const QUIET: (f64, f64) = (4.0, 30.0);
 
-/// First deviation of latencies, for which the numbers of requests of a percentile are enough, and the range of the
+/// First deviation of latencies, for which the numbers of requests of a window are enough, and the range of the
 /// factor for others.
 const NOISE: (f64, f64, f64) = (0.5, 0.25, 2.0);
 
@@ -85,7 +84,6 @@ const GOLDEN: f64 = 0.618_033_988_749_894_9;
 /// A concurrency limit.
 #[derive(Debug)]
 pub struct ConcurrencyLimit {
-    percentile: Percentile,
     centre: f64,
     /// An open limit grows to the centre by one for each end, so requests do not start all at once.
     open: f64,
@@ -112,10 +110,9 @@ pub struct ConcurrencyLimit {
 }
 
 impl ConcurrencyLimit {
-    /// Creates a limit that follows a percentile of latency.
-    pub fn new(percentile: Percentile, first: u32) -> Self {
+    /// Creates the limit of a new service.
+    pub fn new(first: u32) -> Self {
         Self {
-            percentile,
             centre: f64::from(first).clamp(RANGE.0, RANGE.1),
             open: START.min(f64::from(first)),
             paced_at: None,
@@ -130,7 +127,7 @@ impl ConcurrencyLimit {
             noise: NOISE.0,
             round: 1,
             levels: 0,
-            window: Window::new(percentile.settings().1),
+            window: Window::new(Moment::FIRST),
             block: Block::new(Moment::FIRST),
             slow_blocks: 0,
             dither: 0.0,
@@ -278,13 +275,13 @@ impl ConcurrencyLimit {
         self.open = before;
         self.state = State::Falling(Cut { before, ..cut });
         self.failed_at = now;
-        self.window.restart(now);
+        self.window = Window::new(now);
         self.slow_blocks = 0;
     }
 
     /// Ends a window.
-    fn take(&mut self, share: f64, now: Moment) -> Seen {
-        let seen = self.window.take(share, now);
+    fn take(&mut self, now: Moment) -> Seen {
+        let seen = self.window.take(now);
         let deviation = seen.deviation.unwrap_or(self.noise);
         self.noise += (deviation - self.noise) / 4.0;
         seen

@@ -98,7 +98,7 @@ impl<W> Throttler<W> {
     pub fn new(config: Config) -> Self {
         Self {
             operations: Operations::new(1.0, FIRST_LATENCY.as_secs_f64()),
-            limit: ConcurrencyLimit::new(config.percentile, config.first_limit),
+            limit: ConcurrencyLimit::new(config.first_limit),
             queue: Queue::new(),
             in_flight: 0,
             in_flight_seconds: 0.0,

@@ -6,7 +6,7 @@ use doorward_limits::Moment;
 
 use super::block::SLOW_SHARE;
 use super::state::{Cut, State};
-use super::window::{BIAS, End, SLOW, Seen};
+use super::window::{BIAS, End, SLOW, Seen, Window};
 use super::{CHANGED, ConcurrencyLimit, FACTORS, LIMITED, NOISE, OPEN, PROBE, RANGE, TARGET};
 
 impl ConcurrencyLimit {
@@ -38,7 +38,7 @@ impl ConcurrencyLimit {
             end.is_limited && self.open == self.centre
         };
         if !is_there && self.window.len() == 0 {
-            self.window.restart(now);
+            self.window = Window::new(now);
         }
         if end.admitted_at < self.window.began {
             if let State::Falling(cut) = &mut self.state {
@@ -53,7 +53,7 @@ impl ConcurrencyLimit {
         if self.window.len() < enough {
             return;
         }
-        let seen = self.take(0.5, now);
+        let seen = self.take(now);
         match self.state {
             State::Falling(cut) => self.judge_cut(cut, &seen, now),
             State::Open {

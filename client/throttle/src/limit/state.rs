@@ -1,17 +1,5 @@
 //! States of a limit.
 
-/// The latency that the limit follows: a share of the requests are faster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Percentile {
-    /// The median. It needs the fewest requests for a decision.
-    #[default]
-    P50,
-    /// Nine of ten requests are faster.
-    P90,
-    /// 99 of 100 requests are faster.
-    P99,
-}
-
 /// State of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum State {
@@ -66,17 +54,6 @@ pub(super) struct Run {
     pub(super) length: u32,
     /// Sum of the differences from the target.
     pub(super) sum: f64,
-}
-
-impl Percentile {
-    /// Returns the share of faster requests, and the number of requests that tell it well enough.
-    pub(super) const fn settings(self) -> (f64, usize) {
-        match self {
-            Self::P50 => (0.5, 128),
-            Self::P90 => (0.9, 320),
-            Self::P99 => (0.99, 1_000),
-        }
-    }
 }
 
 impl Half {

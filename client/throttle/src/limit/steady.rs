@@ -12,6 +12,9 @@ use super::{CLEAR, ConcurrencyLimit, FACTORS, LIMITED, NOISE, PROBE, RANGE, TARG
 /// Relative difference of the two windows of a steady limit from the centre.
 const SPREAD: f64 = 0.08;
 
+/// Number of requests that tell the latency of a half.
+const ENOUGH: f64 = 128.0;
+
 /// Limit below which one round tells whether more requests at once are as fast.
 const FEW: f64 = 3.0;
 
@@ -42,12 +45,11 @@ impl ConcurrencyLimit {
         let State::Steady { half, first, run } = self.state else {
             return;
         };
-        let (share, enough) = self.percentile.settings();
         // Of a small limit, the halves are further apart, and fewer requests tell their difference.
         let (low, high) = self.halves();
         let spread = (high / low).ln() / (2.0 * SPREAD);
         let noise = (self.noise / NOISE.0).powi(2).clamp(NOISE.1, NOISE.2);
-        let enough = (enough as f64 * noise / spread.powi(2)).max(PROBE.1) as usize;
+        let enough = (ENOUGH * noise / spread.powi(2)).max(PROBE.1) as usize;
         let age = Duration::from_nanos(now.nanos_since(self.window.began));
         // A request that ends earlier has mostly run under the other half. Of few at once, all have to begin under this
         // one, so a usual latency that is out of date does not matter.
@@ -61,7 +63,7 @@ impl ConcurrencyLimit {
         if self.window.len() < enough || is_young {
             return;
         }
-        let seen = self.take(share, now);
+        let seen = self.take(now);
         let in_flight = seen.in_flight.ln();
         match first {
             // The next round begins with the upper half, which is less of a limit.

@@ -76,10 +76,10 @@ impl End {
 }
 
 impl Window {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(super) const fn new(began: Moment) -> Self {
         Self {
-            began: Moment::FIRST,
-            latencies: Vec::with_capacity(capacity),
+            began,
+            latencies: Vec::new(),
             excess: 0.0,
             limited: 0,
             slow: 0,
@@ -108,10 +108,10 @@ impl Window {
         self.latencies.len()
     }
 
-    /// Ends this window, and begins the next one. `share`: that of faster requests than the latency.
-    pub(super) fn take(&mut self, share: f64, now: Moment) -> Seen {
+    /// Ends this window, and begins the next one.
+    pub(super) fn take(&mut self, now: Moment) -> Seen {
         let ends = self.latencies.len() as f64;
-        let latency = percentile(&mut self.latencies, share);
+        let latency = median(&mut self.latencies);
         // Of a normal distribution, the deviation is 1.25 times the mean distance from the median.
         let finite = self.latencies.iter().filter(|it| it.is_finite());
         let distances: f64 = finite.map(|it| (it - latency).abs()).sum();
@@ -124,25 +124,15 @@ impl Window {
             slow: self.slow as f64 / ends,
             late: self.late as f64 / ends,
         };
-        self.restart(now);
+        *self = Self::new(now);
         seen
-    }
-
-    /// Begins a window.
-    pub(super) fn restart(&mut self, now: Moment) {
-        let latencies = std::mem::take(&mut self.latencies);
-        *self = Self::new(0);
-        (self.began, self.latencies) = (now, latencies);
-        self.latencies.clear();
     }
 }
 
-/// Returns the value below which a share of the values are.
-fn percentile(values: &mut [f64], share: f64) -> f64 {
-    let last = values.len().saturating_sub(1);
-    let place = (share * last as f64) as usize;
-    if place > last || values.is_empty() {
+/// Returns the median of the values; 0 if there are none.
+fn median(values: &mut [f64]) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else {
         return 0.0;
-    }
-    *values.select_nth_unstable_by(place, f64::total_cmp).1
+    };
+    *values.select_nth_unstable_by(last / 2, f64::total_cmp).1
 }
