@@ -11,10 +11,10 @@ use super::window::{BIAS, End, SLOW};
 const LEN: (usize, usize) = (8, 16);
 
 /// Share of slow ones that makes a block slow.
-pub(super) const SLOW_SHARE: f64 = 0.75;
+const SLOW_SHARE: f64 = 0.75;
 
 /// Latency in seconds up to which requests can wait instead of being refused.
-pub(super) const SHORT: f64 = 0.2;
+const SHORT: f64 = 0.2;
 
 /// Number of requests that come while one ends, from which on they pile up.
 const PILING: f64 = 1.25;
@@ -44,8 +44,6 @@ pub(super) struct Verdict {
     pub(super) is_limited: bool,
     /// Whether more requests came than ended.
     pub(super) is_piling: bool,
-    /// Mean of the shortest usual latencies, in seconds.
-    pub(super) best: f64,
     /// Number of requests in flight that would do the same throughput if none was slow (Little's law).
     pub(super) useful: f64,
 }
@@ -95,7 +93,6 @@ impl Block {
             is_slow,
             is_limited: 2 * self.pressed >= self.arrivals,
             is_piling: f64::from(self.arrivals) >= PILING * f64::from(self.ends),
-            best,
             useful: f64::from(self.ends) / span * best,
         })
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use doorward_limits::Moment;
 
 use super::state::{Half, Run, State};
-use super::window::{BIAS, End};
-use super::{CLEAR, ConcurrencyLimit, FACTORS, LIMITED, NOISE, PROBE, RANGE, TARGET};
+use super::window::End;
+use super::{CLEAR, ConcurrencyLimit, LIMITED, NOISE, PROBE, RANGE, TARGET};
 
 /// Relative difference of the two windows of a steady limit from the centre.
 const SPREAD: f64 = 0.08;
@@ -19,7 +19,7 @@ const ENOUGH: f64 = 128.0;
 const FEW: f64 = 3.0;
 
 /// Limit below which the two windows are at neighbouring whole numbers.
-const SMALL: f64 = 6.0;
+pub(super) const SMALL: f64 = 6.0;
 
 /// Largest step up of a limit below that.
 const SMALL_STEP: f64 = 0.75;
@@ -35,9 +35,6 @@ const DOUBLINGS: u32 = 3;
 
 /// The same share from which on a limit grows that is reached now and then, by requests that are not slow.
 const SELDOM: f64 = 0.05;
-
-/// Shortest length of a window.
-const WINDOW_MIN: Duration = Duration::from_millis(20);
 
 impl ConcurrencyLimit {
     /// Collects the windows of a round.
@@ -59,7 +56,7 @@ impl ConcurrencyLimit {
         }
         let latency = end.ratio.ln();
         self.window.push(end, latency, self.noise, 4 * enough);
-        let is_young = !is_few && age < usual + usual.max(WINDOW_MIN);
+        let is_young = !is_few && age < 2 * usual;
         if self.window.len() < enough || is_young {
             return;
         }
@@ -72,10 +69,6 @@ impl ConcurrencyLimit {
                     self.centre = (self.centre * (1.0 + SPREAD / 2.0)).min(RANGE.1);
                 }
                 self.begin(Half::High, run);
-            }
-            _ if seen.excess >= LN_2 + BIAS * self.noise => {
-                let cut = self.cut(1.0, Some(seen.excess));
-                self.fall(end.in_flight, seen.excess.exp(), cut, now);
             }
             None => {
                 let half = half.other();
@@ -119,12 +112,7 @@ impl ConcurrencyLimit {
         let is_clear = follows && low < FEW && difference > CLEAR
             || run.length >= RUN && run.sum > CLEAR * f64::from(run.length);
         if is_clear && self.has_waited(usual, now) {
-            let factor = if self.centre < SMALL {
-                FACTORS.1
-            } else {
-                FACTORS.0
-            };
-            return self.open(self.centre, factor);
+            return self.open(self.centre);
         }
         let doublings = run.length.saturating_sub(RUN).min(DOUBLINGS);
         let step = match self.centre < SMALL {
