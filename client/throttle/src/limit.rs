@@ -237,8 +237,7 @@ impl ConcurrencyLimit {
         let (is_bad, fine) = match self.state {
             State::Open { latency, .. } => {
                 let fine = latency.map_or(0.5, |(_, lower)| lower / self.centre);
-                let is_pressed = verdict.is_limited || verdict.is_piling;
-                (verdict.is_slow && is_pressed, fine)
+                (verdict.is_slow && verdict.is_limited, fine)
             }
             State::Steady { .. } => (self.slow_blocks >= 2 && verdict.is_limited, 1.0),
             State::Falling(_) => (false, 1.0),

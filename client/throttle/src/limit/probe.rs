@@ -49,7 +49,7 @@ impl ConcurrencyLimit {
         }
         let noise = (self.noise / NOISE.0).powi(2).clamp(1.0, NOISE.2);
         let enough = (noise * (2.0 * self.centre).clamp(PROBE.0, PROBE.1)) as usize;
-        self.window.push(end, end.excess, self.noise, enough);
+        self.window.push(end, end.excess, enough);
         if self.window.len() < enough {
             return;
         }
@@ -75,12 +75,10 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Returns whether requests are about as fast as at the lower limit. Of a new service, the shortest latency is not
-    /// well known.
+    /// Returns whether requests are about as fast as at the lower limit.
     fn is_alike(&self, latency: Option<(f64, f64)>, seen: &Seen) -> bool {
         let (grown, apart) = self.grown(latency, seen);
-        let is_new = self.round == 1 && latency.is_none();
-        grown <= CHANGED * apart || is_new && seen.slow < 0.5
+        grown <= CHANGED * apart
     }
 
     /// Returns the logarithms of the growth of latency since a lower limit, and of that of the limit.

@@ -2,10 +2,8 @@
 
 use doorward_limits::Moment;
 
-/// Logarithm of the latency of a slow request, relative to the shortest usual one of its operation: at all (2.5 times),
-/// and if its answer was too late for its caller (1.3).
+/// Logarithm of the latency of a slow request, relative to the shortest usual one of its operation: 2.5 times.
 pub(super) const SLOW: f64 = 0.916;
-const SLOW_LATE: f64 = 0.262;
 
 /// Part of the deviation of latencies by which the shortest usual one is too short.
 pub(super) const BIAS: f64 = 0.4;
@@ -44,7 +42,6 @@ pub(super) struct Seen {
     pub(super) in_flight: f64,
     /// Share of requests that ended while others waited.
     pub(super) limited: f64,
-    pub(super) slow: f64,
     pub(super) late: f64,
 }
 
@@ -58,17 +55,16 @@ pub(super) struct Window {
     excess: f64,
     /// Number of ends while requests waited.
     limited: usize,
-    slow: usize,
     late: usize,
     /// Sum of the numbers of requests in flight.
     in_flight: f64,
 }
 
 impl End {
-    /// Returns whether it took much longer than its operation does at best. `noise`: the deviation of latencies.
+    /// Returns whether it took much longer than its operation does at best, or longer and too long for its caller. `noise`: the deviation of latencies.
     pub(super) fn is_slow(&self, noise: f64) -> bool {
-        let slow = |excess: f64| self.excess >= excess + BIAS * noise;
-        slow(SLOW) || self.is_late && slow(SLOW_LATE)
+        let slow = if self.is_late { 0.0 } else { SLOW };
+        self.excess >= slow + BIAS * noise
     }
 }
 
@@ -79,19 +75,17 @@ impl Window {
             latencies: Vec::new(),
             excess: 0.0,
             limited: 0,
-            slow: 0,
             late: 0,
             in_flight: 0.0,
         }
     }
 
     /// Adds an end, unless there are enough. `latency` is the logarithm of a relative one.
-    pub(super) fn push(&mut self, end: &End, latency: f64, noise: f64, enough: usize) {
+    pub(super) fn push(&mut self, end: &End, latency: f64, enough: usize) {
         if self.latencies.len() < enough {
             self.latencies.push(latency);
             self.excess += end.excess;
             self.limited += usize::from(end.is_limited);
-            self.slow += usize::from(end.is_slow(noise));
             self.late += usize::from(end.is_late);
             self.in_flight += f64::from(end.in_flight);
         }
@@ -114,7 +108,6 @@ impl Window {
             excess: self.excess / ends,
             in_flight: self.in_flight / ends,
             limited: self.limited as f64 / ends,
-            slow: self.slow as f64 / ends,
             late: self.late as f64 / ends,
         };
         *self = Self::new(now);
