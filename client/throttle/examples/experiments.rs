@@ -4,6 +4,7 @@
 //! cargo run --release -p doorward-throttle --example experiments -- picture docs/overload.svg   # seconds
 //! cargo run --release -p doorward-throttle --example experiments -- facts                       # a minute
 //! cargo run --release -p doorward-throttle --example experiments -- shapes                      # an hour
+//! cargo run --release -p doorward-throttle --example experiments -- recovery                    # a minute
 //! cargo run --release -p doorward-throttle --example experiments -- day                         # half an hour
 //! ```
 
@@ -20,7 +21,8 @@ use std::fmt::Write as _;
 
 use doorward_throttle::Config;
 
-use crate::service::{Ended, Phase, Run, critical_p99, service, work};
+use crate::facts::{BAD_LOADS, BAD_PLACES, recovery};
+use crate::service::{Callers, Ended, Phase, Run, critical_p99, service, work};
 use crate::shapes::{Goal, Who};
 
 #[path = "../tests/it/facts.rs"]
@@ -44,7 +46,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["facts"] => print_facts(),
         ["day"] => print_day(),
         ["shapes", words @ ..] => print_shapes(words),
-        _ => return Err("say `picture FILE`, `facts`, `shapes [WORD [SEEDS]]` or `day`".into()),
+        ["recovery"] => print_recovery(),
+        _ => {
+            return Err(
+                "say `picture FILE`, `facts`, `shapes [WORD [SEEDS]]`, `recovery` or `day`".into(),
+            );
+        }
     }
     Ok(())
 }
@@ -207,6 +214,33 @@ fn print_day() {
             changes.fold(0.0, f64::max)
         },
     );
+}
+
+/// Prints how many services do less than 90 % of what they can, 10 and 20 seconds after a bad time.
+fn print_recovery() {
+    let callers = [
+        Callers::TellDeadline,
+        Callers::Wait,
+        Callers::GiveUp,
+        Callers::GiveUpAndWorkEnds,
+    ];
+    let (mut runs, mut late, mut later) = (0, 0, 0);
+    for seed in SEEDS {
+        for bad in BAD_LOADS
+            .into_iter()
+            .flat_map(|load| BAD_PLACES.map(|places| (load, places)))
+        {
+            for callers in callers {
+                for load in [0.4, 1.2, 2.5] {
+                    let (first, then) = recovery(bad, load, callers, seed);
+                    runs += 1;
+                    late += u32::from(first < 0.9);
+                    later += u32::from(then < 0.9);
+                }
+            }
+        }
+    }
+    println!("of {runs} runs, {late} are below 90 % from 10 s on, and {later} from 20 s on");
 }
 
 /// Seconds of the load in the picture: before, during and after overload.

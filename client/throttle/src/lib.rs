@@ -23,5 +23,4 @@ pub mod queue;
 pub mod throttler;
 
 pub use criticality::Criticality;
-pub use limit::Percentile;
 pub use throttler::{Admission, Ask, Config, Offer, Place, Reason, Refusal, Throttler};

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use doorward_limits::Moment;
 
-use block::{Block, SHORT};
-use state::{Cut, Half, Run, State};
+use block::Block;
+use state::{Cut, Drained, Half, Run, State};
 use window::{Seen, Window};
 
 mod block;
@@ -34,15 +34,16 @@ mod state;
 mod steady;
 mod window;
 
-pub use state::Percentile;
 pub use window::End;
 
-/// Limit of a new service before requests end. It grows by one for each request that ends and is not slow, and if none
-/// has ended for a while, to the first limit within a second.
-const START: f64 = 4.0;
+/// Limit of a new service before requests end, so that its first ones tell the shortest latency. It grows by one for
+/// each request that ends, by a quarter if the shortest latency is not known yet, and if none has ended for a while, to
+/// the first limit within a second.
+const START: f64 = 1.0;
+const UNKNOWN: f64 = 0.25;
 const PACE_AFTER: Duration = Duration::from_millis(100);
 
-/// Factors by which an open limit grows: first and largest.
+/// Factors by which an open limit grows: one that was steady grows by the smaller one first.
 const FACTORS: (f64, f64) = (1.5, 2.0);
 
 /// Smallest and largest limit.
@@ -56,7 +57,7 @@ const TARGET: f64 = 0.85;
 const CLEAR: f64 = 0.6;
 const QUIET: (f64, f64) = (4.0, 30.0);
 
-/// First deviation of latencies, for which the numbers of requests of a percentile are enough, and the range of the
+/// First deviation of latencies, for which the numbers of requests of a window are enough, and the range of the
 /// factor for others.
 const NOISE: (f64, f64, f64) = (0.5, 0.25, 2.0);
 
@@ -85,7 +86,6 @@ const GOLDEN: f64 = 0.618_033_988_749_894_9;
 /// A concurrency limit.
 #[derive(Debug)]
 pub struct ConcurrencyLimit {
-    percentile: Percentile,
     centre: f64,
     /// An open limit grows to the centre by one for each end, so requests do not start all at once.
     open: f64,
@@ -101,8 +101,8 @@ pub struct ConcurrencyLimit {
     noise: f64,
     /// Number of rounds so far.
     round: u32,
-    /// Number of times that slow requests turned out to be the new usual.
-    levels: u32,
+    /// Sum of the logarithms by which slow requests turned out to be the new usual.
+    level: f64,
     window: Window,
     block: Block,
     /// Number of slow blocks in a row.
@@ -112,25 +112,23 @@ pub struct ConcurrencyLimit {
 }
 
 impl ConcurrencyLimit {
-    /// Creates a limit that follows a percentile of latency.
-    pub fn new(percentile: Percentile, first: u32) -> Self {
+    /// Creates the limit of a new service.
+    pub fn new(first: u32) -> Self {
         Self {
-            percentile,
             centre: f64::from(first).clamp(RANGE.0, RANGE.1),
-            open: START.min(f64::from(first)),
+            open: START,
             paced_at: None,
             state: State::Open {
                 latency: None,
                 most: RANGE.1,
-                factor: FACTORS.1,
             },
             failed_at: Moment::FIRST,
             peak: 0.0,
             seen_at: Moment::FIRST,
             noise: NOISE.0,
             round: 1,
-            levels: 0,
-            window: Window::new(percentile.settings().1),
+            level: 0.0,
+            window: Window::new(Moment::FIRST),
             block: Block::new(Moment::FIRST),
             slow_blocks: 0,
             dither: 0.0,
@@ -153,7 +151,7 @@ impl ConcurrencyLimit {
         (limit + self.dither) as u32
     }
 
-    /// Returns the largest number of requests at once with short critical ones: half as many more as the upper half.
+    /// Returns the largest number of requests at once with short critical ones: half as many more than the upper half.
     pub fn short_limit(&self) -> u32 {
         let limit = match self.state {
             State::Steady { .. } => self.halves().1.ceil() as u32,
@@ -176,9 +174,9 @@ impl ConcurrencyLimit {
         self.round
     }
 
-    /// Returns the number of times that slow requests turned out to be the new usual.
-    pub const fn levels(&self) -> u32 {
-        self.levels
+    /// Returns the sum of the logarithms by which slow requests turned out to be the new usual.
+    pub const fn level(&self) -> f64 {
+        self.level
     }
 
     /// Counts a new request.
@@ -236,24 +234,16 @@ impl ConcurrencyLimit {
         } else {
             0
         };
-        let is_short = verdict.best <= SHORT;
         let (is_bad, fine) = match self.state {
-            // A cut is cheap only if requests can wait meanwhile.
             State::Open { latency, .. } => {
-                let blocks = if is_short { 1 } else { 2 };
                 let fine = latency.map_or(0.5, |(_, lower)| lower / self.centre);
-                let is_pressed = verdict.is_limited || verdict.is_piling;
-                (self.slow_blocks >= blocks && is_pressed, fine)
+                (verdict.is_slow && verdict.is_limited, fine)
             }
             State::Steady { .. } => (self.slow_blocks >= 2 && verdict.is_limited, 1.0),
             State::Falling(_) => (false, 1.0),
         };
         if is_bad {
-            let digs = self.round == 1 && is_short;
-            let cut = Cut {
-                digs,
-                ..self.cut(fine, None)
-            };
+            let cut = self.cut(fine, None);
             self.fall(in_flight, f64::from(in_flight) / verdict.useful, cut, now);
         }
     }
@@ -263,11 +253,9 @@ impl ConcurrencyLimit {
         Cut {
             before: 0.0,
             latency,
-            drained: (0.0, 0),
+            drained: Drained::default(),
             most: BELOW * fine * self.centre,
             back: self.centre,
-            has_proof: false,
-            digs: false,
         }
     }
 
@@ -278,15 +266,14 @@ impl ConcurrencyLimit {
         self.open = before;
         self.state = State::Falling(Cut { before, ..cut });
         self.failed_at = now;
-        self.window.restart(now);
+        self.window = Window::new(now);
         self.slow_blocks = 0;
     }
 
     /// Ends a window.
-    fn take(&mut self, share: f64, now: Moment) -> Seen {
-        let seen = self.window.take(share, now);
-        let deviation = seen.deviation.unwrap_or(self.noise);
-        self.noise += (deviation - self.noise) / 4.0;
+    fn take(&mut self, now: Moment) -> Seen {
+        let seen = self.window.take(now);
+        self.noise += (seen.deviation - self.noise) / 4.0;
         seen
     }
 
@@ -296,14 +283,10 @@ impl ConcurrencyLimit {
         now.nanos_since(self.failed_at) as f64 >= seconds * 1e9
     }
 
-    fn open(&mut self, limit: f64, factor: f64) {
+    fn open(&mut self, limit: f64) {
         (self.centre, self.open) = (limit, limit);
         let (latency, most) = (None, RANGE.1);
-        self.state = State::Open {
-            latency,
-            most,
-            factor,
-        };
+        self.state = State::Open { latency, most };
     }
 
     fn rise(&mut self, latency: f64, most: f64, factor: f64) {
@@ -312,12 +295,7 @@ impl ConcurrencyLimit {
         }
         let latency = Some((latency, self.centre));
         self.centre = (self.centre * factor).min(most);
-        let factor = (factor * factor).min(FACTORS.1);
-        self.state = State::Open {
-            latency,
-            most,
-            factor,
-        };
+        self.state = State::Open { latency, most };
     }
 
     fn settle(&mut self) {

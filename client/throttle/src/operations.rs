@@ -10,13 +10,11 @@ use hashbrown::hash_map::Entry;
 
 use crate::estimate::Estimate;
 
-/// Number of requests that tell the shortest usual latency of an operation: a short one, and one that takes longer than
-/// [`LONG`] seconds. Of long ones that began together, the shortest end first.
+/// Number of requests that tell the shortest usual latency of an operation, and number that its mean is of.
 const FIRST: u8 = 4;
 const MEMORY: u8 = 32;
-const LONG: f32 = 0.1;
 
-/// Least time in which the shortest usual latency doubles.
+/// Seconds in which the shortest usual latency doubles.
 const FORGET: f32 = 30.0;
 
 /// Number of operations in a generation.
@@ -35,7 +33,7 @@ pub struct Operation {
 }
 
 /// The shortest usual latency of an operation in the last time, as logarithms of seconds: the mean of the first ones, and
-/// then the least moving mean, which doubles in [`FORGET`] or in 50 times itself. Of times with heavy tails, logarithms
+/// then the least moving mean, which doubles in [`FORGET`]. Of times with heavy tails, logarithms
 /// have a mean that is near the median.
 #[derive(Clone, Copy, Debug)]
 struct Best {
@@ -43,8 +41,8 @@ struct Best {
     least: f32,
     /// Number of requests so far, at most [`MEMORY`].
     count: u8,
-    /// Level of latencies since which it counts.
-    level: u32,
+    /// Level of latencies at which it counts: a sum of logarithms.
+    level: f32,
     at: Moment,
 }
 
@@ -67,7 +65,7 @@ impl Operation {
                 usual: 0.0,
                 least: 0.0,
                 count: 0,
-                level: 0,
+                level: 0.0,
                 at: Moment::FIRST,
             },
         }
@@ -79,15 +77,15 @@ impl Operation {
     }
 
     /// Takes a latency into account for the shortest usual one.
-    fn record_best(&mut self, latency: f64, level: u32, now: Moment) {
-        let best = &mut self.best;
+    fn record_best(&mut self, latency: f64, level: f64, now: Moment) {
+        let (best, level) = (&mut self.best, level as f32);
         best.count = (best.count + 1).min(MEMORY);
         best.usual += (latency.max(1e-9).ln() as f32 - best.usual) / f32::from(best.count);
-        let is_first = best.count <= FIRST || best.usual > LONG.ln() && best.count < MEMORY;
+        let is_first = best.count <= FIRST;
         let seconds = now.nanos_since(best.at) as f32 / 1e9;
-        let grown =
-            best.least + seconds / FORGET.max(50.0 * best.least.exp()) * std::f32::consts::LN_2;
-        best.least = if is_first || best.level != level {
+        let doublings = seconds / FORGET;
+        let grown = best.least + level - best.level + doublings * std::f32::consts::LN_2;
+        best.least = if is_first {
             best.usual
         } else {
             best.usual.min(grown)
@@ -151,8 +149,8 @@ impl Operations {
     }
 
     /// Takes the latency of a request that has ended into account for the shortest usual one. `level`: that of
-    /// latencies; at another one, all is new.
-    pub fn record_best(&mut self, operation: u64, latency: f64, level: u32, now: Moment) {
+    /// latencies, with which it moves.
+    pub fn record_best(&mut self, operation: u64, latency: f64, level: f64, now: Moment) {
         self.of(operation).record_best(latency, level, now);
     }
 

@@ -1,9 +1,8 @@
 //! Waiting requests: in the order of rank and arrival, with their predicted cost, and the time at which each gives up.
 //!
-//! Each rank has a list, and a heap has the times. Two trees would be simpler, but a decision would take 640 ns instead
-//! of
-//! 300. A request that has gone leaves its number in both; such numbers are dropped at the ends of a list, or when they
-//!      are the greater part.
+//! Each rank has a list, and a heap has the times. Two trees would be simpler, but a decision would take twice as long.
+//! A request that has gone leaves its number in both; such numbers are dropped at the ends of a list, or when they are
+//! the greater part.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -98,7 +98,7 @@ impl<W> Throttler<W> {
     pub fn new(config: Config) -> Self {
         Self {
             operations: Operations::new(1.0, FIRST_LATENCY.as_secs_f64()),
-            limit: ConcurrencyLimit::new(config.percentile, config.first_limit),
+            limit: ConcurrencyLimit::new(config.first_limit),
             queue: Queue::new(),
             in_flight: 0,
             in_flight_seconds: 0.0,
@@ -287,7 +287,7 @@ impl<W> Throttler<W> {
         self.observe(&admission, (cost * UNIT) as u64, false, now);
         self.operations
             .record(admission.operation, cost, millis / 1e3);
-        let level = self.limit.levels();
+        let level = self.limit.level();
         self.operations
             .record_best(admission.operation, millis / 1e3, level, now);
         self.handle_timeout(now);
@@ -317,7 +317,7 @@ impl<W> Throttler<W> {
         let excess = known
             .best()
             .map_or(0.0, |best| latency.max(1e-9).ln() - best);
-        let is_late = admission.deadline.is_some_and(|deadline| deadline <= now);
+        let is_late = is_cut || admission.deadline.is_some_and(|deadline| deadline <= now);
         let half = admission.at.after_nanos(now.nanos_since(admission.at) / 2);
         let is_limited = !self.queue.is_empty() || self.pressed_at >= half;
         let end = End {
@@ -326,7 +326,6 @@ impl<W> Throttler<W> {
             excess,
             has_best: known.best().is_some(),
             is_late,
-            is_cut,
             is_short: INTERVAL * latency <= self.config.max_wait.as_secs_f64(),
             is_limited,
             in_flight,

@@ -7,17 +7,11 @@ use doorward_limits::Moment;
 
 use super::window::{BIAS, End, SLOW};
 
-/// Number of requests in a block: if few short ones are in flight, and else.
+/// Number of requests in a block: if few are in flight, and else.
 const LEN: (usize, usize) = (8, 16);
 
 /// Share of slow ones that makes a block slow.
-pub(super) const SLOW_SHARE: f64 = 0.75;
-
-/// Latency in seconds up to which requests can wait instead of being refused.
-pub(super) const SHORT: f64 = 0.2;
-
-/// Number of requests that come while one ends, from which on they pile up.
-const PILING: f64 = 1.25;
+const SLOW_SHARE: f64 = 0.75;
 
 /// The last admitted requests.
 #[derive(Debug)]
@@ -42,10 +36,6 @@ pub(super) struct Verdict {
     pub(super) is_slow: bool,
     /// Whether half of the requests had to wait, or were refused.
     pub(super) is_limited: bool,
-    /// Whether more requests came than ended.
-    pub(super) is_piling: bool,
-    /// Mean of the shortest usual latencies, in seconds.
-    pub(super) best: f64,
     /// Number of requests in flight that would do the same throughput if none was slow (Little's law).
     pub(super) useful: f64,
 }
@@ -66,7 +56,7 @@ impl Block {
 
     pub(super) fn admit(&mut self, best: f64, in_flight: u32, now: Moment) {
         if self.filled_at.is_none() {
-            let is_small = best <= SHORT && in_flight <= 2 * LEN.0 as u32;
+            let is_small = in_flight <= 2 * LEN.0 as u32;
             let enough = if is_small { LEN.0 } else { LEN.1 };
             self.admitted += 1;
             self.seconds += best;
@@ -94,8 +84,6 @@ impl Block {
         Some(Verdict {
             is_slow,
             is_limited: 2 * self.pressed >= self.arrivals,
-            is_piling: f64::from(self.arrivals) >= PILING * f64::from(self.ends),
-            best,
             useful: f64::from(self.ends) / span * best,
         })
     }

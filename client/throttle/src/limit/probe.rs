@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use doorward_limits::Moment;
 
-use super::block::SLOW_SHARE;
-use super::state::{Cut, State};
-use super::window::{BIAS, End, SLOW, Seen};
-use super::{CHANGED, ConcurrencyLimit, FACTORS, LIMITED, NOISE, OPEN, PROBE, RANGE, TARGET};
+use super::state::{Cut, Drained, State};
+use super::steady::SMALL;
+use super::window::{BIAS, End, SLOW, Seen, Window};
+use super::{
+    CHANGED, ConcurrencyLimit, FACTORS, LIMITED, NOISE, OPEN, PROBE, RANGE, TARGET, UNKNOWN,
+};
 
 impl ConcurrencyLimit {
     /// Collects a window of requests that were admitted at this limit, and compares it with the one before.
@@ -18,7 +20,7 @@ impl ConcurrencyLimit {
             let is_there = self.open == self.centre && end.in_flight <= self.limit() + 1;
             if !is_there && self.has_waited(usual, now) {
                 // Requests that do not end keep the places.
-                self.open(cut.back, FACTORS.1);
+                self.open(cut.back);
                 self.failed_at = now;
             }
             is_there
@@ -26,49 +28,44 @@ impl ConcurrencyLimit {
             if end.is_short {
                 self.centre = self.centre.min(f64::max(OPEN.0, OPEN.1 * self.peak));
             }
-            if self.round == 1
-                && matches!(self.state, State::Open { latency: None, .. })
-                && end.is_short
-                && end.is_limited
-                && end.is_slow(self.noise)
-            {
-                self.centre = self.centre.min(self.open);
-            }
-            self.open = (self.open + 1.0).min(self.centre);
+            let more = if end.has_best || self.round > 1 {
+                1.0
+            } else {
+                UNKNOWN
+            };
+            self.open = (self.open + more).min(self.centre);
             end.is_limited && self.open == self.centre
         };
         if !is_there && self.window.len() == 0 {
-            self.window.restart(now);
+            self.window = Window::new(now);
         }
         if end.admitted_at < self.window.began {
             if let State::Falling(cut) = &mut self.state {
-                cut.drained.0 += end.excess;
-                cut.drained.1 += 1;
+                cut.drained.count += 1.0;
+                cut.drained.excess += end.excess;
+                cut.drained.late += f64::from(u8::from(end.is_late));
             }
             return;
         }
         let noise = (self.noise / NOISE.0).powi(2).clamp(1.0, NOISE.2);
         let enough = (noise * (2.0 * self.centre).clamp(PROBE.0, PROBE.1)) as usize;
-        self.window.push(end, end.excess, self.noise, enough);
+        self.window.push(end, end.excess, enough);
         if self.window.len() < enough {
             return;
         }
-        let seen = self.take(0.5, now);
+        let seen = self.take(now);
         match self.state {
             State::Falling(cut) => self.judge_cut(cut, &seen, now),
-            State::Open {
-                latency,
-                most,
-                factor,
-            } => {
+            State::Open { latency, most } => {
                 if seen.limited < LIMITED {
                     let latency = None;
-                    self.state = State::Open {
-                        latency,
-                        most,
-                        factor,
-                    };
+                    self.state = State::Open { latency, most };
                 } else if self.is_alike(latency, &seen) {
+                    let was_steady = latency.is_none() && self.round > 1;
+                    let factor = match was_steady && self.centre >= SMALL {
+                        true => FACTORS.0,
+                        false => FACTORS.1,
+                    };
                     self.rise(seen.latency, most, factor);
                 } else {
                     self.end_rise(latency, &seen, end.in_flight, now);
@@ -78,12 +75,10 @@ impl ConcurrencyLimit {
         }
     }
 
-    /// Returns whether requests are about as fast as at the lower limit. Of a new service, the shortest latency is not
-    /// well known.
+    /// Returns whether requests are about as fast as at the lower limit.
     fn is_alike(&self, latency: Option<(f64, f64)>, seen: &Seen) -> bool {
         let (grown, apart) = self.grown(latency, seen);
-        let is_new = self.round == 1 && latency.is_none();
-        grown <= CHANGED * apart || is_new && seen.slow < 0.5
+        grown <= CHANGED * apart
     }
 
     /// Returns the logarithms of the growth of latency since a lower limit, and of that of the limit.
@@ -97,17 +92,12 @@ impl ConcurrencyLimit {
         let (grown, apart) = self.grown(latency, seen);
         let is_known = latency.is_some();
         if self.round == 1 && (!is_known || grown >= TARGET * apart) {
-            let cut = Cut {
-                digs: is_known,
-                ..self.cut(1.0, Some(seen.latency))
-            };
+            let cut = self.cut(1.0, Some(seen.latency));
             return self.fall(in_flight, seen.latency.exp(), cut, now);
         }
         if is_known {
             self.centre = (self.centre / grown.min(apart).exp()).max(RANGE.0);
-            if grown >= TARGET * apart {
-                self.failed_at = now;
-            }
+            self.failed_at = now;
         }
         self.settle();
     }
@@ -115,27 +105,24 @@ impl ConcurrencyLimit {
     /// Looks whether requests are faster since the limit was cut.
     fn judge_cut(&mut self, cut: Cut, seen: &Seen, now: Moment) {
         let can_fall = self.centre > RANGE.0;
-        let (sum, drained) = cut.drained;
+        let drained = cut.drained;
         // At least, it was that of slow requests.
-        let drained = (sum / f64::from(drained.max(1))).max(SLOW + BIAS * self.noise);
-        let latency = cut.latency.unwrap_or(drained);
+        let slow = (drained.excess / drained.count.max(1.0)).max(SLOW + BIAS * self.noise);
+        let latency = cut.latency.unwrap_or(slow);
         let elasticity = (latency - seen.latency) / (cut.before / self.centre).ln();
+        // Callers that give up cut latencies off.
+        let is_late = seen.late >= 0.5;
+        let is_faster = elasticity >= CHANGED || 2.0 * drained.late > drained.count && !is_late;
         let next = Cut {
             latency: Some(seen.latency),
-            drained: (0.0, 0),
-            has_proof: cut.has_proof || elasticity >= CHANGED,
+            drained: Drained::default(),
             ..cut
         };
-        if elasticity < CHANGED && cut.has_proof {
-            self.centre = cut.before.min(cut.most);
-            self.rise(latency, cut.most, FACTORS.1);
-        } else if elasticity < CHANGED && (seen.late < 0.5 || !can_fall) {
+        if !(is_faster || is_late && can_fall) {
             // Fewer requests at once are as slow. So this is their usual latency now, unless it is too long for callers.
-            self.levels += 1;
-            self.open(cut.back.max(cut.before), FACTORS.1);
-        } else if can_fall
-            && (elasticity < CHANGED || seen.slow >= SLOW_SHARE || cut.digs && elasticity >= TARGET)
-        {
+            self.level += seen.latency;
+            self.open(cut.back);
+        } else if can_fall && !is_faster {
             self.fall(self.centre as u32, seen.latency.exp(), next, now);
         } else {
             self.rise(seen.latency, cut.most, FACTORS.1);

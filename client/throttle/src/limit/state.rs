@@ -1,17 +1,5 @@
 //! States of a limit.
 
-/// The latency that the limit follows: a share of the requests are faster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Percentile {
-    /// The median. It needs the fewest requests for a decision.
-    #[default]
-    P50,
-    /// Nine of ten requests are faster.
-    P90,
-    /// 99 of 100 requests are faster.
-    P99,
-}
-
 /// State of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum State {
@@ -20,8 +8,6 @@ pub(super) enum State {
     Open {
         latency: Option<(f64, f64)>,
         most: f64,
-        /// Factor by which it grows next.
-        factor: f64,
     },
     /// Requests were slow, so the limit was cut.
     Falling(Cut),
@@ -41,15 +27,21 @@ pub(super) struct Cut {
     pub(super) before: f64,
     pub(super) latency: Option<f64>,
     /// Sum of the latencies of those requests that have ended since, and their number.
-    pub(super) drained: (f64, u32),
+    pub(super) drained: Drained,
     /// Limit to which it doubles after the cut: a bit below that of slow requests.
     pub(super) most: f64,
     /// Limit before it.
     pub(super) back: f64,
-    /// Whether an earlier cut made requests faster.
-    pub(super) has_proof: bool,
-    /// Whether it goes on as long as requests become faster, because the shortest latency was measured under overload.
-    pub(super) digs: bool,
+}
+
+/// Requests in flight before a cut that have ended since.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Drained {
+    pub(super) count: f64,
+    /// Sum of the logarithms of their latencies.
+    pub(super) excess: f64,
+    /// Number of those that were too late.
+    pub(super) late: f64,
 }
 
 /// Half of a round.
@@ -66,17 +58,6 @@ pub(super) struct Run {
     pub(super) length: u32,
     /// Sum of the differences from the target.
     pub(super) sum: f64,
-}
-
-impl Percentile {
-    /// Returns the share of faster requests, and the number of requests that tell it well enough.
-    pub(super) const fn settings(self) -> (f64, usize) {
-        match self {
-            Self::P50 => (0.5, 128),
-            Self::P90 => (0.9, 320),
-            Self::P99 => (0.99, 1_000),
-        }
-    }
 }
 
 impl Half {

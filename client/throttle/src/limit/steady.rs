@@ -6,17 +6,20 @@ use std::time::Duration;
 use doorward_limits::Moment;
 
 use super::state::{Half, Run, State};
-use super::window::{BIAS, End};
-use super::{CLEAR, ConcurrencyLimit, FACTORS, LIMITED, NOISE, PROBE, RANGE, TARGET};
+use super::window::End;
+use super::{CLEAR, ConcurrencyLimit, LIMITED, NOISE, PROBE, RANGE, TARGET};
 
 /// Relative difference of the two windows of a steady limit from the centre.
 const SPREAD: f64 = 0.08;
+
+/// Number of requests that tell the latency of a half.
+const ENOUGH: f64 = 128.0;
 
 /// Limit below which one round tells whether more requests at once are as fast.
 const FEW: f64 = 3.0;
 
 /// Limit below which the two windows are at neighbouring whole numbers.
-const SMALL: f64 = 6.0;
+pub(super) const SMALL: f64 = 6.0;
 
 /// Largest step up of a limit below that.
 const SMALL_STEP: f64 = 0.75;
@@ -33,21 +36,17 @@ const DOUBLINGS: u32 = 3;
 /// The same share from which on a limit grows that is reached now and then, by requests that are not slow.
 const SELDOM: f64 = 0.05;
 
-/// Shortest length of a window.
-const WINDOW_MIN: Duration = Duration::from_millis(20);
-
 impl ConcurrencyLimit {
     /// Collects the windows of a round.
     pub(super) fn handle_steady(&mut self, end: &End, usual: Duration, now: Moment) {
         let State::Steady { half, first, run } = self.state else {
             return;
         };
-        let (share, enough) = self.percentile.settings();
         // Of a small limit, the halves are further apart, and fewer requests tell their difference.
         let (low, high) = self.halves();
         let spread = (high / low).ln() / (2.0 * SPREAD);
         let noise = (self.noise / NOISE.0).powi(2).clamp(NOISE.1, NOISE.2);
-        let enough = (enough as f64 * noise / spread.powi(2)).max(PROBE.1) as usize;
+        let enough = (ENOUGH * noise / spread.powi(2)).max(PROBE.1) as usize;
         let age = Duration::from_nanos(now.nanos_since(self.window.began));
         // A request that ends earlier has mostly run under the other half. Of few at once, all have to begin under this
         // one, so a usual latency that is out of date does not matter.
@@ -56,12 +55,12 @@ impl ConcurrencyLimit {
             return;
         }
         let latency = end.ratio.ln();
-        self.window.push(end, latency, self.noise, 4 * enough);
-        let is_young = !is_few && age < usual + usual.max(WINDOW_MIN);
+        self.window.push(end, latency, 4 * enough);
+        let is_young = !is_few && age < 2 * usual;
         if self.window.len() < enough || is_young {
             return;
         }
-        let seen = self.take(share, now);
+        let seen = self.take(now);
         let in_flight = seen.in_flight.ln();
         match first {
             // The next round begins with the upper half, which is less of a limit.
@@ -70,10 +69,6 @@ impl ConcurrencyLimit {
                     self.centre = (self.centre * (1.0 + SPREAD / 2.0)).min(RANGE.1);
                 }
                 self.begin(Half::High, run);
-            }
-            _ if seen.excess >= LN_2 + BIAS * self.noise => {
-                let cut = self.cut(1.0, Some(seen.excess));
-                self.fall(end.in_flight, seen.excess.exp(), cut, now);
             }
             None => {
                 let half = half.other();
@@ -117,12 +112,7 @@ impl ConcurrencyLimit {
         let is_clear = follows && low < FEW && difference > CLEAR
             || run.length >= RUN && run.sum > CLEAR * f64::from(run.length);
         if is_clear && self.has_waited(usual, now) {
-            let factor = if self.centre < SMALL {
-                FACTORS.1
-            } else {
-                FACTORS.0
-            };
-            return self.open(self.centre, factor);
+            return self.open(self.centre);
         }
         let doublings = run.length.saturating_sub(RUN).min(DOUBLINGS);
         let step = match self.centre < SMALL {

@@ -2,11 +2,8 @@
 
 use doorward_limits::Moment;
 
-/// Logarithm of the latency of a slow request, relative to the shortest usual one of its operation: at all (2.5 times), if
-/// its answer was too late (1.3), and if it did not end (1.6).
+/// Logarithm of the latency of a slow request, relative to the shortest usual one of its operation: 2.5 times.
 pub(super) const SLOW: f64 = 0.916;
-const SLOW_LATE: f64 = 0.262;
-const SLOW_CUT: f64 = 0.47;
 
 /// Part of the deviation of latencies by which the shortest usual one is too short.
 pub(super) const BIAS: f64 = 0.4;
@@ -22,10 +19,8 @@ pub struct End {
     pub excess: f64,
     /// Whether that one is known.
     pub has_best: bool,
-    /// Whether its answer came after its deadline.
+    /// Whether its answer came after its deadline, or its caller gave up.
     pub is_late: bool,
-    /// Whether it did not come to its end, so its latency is a lower bound.
-    pub is_cut: bool,
     /// Whether requests can wait for many times its latency.
     pub is_short: bool,
     /// Whether requests wait, or had to in the second half of its time, or were refused then.
@@ -37,17 +32,16 @@ pub struct End {
 /// Result of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Logarithm of the relative latency; infinite if most requests were slow, and did not come to their end.
+    /// Logarithm of the relative latency.
     pub(super) latency: f64,
-    /// Deviation of those logarithms, if it is known.
-    pub(super) deviation: Option<f64>,
+    /// Deviation of those logarithms.
+    pub(super) deviation: f64,
     /// Mean of the logarithms relative to the shortest usual latencies.
     pub(super) excess: f64,
     /// Mean number of requests in flight.
     pub(super) in_flight: f64,
     /// Share of requests that ended while others waited.
     pub(super) limited: f64,
-    pub(super) slow: f64,
     pub(super) late: f64,
 }
 
@@ -61,43 +55,37 @@ pub(super) struct Window {
     excess: f64,
     /// Number of ends while requests waited.
     limited: usize,
-    slow: usize,
     late: usize,
     /// Sum of the numbers of requests in flight.
     in_flight: f64,
 }
 
 impl End {
-    /// Returns whether it took much longer than its operation does at best. `noise`: the deviation of latencies.
+    /// Returns whether it took much longer than its operation does at best, or longer and too long for its caller. `noise`: the deviation of latencies.
     pub(super) fn is_slow(&self, noise: f64) -> bool {
-        let slow = |excess: f64| self.excess >= excess + BIAS * noise;
-        slow(SLOW) || self.is_late && slow(SLOW_LATE) || self.is_cut && slow(SLOW_CUT)
+        let slow = if self.is_late { 0.0 } else { SLOW };
+        self.excess >= slow + BIAS * noise
     }
 }
 
 impl Window {
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(super) const fn new(began: Moment) -> Self {
         Self {
-            began: Moment::FIRST,
-            latencies: Vec::with_capacity(capacity),
+            began,
+            latencies: Vec::new(),
             excess: 0.0,
             limited: 0,
-            slow: 0,
             late: 0,
             in_flight: 0.0,
         }
     }
 
     /// Adds an end, unless there are enough. `latency` is the logarithm of a relative one.
-    pub(super) fn push(&mut self, end: &End, latency: f64, noise: f64, enough: usize) {
+    pub(super) fn push(&mut self, end: &End, latency: f64, enough: usize) {
         if self.latencies.len() < enough {
-            let is_slow = end.is_slow(noise);
-            let is_unknown = end.is_cut && is_slow;
-            self.latencies
-                .push(if is_unknown { f64::INFINITY } else { latency });
+            self.latencies.push(latency);
             self.excess += end.excess;
             self.limited += usize::from(end.is_limited);
-            self.slow += usize::from(is_slow);
             self.late += usize::from(end.is_late);
             self.in_flight += f64::from(end.in_flight);
         }
@@ -108,41 +96,29 @@ impl Window {
         self.latencies.len()
     }
 
-    /// Ends this window, and begins the next one. `share`: that of faster requests than the latency.
-    pub(super) fn take(&mut self, share: f64, now: Moment) -> Seen {
+    /// Ends this window, and begins the next one.
+    pub(super) fn take(&mut self, now: Moment) -> Seen {
         let ends = self.latencies.len() as f64;
-        let latency = percentile(&mut self.latencies, share);
+        let latency = median(&mut self.latencies);
         // Of a normal distribution, the deviation is 1.25 times the mean distance from the median.
-        let finite = self.latencies.iter().filter(|it| it.is_finite());
-        let distances: f64 = finite.map(|it| (it - latency).abs()).sum();
+        let distances: f64 = self.latencies.iter().map(|it| (it - latency).abs()).sum();
         let seen = Seen {
             latency,
-            deviation: latency.is_finite().then_some(1.25 * distances / ends),
+            deviation: 1.25 * distances / ends,
             excess: self.excess / ends,
             in_flight: self.in_flight / ends,
             limited: self.limited as f64 / ends,
-            slow: self.slow as f64 / ends,
             late: self.late as f64 / ends,
         };
-        self.restart(now);
+        *self = Self::new(now);
         seen
-    }
-
-    /// Begins a window.
-    pub(super) fn restart(&mut self, now: Moment) {
-        let latencies = std::mem::take(&mut self.latencies);
-        *self = Self::new(0);
-        (self.began, self.latencies) = (now, latencies);
-        self.latencies.clear();
     }
 }
 
-/// Returns the value below which a share of the values are.
-fn percentile(values: &mut [f64], share: f64) -> f64 {
-    let last = values.len().saturating_sub(1);
-    let place = (share * last as f64) as usize;
-    if place > last || values.is_empty() {
+/// Returns the median of the values; 0 if there are none.
+fn median(values: &mut [f64]) -> f64 {
+    let Some(last) = values.len().checked_sub(1) else {
         return 0.0;
-    }
-    *values.select_nth_unstable_by(place, f64::total_cmp).1
+    };
+    *values.select_nth_unstable_by(last / 2, f64::total_cmp).1
 }

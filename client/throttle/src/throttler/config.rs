@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use crate::limit::Percentile;
-
 /// Settings, which few services need.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// Latency that the concurrency limit follows. Default: P50.
-    pub percentile: Percentile,
     /// Longest wait of a request without a deadline. Default: 1 s.
     pub max_wait: Duration,
     /// Largest number of waiting requests, at most 2²⁴. Default: 10,000.
@@ -25,7 +21,6 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            percentile: Percentile::default(),
             max_wait: Duration::from_secs(1),
             waiting_max: 10_000,
             first_limit: 256,

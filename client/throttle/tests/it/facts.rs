@@ -5,7 +5,8 @@
 
 use doorward_throttle::Config;
 
-use crate::service::{Phase, Run, Service, critical_p99, service, work};
+use crate::service::{Callers, Phase, Run, Service, critical_p99, service, work};
+use crate::shapes::places;
 
 /// Beginning and end of the measured span, in seconds.
 const FROM: f64 = 20.0;
@@ -117,6 +118,34 @@ pub(crate) fn users(seed: u64) -> Vec<f64> {
         *all += 1.0;
     }
     users.values().map(|(good, all)| good / all).collect()
+}
+
+/// Loads of a bad time, and parts of the places that are left in it.
+pub(crate) const BAD_LOADS: [f64; 4] = [0.001, 0.5, 1.5, 3.0];
+pub(crate) const BAD_PLACES: [f64; 4] = [0.0, 0.05, 0.3, 1.0];
+
+/// Plays 12 bad seconds of a service with 20 places of 100 ms, and then a load. Returns its goodput, as a part of what it
+/// can do or of what comes, from 10 to 20 and from 20 to 30 seconds after the bad time.
+pub(crate) fn recovery(bad: (f64, f64), load: f64, callers: Callers, seed: u64) -> (f64, f64) {
+    let service = Service {
+        cores: 20.0,
+        deviation: 0.3,
+        callers,
+        ..places()
+    };
+    let phases = [
+        Phase::new(5.0, 1.0, 0.25),
+        Phase::new(12.0, bad.0, 0.25).cores(bad.1),
+        Phase::new(32.0, load, 0.25),
+    ];
+    let run = Run::new(&service, Config::default(), seed).play(&phases);
+    let goodput = |from: f64, to: f64| {
+        let good = run.ended.iter().filter(|it| it.is_good());
+        let good = good.filter(|it| (from..to).contains(&it.ended_at));
+        let can = ((to - from) * service.cores).min(work(&run, from, to, |_| true));
+        good.map(|it| it.cost).sum::<f64>() / can
+    };
+    (goodput(27.0, 37.0), goodput(37.0, 47.0))
 }
 
 #[test]

@@ -223,7 +223,7 @@ impl Run {
         let id = self.arrivals;
         self.requests.insert(id, request);
         let now = self.moment();
-        if matches!(callers, Callers::GiveUp | Callers::GiveUpAndWorkKeepsPlace) {
+        if !matches!(callers, Callers::TellDeadline | Callers::Wait) {
             self.after(deadline, Event::Patience(id));
         }
         match &mut self.control {
@@ -270,6 +270,8 @@ impl Run {
             return;
         };
         match event {
+            // The caller has gone, and the work with it.
+            Event::Work(id) | Event::Wait(id) if !self.requests.contains_key(&id) => {}
             Event::Work(id) => {
                 self.placed -= 1;
                 self.work_done(id);
@@ -286,7 +288,7 @@ impl Run {
         }
     }
 
-    /// The caller goes, unless it has its answer. Work in flight goes on.
+    /// The caller goes, unless it has its answer.
     fn give_up(&mut self, id: u64) {
         let now = self.moment();
         if let Some(place) = self.waiting.remove(&id) {
@@ -294,7 +296,9 @@ impl Run {
                 throttler.leave(place);
             }
             self.finish(id, Outcome::GaveUp);
-        } else if self.service.callers == Callers::GiveUp && self.requests.contains_key(&id) {
+        } else if self.service.callers != Callers::GiveUpAndWorkKeepsPlace
+            && self.requests.contains_key(&id)
+        {
             match &mut self.control {
                 Control::Throttler(throttler) => {
                     if let Some(admission) = self.admissions.remove(&id) {
@@ -303,7 +307,21 @@ impl Run {
                 }
                 Control::Reference(reference) => reference.end(id, true, self.now),
             }
+            if self.service.callers == Callers::GiveUpAndWorkEnds {
+                self.stop(id);
+            }
         }
+    }
+
+    /// Stops the work of a request.
+    fn stop(&mut self, id: u64) {
+        let queued = self.placeless.len();
+        self.placeless.retain(|it| *it != id);
+        if self.service.has_places && self.placeless.len() == queued {
+            self.placed -= 1;
+        }
+        self.working.retain(|(_, it)| *it != id);
+        self.finish(id, Outcome::GaveUp);
     }
 
     fn end(&mut self, id: u64) {

@@ -144,7 +144,8 @@ fn rate(per_second: f64) -> f64 {
     per_second * 0.000_1 / 64.0
 }
 
-fn places() -> Service {
+/// Returns a service with 100 places of 100 ms.
+pub(crate) fn places() -> Service {
     Service {
         cores: 100.0,
         has_places: true,
@@ -165,6 +166,10 @@ pub(crate) fn shapes() -> Vec<Shape> {
         ("fewer places, callers tell 1 s", Callers::TellDeadline),
         ("fewer places, callers wait", Callers::Wait),
         ("fewer places, callers give up", Callers::GiveUp),
+        (
+            "fewer places, work ends with its caller",
+            Callers::GiveUpAndWorkEnds,
+        ),
     ] {
         for (left, label) in [
             (25.0, "25 left"),

@@ -40,7 +40,9 @@ pub(crate) enum Callers {
     Wait,
     /// They tell the deadline, and give up then. The work goes on, and its place is free.
     GiveUp,
-    /// The same, but the place belongs to the work.
+    /// The same, and the work ends with it, like an async handler whose connection is closed.
+    GiveUpAndWorkEnds,
+    /// The same, but the work goes on, and has the place until its end.
     GiveUpAndWorkKeepsPlace,
 }
 
