@@ -5,9 +5,10 @@
 //! through. In other servers they come into force at once.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use doorward_engine::node::Node;
-use doorward_engine::node::mastership::Mastership;
+use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::node::reload::{ActiveTemplates, PreparedTemplates};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
@@ -127,9 +128,7 @@ impl Election {
         let standing = self.candidate.standing(now);
         if self.applied != standing {
             match &standing {
-                Standing::Master(term) if self.candidate.keeps_marks() => {
-                    marks::begin(&mut self.candidate, node, *term, now);
-                }
+                Standing::Master(term) => self.begin_again(*term, node, now),
                 _ => give_standing(&standing, node, now),
             }
             self.applied = standing;
@@ -137,9 +136,44 @@ impl Election {
         applied
     }
 
-    /// Whether there are marks to write now.
-    pub(crate) fn has_marks_to_write(&self, node: &Node, now: Time) -> bool {
-        self.candidate.can_write_marks() && node.has_marks_to_write(now)
+    /// Gives the node a term, with the marks that the last master left. If the node has forgotten what it granted, it
+    /// learns.
+    pub(crate) fn begin_again(&mut self, term: Term, node: &mut Node, now: Time) {
+        match self.candidate.keeps_marks() {
+            true => marks::begin(&mut self.candidate, node, term, now),
+            false => node.handle_term(term, now),
+        }
+    }
+
+    /// Begins to write marks. Returns whether there are any.
+    pub(crate) fn write_marks(&mut self, node: &mut Node, now: Time) -> bool {
+        let has_work = self.candidate.can_write_marks() && node.has_marks_to_write(now);
+        if has_work {
+            marks::write(&mut self.candidate, node, now);
+        }
+        has_work
+    }
+
+    /// Returns when there are marks to write.
+    pub(crate) fn marks_due(&self, node: &Node) -> Option<Time> {
+        if !self.candidate.can_write_marks() {
+            return None;
+        }
+        match node.has_marks_to_write(Time::ZERO) {
+            true => Some(Time::ZERO),
+            false => node.marks_due(),
+        }
+    }
+}
+
+/// Returns the term of a node that was made again in its mastership.
+pub(crate) fn of_restarted(epoch: u64, valid_until: Time, now: Time) -> Term {
+    Term {
+        epoch,
+        vacant_since: Some(now),
+        // The node knows by itself how long its own leases may last.
+        longer_leases: Duration::ZERO,
+        valid_until,
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use doorward_engine::id::Incarnation;
 use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply, NodeEvent};
 use doorward_engine::node::asking::Answers;
-use doorward_engine::node::mastership::{Mastership, Outcome, Term};
+use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::{self, Node};
 use doorward_engine::templates::Templates;
@@ -34,7 +34,6 @@ use crate::chance::Chance;
 use crate::children::{ChildMessage, Children};
 use crate::config::ReplicaConfig;
 use crate::election::{self, Election};
-use crate::marks;
 use crate::output::{CallNumber, Output};
 use crate::parent::{FromParent, Parent, ParentStatus, Step};
 
@@ -359,18 +358,10 @@ impl Replica {
         self.children.forget_work();
         match (&mastership, valid_until) {
             (Mastership::Master { epoch: Some(epoch) }, Some(valid_until)) => {
-                let term = Term {
-                    epoch: *epoch,
-                    vacant_since: Some(now),
-                    // The node knows by itself how long its own leases may last.
-                    longer_leases: Duration::ZERO,
-                    valid_until,
-                };
+                let term = election::of_restarted(*epoch, valid_until, now);
                 match &mut self.election {
-                    Some(election) if election.candidate.keeps_marks() => {
-                        marks::begin(&mut election.candidate, &mut self.node, term, now);
-                    }
-                    _ => self.node.handle_term(term, now),
+                    Some(election) => election.begin_again(term, &mut self.node, now),
+                    None => self.node.handle_term(term, now),
                 }
             }
             _ => self.node.handle_mastership(mastership, now),
@@ -386,7 +377,7 @@ impl Replica {
     /// Does the next step of the work that is due. `wall` is the wall clock, as time since the Unix epoch. Ready:
     /// nothing is due.
     pub fn advance(&mut self, now: Time, wall: Duration) -> Poll<()> {
-        const PARTS: u8 = 6;
+        const PARTS: u8 = 5;
         for _ in 0..PARTS {
             self.turn = (self.turn + 1) % PARTS;
             if self.step(self.turn, now, wall).is_pending() {
@@ -426,36 +417,17 @@ impl Replica {
                 self.calls
                     .advance(&mut self.node, is_parent_down, &mut self.outputs, now)
             }
-            4 => {
+            _ => {
+                let election = self.election.as_mut();
+                let writes = election.is_some_and(|it| it.write_marks(&mut self.node, now));
                 let timeout = self.candidate().and_then(Candidate::poll_timeout);
-                if timeout.is_none_or(|at| now < at) {
+                if !writes && timeout.is_none_or(|at| now < at) {
                     return Poll::Ready(());
                 }
                 self.change_candidate(Candidate::handle_timeout, now);
                 Poll::Pending
             }
-            _ => {
-                let Some(election) = &mut self.election else {
-                    return Poll::Ready(());
-                };
-                if !election.has_marks_to_write(&self.node, now) {
-                    return Poll::Ready(());
-                }
-                marks::write(&mut election.candidate, &mut self.node, now);
-                self.change_candidate(|_, _| {}, now);
-                Poll::Pending
-            }
         }
-    }
-
-    /// Returns when there are marks to write.
-    fn marks_due(&self) -> Option<Time> {
-        let election = self.election.as_ref()?;
-        if election.has_marks_to_write(&self.node, Time::ZERO) {
-            return Some(Time::ZERO);
-        }
-        let can_write = election.candidate.can_write_marks();
-        self.node.marks_due().filter(|_| can_write)
     }
 
     /// Tells the sessions what has changed in the node, and in one another.
@@ -520,7 +492,9 @@ impl Replica {
             self.children.streams.poll_timeout(),
             self.calls.poll_timeout(),
             self.candidate().and_then(Candidate::poll_timeout),
-            self.marks_due(),
+            self.election
+                .as_ref()
+                .and_then(|it| it.marks_due(&self.node)),
         ];
         timeouts.into_iter().flatten().min()
     }

@@ -49,7 +49,7 @@ pub struct MarkWrites {
 /// The marks of this mastership.
 #[derive(Debug)]
 pub(super) struct NodeMarks {
-    /// Marks of resources that nobody has asked for since.
+    /// Marks of resources without a request since.
     found: BTreeMap<ResourceId, Mark>,
     /// Time after which all leases of those have ended.
     found_until: Time,
@@ -122,7 +122,7 @@ impl Node {
         self.marks.as_ref().map_or(0, |marks| marks.written)
     }
 
-    /// When marks of resources that nobody has asked for can be removed.
+    /// When marks of resources without a request since can be removed.
     pub fn marks_due(&self) -> Option<Time> {
         let marks = self.marks.as_ref()?;
         Some(marks.found_until).filter(|_| !marks.found.is_empty())

@@ -1,7 +1,7 @@
 //! The marks of a root's resources in etcd: what a new master finds, and how the present one writes them.
 //!
-//! A new master reads all marks after it has won the key, so that no write of a predecessor comes after that. What it
-//! found counts if the last master wrote it: the head has the epoch of the last term. Otherwise it learns, and begins
+//! A new master reads all marks after it has won the key, so that no write of a predecessor comes after that. These
+//! marks count if the last master wrote them: the head has the epoch of the last term. Otherwise it learns, and begins
 //! anew without any mark.
 //!
 //! Writes form a chain, one at a time. Each transaction writes the head, and compares the revision at which the one
@@ -42,7 +42,7 @@ pub struct MarkChange {
 /// Marks of a mastership in etcd.
 #[derive(Clone, Debug)]
 pub(super) struct MarkChain {
-    /// What was found at the beginning, until the node takes it. None: no mark counts.
+    /// The marks at the beginning, until the node takes them. None: no mark counts.
     found: Option<Arc<StoredMarks>>,
     /// The head in etcd, and the revision at which it was written.
     head: MarksHead,

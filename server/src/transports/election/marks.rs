@@ -2,7 +2,7 @@
 //!
 //! A million marks are too many for one answer of etcd, and reading them may take longer than the candidate's lease in
 //! etcd may go without a renewal. So they are read in parts, reading stops in time, and it continues from there at the
-//! next request. Nobody writes marks meanwhile: the last master has lost its key, and this one has not begun.
+//! next request. No server writes marks meanwhile: the last master has lost its key, and this one has not begun.
 
 use std::sync::Arc;
 

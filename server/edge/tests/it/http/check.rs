@@ -446,7 +446,9 @@ async fn before_the_first_lease_a_flood_of_one_identity_leaves_others_their_part
         passed += usize::from(passes(2, &name.to_string()).await);
     }
     assert!(passed >= 150, "{passed}");
-    for number in 0..80 {
-        assert!(passes(1, "honest").await, "{number}, after {passed}");
+    let mut honest = 0;
+    for _ in 0..80 {
+        honest += usize::from(passes(1, "honest").await);
     }
+    assert!(honest >= 40, "{honest}, after {passed}");
 }
