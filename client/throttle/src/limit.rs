@@ -273,7 +273,8 @@ impl ConcurrencyLimit {
     /// Ends a window.
     fn take(&mut self, now: Moment) -> Seen {
         let seen = self.window.take(now);
-        self.noise += (seen.deviation - self.noise) / 4.0;
+        let deviation = seen.deviation.unwrap_or(self.noise);
+        self.noise += (deviation - self.noise) / 4.0;
         seen
     }
 

@@ -10,9 +10,11 @@ use hashbrown::hash_map::Entry;
 
 use crate::estimate::Estimate;
 
-/// Number of requests that tell the shortest usual latency of an operation, and number that its mean is of.
+/// Number of requests that tell the shortest usual latency of an operation: a short one, and one that takes longer than
+/// [`LONG`] seconds. Of long ones that began together, the shortest end first.
 const FIRST: u8 = 4;
 const MEMORY: u8 = 32;
+const LONG: f32 = 0.1;
 
 /// Seconds in which the shortest usual latency doubles.
 const FORGET: f32 = 30.0;
@@ -81,7 +83,7 @@ impl Operation {
         let (best, level) = (&mut self.best, level as f32);
         best.count = (best.count + 1).min(MEMORY);
         best.usual += (latency.max(1e-9).ln() as f32 - best.usual) / f32::from(best.count);
-        let is_first = best.count <= FIRST;
+        let is_first = best.count <= FIRST || best.usual > LONG.ln() && best.count < MEMORY;
         let seconds = now.nanos_since(best.at) as f32 / 1e9;
         let doublings = seconds / FORGET;
         let grown = best.least + level - best.level + doublings * std::f32::consts::LN_2;

@@ -326,6 +326,7 @@ impl<W> Throttler<W> {
             excess,
             has_best: known.best().is_some(),
             is_late,
+            is_cut,
             is_short: INTERVAL * latency <= self.config.max_wait.as_secs_f64(),
             is_limited,
             in_flight,

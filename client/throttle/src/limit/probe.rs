@@ -49,7 +49,7 @@ impl ConcurrencyLimit {
         }
         let noise = (self.noise / NOISE.0).powi(2).clamp(1.0, NOISE.2);
         let enough = (noise * (2.0 * self.centre).clamp(PROBE.0, PROBE.1)) as usize;
-        self.window.push(end, end.excess, enough);
+        self.window.push(end, end.excess, self.noise, enough);
         if self.window.len() < enough {
             return;
         }
@@ -97,14 +97,15 @@ impl ConcurrencyLimit {
         }
         if is_known {
             self.centre = (self.centre / grown.min(apart).exp()).max(RANGE.0);
-            self.failed_at = now;
+            if grown >= TARGET * apart {
+                self.failed_at = now;
+            }
         }
         self.settle();
     }
 
     /// Looks whether requests are faster since the limit was cut.
     fn judge_cut(&mut self, cut: Cut, seen: &Seen, now: Moment) {
-        let can_fall = self.centre > RANGE.0;
         let drained = cut.drained;
         // At least, it was that of slow requests.
         let slow = (drained.excess / drained.count.max(1.0)).max(SLOW + BIAS * self.noise);
@@ -113,19 +114,23 @@ impl ConcurrencyLimit {
         // Callers that give up cut latencies off.
         let is_late = seen.late >= 0.5;
         let is_faster = elasticity >= CHANGED || 2.0 * drained.late > drained.count && !is_late;
-        let next = Cut {
-            latency: Some(seen.latency),
-            drained: Drained::default(),
-            ..cut
-        };
-        if !(is_faster || is_late && can_fall) {
-            // Fewer requests at once are as slow. So this is their usual latency now, unless it is too long for callers.
-            self.level += seen.latency;
-            self.open(cut.back);
-        } else if can_fall && !is_faster {
+        if is_faster {
+            self.rise(seen.latency, cut.most, FACTORS.1);
+        } else if is_late && self.centre > RANGE.0 {
+            let next = Cut {
+                latency: Some(seen.latency),
+                drained: Drained::default(),
+                ..cut
+            };
             self.fall(self.centre as u32, seen.latency.exp(), next, now);
         } else {
-            self.rise(seen.latency, cut.most, FACTORS.1);
+            // Fewer requests at once are as slow. So this is their usual latency now, unless it is too long for callers.
+            self.level += if seen.latency.is_finite() {
+                seen.latency
+            } else {
+                0.0
+            };
+            self.open(cut.back);
         }
     }
 }

@@ -55,7 +55,7 @@ impl ConcurrencyLimit {
             return;
         }
         let latency = end.ratio.ln();
-        self.window.push(end, latency, 4 * enough);
+        self.window.push(end, latency, self.noise, 4 * enough);
         let is_young = !is_few && age < 2 * usual;
         if self.window.len() < enough || is_young {
             return;

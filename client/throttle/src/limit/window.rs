@@ -21,6 +21,8 @@ pub struct End {
     pub has_best: bool,
     /// Whether its answer came after its deadline, or its caller gave up.
     pub is_late: bool,
+    /// Whether its caller gave up, so its latency is a lower bound.
+    pub is_cut: bool,
     /// Whether requests can wait for many times its latency.
     pub is_short: bool,
     /// Whether requests wait, or had to in the second half of its time, or were refused then.
@@ -32,10 +34,10 @@ pub struct End {
 /// Result of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// Logarithm of the relative latency.
+    /// Logarithm of the relative latency; infinite if most requests were slow, and did not come to their end.
     pub(super) latency: f64,
-    /// Deviation of those logarithms.
-    pub(super) deviation: f64,
+    /// Deviation of those logarithms, if it is known.
+    pub(super) deviation: Option<f64>,
     /// Mean of the logarithms relative to the shortest usual latencies.
     pub(super) excess: f64,
     /// Mean number of requests in flight.
@@ -81,9 +83,11 @@ impl Window {
     }
 
     /// Adds an end, unless there are enough. `latency` is the logarithm of a relative one.
-    pub(super) fn push(&mut self, end: &End, latency: f64, enough: usize) {
+    pub(super) fn push(&mut self, end: &End, latency: f64, noise: f64, enough: usize) {
         if self.latencies.len() < enough {
-            self.latencies.push(latency);
+            let is_unknown = end.is_cut && end.is_slow(noise);
+            self.latencies
+                .push(if is_unknown { f64::INFINITY } else { latency });
             self.excess += end.excess;
             self.limited += usize::from(end.is_limited);
             self.late += usize::from(end.is_late);
@@ -101,10 +105,11 @@ impl Window {
         let ends = self.latencies.len() as f64;
         let latency = median(&mut self.latencies);
         // Of a normal distribution, the deviation is 1.25 times the mean distance from the median.
-        let distances: f64 = self.latencies.iter().map(|it| (it - latency).abs()).sum();
+        let finite = self.latencies.iter().filter(|it| it.is_finite());
+        let distances: f64 = finite.map(|it| (it - latency).abs()).sum();
         let seen = Seen {
             latency,
-            deviation: 1.25 * distances / ends,
+            deviation: latency.is_finite().then_some(1.25 * distances / ends),
             excess: self.excess / ends,
             in_flight: self.in_flight / ends,
             limited: self.limited as f64 / ends,

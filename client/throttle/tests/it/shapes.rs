@@ -197,6 +197,22 @@ pub(crate) fn shapes() -> Vec<Shape> {
             });
         }
     }
+    shapes.push(Shape {
+        name: "1 of 20 places left, work ends with its caller",
+        service: Service {
+            cores: 20.0,
+            deviation: 0.0,
+            callers: Callers::GiveUpAndWorkEnds,
+            ..places()
+        },
+        phases: vec![
+            Phase::new(10.0, 1.5, 0.0),
+            Phase::new(60.0, 1.5, 0.0).cores(0.05),
+        ],
+        span: (30.0, 69.0),
+        figures: vec![("goodput", Goodput, AtLeast(0.9))],
+        fixed: &[1, 2],
+    });
     let load = Phase::new(40.0, 1.5, 0.25);
     shapes.push(Shape {
         name: "3 of 100 places for a minute, after it",
