@@ -182,8 +182,7 @@ impl Replica {
         answer
     }
 
-    /// Answers the next ask of a client. If something is not ready because the parent or etcd has not answered, the call
-    /// waits.
+    /// Answers the next ask of a client. If something is not ready, because the parent or etcd must answer, the call waits.
     pub fn answer_client_next(
         &mut self,
         request: &GetCapacity,

@@ -183,7 +183,8 @@ fn marks_of_an_etcd_that_went_back_do_not_count() {
     }))
     .that_watches();
     played.stored = stored(60);
-    // The same key and term are in an etcd of some time ago.
+    played.see(Some(("theirs", 60, 7)), None);
+    // The same term is in an etcd of some time ago.
     played.revision -= 20;
     let term = TermRecord {
         epoch: 60,

@@ -428,8 +428,9 @@ fn a_new_resource_asks_for_its_first_wants_until_a_second_has_passed_without_a_r
     }
 }
 
-#[tokio::test]
-async fn before_the_first_lease_a_flood_of_one_identity_leaves_others_their_part() {
+/// Floods a new site by one identity. Returns the requests of the flood that passed, and those of an honest caller after
+/// it, if no lease can have come meanwhile.
+async fn flood_before_the_first_lease() -> Option<(usize, usize)> {
     let rules =
         "domain: api\ndescriptors:\n- key: user\n  scope: shared\n  rate_limit: {rate: 300/s}\n";
     let site = Site::with_rules(rules);
@@ -440,15 +441,27 @@ async fn before_the_first_lease_a_flood_of_one_identity_leaves_others_their_part
         request.extensions_mut().insert(address);
         site.send(request).await.status == 200
     };
+    let began = Clock::start();
     assert!(passes(1, "honest").await);
-    let mut passed = 0;
+    let (mut flood, mut honest) = (0, 0);
     for name in 0..400 {
-        passed += usize::from(passes(2, &name.to_string()).await);
+        flood += usize::from(passes(2, &name.to_string()).await);
     }
-    assert!(passed >= 150, "{passed}");
-    let mut honest = 0;
     for _ in 0..80 {
         honest += usize::from(passes(1, "honest").await);
     }
-    assert!(honest >= 40, "{honest}, after {passed}");
+    let took = began.now().since_origin();
+    (took < Duration::from_millis(400)).then_some((flood, honest))
+}
+
+#[tokio::test]
+async fn before_the_first_lease_a_flood_of_one_identity_leaves_others_their_part() {
+    // A machine may be too busy for some attempts.
+    for _ in 0..50 {
+        if let Some((flood, honest)) = flood_before_the_first_lease().await {
+            assert!(flood >= 150 && honest == 80, "{flood} {honest}");
+            return;
+        }
+    }
+    panic!("each attempt took too long");
 }
