@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::marks::MarkChain;
 use super::older_leases::PredecessorLeases;
 use super::phase::{EtcdLease, HeldMastership, Phase};
 use super::report::{ElectionReport, LossReason};
@@ -94,15 +93,9 @@ impl Candidate {
             }
             (Awaited::Marks { created, won }, OpAnswer::Marks(found)) => {
                 self.phase.seat_mut()?.lease.renewed = sent_at;
-                let Some(found) = found else {
-                    // The key stays. The mastership is held once all is known.
-                    return Some(Stage::Confirm);
-                };
-                let keeps = !found.is_refused;
-                self.marks = keeps.then(|| MarkChain::new(found, self.terms.last_epoch()));
-                self.win_with_marks(created, won, now)
+                self.take_marks(found, created, won, now)
             }
-            // As above.
+            // The key stays. The mastership is held once the history is known.
             (Awaited::History { .. }, OpAnswer::History(None)) => Some(Stage::Confirm),
             (awaited, answer) => {
                 debug_assert!(false, "{answer:?} is no answer to {awaited:?}");
@@ -182,7 +175,12 @@ impl Candidate {
     }
 
     /// Holds the mastership, if it is known how long leases of predecessors last, or asks for that.
-    fn win_with_marks(&mut self, created: CreatedKey, won: Time, now: Time) -> Option<Stage> {
+    pub(super) fn win_with_marks(
+        &mut self,
+        created: CreatedKey,
+        won: Time,
+        now: Time,
+    ) -> Option<Stage> {
         // During the read, another server may have reported a higher epoch.
         if self.terms.highest_epoch() >= created.epoch() {
             self.report(ElectionReport::NotHighest);

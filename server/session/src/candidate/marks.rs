@@ -238,6 +238,22 @@ impl Candidate {
         true
     }
 
+    /// Takes the marks that were read. None: there are more to read, and the key stays meanwhile.
+    pub(super) fn take_marks(
+        &mut self,
+        found: Option<Arc<StoredMarks>>,
+        created: CreatedKey,
+        won: Time,
+        now: Time,
+    ) -> Option<Stage> {
+        let Some(found) = found else {
+            return Some(Stage::Confirm);
+        };
+        let last_epoch = self.terms.last_epoch();
+        self.marks = (!found.is_refused).then(|| MarkChain::new(found, last_epoch));
+        self.win_with_marks(created, won, now)
+    }
+
     /// Asks for all marks, because this server has won the key.
     pub(super) fn read_marks(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
         let lease = self.renewed_lease(now)?;
