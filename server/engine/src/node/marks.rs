@@ -58,6 +58,8 @@ pub(super) struct NodeMarks {
     due: BTreeSet<ResourceId>,
     /// Whether the store knows that this mastership has begun.
     is_begun: bool,
+    /// End of learning mode by the last write. None: that write says that it is over.
+    unmarked_until: Option<Time>,
     /// Resources of the batch that is being written.
     in_flight: Option<Vec<ResourceId>>,
     /// Number of confirmed batches.
@@ -85,7 +87,13 @@ impl NodeMarks {
 
     fn has_work(&self, now: Time) -> bool {
         let is_old = !self.found.is_empty() && self.found_until <= now;
-        self.in_flight.is_none() && (!self.is_begun || !self.due.is_empty() || is_old)
+        let is_news = !self.is_begun || self.has_learned(now);
+        self.in_flight.is_none() && (is_news || !self.due.is_empty() || is_old)
+    }
+
+    /// Whether learning mode is over, and the store does not know that.
+    fn has_learned(&self, now: Time) -> bool {
+        self.unmarked_until.is_some_and(|until| until <= now)
     }
 }
 
@@ -106,6 +114,7 @@ impl Node {
             is_complete: found.is_complete,
             due: BTreeSet::new(),
             is_begun: false,
+            unmarked_until: None,
             in_flight: None,
             written: 0,
         }));
@@ -122,10 +131,11 @@ impl Node {
         self.marks.as_ref().map_or(0, |marks| marks.written)
     }
 
-    /// When marks of resources without a request since can be removed.
+    /// When there is something to write although nothing changes.
     pub fn marks_due(&self) -> Option<Time> {
         let marks = self.marks.as_ref()?;
-        Some(marks.found_until).filter(|_| !marks.found.is_empty())
+        let found = Some(marks.found_until).filter(|_| !marks.found.is_empty());
+        [found, marks.unmarked_until].into_iter().flatten().min()
     }
 
     /// Returns the next batch of marks to write, unless one is being written.
@@ -133,6 +143,7 @@ impl Node {
         let marks = self.marks.as_mut().filter(|marks| marks.has_work(now))?;
         let mut writes = Vec::new();
         let is_first = !std::mem::replace(&mut marks.is_begun, true);
+        let has_learned = marks.has_learned(now);
         while !is_first && writes.len() < BATCH_MAX {
             let Some(resource) = marks.due.pop_first() else {
                 break;
@@ -156,12 +167,16 @@ impl Node {
                 was_there: true,
             });
         }
-        if writes.is_empty() && !is_first {
+        if writes.is_empty() && !is_first && !has_learned {
             return None;
         }
         let written = writes.iter().map(|it| it.resource.clone()).collect();
         marks.in_flight = Some(written);
-        let unmarked_for = self.learning_remaining(now).unwrap_or_default();
+        let learns_for = self.learning_remaining(now);
+        if let Some(marks) = &mut self.marks {
+            marks.unmarked_until = learns_for.map(|lasts| now + lasts);
+        }
+        let unmarked_for = learns_for.unwrap_or_default();
         Some(MarkWrites {
             writes,
             unmarked_for: self.config.clock_tolerance.report(unmarked_for),
