@@ -93,40 +93,63 @@ fn a_start_under_overload_is_soon_over() {
     assert_at_least("64 cores, first 3 s", 0.85);
 }
 
-/// Serves requests that take a time, one each millisecond, and returns those in flight at the end.
+/// Offers a request each millisecond, each of which takes a time. Returns when the limit comes to a state, or the end.
 fn serve(
     throttler: &mut Throttler<()>,
+    served: &mut Vec<(i64, Admission)>,
     millis: std::ops::Range<i64>,
     takes: i64,
     until: &str,
-) -> (i64, Vec<(i64, Admission)>) {
-    let mut served: Vec<(i64, Admission)> = Vec::new();
+) -> i64 {
     for milli in millis.clone() {
         let now = Moment::from_nanos(milli * 1_000_000);
-        while served.first().is_some_and(|(at, _)| *at <= milli) {
-            throttler.handle_end(served.remove(0).1, None, now);
+        while let Some(ended) = served.iter().position(|(at, _)| *at <= milli) {
+            throttler.handle_end(served.remove(ended).1, None, now);
         }
         if throttler.state() == until {
-            return (milli, served);
+            return milli;
         }
         if let Offer::Admitted(admission) = throttler.offer(&Ask::default(), || (), now) {
             served.push((milli + takes, admission));
         }
     }
-    (millis.end, served)
+    millis.end
 }
 
-#[test]
-fn requests_that_never_end_do_not_hold_a_limit_that_was_cut() {
+/// Returns a throttler whose requests suddenly took 200 ms instead of 10, so its limit was cut; those in flight, and when
+/// it was.
+fn cut() -> (Throttler<()>, Vec<(i64, Admission)>, i64) {
     let mut throttler = Throttler::new(Config {
         waiting_max: 0,
         ..Config::default()
     });
-    let (_, _never) = serve(&mut throttler, 0..5_000, 10, "falling");
-    let (cut_at, _never) = serve(&mut throttler, 5_000..20_000, 200, "falling");
-    assert!(cut_at < 20_000 && throttler.in_flight() > 10, "{cut_at}");
-    let (left_at, _) = serve(&mut throttler, cut_at + 1..cut_at + 60_000, 10, "open");
-    assert!(left_at < cut_at + 10_000, "{cut_at} {left_at}");
+    let mut served = Vec::new();
+    serve(&mut throttler, &mut served, 0..5_000, 10, "falling");
+    let slow = 5_000..20_000;
+    let cut_at = serve(&mut throttler, &mut served, slow, 200, "falling");
+    (throttler, served, cut_at)
+}
+
+#[test]
+fn slow_requests_are_noticed_before_they_end() {
+    let (_, _, cut_at) = cut();
+    assert!(cut_at < 5_200, "{cut_at}");
+}
+
+#[test]
+fn a_limit_is_open_again_as_soon_as_fewer_requests_are_fast() {
+    let (mut throttler, mut served, cut_at) = cut();
+    let (from, to) = (cut_at + 1, cut_at + 3_000);
+    let opened_at = serve(&mut throttler, &mut served, from..to, 10, "open");
+    assert!(opened_at < to, "{cut_at} {opened_at}");
+}
+
+#[test]
+fn requests_that_never_end_do_not_hold_a_limit_that_was_cut() {
+    let (mut throttler, _never, cut_at) = cut();
+    let (from, to) = (cut_at + 1, cut_at + 10_000);
+    let opened_at = serve(&mut throttler, &mut Vec::new(), from..to, 10, "open");
+    assert!(opened_at < to, "{cut_at} {opened_at}");
 }
 
 /// Fills a throttler whose requests never end, and offers it as many more as asked for.
