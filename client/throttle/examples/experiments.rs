@@ -5,7 +5,7 @@
 //! cargo run --release -p doorward-throttle --example experiments -- facts                       # a minute
 //! cargo run --release -p doorward-throttle --example experiments -- shapes                      # an hour
 //! cargo run --release -p doorward-throttle --example experiments -- recovery                    # a minute
-//! cargo run --release -p doorward-throttle --example experiments -- day                         # half an hour
+//! cargo run --release -p doorward-throttle --example experiments -- day                         # five minutes
 //! ```
 
 #![allow(
