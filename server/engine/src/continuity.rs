@@ -92,6 +92,12 @@ impl Situation<'_> {
         self.longest_by_others().max(remaining).min(DURATION_MAX)
     }
 
+    /// End of leases that predecessors granted, by the templates.
+    fn leases_end(&self) -> Time {
+        let longer = self.start.longer_leases;
+        self.start.leases_end(self.algorithm, longer)
+    }
+
     /// Longest duration, on this machine's clock, of a full lease that another machine's clock measures.
     fn longest_by_others(&self) -> Duration {
         let length = self.algorithm.lease_length;

@@ -148,7 +148,7 @@ impl Recovery {
         self.unreported.is_some()
     }
 
-    /// Learns from now on, and until `ends` at least.
+    /// Learns from now on, and until `ends` at least: below it, servers may have learned only a part meanwhile.
     pub(crate) fn become_unbounded(&mut self, ends: Time) {
         if self.unreported.take().is_some() {
             self.ends = Ends::At(self.ends_at().map_or(ends, |before| before.max(ends)));

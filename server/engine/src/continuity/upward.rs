@@ -110,9 +110,10 @@ impl Recovery {
         let lease = lease.map_or(Amount::ZERO, |has| has.capacity);
         let holder = s.table.name_hash(ask.holder());
         if !ask.acknowledges() && lease.is_zero() && !ask.in_use().is_zero() {
-            self.become_unbounded(Time::ZERO);
+            self.become_unbounded(s.leases_end());
         } else if unreported.count(holder, lease).is_err() {
-            self.become_unbounded(s.now + s.longest_by_others());
+            let ends = s.now + s.longest_by_others();
+            self.become_unbounded(ends.max(s.leases_end()));
         }
     }
 
@@ -208,7 +209,7 @@ impl Recovery {
             self.inherited_until = inherited_for.map(|lasts| now + tolerance::at_most(lasts));
             // Leases of the predecessor may be longer than the present lease length.
             let out_until = now + terms.reserved_for.unwrap_or_default();
-            let by_algorithm = s.start.leases_end(s.algorithm, s.start.longer_leases);
+            let by_algorithm = s.leases_end();
             let by_algorithm = Some(by_algorithm).filter(|until| *until > now);
             let Some(ends) = Ends::by_parent(by_algorithm, out_until, self.inherited_until) else {
                 return false;

@@ -55,6 +55,8 @@ impl Resource {
         // After a lowering, more may be in use than there is to divide.
         let fits = |amount: &Amount| *amount <= self.supply.capacity;
         let known = mark.amount.filter(fits);
+        let learns_until = self.ends_anew(now).filter(|_| known.is_none());
+        let ends = learns_until.map_or(ends, |until| until.max(ends));
         Some(Box::new(Recovery::of_root(ends, known)))
     }
 
@@ -62,11 +64,14 @@ impl Resource {
     pub(super) fn learn_if_lowered(&mut self) {
         let capacity = self.supply.capacity;
         let reserved = *self.holders.table().reserved();
+        let ends = self
+            .start
+            .leases_end(self.policy.algorithm(), self.start.longer_leases);
         if let Some(recovery) = self.recovery.as_mut().filter(|it| it.is_bounded()) {
             let mut booked = reserved;
             booked.add_sum(&recovery.unreported());
             if booked.exceeds(capacity) {
-                recovery.become_unbounded(Time::ZERO);
+                recovery.become_unbounded(ends);
             }
         }
     }
