@@ -140,7 +140,14 @@ impl Candidate {
     /// Takes a new view of the node's keys. If its own master's key is gone, its mastership ends at once.
     pub fn handle_view(&mut self, view: Arc<View>, now: Time) {
         self.pass_time(now);
-        self.note_revision(view.revision);
+        // Views are in order, so etcd was restored to an older state.
+        if self
+            .view
+            .as_ref()
+            .is_some_and(|known| view.revision < known.revision)
+        {
+            self.terms.note_went_back();
+        }
         // A term that was seen stays true, even if its key is deleted.
         self.note_term(transactions::term_in_view(&view, self.config.ttl), now);
         // If a view came earlier, this candidate knows better when the term was confirmed.
@@ -283,17 +290,6 @@ impl Candidate {
         self.pass_time(now);
         if self.phase.takes_part() {
             self.begin_to_resign(now);
-        }
-    }
-
-    /// Notes a revision of etcd. If it is lower than a former one, etcd was restored to an older state.
-    fn note_revision(&mut self, revision: u64) {
-        if self
-            .view
-            .as_ref()
-            .is_some_and(|known| revision < known.revision)
-        {
-            self.terms.note_went_back();
         }
     }
 

@@ -79,7 +79,11 @@ impl Candidate {
                 self.note_renewed(registers, &answer, sent_at);
                 self.confirmed(sent_at, &answer, announces_next, then, now)
             }
-            (Awaited::Stood { epoch_offset }, OpAnswer::Transacted(answer)) => {
+            (Awaited::Stood { epoch_offset, seen }, OpAnswer::Transacted(answer)) => {
+                // Views may have come meanwhile that are newer than the answer.
+                if answer.revision < seen {
+                    self.terms.note_went_back();
+                }
                 self.stood(epoch_offset, &answer, now)
             }
             (Awaited::Cleared, OpAnswer::Transacted(_)) => Some(Stage::Confirm),
@@ -150,7 +154,6 @@ impl Candidate {
         if !answer.succeeded {
             return Some(Stage::Confirm);
         }
-        self.note_revision(answer.revision);
         let view = self.view.as_deref();
         self.note_term(transactions::term_found(answer, view, self.config.ttl), now);
         let created = CreatedKey {

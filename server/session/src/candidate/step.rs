@@ -48,8 +48,8 @@ pub(super) enum Awaited {
         announces_next: bool,
         then: Stage,
     },
-    /// The mastership.
-    Stood { epoch_offset: u64 },
+    /// The mastership. `seen`: etcd's revision before.
+    Stood { epoch_offset: u64, seen: u64 },
     /// The deletion of the master's key.
     Cleared,
     /// All marks, before it holds the mastership.
@@ -249,7 +249,10 @@ impl Candidate {
             None if self.is_able => {
                 let epoch_offset = term::epoch_offset(self.terms.highest_epoch(), revision);
                 let stand = self.config.stand(epoch_offset, lease.id);
-                let awaited = Awaited::Stood { epoch_offset };
+                let awaited = Awaited::Stood {
+                    epoch_offset,
+                    seen: revision,
+                };
                 self.transact("stand for election", stand, awaited, now)
             }
             // This server created the key, and the answer was lost.

@@ -176,25 +176,37 @@ fn only_whole_marks_of_the_last_master_count() {
 
 #[test]
 fn marks_of_an_etcd_that_went_back_do_not_count() {
-    let mut played = DrivenCandidate::begun(Some(ActiveTemplates {
-        digest: "d".into(),
-        longest: LEASES,
-        has_history: false,
-    }))
-    .that_watches();
-    played.stored = stored(60);
-    played.see(Some(("theirs", 60, 7)), None);
-    // The same term is in an etcd of some time ago.
-    played.revision -= 20;
-    let term = TermRecord {
-        epoch: 60,
-        resigned: true,
-        ..TermRecord::default()
-    };
-    let mut played = played.that_stands(Some(term));
-    played.transacted(true);
-    assert!(played.candidate.keeps_marks());
-    assert!(played.candidate.take_found_marks().is_none());
+    // How far it goes back before this server stands, and before it has won.
+    for (before, meanwhile, counts) in [(0, 0, true), (20, 0, false), (0, 20, false)] {
+        let mut played = DrivenCandidate::begun(Some(ActiveTemplates {
+            digest: "d".into(),
+            longest: LEASES,
+            has_history: false,
+        }))
+        .that_watches();
+        played.stored = stored(60);
+        played.see(Some(("theirs", 60, 7)), None);
+        // The same term is in an etcd of some time ago.
+        played.revision -= before;
+        let term = TermRecord {
+            epoch: 60,
+            resigned: true,
+            ..TermRecord::default()
+        };
+        let mut played = played.that_stands(Some(term.clone()));
+        played.revision -= meanwhile;
+        let won = played.revision + 1;
+        if counts {
+            // A view of what came after that overtakes the answer.
+            played.revision += 5;
+            played.see(None, Some(term));
+        }
+        played.revision = won - 1;
+        played.transacted(true);
+        assert!(played.candidate.keeps_marks());
+        let found = played.candidate.take_found_marks();
+        assert_eq!(found.is_some(), counts, "{before} {meanwhile}");
+    }
 }
 
 #[test]
