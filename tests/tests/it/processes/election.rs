@@ -15,8 +15,8 @@ use doorward_tests::processes::signal;
 
 /// Waits until the first master, which learns, knows the most that leases have in use.
 async fn until_marked(candidates: &mut Candidates) {
-    let master = candidates.master().await;
     until("its mark has a bound", async || {
+        let master = candidates.master().await;
         let metrics = candidates.list[master].server().get("/metrics");
         let of_watched = format!("resource=\"{WATCHED}\"}} ");
         let mut marks = metrics.lines().filter_map(|line| {
