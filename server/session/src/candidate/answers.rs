@@ -80,11 +80,7 @@ impl Candidate {
                 self.confirmed(sent_at, &answer, announces_next, then, now)
             }
             (Awaited::Stood { epoch_offset, seen }, OpAnswer::Transacted(answer)) => {
-                // Views may have come meanwhile that are newer than the answer.
-                if answer.revision < seen {
-                    self.terms.note_went_back();
-                }
-                self.stood(epoch_offset, &answer, now)
+                self.stood(epoch_offset, seen, &answer, now)
             }
             (Awaited::Cleared, OpAnswer::Transacted(_)) => Some(Stage::Confirm),
             (Awaited::History { created, won }, OpAnswer::History(Some(unstated))) => {
@@ -149,10 +145,20 @@ impl Candidate {
         Some(then)
     }
 
-    /// Handles the result: a win, or a faster candidate, which the next view will show.
-    fn stood(&mut self, epoch_offset: u64, answer: &TxnAnswer, now: Time) -> Option<Stage> {
+    /// Handles the result: a win, or a faster candidate, which the next view will show. `seen`: etcd's revision before.
+    fn stood(
+        &mut self,
+        epoch_offset: u64,
+        seen: u64,
+        answer: &TxnAnswer,
+        now: Time,
+    ) -> Option<Stage> {
         if !answer.succeeded {
             return Some(Stage::Confirm);
+        }
+        // Views that came meanwhile may be newer than the answer.
+        if answer.revision < seen {
+            self.terms.note_went_back();
         }
         let view = self.view.as_deref();
         self.note_term(transactions::term_found(answer, view, self.config.ttl), now);
