@@ -77,7 +77,7 @@ pub(super) async fn serve<F, E>(
         };
         // The messages are small, and each is waited for.
         let _ = socket.set_nodelay(true);
-        let (serve, stop) = (Arc::clone(&serve), stop.clone());
+        let (serve, stop) = (Arc::clone(&serve), stop.child_token());
         connections.spawn(async move {
             // Order of the drops: the socket closes, the connection leaves the registry, and the permit is free again.
             let _room = room;
@@ -86,13 +86,13 @@ pub(super) async fn serve<F, E>(
             };
             let Admitted(door, connection) = &admitted;
             tokio::select! {
-                served = serve(socket, Arc::clone(door), Arc::clone(connection), stop) => {
+                served = serve(socket, Arc::clone(door), Arc::clone(connection), stop.clone()) => {
                     if let Err(error) = served {
                         debug!(%error, "a connection ended");
                     }
                 }
                 () = connection.evicted() => debug!(?peer, "a silent connection makes room"),
-                why = stuck(door, connection) => {
+                why = stuck(door, connection, &stop) => {
                     if why != INVALID {
                         door.refuse(&door.limits().patience);
                     }
@@ -156,8 +156,9 @@ impl Drop for Admitted {
     }
 }
 
-/// Waits until the client stalls for longer than the patience, or its proof is no longer valid. Returns the reason.
-async fn stuck(door: &Door, connection: &Connection) -> &'static str {
+/// Waits until the client stalls for longer than the patience, or its proof is no longer valid. Returns the reason. In
+/// the latter case, calls in progress may end first: the client may have a new certificate for its next connection.
+async fn stuck(door: &Door, connection: &Connection, stop: &CancellationToken) -> &'static str {
     let patience = door.patience();
     let pace = patience / LOOKS;
     let mut written = connection.written();
@@ -166,6 +167,8 @@ async fn stuck(door: &Door, connection: &Connection) -> &'static str {
         tokio::time::sleep(pace).await;
         let now = door.now();
         if !door.is_valid(connection) {
+            stop.cancel();
+            tokio::time::sleep(pace).await;
             return INVALID;
         }
         if connection.midway.has_lasted(patience, now) {
