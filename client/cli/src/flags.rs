@@ -133,6 +133,14 @@ pub(crate) enum Command {
     /// A node stays listed when its servers are gone for good, or its name was a mistake: --forget
     /// removes it.
     Nodes(NodesFlags),
+    /// Let another server of a node become its master, as before an upgrade of that machine.
+    ///
+    /// Leases stay, and growth goes on within a second. Where etcd is: as for nodes. It waits for the new master, for
+    /// --timeout at most. If no other server becomes it, the old one goes on.
+    StepDown {
+        /// The node.
+        node: String,
+    },
     /// Show, check and change the templates, in etcd or in a file.
     Templates(Box<TemplatesFlags>),
     /// Try, check and change the rules by which a service limits its callers, in etcd or in a file; list the services

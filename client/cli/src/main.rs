@@ -99,6 +99,7 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Release(release) => release::run(common, &release).await,
         Command::Status(status) => status::run(common, &status).await,
         Command::Nodes(nodes) => nodes::run(common, &nodes).await,
+        Command::StepDown { node } => nodes::step_down(common, &node).await,
         Command::Whoami => whoami::run(common).await,
         Command::Shell => shell::run(common).await,
         Command::Templates(flags) => templates::run(common, &flags).await,

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use doorward_etcd::address::{self, Etcd, NodeAddress};
-use doorward_etcd::directory::{self, Forgotten, Registration, Role, Servers};
+use doorward_etcd::directory::{self, Forgotten, Registration, Role, Servers, SteppedDown};
 use doorward_etcd::layout::NodeKeys;
 use serde::Serialize;
 
@@ -117,6 +117,53 @@ async fn forget(common: &Common, etcd: &Etcd, node: &str) -> Result<(), Failure>
             )));
         }
     }
+    Ok(())
+}
+
+/// Lets another server become the master of a node.
+pub(crate) async fn step_down(common: &Common, node: &str) -> Result<(), Failure> {
+    let etcd = hurried(etcd(common)?, common.timeout);
+    let keys = NodeKeys::new(&etcd.prefix, node);
+    let (master, epoch, before) = match directory::step_down(&etcd.config, &keys, common.timeout)
+        .await?
+    {
+        SteppedDown::Done {
+            master,
+            epoch,
+            before,
+        } => (master, epoch, before),
+        SteppedDown::NoMaster => {
+            let problem = format!("{node:?} has no master; see doorward nodes");
+            return Err(Failure::No(problem));
+        }
+        SteppedDown::IsAlone(master) => {
+            return Err(Failure::No(format!(
+                "{node:?} has no server beside its master, {}: start another one first",
+                master.address
+            )));
+        }
+        SteppedDown::Late(master) => {
+            return Err(Failure::No(format!(
+                "no other server of {node:?} became the master within {:?}: {} goes on. Servers of the previous \
+                     release do not step down; stop one by SIGTERM instead",
+                common.timeout, master.address
+            )));
+        }
+    };
+    let mut out = output::stdout();
+    if common.output == Output::Json {
+        let before = before.address.as_str();
+        let address = master.address.as_str();
+        let done = serde_json::json!({
+            "node": node, "master": {"address": address, "epoch": epoch}, "before": before,
+        });
+        return Ok(output::json(&mut out, &done)?);
+    }
+    let (after, before) = (&master.address, &before.address);
+    writeln!(
+        out,
+        "{node}: {after} is the master now, epoch {epoch}; it was {before}"
+    )?;
     Ok(())
 }
 

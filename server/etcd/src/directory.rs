@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use doorward_session::candidate::records::{
-    LeaseLengths, Master, Registration, Role, TermRecord, TreePlace,
+    LeaseLengths, Master, Registration, Role, StepDown, TermRecord, TreePlace,
 };
-use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp};
+use etcd_client::{Client, Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
 use serde::Deserialize;
 
 use crate::config::EtcdConfig;
@@ -207,3 +208,91 @@ fn name_of(key: &str) -> String {
 
 #[cfg(test)]
 mod tests;
+
+/// Result of a request that the master of a node steps down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SteppedDown {
+    /// Another server is the master, with this epoch.
+    Done {
+        /// The master.
+        master: Master,
+        /// Its epoch.
+        epoch: u64,
+        /// The master before.
+        before: Master,
+    },
+    /// The node has no master.
+    NoMaster,
+    /// This master has no other server beside it: nothing was done.
+    IsAlone(Master),
+    /// No other server has become the master in time. This one may be of the previous release.
+    Late(Master),
+}
+
+/// Time between two looks for the new master.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Asks the master of a node to step down, and waits until another server is the master, for `patience` at most. The
+/// request ends then.
+///
+/// # Errors
+///
+/// If none of the endpoints answers, or etcd says no. The master may step down all the same.
+pub async fn step_down(
+    config: &Arc<EtcdConfig>,
+    keys: &NodeKeys,
+    patience: Duration,
+) -> Result<SteppedDown, Error> {
+    let servers = resolve(config, keys).await?;
+    let Some((before, epoch)) = servers.master else {
+        return Ok(SteppedDown::NoMaster);
+    };
+    if servers
+        .servers
+        .iter()
+        .all(|it| it.address == before.address)
+    {
+        return Ok(SteppedDown::IsAlone(before));
+    }
+    let mut connection = EtcdConnection::new(Arc::clone(config));
+    let seconds = patience.as_secs().saturating_add(1);
+    let ttl = i64::try_from(seconds).unwrap_or(i64::MAX);
+    let granted = connection
+        .call("grant a lease", async move |client: &mut Client| {
+            client.lease_grant(ttl, None).await
+        })
+        .await?;
+    let lease = granted.id();
+    // A number as data can always be written.
+    let request = serde_json::to_vec(&StepDown { epoch }).unwrap_or_default();
+    let (key, options) = (keys.step_down(), PutOptions::new().with_lease(lease));
+    connection
+        .call("ask to step down", async move |client: &mut Client| {
+            client.put(key, request, Some(options)).await
+        })
+        .await?;
+    let successor = async {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let master = resolve(config, keys).await?.master;
+            if let Some(found) = master.filter(|(_, found)| *found != epoch) {
+                return Ok::<_, Error>(found);
+            }
+        }
+    };
+    let result = match tokio::time::timeout(patience, successor).await {
+        Ok(found) => found.map(|(master, epoch)| SteppedDown::Done {
+            master,
+            epoch,
+            before,
+        }),
+        Err(_) => Ok(SteppedDown::Late(before)),
+    };
+    // If this fails, the lease ends by itself.
+    let _ = connection
+        .call("revoke a lease", async move |client: &mut Client| {
+            client.lease_revoke(lease).await
+        })
+        .await;
+    result
+}

@@ -4,6 +4,7 @@
 //! {prefix}/{node}/master              who is the master; goes with its lease
 //! {prefix}/{node}/term                the last mastership; stays
 //! {prefix}/{node}/outstanding         leases may be out; goes with a lease that outlasts them
+//! {prefix}/{node}/step-down           an operator's request to the master; goes with its lease
 //! {prefix}/{node}/servers/{address}   a server that is there; goes with its lease
 //! {prefix}-marks/{node}/head          facts about all marks of the node; stays
 //! {prefix}-marks/{node}/of/{xx}/{id}  the mark of a resource; stays
@@ -72,6 +73,11 @@ impl NodeKeys {
     /// The key that exists as long as leases of the last mastership may be out.
     pub fn outstanding(&self) -> String {
         format!("{}outstanding", self.root)
+    }
+
+    /// The key of an operator's request that the master steps down.
+    pub fn step_down(&self) -> String {
+        format!("{}step-down", self.root)
     }
 
     /// The key of the facts about all marks.

@@ -164,3 +164,25 @@ fn nodes_needs_to_know_where_etcd_is() {
     let output = doorward().arg("nodes").output().unwrap();
     check_failure(&output, 2, "see --etcd-endpoints");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_steps_down_only_if_there_is_another_server() {
+    let etcd = Etcd::start().await;
+    let step_down = |node: &str| {
+        let mut command = doorward();
+        command.args(["step-down", node, "--timeout", "500ms"]);
+        command.args(["--etcd-endpoints", etcd.address(0)]);
+        command.output().unwrap()
+    };
+    check_failure(&step_down("eu"), 1, "\"eu\" has no master");
+    etcd.register("eu", "10.0.0.1:6970").await;
+    etcd.elect("eu", "10.0.0.1:6970").await;
+    let alone = "\"eu\" has no server beside its master, 10.0.0.1:6970";
+    check_failure(&step_down("eu"), 1, alone);
+    // This one does not follow the request, as a server of the previous release.
+    etcd.register("eu", "10.0.0.2:6970").await;
+    let goes_on = "became the master within 500ms: 10.0.0.1:6970 goes on";
+    check_failure(&step_down("eu"), 1, goes_on);
+    let left = etcd.keys("/doorward/nodes/eu/step-down").await;
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -50,6 +50,13 @@ pub struct TermRecord {
     pub is_marked: bool,
 }
 
+/// An operator's request that another server becomes the master. Servers of the previous release do not follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepDown {
+    /// The epoch of the master that steps down. A master with another epoch ignores it.
+    pub epoch: u64,
+}
+
 /// Facts about all marks of a node. Every write of marks writes it, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarksHead {

@@ -68,6 +68,8 @@ named! {
         NotConfirmed = "its key in etcd is not its own any more",
         /// Its epoch is not the highest.
         EpochTooLow = "its epoch is not the highest",
+        /// An operator wants another server to be the master.
+        SteppedDown = "an operator asked it to step down",
         /// Another program changed its marks.
         MarksChanged = "its marks in etcd were changed by another program",
     }

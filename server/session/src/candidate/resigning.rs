@@ -1,12 +1,13 @@
 //! Resignation: first the mastership, so that another candidate gets it at once, then the lease with all keys under it.
+//! A master that an operator asks to step down gives back the mastership alone.
 
 use std::time::Duration;
 
 use super::Candidate;
-use super::phase::{Phase, Resignation};
-use super::report::ElectionReport;
-use super::step::{Awaited, Step};
-use super::store::{Op, OpAnswer, TermRecord};
+use super::phase::{EtcdLease, HeldMastership, Phase, Resignation};
+use super::report::{ElectionReport, LossReason};
+use super::step::{Awaited, Stage, Step};
+use super::store::{Op, OpAnswer, Registration, TermRecord, Txn};
 use super::transactions;
 use crate::time::Time;
 
@@ -27,17 +28,7 @@ impl Candidate {
         };
         let lease = seat.lease;
         let mastership = self.phase.held().map(|held| {
-            // A confirmed term has its mark.
-            let mark = self
-                .mark
-                .filter(|it| it.is_written && held.valid_until.is_some());
-            let term = TermRecord {
-                // If it has not begun, its predecessor's time is not over. The term must still say so.
-                resigned: held.begins <= now,
-                is_marked: mark.is_some(),
-                ..self.term(held, lease, now)
-            };
-            let txn = transactions::resign(held.created, term, lease.id);
+            let txn = self.handover(held, lease, now);
             // One endpoint may be down, and there is time to try another one.
             let attempts = self.config.endpoints.saturating_add(1);
             (txn, held.created.epoch(), attempts)
@@ -48,6 +39,42 @@ impl Candidate {
             mastership,
         });
         self.give_back_what_is_left(now);
+    }
+
+    /// Returns the transaction after which another candidate may decide at once.
+    fn handover(&self, held: &HeldMastership, lease: EtcdLease, now: Time) -> Txn {
+        // A confirmed term has its mark.
+        let mark = self
+            .mark
+            .filter(|it| it.is_written && held.valid_until.is_some());
+        let term = TermRecord {
+            // If it has not begun, its predecessor's time is not over. The term must still say so.
+            resigned: held.begins <= now,
+            is_marked: mark.is_some(),
+            ..self.term(held, lease, now)
+        };
+        transactions::resign(held.created, term, lease.id)
+    }
+
+    /// Gives up the mastership, since an operator asks for that. It remains a candidate.
+    pub(super) fn step_down(&mut self, held: &HeldMastership, now: Time) -> Option<Stage> {
+        let lease = self.phase.seat()?.lease;
+        let txn = self.handover(held, lease, now);
+        // This server decides nothing from now on, whatever becomes of the transaction.
+        self.lose(LossReason::SteppedDown);
+        self.transact("step down", txn, Awaited::Cleared, now)
+    }
+
+    /// Whether this server has stepped down, and leaves the mastership to another one. The request ends after a while,
+    /// in case no other candidate can be the master.
+    pub(super) fn has_stepped_down(&self) -> bool {
+        self.view.as_ref().is_some_and(|view| {
+            let is_own = |other: &Registration| other.server == self.config.server;
+            let epoch = view.steps_down();
+            let was_own =
+                |term: &TermRecord| epoch == Some(term.epoch) && term.server == self.config.server;
+            self.terms.last().is_some_and(was_own) && !view.registrations().all(is_own)
+        })
     }
 
     fn give_back_what_is_left(&mut self, now: Time) {

@@ -220,6 +220,9 @@ impl Candidate {
         if held.created.epoch() < self.terms.highest_epoch() {
             return self.stand_aside(held.created, now);
         }
+        if view.steps_down() == Some(held.created.epoch()) {
+            return self.step_down(&held, now);
+        }
         let entry = entry.filter(|entry| entry.created == held.created.revision);
         match entry {
             // etcd was restored from a backup, and reached the same revision again.
@@ -244,6 +247,7 @@ impl Candidate {
         now: Time,
     ) -> Option<Stage> {
         match entry {
+            None if self.has_stepped_down() => Some(Stage::Confirm),
             // A mastership is confirmed only while the lease lasts, and etcd may be slow.
             None if self.is_able && lease.renewed + lease.ttl / 2 <= now => Some(Stage::Renew),
             None if self.is_able => {

@@ -11,7 +11,8 @@ use std::time::Duration;
 use smol_str::SmolStr;
 
 pub use super::records::{
-    LeaseLengths, MarkRecord, MarksHead, Master, Registration, Role, TermRecord, TreePlace,
+    LeaseLengths, MarkRecord, MarksHead, Master, Registration, Role, StepDown, TermRecord,
+    TreePlace,
 };
 use crate::time::Time;
 
@@ -24,6 +25,8 @@ pub enum EtcdKey {
     Term,
     /// Mark that leases of the last mastership may be valid. Deleted with a lease in etcd that outlasts them.
     Outstanding,
+    /// An operator's request to the master. Deleted with a lease of the program that wrote it.
+    StepDown,
     /// A server, by its address as it is written in the key. Deleted with the server's lease.
     Server(SmolStr),
     /// Facts about all marks. It stays, and no view shows it or a mark.
@@ -48,6 +51,8 @@ pub enum Value {
     Term(TermRecord),
     /// Under [`EtcdKey::Outstanding`]: only whether the key exists counts.
     Outstanding,
+    /// Under [`EtcdKey::StepDown`].
+    StepDown(StepDown),
     /// Under [`EtcdKey::Server`].
     Server(Registration),
     /// Under [`EtcdKey::MarksHead`].
@@ -94,6 +99,14 @@ impl View {
             Value::Master(master) => {
                 Some((master, entry.created.saturating_add(master.epoch_offset)))
             }
+            _ => None,
+        }
+    }
+
+    /// The epoch of the mastership that an operator wants another server to have.
+    pub fn steps_down(&self) -> Option<u64> {
+        match self.entries.get(&EtcdKey::StepDown)?.value {
+            Value::StepDown(request) => Some(request.epoch),
             _ => None,
         }
     }

@@ -156,6 +156,11 @@ impl TermHistory {
         self.went_back_at = Some(self.highest_epoch);
     }
 
+    /// Returns the last term that was seen.
+    pub fn last(&self) -> Option<&TermRecord> {
+        self.last.as_ref().map(|(term, _)| term)
+    }
+
     /// Returns the epoch of the last master, if etcd has all that it wrote, as far as is known.
     pub fn last_epoch(&self) -> Option<u64> {
         let (last, _) = self.last.as_ref()?;

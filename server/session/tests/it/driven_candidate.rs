@@ -7,7 +7,7 @@ use doorward_session::candidate::report::ElectionReport;
 use doorward_session::candidate::standing::Standing;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::{
-    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, Master, Op, OpAnswer, Registration, Role,
+    EtcdEntry, EtcdKey, EtcdRequest, LeaseId, Master, Op, OpAnswer, Registration, Role, StepDown,
     StoredMarks, TermRecord, TreePlace, Txn, TxnAnswer, TxnStep, Value, View,
 };
 use doorward_session::candidate::{ActiveTemplates, Candidate, CandidateAction, CandidateConfig};
@@ -40,6 +40,9 @@ pub(crate) struct DrivenCandidate {
     pub(crate) is_outstanding: bool,
     /// Highest epoch in another server's registration.
     pub(crate) other_saw: Option<u64>,
+    /// Epoch of the master that an operator asks to step down, and whether no other server is registered.
+    pub(crate) steps_down: Option<u64>,
+    pub(crate) is_alone: bool,
     /// Number of templates that came into force.
     pub(crate) applied: u32,
     /// Marks in etcd, and whether requests for them are answered automatically.
@@ -81,6 +84,8 @@ impl DrivenCandidate {
             is_marked: true,
             is_outstanding: true,
             other_saw: None,
+            steps_down: None,
+            is_alone: false,
             applied: 0,
             stored: StoredMarks::default(),
             is_read: true,
@@ -253,11 +258,15 @@ impl DrivenCandidate {
             let mark = entry(Value::Outstanding, 60, Some(MARK));
             view.entries.insert(EtcdKey::Outstanding, mark);
         }
+        if let Some(epoch) = self.steps_down {
+            let request = entry(Value::StepDown(StepDown { epoch }), 95, Some(LeaseId(96)));
+            view.entries.insert(EtcdKey::StepDown, request);
+        }
         // Its registration is in place.
         for (address, highest_epoch) in [("here:1", None), ("there:1", self.other_saw)] {
             let value = Value::Server(Registration {
                 address: address.into(),
-                server: "another".into(),
+                server: if self.is_alone { "ours" } else { "another" }.into(),
                 highest_epoch,
                 pages: None,
                 node: "n".into(),

@@ -310,3 +310,55 @@ fn a_candidate_becomes_the_master_although_etcd_is_slow() {
         }
     }
 }
+
+/// Returns the term that is written when the key is deleted.
+fn handed_over(played: &DrivenCandidate) -> Option<TermRecord> {
+    let then = &played.txn().then;
+    let written = then.iter().find_map(|step| match step {
+        TxnStep::Put {
+            value: Value::Term(term),
+            ..
+        } => Some(term.clone()),
+        _ => None,
+    });
+    written.filter(|_| then.contains(&TxnStep::Delete(EtcdKey::Master)))
+}
+
+#[test]
+fn a_master_that_an_operator_asks_to_step_down_leaves_the_mastership_to_another_one() {
+    for is_alone in [false, true] {
+        let mut played = DrivenCandidate::master();
+        let epoch = played.epoch();
+        let key = Some(("ours", epoch, 9));
+        // A request to an earlier master.
+        played.steps_down = Some(epoch - 1);
+        played.see(key, None);
+        assert_eq!(played.state(), CandidateState::Master);
+
+        played.steps_down = Some(epoch);
+        played.is_alone = is_alone;
+        played.see(key, None);
+        assert_eq!(played.state(), CandidateState::Watching, "at once");
+        let why = LossReason::SteppedDown;
+        assert!(
+            played
+                .reports
+                .contains(&ElectionReport::Lost { epoch, why })
+        );
+        let term = handed_over(&played).unwrap();
+        assert!(term.resigned && term.epoch == epoch, "{term:?}");
+        played.transacted(true);
+        played.see(None, Some(term.clone()));
+        let waits = if is_alone {
+            CandidateState::Standing
+        } else {
+            CandidateState::Watching
+        };
+        assert_eq!(played.state(), waits, "alone: {is_alone}");
+
+        // Nobody has become the master meanwhile.
+        played.steps_down = None;
+        played.see(None, Some(term));
+        assert_eq!(played.state(), CandidateState::Standing);
+    }
+}

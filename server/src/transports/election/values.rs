@@ -109,6 +109,8 @@ fn key(keys: &NodeKeys, text: &str) -> Option<EtcdKey> {
         Some(EtcdKey::Term)
     } else if text == keys.outstanding() {
         Some(EtcdKey::Outstanding)
+    } else if text == keys.step_down() {
+        Some(EtcdKey::StepDown)
     } else if text == keys.marks_head() {
         Some(EtcdKey::MarksHead)
     } else {
@@ -122,6 +124,7 @@ fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
         EtcdKey::Master => keys.master(),
         EtcdKey::Term => keys.term(),
         EtcdKey::Outstanding => keys.outstanding(),
+        EtcdKey::StepDown => keys.step_down(),
         EtcdKey::Server(address) => keys.server(address),
         EtcdKey::MarksHead => keys.marks_head(),
         EtcdKey::Mark(resource) => keys.mark(resource),
@@ -136,6 +139,7 @@ fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
         EtcdKey::Master => read(bytes, Value::Master),
         EtcdKey::Term => read(bytes, Value::Term),
         EtcdKey::Outstanding => Value::Outstanding,
+        EtcdKey::StepDown => read(bytes, Value::StepDown),
         EtcdKey::Server(_) => read(bytes, Value::Server),
         EtcdKey::MarksHead => read(bytes, Value::MarksHead),
         EtcdKey::Mark(_) => read(bytes, Value::Mark),
@@ -148,6 +152,7 @@ fn bytes(value: &Value) -> Vec<u8> {
         Value::Master(master) => serde_json::to_vec(master),
         Value::Term(term) => serde_json::to_vec(term),
         Value::Outstanding => Ok(b"{}".to_vec()),
+        Value::StepDown(request) => serde_json::to_vec(request),
         Value::Server(registration) => serde_json::to_vec(registration),
         Value::MarksHead(head) => serde_json::to_vec(head),
         Value::Mark(mark) => serde_json::to_vec(mark),

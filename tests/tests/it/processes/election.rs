@@ -11,7 +11,7 @@ use doorward_tests::candidates::{
 };
 use doorward_tests::etcd::Etcd;
 use doorward_tests::probe::{Answer, Observation, Record, Shows};
-use doorward_tests::processes::signal;
+use doorward_tests::processes::{doorward, signal, stderr, stdout};
 
 /// Waits until the first master, which learns, knows the most that leases have in use.
 async fn until_marked(candidates: &mut Candidates) {
@@ -102,6 +102,41 @@ async fn a_master_that_stops_is_succeeded_at_once() {
     let grant = watcher.grant(began, None).await;
     assert!(grant.received - began < TTL, "{:?}", began.elapsed());
     assert_kept(&crowd, &watcher, "after all were stopped");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_lets_another_server_become_the_master() {
+    let etcd = Etcd::start().await;
+    let mut candidates = Setup::new(2).start(&etcd);
+    let watcher = candidates.watch();
+    let crowd = candidates.crowd().await;
+    until_marked(&mut candidates).await;
+    let endpoints = etcd.address(0).to_owned();
+    let step_down = || doorward(&["step-down", "root", "--etcd-endpoints", &endpoints]);
+    for _ in 0..2 {
+        let (master, epoch) = candidates.mastership().await;
+        candidates.until_all_follow(master).await;
+        let asked = Instant::now();
+        let output = step_down();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let (before, after) = (&candidates.list[master], &candidates.list[1 - master]);
+        let (address, was) = (&after.address, &before.address);
+        let said = stdout(&output);
+        let begins = format!("root: {address} is the master now, epoch ");
+        assert!(said.starts_with(&begins) && said.ends_with(&format!("; it was {was}\n")));
+        let grant = watcher.grant(asked, Some(master)).await;
+        assert!(candidates.epoch_of(1 - master).await > epoch);
+        assert_grows(&candidates, grant.server).await;
+        candidates.assert_kept(grant.server, &crowd, &watcher).await;
+    }
+    let master = candidates.master().await;
+    candidates.list[1 - master].terminate();
+    let output = step_down();
+    assert_eq!(output.status.code(), Some(1));
+    let address = &candidates.list[master].address;
+    let alone = format!("\"root\" has no server beside its master, {address}");
+    assert!(stderr(&output).contains(&alone), "{}", stderr(&output));
+    assert_eq!(candidates.master().await, master);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
