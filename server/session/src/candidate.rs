@@ -87,6 +87,8 @@ pub struct Candidate {
     has_changed: bool,
     /// Marks of resources. None: it has not won a root's key.
     marks: Option<MarkChain>,
+    /// Whether the next mastership keeps no marks, because etcd refused them.
+    are_marks_refused: bool,
     /// Mark that it renews, in this mastership or the last.
     mark: Option<Mark>,
     /// Latest time until which this server may decide, by its last confirmed mastership.
@@ -123,6 +125,7 @@ impl Candidate {
             step: Step::Idle { again_at: now },
             has_changed: false,
             marks: None,
+            are_marks_refused: false,
             mark: None,
             decides_until: None,
             last_round_trip: Duration::ZERO,

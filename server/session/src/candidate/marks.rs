@@ -25,6 +25,9 @@ use super::transactions::{CreatedKey, is_ours};
 use super::{Candidate, CandidateAction};
 use crate::time::Time;
 
+/// Name of a write.
+pub const WRITE_MARKS: &str = "write marks";
+
 /// Time before a write is sent again.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -151,6 +154,9 @@ impl Candidate {
             let key = EtcdKey::Mark(resource);
             match mark {
                 Some(mark) => {
+                    // No lease outlasts its mark by a rounding.
+                    let longest = whole_millis(mark.longest);
+                    let mark = MarkRecord { longest, ..mark };
                     head.count += u64::from(!was_there);
                     then.push(TxnStep::Put {
                         key,
@@ -194,7 +200,7 @@ impl Candidate {
         self.asked += 1;
         let id = OpId(self.asked);
         writing.state = Sending::Sent(id);
-        let op = Op::Transact("write marks", writing.txn.clone());
+        let op = Op::Transact(WRITE_MARKS, writing.txn.clone());
         self.actions
             .push_back(CandidateAction::AskBeside(EtcdRequest { id, op, within }));
     }
@@ -219,9 +225,18 @@ impl Candidate {
         else {
             return false;
         };
-        let OpAnswer::Transacted(answer) = answer else {
-            writing.state = Sending::Failed(now + RETRY);
-            return true;
+        let answer = match answer {
+            OpAnswer::Transacted(answer) => answer,
+            OpAnswer::Refused => {
+                self.are_marks_refused = true;
+                self.lose(LossReason::MarksRefused);
+                self.poke(now);
+                return true;
+            }
+            _ => {
+                writing.state = Sending::Failed(now + RETRY);
+                return true;
+            }
         };
         let Some(modified) = written_at(answer, &writing.head) else {
             // The key is not ours any more, or the head was written by hand. The next mastership reads all of it again.
@@ -256,6 +271,9 @@ impl Candidate {
 
     /// Asks for all marks, because this server has won the key.
     pub(super) fn read_marks(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
+        if std::mem::take(&mut self.are_marks_refused) {
+            return self.win_with_marks(created, now, now);
+        }
         let lease = self.renewed_lease(now)?;
         let op = Op::ReadMarks {
             lease: lease.id,

@@ -70,6 +70,8 @@ named! {
         EpochTooLow = "its epoch is not the highest",
         /// An operator wants another server to be the master.
         SteppedDown = "an operator asked it to step down",
+        /// etcd refuses its marks. Its next mastership keeps none.
+        MarksRefused = "etcd lets it write no marks",
         /// Another program changed its marks.
         MarksChanged = "its marks in etcd were changed by another program",
     }

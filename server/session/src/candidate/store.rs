@@ -265,6 +265,8 @@ pub enum OpAnswer {
     History(Option<Duration>),
     /// etcd does not know the lease any more.
     LeaseGone,
+    /// etcd refuses a write of marks, and would again: this server has no permission.
+    Refused,
     /// No usable answer came. The operation may have been executed, or may still be executed. The next request goes to
     /// the next endpoint.
     Failed,

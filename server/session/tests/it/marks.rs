@@ -317,3 +317,26 @@ fn a_master_that_may_not_read_marks_keeps_none() {
     let played = master(refused);
     assert!(!played.candidate.keeps_marks() && !played.candidate.can_write_marks());
 }
+
+#[test]
+fn a_master_that_may_not_write_marks_gives_its_mastership_back_and_then_keeps_none() {
+    let mut played = master(stored(60));
+    let epoch = played.epoch();
+    write(&mut played, Vec::new());
+    let id = played.writes.take().unwrap().id;
+    let refused = OpAnswer::Refused;
+    played.candidate.handle_answer(id, refused, 0.5, played.now);
+    played.drain();
+    let why = LossReason::MarksRefused;
+    assert!(
+        played
+            .reports
+            .contains(&ElectionReport::Lost { epoch, why })
+    );
+    assert_eq!(played.asks(), "give a mastership back");
+    played.transacted(true);
+    let mut played = played.that_stands(None);
+    played.transacted(true);
+    let played = played.that_is_confirmed();
+    assert!(!played.candidate.keeps_marks());
+}

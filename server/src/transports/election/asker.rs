@@ -6,6 +6,7 @@ use std::time::Duration;
 use doorward_engine::node::reload::ActiveTemplates;
 use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
+use doorward_session::candidate::marks::WRITE_MARKS;
 use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer, StoredMarks};
 use etcd_client::Client;
 use tracing::{debug, warn};
@@ -37,6 +38,7 @@ impl Asker {
             return std::future::pending().await;
         };
         let within = asking.within;
+        let writes_marks = matches!(asking.op, Op::Transact(WRITE_MARKS, _));
         let answered = if within < self.connection.call_timeout() {
             let asked = tokio::time::timeout(within, self.ask(asking.op, active)).await;
             let Ok(answered) = asked else {
@@ -51,6 +53,10 @@ impl Asker {
         match answered {
             Ok(answer) => (answer, None),
             Err(Error::LeaseGone) => (OpAnswer::LeaseGone, None),
+            Err(error @ Error::Refused { .. }) if writes_marks => {
+                warn!(%error, "marks may not be written; after a change of the master, newcomers wait for a lease length");
+                (OpAnswer::Refused, None)
+            }
             Err(error) => {
                 debug!(%error, "the election is not asked");
                 (OpAnswer::Failed, Some(error.to_string()))
