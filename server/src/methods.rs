@@ -31,7 +31,7 @@ const STREAM_QUOTAS: &str =
     "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 
 /// All methods, which are counted by name.
-pub const ALL: [&str; 21] = [
+pub const ALL: [&str; 22] = [
     GET_CAPACITY,
     GET_SERVER_CAPACITY,
     DISCOVERY,
@@ -42,6 +42,7 @@ pub const ALL: [&str; 21] = [
     GET_RULES,
     CHECK_RULES,
     WHO_AM_I,
+    "/doorward.admin.v1.Learning/Set",
     "/doorward.admin.v1.Rules/Apply",
     "/doorward.admin.v1.Rules/Delete",
     "/doorward.admin.v1.Rules/History",

@@ -33,6 +33,7 @@ use doorward_engine::messages::{ClientLease, GetCapacity};
 use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
 use doorward_proto::admin::v1::callers_server::CallersServer;
+use doorward_proto::admin::v1::learning_server::LearningServer;
 use doorward_proto::admin::v1::rules_server::RulesServer;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::Capacity;
@@ -46,6 +47,7 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status as RpcStatus};
 
 use crate::admin::callers_service::CallersService;
+use crate::admin::learning_service::LearningService;
 use crate::admin::rules_service::RulesService;
 use crate::admin::{rules_watch, status_service};
 use crate::clock;
@@ -253,6 +255,7 @@ pub fn services(
     let rules = RulesService::new(rules);
     let mut others = Routes::from(routes.route(WATCH_RULES, watch))
         .add_service(CallersServer::new(CallersService))
+        .add_service(LearningServer::new(LearningService::new(Arc::clone(state))))
         .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))
         .add_service(health_server)
         .add_service(reflection().build_v1()?)

@@ -141,6 +141,11 @@ pub(crate) enum Command {
         /// The node.
         node: String,
     },
+    /// Begin or end learning mode at the master, for what no server can know.
+    ///
+    /// End it at the first start of a tree, when no client has a lease yet. Begin it at the root after etcd was
+    /// restored from a backup. An operator may, or who is on the server's own machine.
+    Learning(LearningFlags),
     /// Show, check and change the templates, in etcd or in a file.
     Templates(Box<TemplatesFlags>),
     /// Try, check and change the rules by which a service limits its callers, in etcd or in a file; list the services
@@ -173,6 +178,30 @@ pub(crate) enum Command {
         /// Folder for the files.
         folder: PathBuf,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LearningWord {
+    /// There may be leases of earlier masters that nobody has reported.
+    Begin,
+    /// There are none.
+    End,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LearningFlags {
+    /// What is to happen.
+    #[arg(value_enum)]
+    pub(crate) word: LearningWord,
+    /// Of which resources.
+    #[arg(required_unless_present = "all")]
+    pub(crate) resources: Vec<String>,
+    /// Of all, also those that nobody holds yet.
+    #[arg(long, conflicts_with = "resources")]
+    pub(crate) all: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// Client and resource of a request.

@@ -15,6 +15,7 @@ mod get;
 mod granted;
 mod init;
 mod interruption;
+mod learning;
 mod man;
 mod nodes;
 mod output;
@@ -99,6 +100,7 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Release(release) => release::run(common, &release).await,
         Command::Status(status) => status::run(common, &status).await,
         Command::Nodes(nodes) => nodes::run(common, &nodes).await,
+        Command::Learning(flags) => learning::run(common, &flags).await,
         Command::StepDown { node } => nodes::step_down(common, &node).await,
         Command::Whoami => whoami::run(common).await,
         Command::Shell => shell::run(common).await,

@@ -144,9 +144,9 @@ pub(crate) async fn step_down(common: &Common, node: &str) -> Result<(), Failure
         }
         SteppedDown::Late(master) => {
             return Err(Failure::No(format!(
-                "no other server of {node:?} became the master within {:?}: {} goes on. Servers of the previous \
-                     release do not step down; stop one by SIGTERM instead",
-                common.timeout, master.address
+                "no other server of {node:?} became the master in place of {} within {:?}; see doorward nodes. \
+                     Servers of the previous release do not step down; stop one by SIGTERM instead",
+                master.address, common.timeout
             )));
         }
     };

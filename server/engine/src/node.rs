@@ -19,6 +19,7 @@
 pub mod asking;
 pub mod children;
 mod entry;
+pub mod learning;
 pub mod marks;
 pub mod mastership;
 pub mod pages;

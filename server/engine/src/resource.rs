@@ -119,7 +119,8 @@ impl Resource {
         let supply = Supply::of_root(template.capacity);
         let policy = Policy::of_root(template);
         let mut resource = Self::new(id, policy, supply, start, seed);
-        resource.mark = predecessors.kept();
+        let inherited_until = resource.inherited_until(predecessors, now);
+        resource.mark = predecessors.kept(inherited_until);
         resource.recovery = resource.recovery_of_root(predecessors, now);
         resource
     }

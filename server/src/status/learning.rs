@@ -10,8 +10,8 @@ use doorward_session::time::millis;
 /// Returns the remedy. `is_root`: the templates that set the length of learning mode are this node's.
 const fn advice(is_root: bool) -> &'static str {
     if is_root {
-        "It ends by itself. If more than the capacity may be in use for a lease length, or if nobody held \
-         anything before, set learning_mode_duration: 0s in the template to end it now."
+        "It ends by itself. If nobody held anything before, or if more than the capacity may be in use for a lease \
+         length, `doorward learning end` ends it now."
     } else {
         "It ends by itself. How long it lasts, the templates of the root say."
     }

@@ -21,6 +21,7 @@ mod driven_client;
 mod edge;
 mod fake_parent;
 mod family;
+mod learning;
 mod limits;
 mod limits_documented;
 mod logs;

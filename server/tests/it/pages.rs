@@ -39,7 +39,7 @@ async fn learning_mode_is_shown_on_every_page_and_in_the_log() {
     let (_, _, front) = page(&server, "/").await;
     assert!(front.contains("learning mode, 1 min "), "{front}");
     let (_, _, resource) = page(&server, "/resource?id=fair%2Fr").await;
-    let advice = "set learning_mode_duration: 0s in the template to end it now";
+    let advice = "`doorward learning end` ends it now";
     assert!(resource.contains(advice), "{resource}");
     let status = json(&server, "/status").await;
     let text = status["resources"][0]["learning"].as_str();

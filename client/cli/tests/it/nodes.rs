@@ -181,7 +181,7 @@ async fn a_master_steps_down_only_if_there_is_another_server() {
     check_failure(&step_down("eu"), 1, alone);
     // This one does not follow the request, as a server of the previous release.
     etcd.register("eu", "10.0.0.2:6970").await;
-    let goes_on = "became the master within 500ms: 10.0.0.1:6970 goes on";
+    let goes_on = "became the master in place of 10.0.0.1:6970 within 500ms";
     check_failure(&step_down("eu"), 1, goes_on);
     let left = etcd.keys("/doorward/nodes/eu/step-down").await;
     assert!(left.is_empty(), "{left:?}");

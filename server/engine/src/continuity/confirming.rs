@@ -230,8 +230,12 @@ impl Recovery {
         Some(part).filter(|part| ask.in_use() <= counts.wants || *part < counts.wants)
     }
 
-    /// Returns how long a reported lease counts.
+    /// Returns how long a reported lease counts. One that was taken from a mark counts as long as the mark: the report may
+    /// be an old one, and the rest another holder's by now. The holder's next request frees it.
     fn report_lasts(&self, s: &Situation<'_>, expires_in: Option<Duration>) -> Duration {
+        if self.is_bounded() {
+            return self.remaining(s.now).unwrap_or_default();
+        }
         // A lease that has ended, but whose work continues, for an unknown time.
         let expires_in = expires_in.filter(|lasts| !lasts.is_zero());
         let expires_in = expires_in.map(tolerance::at_most);

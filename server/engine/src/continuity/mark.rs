@@ -55,6 +55,8 @@ pub(crate) struct MarkNeeds {
     pub(crate) is_unbounded: bool,
     /// Whether nothing can be in use.
     pub(crate) is_unused: bool,
+    /// When that is so, if nothing changes.
+    pub(crate) unused_at: Option<Time>,
     /// Length of leases that are granted from now on.
     pub(crate) lease_length: Duration,
     /// Longest remaining time of leases.
@@ -107,15 +109,23 @@ pub(crate) struct KeptMark {
     /// The value that is being written.
     sent: Option<Option<Mark>>,
     due: MarkDue,
+    /// End of the leases of predecessors: until then, the mark is not removed.
+    inherited_until: Time,
 }
 
 impl KeptMark {
-    /// Returns a mark that was found.
-    pub(crate) fn found(stored: Option<Mark>) -> Self {
+    /// Returns a mark that was found. `inherited_until`: the end of the leases of predecessors.
+    pub(crate) fn found(stored: Option<Mark>, inherited_until: Time) -> Self {
         Self {
             stored,
+            inherited_until,
             ..Self::default()
         }
+    }
+
+    /// Returns the end of the leases of predecessors, if they have not ended.
+    pub(crate) fn inherited_until(&self, now: Time) -> Option<Time> {
+        Some(self.inherited_until).filter(|until| *until > now)
     }
 
     /// Largest sum of leases that may be granted. None: any.
@@ -169,7 +179,7 @@ impl KeptMark {
                 true => MarkDue::At(falls_at),
                 false => MarkDue::Now,
             },
-            _ => MarkDue::Never,
+            _ => needs.unused_at.map_or(MarkDue::Never, MarkDue::At),
         };
     }
 
@@ -198,7 +208,9 @@ fn is_too_high(stored: Mark, needed: Option<Mark>, needs: &MarkNeeds) -> bool {
     let amount_falls = match (stored.amount, needed.amount) {
         (None, needed) => needed.is_some(),
         (Some(_), None) => false,
-        (Some(stored), Some(needed)) => stored.get() >= needed.get() + 2.0 * needs.step(),
+        (Some(stored), Some(needed)) => {
+            stored > needed && stored.get() >= needed.get() + 2.0 * needs.step()
+        }
     };
     let outlasts = stored.longest > needs.lease_length + LENGTH_ROUNDING;
     amount_falls || outlasts && needs.lasts <= needs.lease_length
@@ -219,6 +231,7 @@ mod tests {
             capacity: Amount::new(100.0).unwrap(),
             is_unbounded: false,
             is_unused: false,
+            unused_at: None,
             lease_length: Duration::from_secs(60),
             lasts: Duration::from_secs(60),
         }
@@ -233,7 +246,7 @@ mod tests {
 
     #[track_caller]
     fn check(stored: Option<Mark>, needs: MarkNeeds, due: MarkDue, written: Option<Mark>) {
-        let mut kept = KeptMark::found(stored);
+        let mut kept = KeptMark::found(stored, Time::ZERO);
         kept.update(&needs, NOW);
         assert_eq!(kept.due(), due);
         if due != MarkDue::Never {
@@ -262,6 +275,14 @@ mod tests {
         };
         let any = MarkNeeds {
             is_unbounded: true,
+            ..needs(5.0, 5.0)
+        };
+        let run_down = MarkNeeds {
+            capacity: Amount::ZERO,
+            ..needs(5.0, 5.0)
+        };
+        let inherited = MarkNeeds {
+            unused_at: Some(NOW + Duration::from_secs(100)),
             ..needs(5.0, 5.0)
         };
         for (stored, needs, due, written) in [
@@ -296,6 +317,15 @@ mod tests {
             (Some(mark(11.0)), any, MarkDue::Now, Some(unbounded)),
             (Some(unbounded), any, MarkDue::Never, None),
             (Some(unbounded), needs(5.0, 5.0), later, Some(mark(5.0))),
+            // While leases run down after the capacity was set to 0, it is not written again and again.
+            (Some(mark(5.0)), run_down, MarkDue::Never, None),
+            // Leases of predecessors last until then.
+            (
+                Some(mark(5.0)),
+                inherited,
+                MarkDue::At(NOW + Duration::from_secs(100)),
+                None,
+            ),
         ] {
             check(stored, needs, due, written);
         }
@@ -320,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_smaller_of_two_possible_values_counts() {
-        let mut kept = KeptMark::found(Some(mark(40.0)));
+        let mut kept = KeptMark::found(Some(mark(40.0)), Time::ZERO);
         assert_eq!(limit(&kept), Some(40.0));
         kept.update(&needs(40.0, 60.0), NOW);
         kept.send(&needs(40.0, 60.0));
@@ -343,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_mark_that_is_needed_again_does_not_fall() {
-        let mut kept = KeptMark::found(Some(mark(40.0)));
+        let mut kept = KeptMark::found(Some(mark(40.0)), Time::ZERO);
         kept.update(&needs(9.0, 9.0), NOW);
         kept.update(&needs(9.0, 9.0), NOW + FALLS_AFTER / 2);
         assert_eq!(kept.due(), MarkDue::At(NOW + FALLS_AFTER));

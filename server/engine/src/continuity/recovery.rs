@@ -178,6 +178,9 @@ impl Recovery {
     pub(crate) fn note_gone(&mut self, holder: u64) {
         self.reported.forget(holder);
         self.learned.note_gone(holder);
+        if let Some(unreported) = &mut self.unreported {
+            unreported.note_gone(holder);
+        }
     }
 
     /// Asserts that what is kept agrees with itself. O(n), for tests.

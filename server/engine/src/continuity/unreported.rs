@@ -15,8 +15,8 @@ use crate::rounding::SHORTFALL;
 #[derive(Clone, Debug)]
 pub(crate) struct Unreported {
     left: ExactSum,
-    /// Reported amounts, by a hash of the holder's name.
-    reported: BTreeMap<u64, Amount>,
+    /// Reported amounts, by a hash of the holder's name, and whether the holder has gone since.
+    reported: BTreeMap<u64, (Amount, bool)>,
 }
 
 /// The reports exceed the mark: a holder reports too much, or etcd was restored to an older state.
@@ -39,16 +39,30 @@ impl Unreported {
 
     /// Returns the report of a holder, as far as it counts.
     pub(crate) fn reported(&self, holder: u64) -> Amount {
-        self.reported.get(&holder).copied().unwrap_or_default()
+        self.reported
+            .get(&holder)
+            .map(|it| it.0)
+            .unwrap_or_default()
     }
 
-    /// Counts a holder's report in place of the one before.
+    /// Notes that a holder is gone: what it reported is free.
+    pub(crate) fn note_gone(&mut self, holder: u64) {
+        if let Some((_, is_gone)) = self.reported.get_mut(&holder) {
+            *is_gone = true;
+        }
+    }
+
+    /// Counts a holder's report in place of the one before. What a holder gave back when it went remains free.
     ///
     /// # Errors
     ///
     /// If less than that is left. Nothing changes.
     pub(crate) fn count(&mut self, holder: u64, report: Amount) -> Result<(), Exceeded> {
-        let before = self.reported(holder);
+        let (before, is_gone) = self.reported.get(&holder).copied().unwrap_or_default();
+        let report = if is_gone { report.max(before) } else { report };
+        if report == before {
+            return Ok(());
+        }
         let mut there = self.left;
         there.add(before);
         if report.get() > there.rounded_down() * (1.0 + SHORTFALL) {
@@ -57,7 +71,7 @@ impl Unreported {
         let report = report.min(Amount::from_computed(there.rounded_down()));
         there.subtract(report);
         self.left = there;
-        self.reported.insert(holder, report);
+        self.reported.insert(holder, (report, is_gone));
         Ok(())
     }
 }
@@ -88,5 +102,10 @@ mod tests {
             assert_eq!(unreported.count(holder, amount(report)), result, "{holder}");
             assert_eq!(unreported.left().rounded_down(), left, "{holder}");
         }
+        assert_eq!(unreported.reported.len(), 2, "none for a report of nothing");
+        // It comes again with nothing, after others have got what it had.
+        unreported.note_gone(1);
+        assert_eq!(unreported.count(1, amount(0.0)), Ok(()));
+        assert_eq!(unreported.left().rounded_down(), 0.0);
     }
 }

@@ -56,12 +56,12 @@ fn is_over(has: Has) -> bool {
 impl Recovery {
     /// Remembers which mastership granted what a holder reports. At the root, counts the report.
     pub(crate) fn hear(&mut self, s: &Situation<'_>, slot: Option<Slot>, ask: &HolderAsk<'_>) {
+        if s.is_root {
+            return self.hear_at_root(s, slot, ask);
+        }
         let Some(origin) = self.origin(s, slot, ask) else {
             return;
         };
-        if s.is_root {
-            return self.count_at_root(s, ask);
-        }
         let in_use = ask.believed;
         if in_use.most().is_zero() {
             return;
@@ -100,18 +100,26 @@ impl Recovery {
     }
 
     /// Counts a report against the mark of the last master. Only the holder's own lease counts, which the mark surely
-    /// covers. The rest of a child server's report may be counted twice. So a child that learns and has no lease leaves
-    /// nothing to count, and the resource learns with it: both lost their masters together.
-    fn count_at_root(&mut self, s: &Situation<'_>, ask: &HolderAsk<'_>) {
-        let Some(unreported) = &mut self.unreported else {
+    /// covers. The rest of a child server's report may be counted twice. So a child that learns, has no lease of a
+    /// predecessor, and reports more than is on record here leaves nothing to count, and the resource learns with it: both
+    /// lost their masters together.
+    fn hear_at_root(&mut self, s: &Situation<'_>, slot: Option<Slot>, ask: &HolderAsk<'_>) {
+        if !self.is_bounded() {
             return;
-        };
+        }
+        let origin = self.origin(s, slot, ask);
         let lease = ask.believed.has.filter(|has| !is_over(*has));
         let lease = lease.map_or(Amount::ZERO, |has| has.capacity);
+        let known = s.holding(slot).map_or(Amount::ZERO, Holding::own);
+        let has_former = origin.is_some() && !lease.is_zero();
+        if !ask.acknowledges() && !has_former && ask.in_use() > known.max(lease) {
+            return self.become_unbounded(s.leases_end());
+        }
+        let Some(unreported) = self.unreported.as_mut().filter(|_| origin.is_some()) else {
+            return;
+        };
         let holder = s.table.name_hash(ask.holder());
-        if !ask.acknowledges() && lease.is_zero() && !ask.in_use().is_zero() {
-            self.become_unbounded(s.leases_end());
-        } else if unreported.count(holder, lease).is_err() {
+        if unreported.count(holder, lease).is_err() {
             let ends = s.now + s.longest_by_others();
             self.become_unbounded(ends.max(s.leases_end()));
         }

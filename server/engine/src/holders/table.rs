@@ -39,6 +39,7 @@ pub(crate) struct LeaseTable {
     granted: ExactSum,
     reserved: ExactSum,
     wants: ExactSum,
+    needs: ExactSum,
 }
 
 impl LeaseTable {
@@ -54,6 +55,7 @@ impl LeaseTable {
             reserved: ExactSum::ZERO,
             in_use_until: Time::ZERO,
             wants: ExactSum::ZERO,
+            needs: ExactSum::ZERO,
             ending: None,
         }
     }
@@ -99,6 +101,11 @@ impl LeaseTable {
     /// Σ wants.
     pub(crate) fn wants(&self) -> &ExactSum {
         &self.wants
+    }
+
+    /// Σ of the larger of wants and the most that may be in use.
+    pub(crate) fn needs(&self) -> &ExactSum {
+        &self.needs
     }
 
     /// Number of holders that get less than their share because of leases of others.
@@ -150,6 +157,7 @@ impl LeaseTable {
         );
         self.note_changed();
         self.wants.add(holding.demand.wants());
+        self.needs.add(holding.needs());
         self.granted.add(holding.newest().capacity);
         self.reserved.add_sum(&holding.leases.reserved_sum());
         self.waiting += u32::from(holding.waits);
@@ -167,6 +175,7 @@ impl LeaseTable {
         let holding = self.places.remove(slot, self.hash)?;
         self.note_changed();
         self.wants.subtract(holding.demand.wants());
+        self.needs.subtract(holding.needs());
         self.granted.subtract(holding.newest().capacity);
         self.reserved.subtract_sum(&holding.leases.reserved_sum());
         self.waiting -= u32::from(holding.waits);
@@ -190,9 +199,11 @@ impl LeaseTable {
         let holding = self.get_mut(slot)?;
         let granted = holding.newest().capacity;
         let reserved = holding.leases.reserved_sum();
+        let needs = holding.needs();
         let result = change(&mut holding.leases);
         let granted_now = holding.newest().capacity;
         let reserved_now = holding.leases.reserved_sum();
+        let needs_now = holding.needs();
         let next_expiry = holding.leases.next_expiry();
         let in_use_until = holding.leases.in_use_until();
         if next_expiry < holding.scheduled {
@@ -207,6 +218,7 @@ impl LeaseTable {
             // Put in first: between the two steps the sum never goes below what it holds.
             self.reserved.add_sum(&reserved_now);
             self.reserved.subtract_sum(&reserved);
+            self.needs.replace(needs, needs_now);
         }
         if let Some(until) = in_use_until {
             self.in_use_until = self.in_use_until.max(until);
@@ -241,8 +253,11 @@ impl LeaseTable {
         self.note_changed();
         if let Some(holding) = self.get_mut(slot) {
             let after = demand.wants();
+            let needs = holding.needs();
             let before = std::mem::replace(&mut holding.demand, demand).wants();
+            let needs_now = holding.needs();
             self.wants.replace(before, after);
+            self.needs.replace(needs, needs_now);
         }
     }
 
@@ -340,12 +355,14 @@ impl LeaseTable {
         let mut granted = ExactSum::ZERO;
         let mut reserved = ExactSum::ZERO;
         let mut wants = ExactSum::ZERO;
+        let mut needs = ExactSum::ZERO;
         let mut waiting = 0;
         let mut len = 0;
         for holding in self.iter() {
             granted.add(holding.newest().capacity);
             reserved.add_sum(&holding.leases.reserved_sum());
             wants.add(holding.demand.wants());
+            needs.add(holding.needs());
             waiting += u32::from(holding.waits);
             len += 1;
             assert!(
@@ -364,6 +381,7 @@ impl LeaseTable {
         assert_eq!(granted, self.granted, "Σ granted");
         assert_eq!(reserved, self.reserved, "Σ reserved");
         assert_eq!(wants, self.wants, "Σ wants");
+        assert_eq!(needs, self.needs, "Σ needs");
         assert_eq!(waiting, self.waiting, "waiting holders");
         assert_eq!(len, self.len(), "holders");
         self.places.assert_consistent(len);

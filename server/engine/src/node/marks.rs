@@ -10,6 +10,7 @@ use std::time::Duration;
 pub use crate::continuity::mark::Mark;
 use crate::id::ResourceId;
 use crate::node::Node;
+use crate::node::learning::UnknownLeases;
 use crate::node::mastership::Term;
 use crate::resource::marking::{Predecessors, leases_end};
 use crate::time::Time;
@@ -71,8 +72,16 @@ impl NodeMarks {
     pub(super) fn take_found(&mut self, id: &ResourceId) -> Predecessors {
         match self.is_complete {
             true => Predecessors::Marked(self.found.remove(id)),
-            false => Predecessors::Unknown { keeps_mark: true },
+            false => Predecessors::Unknown {
+                kept: Some(self.found.remove(id)),
+            },
         }
+    }
+
+    /// Takes an operator's word. The store hears it at once.
+    pub(super) fn handle_unknown_leases(&mut self, leases: UnknownLeases, now: Time) {
+        self.is_complete = leases == UnknownLeases::AreNone;
+        self.unmarked_until = Some(now);
     }
 
     /// Whether resources without a mark have no leases of earlier masters.

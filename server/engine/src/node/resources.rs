@@ -221,7 +221,7 @@ impl Node {
         let seed = self.config.seed;
         let resource = match template {
             Some(template) if !self.config.has_parent => {
-                let unknown = Predecessors::Unknown { keeps_mark: false };
+                let unknown = Predecessors::Unknown { kept: None };
                 let marks = self.marks.as_mut();
                 let predecessors = marks.map_or(unknown, |marks| marks.take_found(id));
                 Resource::of_root(id.clone(), template, start, predecessors, seed, now)

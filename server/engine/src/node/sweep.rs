@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::admission::TemplateSlot;
 use crate::id::ResourceId;
 use crate::node::Node;
+use crate::node::learning::UnknownLeases;
 use crate::node::resources::ResourceSlot;
 use crate::time::Time;
 
@@ -23,6 +24,8 @@ pub(super) struct Sweep {
     templates: Generation,
     /// The last news that was a parent that was lost.
     lost: Generation,
+    /// The last news that was an operator's word on learning mode, and that word.
+    learning: (Generation, UnknownLeases),
     /// The longest leases of predecessors, as known when there were other templates.
     longer_leases: Duration,
     /// None: all resources have heard.
@@ -88,6 +91,11 @@ impl Node {
     /// The connection to the parent broke.
     pub(super) fn begin_sweep_of_lost_parent(&mut self, now: Time) {
         self.sweep.lost = self.sweep.begin(now);
+    }
+
+    /// An operator has said something about leases of earlier masters.
+    pub(super) fn begin_sweep_of_unknown_leases(&mut self, leases: UnknownLeases, now: Time) {
+        self.sweep.learning = (self.sweep.begin(now), leases);
     }
 
     /// Makes every resource compute its timers anew.
@@ -156,6 +164,10 @@ impl Node {
         }
         if heard < self.sweep.templates {
             self.apply_template(slot, now);
+        }
+        let (said, leases) = self.sweep.learning;
+        if heard < said {
+            self.tell_unknown_leases(slot, leases, now);
         }
         self.settle_at(slot, now);
     }

@@ -13,10 +13,10 @@ use crate::time::Time;
 /// Knowledge of a new master of the root about the leases of its predecessors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Predecessors {
-    /// Templates tell how long they last. `keeps_mark`: this mastership keeps marks.
+    /// Templates tell how long they last.
     Unknown {
-        /// Whether this mastership keeps marks.
-        keeps_mark: bool,
+        /// The mark in etcd, if this mastership keeps marks. It does not count.
+        kept: Option<Option<Mark>>,
     },
     /// The mark of the last one. None: there are no leases.
     Marked(Option<Mark>),
@@ -24,16 +24,27 @@ pub(crate) enum Predecessors {
 
 impl Predecessors {
     /// Returns the mark of a new resource in etcd. None: this mastership keeps none.
-    pub(super) fn kept(self) -> Option<Box<KeptMark>> {
+    /// `inherited_until`: the end of the leases of predecessors.
+    pub(super) fn kept(self, inherited_until: Time) -> Option<Box<KeptMark>> {
         match self {
-            Self::Unknown { keeps_mark: false } => None,
-            Self::Unknown { keeps_mark: true } => Some(Box::default()),
-            Self::Marked(mark) => Some(Box::new(KeptMark::found(mark))),
+            Self::Unknown { kept: None } => None,
+            Self::Unknown { kept: Some(mark) } | Self::Marked(mark) => {
+                Some(Box::new(KeptMark::found(mark, inherited_until)))
+            }
         }
     }
 }
 
 impl Resource {
+    /// Returns the end of the leases of predecessors, at the beginning of a root's resource.
+    pub(super) fn inherited_until(&self, predecessors: Predecessors, now: Time) -> Time {
+        match predecessors {
+            Predecessors::Unknown { .. } => self.ends_anew(now).unwrap_or_default(),
+            Predecessors::Marked(Some(mark)) => leases_end(&self.start, mark.longest),
+            Predecessors::Marked(None) => Time::ZERO,
+        }
+    }
+
     /// Returns recovery at the beginning of a root's resource. None: no lease of a predecessor is left, or nothing
     /// promises a total.
     pub(super) fn recovery_of_root(
@@ -58,6 +69,34 @@ impl Resource {
         let learns_until = self.ends_anew(now).filter(|_| known.is_none());
         let ends = learns_until.map_or(ends, |until| until.max(ends));
         Some(Box::new(Recovery::of_root(ends, known)))
+    }
+
+    /// Learns anew: predecessors may have granted leases that nobody has reported. Returns for how long. None: nothing
+    /// promises a total, so there is nothing to learn.
+    pub(crate) fn begin_learning(&mut self, now: Time) -> Option<Duration> {
+        if !self.promises_total() {
+            return None;
+        }
+        self.start.vacant_since = Some(now);
+        let full = self.policy.algorithm().lease_length;
+        let full = now + self.start.clock_tolerance.report(full);
+        let ends = self.ends_anew(now).map_or(full, |ends| ends.max(full));
+        self.end_recovery();
+        self.recovery = Some(Box::new(Recovery::of_root(ends, None)));
+        Some(ends.since(now))
+    }
+
+    /// Ends recovery, because all leases of predecessors have ended, or are reported. Returns whether it learned.
+    pub(crate) fn end_learning(&mut self) -> bool {
+        self.start.vacant_since = None;
+        self.start.longer_leases = Duration::ZERO;
+        let learned = self.learns();
+        // Before the parent's first answer, that decides.
+        let is_decided = |recovery: &Recovery| recovery.ends_at().is_some();
+        if self.recovery.as_deref().is_some_and(is_decided) {
+            self.end_recovery();
+        }
+        learned && self.recovery.is_none()
     }
 
     /// Learns if more may be in use than the capacity, by leases of predecessors, too.
@@ -104,7 +143,12 @@ impl Resource {
         }
         let held = holding.map_or(Amount::ZERO, Holding::own);
         let room = self.room_beside_others(held, self.divides());
-        let needs = ask.demand.wants().max(ask.in_use()).min(room);
+        // A holder with leases of predecessors keeps them, and grows when the mark has risen.
+        let needs = match ask.in_use().is_zero() {
+            true => ask.demand.wants(),
+            false => ask.in_use(),
+        };
+        let needs = needs.min(room);
         mark.longest().is_zero() || needs > self.room_beside_others(held, self.grants_max())
     }
 
@@ -122,14 +166,19 @@ impl Resource {
         let capacity = self.supply.capacity;
         let booked = sum(table.reserved());
         let in_use = table.in_use_until(now).map(|until| until.since(now));
-        let inherited = self.recovery_remaining(now);
+        let kept = self.mark.as_ref();
+        let inherited_until = kept.and_then(|it| it.inherited_until(now));
+        let inherited = inherited_until.map(|until| until.since(now));
+        let inherited = inherited.max(self.recovery_remaining(now));
+        let is_idle = table.is_empty() && self.recovery.is_none();
         MarkNeeds {
             booked,
-            expected: sum(table.wants()).min(capacity).max(booked),
+            expected: sum(table.needs()).min(capacity).max(booked),
             capacity,
             is_unbounded: !self.promises_total()
                 || self.recovery.as_ref().is_some_and(|it| !it.is_bounded()),
-            is_unused: table.is_empty() && self.recovery.is_none(),
+            is_unused: is_idle && inherited_until.is_none(),
+            unused_at: inherited_until.filter(|_| is_idle),
             lease_length: self.policy.algorithm().lease_length,
             lasts: in_use.max(inherited).unwrap_or_default(),
         }

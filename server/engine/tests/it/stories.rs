@@ -50,7 +50,7 @@
 //! | `parent-answers NODE capacity=… [lease=…] [leases-last=…] [refresh=…] [learning=…] [reserved=…] [inherited=… inherited-for=…] [predecessor-for=…] [ancestors=…]`, `parent-answers NODE refused=…` | the parent answers the node's request |
 //!
 //! **Looking.** `inspect [NODE …]`: each resource with its supply, its lease from the parent, and its holders.
-//! `learning NODE`: whether the node learns, and why.
+//! `learning NODE`: whether the node learns, and why. `learning NODE begin|end [resource=ID]`: an operator's word.
 
 use std::fs;
 use std::path::{Path, PathBuf};

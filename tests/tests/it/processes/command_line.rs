@@ -160,3 +160,31 @@ fn a_plain_number_is_a_duration_in_seconds() {
         stderr(&wrong)
     );
 }
+
+#[test]
+fn learning_mode_changes_by_an_operators_word_after_a_question() {
+    let server = Server::start(&[]);
+    let call = |arguments: &[&str]| {
+        let at = ["--server", server.address.as_str()];
+        doorward(&[&at, arguments].concat())
+    };
+    let unasked = call(&["learning", "begin", "--all"]);
+    check_exit(&unasked, 2);
+    assert!(
+        stderr(&unasked).contains("give --yes"),
+        "{}",
+        stderr(&unasked)
+    );
+    let begun = call(&["learning", "begin", "--all", "--yes"]);
+    check_exit(&begun, 0);
+    assert_eq!(stdout(&begun), "learning mode begins: all resources\n");
+    let nothing = call(&["get", "example/fair", "30", "--output", "json"]);
+    assert_eq!(json(&nothing)["capacity"], 0.0);
+    let unheld = call(&["learning", "end", "example/none", "--yes"]);
+    check_exit(&unheld, 1);
+    let problem = "nobody holds example/none";
+    assert!(stderr(&unheld).contains(problem), "{}", stderr(&unheld));
+    check_exit(&call(&["learning", "end", "--all", "--yes"]), 0);
+    let all = call(&["get", "example/fair", "30", "--output", "json"]);
+    assert_eq!(json(&all)["capacity"], 30.0);
+}

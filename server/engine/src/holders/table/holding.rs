@@ -200,6 +200,11 @@ impl Holding {
         self.leases.reserved()
     }
 
+    /// The larger of what it wants and the most that may be in use.
+    pub(crate) fn needs(&self) -> Amount {
+        self.demand.wants().max(self.reserved())
+    }
+
     /// The most that it may be using itself.
     pub(crate) fn own(&self) -> Amount {
         self.leases.own()

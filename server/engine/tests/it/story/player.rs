@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use doorward_engine::id::ResourceId;
 use doorward_engine::messages::{NodeEvent, Via};
 use doorward_engine::node::Config;
+use doorward_engine::node::learning::UnknownLeases;
 use doorward_engine::node::mastership::{Mastership, Term};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
@@ -139,6 +141,12 @@ impl Player {
             "cut" => self.cut(command, true),
             "mend" => self.cut(command, false),
             "inspect" => return self.inspect(command),
+            "learning" if command.says("begin") => {
+                self.unknown_leases(UnknownLeases::MayExist, command)
+            }
+            "learning" if command.says("end") => {
+                self.unknown_leases(UnknownLeases::AreNone, command)
+            }
             "learning" => return self.learning(command),
             "marks" => self.marks(command),
             other => Err(format!("{other:?} is no command")),
@@ -307,6 +315,23 @@ impl Player {
             node.handle_term(term, now);
         }
         Ok(String::new())
+    }
+
+    /// Takes an operator's word about leases of earlier masters.
+    fn unknown_leases(
+        &mut self,
+        leases: UnknownLeases,
+        command: &Command,
+    ) -> CommandResult<String> {
+        let number = self.server(command.the(0, "node")?)?;
+        let now = self.world.shown(number);
+        let only = command.text("resource").map(ResourceId::new).transpose();
+        let only = only.map_err(|error| error.to_string())?;
+        let node = &mut self.world.servers[number].node;
+        match node.handle_unknown_leases(leases, only.as_ref(), now) {
+            Ok(()) => Ok(String::new()),
+            Err(refusal) => Ok(format!("refused: {refusal:?}\n")),
+        }
     }
 
     /// Shows the marks of a node. From now on, writes of marks are kept, or executed.

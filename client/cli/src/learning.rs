@@ -1,0 +1,84 @@
+//! `doorward learning`: an operator's word on leases that no server can know of.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use doorward_proto::admin::v1::learning_client::LearningClient;
+use doorward_proto::admin::v1::{SetLearningRequest, SetLearningResponse};
+use doorward_proto::doorman::Mastership;
+use doorward_tls::dialer::Dialed;
+use serde_json::json;
+
+use crate::caller::MasterCaller;
+use crate::common::{Common, Output};
+use crate::failure::Failure;
+use crate::flags::{LearningFlags, LearningWord};
+use crate::output;
+
+pub(crate) async fn run(common: &Common, flags: &LearningFlags) -> Result<(), Failure> {
+    let learns = flags.word == LearningWord::Begin;
+    let of = match flags.resources.as_slice() {
+        [] => "all resources".to_owned(),
+        some => some.join(", "),
+    };
+    if !flags.yes {
+        let means = match learns {
+            true => "newcomers and growth wait until all leases that may exist have ended",
+            false => {
+                "if clients have leases that they have not reported, more than the capacity is in use"
+            }
+        };
+        confirm(&format!("{of}: {means}. Type yes: "))?;
+    }
+    let caller = MasterCaller::new(common)?;
+    let ask = |channel: Dialed| {
+        let resource_id = flags.resources.clone();
+        let request = SetLearningRequest {
+            learns,
+            resource_id,
+        };
+        async move {
+            let answer = LearningClient::new(channel).set(request).await?;
+            Ok(answer.map(|it| (elsewhere(&it), it.unknown)))
+        }
+    };
+    let (_, unknown) = caller
+        .call(ask, |(elsewhere, _)| elsewhere.as_ref())
+        .await?;
+    let mut out = output::stdout();
+    if common.output == Output::Json {
+        output::json(&mut out, &json!({"learns": learns, "unknown": unknown}))?;
+    } else if unknown.len() < flags.resources.len() || flags.all {
+        let now = if learns { "begins" } else { "is over" };
+        writeln!(out, "learning mode {now}: {of}")?;
+    }
+    match unknown.as_slice() {
+        [] => Ok(()),
+        unknown => Err(Failure::No(format!(
+            "nobody holds {}; --all also concerns resources without a holder",
+            unknown.join(", ")
+        ))),
+    }
+}
+
+/// Returns where the master is, if the server that answers is another one.
+fn elsewhere(answer: &SetLearningResponse) -> Option<Mastership> {
+    (!answer.is_master).then(|| Mastership {
+        master_address: answer.master_address.clone(),
+        epoch: None,
+    })
+}
+
+/// Asks the operator.
+fn confirm(question: &str) -> Result<(), Failure> {
+    if !io::stdin().is_terminal() {
+        let problem = "nobody can be asked here; give --yes";
+        return Err(Failure::Usage(problem.to_owned()));
+    }
+    write!(output::stderr(), "{question}")?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "yes" => Ok(()),
+        _ => Err(Failure::No("nothing was changed".to_owned())),
+    }
+}

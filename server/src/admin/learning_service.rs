@@ -1,0 +1,99 @@
+//! The service by which an operator begins or ends learning mode.
+
+use std::sync::Arc;
+
+use doorward_engine::id::ResourceId;
+use doorward_engine::node::learning::{LearningRefusal, UnknownLeases};
+use doorward_proto::admin::v1::learning_server::Learning;
+use doorward_proto::admin::v1::{SetLearningRequest, SetLearningResponse};
+use tonic::{Request, Response, Status as RpcStatus};
+use tracing::warn;
+
+use crate::admin::callers_service::may_write;
+use crate::rpc::{caller, convert};
+use crate::status::ServerState;
+
+/// The service.
+#[derive(Clone, Debug)]
+pub struct LearningService {
+    state: Arc<ServerState>,
+}
+
+impl LearningService {
+    /// Serves the node of `state`.
+    pub fn new(state: Arc<ServerState>) -> Self {
+        Self { state }
+    }
+
+    fn tell(
+        &self,
+        leases: UnknownLeases,
+        only: Option<&ResourceId>,
+    ) -> Result<(), LearningRefusal> {
+        let node = self.state.node();
+        node.input(|replica, now| {
+            replica.change(
+                |node, now| node.handle_unknown_leases(leases, only, now),
+                now,
+            )
+        })
+    }
+}
+
+#[tonic::async_trait]
+impl Learning for LearningService {
+    async fn set(
+        &self,
+        request: Request<SetLearningRequest>,
+    ) -> Result<Response<SetLearningResponse>, RpcStatus> {
+        if !may_write(&request) {
+            let problem = "learning mode is changed from the server's own machine, or with the token of an operator";
+            return Err(RpcStatus::permission_denied(problem));
+        }
+        let by = caller::identity(&request).map(ToString::to_string);
+        let SetLearningRequest {
+            learns,
+            resource_id: texts,
+        } = request.into_inner();
+        let leases = match learns {
+            true => UnknownLeases::MayExist,
+            false => UnknownLeases::AreNone,
+        };
+        let parsed = texts.iter().map(|text| ResourceId::new(text));
+        let resources = parsed.collect::<Result<Vec<_>, _>>();
+        let resources = resources
+            .map_err(|error| RpcStatus::invalid_argument(format!("resource_id {error}")))?;
+        let all = [None];
+        let all = all.into_iter().filter(|_| resources.is_empty());
+        let mut answer = SetLearningResponse::default();
+        for only in all.chain(resources.iter().map(Some)) {
+            match self.tell(leases, only) {
+                Ok(()) => {}
+                Err(LearningRefusal::UnknownResource) => {
+                    let unknown = only.map(|it| it.as_str().to_owned());
+                    answer.unknown.extend(unknown);
+                }
+                Err(LearningRefusal::BelowRoot) => {
+                    return Err(RpcStatus::failed_precondition(
+                        "this server has a parent, which knows what its predecessors had; ask the root",
+                    ));
+                }
+                Err(LearningRefusal::NotMaster) => {
+                    let masterships = self.state.node().masterships();
+                    let redirection = convert::redirection(&masterships.borrow().1);
+                    answer.master_address = redirection.master_address;
+                    return Ok(Response::new(answer));
+                }
+            }
+        }
+        answer.is_master = true;
+        let (by, of) = (by.as_deref().unwrap_or("this machine"), texts.join(", "));
+        warn!(
+            learns,
+            by,
+            resources = of,
+            "an operator changed learning mode"
+        );
+        Ok(Response::new(answer))
+    }
+}
