@@ -24,6 +24,7 @@ use doorward_door::listening::LISTEN_BACKLOG;
 use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::DocumentPlace;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags};
+use doorward_pages::exits;
 use doorward_session::address::ipv6_advice;
 use doorward_session::time::tolerance::Tolerance;
 
@@ -126,7 +127,8 @@ pub enum Command {
 
 /// Parses the command line as [`Parser::parse`] does. Returns the values of all flags and variables, too.
 pub fn parse<P: Parser>() -> (P, Vec<OsString>) {
-    let matches = P::command().get_matches();
+    let matches = P::command().try_get_matches();
+    let matches = matches.unwrap_or_else(|error| exits::end(&error));
     let flags = P::from_arg_matches(&matches);
     let flags = flags.unwrap_or_else(|error| error.format(&mut P::command()).exit());
     let values = matches
@@ -136,12 +138,12 @@ pub fn parse<P: Parser>() -> (P, Vec<OsString>) {
     (flags, values.map(ToOwned::to_owned).collect())
 }
 
-/// Prints a completion script. The reader may close the output early.
-pub fn complete(mut command: clap::Command, shell: Shell) {
+/// Prints a completion script, and returns the exit code.
+pub fn complete(mut command: clap::Command, shell: Shell) -> u8 {
     let name = command.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
-    let _ = io::stdout().write_all(&script);
+    exits::exit_code(io::stdout().write_all(&script))
 }
 
 /// Flags that `--help` does not show, besides limits.

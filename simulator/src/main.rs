@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use doorward_pages::room::Room;
+use doorward_pages::{exits, room::Room};
 
 use crate::command::{compare, fuzz, list, replay, run};
 use crate::failure::Failure;
@@ -44,7 +44,8 @@ fn main() -> ExitCode {
 fn play() -> Result<(), Failure> {
     let room = ROOM.check();
     room.map_err(|short| Failure::Report(short.into()))?;
-    match Flags::parse().command {
+    let flags = Flags::try_parse().unwrap_or_else(|error| exits::end(&error));
+    match flags.command {
         Command::Run(flags) => run::run(&flags),
         Command::Replay(flags) => replay::run(&flags),
         Command::Fuzz(flags) => fuzz::run(&flags),

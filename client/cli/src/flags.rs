@@ -1,10 +1,12 @@
 //! Commands and flags, and what `--help` teaches.
 
+use std::env;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use doorward_pages::exits;
 
 use crate::common::Common;
 #[cfg(feature = "demo")]
@@ -57,7 +59,8 @@ pub(crate) struct Flags {
 /// Reads the arguments of the process.
 pub(crate) fn parse() -> Flags {
     let mut command = command();
-    let matches = command.get_matches_mut();
+    let matches = command.try_get_matches_from_mut(env::args_os());
+    let matches = matches.unwrap_or_else(|error| exits::end(&error));
     // An invalid argument is printed and ends the process.
     Flags::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
 }

@@ -242,9 +242,9 @@ impl Status {
     /// Returns the whole units that are left. `u64::MAX` for an unlimited rule, and 0 without a rule or when over.
     pub fn remaining(&self) -> u64 {
         match (&self.rule, &self.answer) {
-            (None, _) => 0,
-            (Some(_), None) => u64::MAX,
+            (Some(_), None) if !self.is_over => u64::MAX,
             (Some(_), Some(answer)) => answer.standing.remaining.floor(),
+            _ => 0,
         }
     }
 

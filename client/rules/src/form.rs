@@ -185,7 +185,7 @@ pub(crate) struct LimitForm {
     pub(crate) replaces: Option<Vec<ReplacesForm>>,
 }
 
-/// A ban: more than `threshold` attempts within `interval` lead to a refusal of `length`.
+/// A ban: more than `threshold` attempts within an `interval` lead to a refusal, which ends `length` after it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Ban")]
 pub(crate) struct BanForm {

@@ -1,6 +1,8 @@
 //! Looks that Doorward's pages and command lines share: [numbers], colours and text styles of pages. The feature
-//! `terminal` adds tables and tones on a terminal. Programs also share the check of the system at their start ([room]).
+//! `terminal` adds tables and tones on a terminal. Programs also share the check of the system at their start ([room]),
+//! and the exit code of output that cannot be written ([exits]).
 
+pub mod exits;
 pub mod numbers;
 pub mod room;
 #[cfg(feature = "terminal")]

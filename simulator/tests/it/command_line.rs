@@ -143,6 +143,18 @@ fn the_library_is_listed_and_shown() {
     check(folder.path(), &["show", "none"], 2);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_doorward-sim"));
+    let output = command.arg("--version").stdout(full.unwrap()).output();
+    let output = output.unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot write the output"), "{said}");
+}
+
 #[test]
 fn a_trace_is_replayed_with_all_and_with_half_and_the_two_are_compared() {
     let folder = folder();

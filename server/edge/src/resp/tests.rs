@@ -6,6 +6,7 @@ use std::time::Duration;
 use doorward_door::access::Denied;
 use doorward_door::caller_id::CallerId;
 use doorward_limits::Moment;
+use doorward_rules::{Descriptor, Entry, Limiter, Rules};
 use doorward_tls::identity::Identity;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -162,6 +163,33 @@ fn throttle_answers_as_redis_cell_does() {
         &format!("THROTTLE thirds 2 3 1 {}", i64::MIN),
         "*5 :0 :3 :3 :-1 :0",
     );
+}
+
+#[test]
+fn a_refusal_without_a_lease_names_no_time_at_which_all_is_available() {
+    let rules = "{domain: redis, descriptors: [{key: key, scope: shared, on_failure: closed, rate_limit: {rate: 5/s}}]}";
+    let rules = Rules::load(&[("redis.yaml", rules)]).unwrap();
+    let entry = Entry {
+        key: "key",
+        value: Some(b"a"),
+    };
+    let asked = Descriptor {
+        entries: &[entry],
+        hits: None,
+    };
+    let limiter = Limiter::new(rules, 10, [1, 2]);
+    let decision = limiter.decide("redis", &[asked], None, Moment::ORIGIN);
+    let numbers = Numbers {
+        max_burst: 1,
+        count: 1,
+        period: 1,
+    };
+    let command = Throttle {
+        key: b"a",
+        numbers,
+        quantity: None,
+    };
+    assert_eq!(command.answer_by_rule(&decision), Some([1, 5, 0, 1, -1]));
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl Throttle<'_> {
             None => -1,
         };
         let is_counted = decision.status().is_some_and(|it| it.answer.is_some());
-        let never = if is_counted { -1 } else { 0 };
+        let never = if is_counted || !is_allowed { -1 } else { 0 };
         let reset = decision.reset().map_or(never, whole_seconds);
         Some([
             i64::from(!is_allowed),

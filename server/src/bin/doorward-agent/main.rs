@@ -14,6 +14,7 @@ use doorward_server::logs;
 use doorward_server::signals::{self, Signals};
 use doorward_session::visible;
 use doorward_tls::mounts::warn_of_mounts;
+use tokio::runtime::Runtime;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -30,13 +31,18 @@ fn main() -> ExitCode {
         Ok(begun) => begun,
         Err(error) => return complain(&error.into(), FAILED),
     };
+    start(runtime, signals)
+}
+
+/// Has a frame of its own: its flags leave no room on a small stack, which `begin` refuses.
+#[inline(never)]
+fn start(runtime: Runtime, signals: Signals) -> ExitCode {
     if let Some(variable) = unreadable_variable() {
         return complain(&anyhow::anyhow!("{variable} is not UTF-8"), MISUSED);
     }
     let (flags, values) = flags::parse::<AgentFlags>();
     if let Some(AgentCommand::Completions { shell }) = flags.command {
-        flags::complete(AgentFlags::command(), shell);
-        return ExitCode::SUCCESS;
+        return ExitCode::from(flags::complete(AgentFlags::command(), shell));
     }
     let logs = match logs::start(&flags.logs) {
         Ok(logs) => logs,
@@ -59,14 +65,14 @@ fn main() -> ExitCode {
 /// Runs the agent until a signal stops it.
 async fn serve(flags: AgentFlags, mut signals: Signals) -> anyhow::Result<()> {
     let otlp = flags.logs.otlp.clone();
-    let started = signals.during(start(flags)).await?;
+    let started = signals.during(started(flags)).await?;
     match started {
         Some(server) => Ok(otlp.run("doorward-agent", signals, server?).await?),
         None => Ok(()),
     }
 }
 
-async fn start(flags: AgentFlags) -> anyhow::Result<Server> {
+async fn started(flags: AgentFlags) -> anyhow::Result<Server> {
     let host = gethostname::gethostname().to_string_lossy().into_owned();
     Ok(Server::start(flags.config(&host)?).await?)
 }

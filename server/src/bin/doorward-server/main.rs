@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::CommandFactory;
 use doorward_etcd::flags::unreadable_variable;
+use doorward_pages::exits;
 use doorward_server::flags::{self, Command, Flags};
 use doorward_server::logs;
 use doorward_server::signals::{self, Signals};
@@ -55,8 +56,7 @@ fn start(runtime: &Runtime, mut signals: Signals) -> ExitCode {
     let (Flags { command, serve, .. }, values) = flags::parse();
     match command {
         Some(Command::Completions { shell }) => {
-            flags::complete(Flags::command(), shell);
-            return ExitCode::SUCCESS;
+            return ExitCode::from(flags::complete(Flags::command(), shell));
         }
         Some(Command::Demo { .. }) => {
             // If even this fails, no other place for the message is left.
@@ -99,11 +99,7 @@ async fn check(path: &Path) -> ExitCode {
             let (path, count) = (path.display(), templates.len());
             let s = if count == 1 { "" } else { "s" };
             let said = writeln!(io::stdout(), "{path}: {count} template{s}, valid");
-            if said.is_ok() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::from(FAILED)
-            }
+            ExitCode::from(exits::exit_code(said))
         }
         Err(error) => {
             // One line for each problem, in the format of compilers, so that editors can jump there.

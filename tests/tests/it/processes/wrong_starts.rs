@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::{
@@ -142,9 +143,14 @@ fn a_limit_of_the_system_that_is_too_small_is_named_and_no_panic() {
             ("-u 1".to_owned(), "ulimit -u"),
             ("-u 2".to_owned(), "ulimit -u"),
             ("-s 256".to_owned(), "ulimit -s"),
+            ("-s 20".to_owned(), "ulimit -s"),
         ];
         for (limit, expected) in files.chain(threads) {
             let mut shell = Command::new("bash");
+            if limit.starts_with("-s") {
+                // Variables are on the stack, too.
+                shell.env_clear();
+            }
             let by = if is_root && limit.starts_with("-u") {
                 other
             } else {
@@ -169,6 +175,43 @@ fn a_limit_of_the_system_that_is_too_small_is_named_and_no_panic() {
     let (output, said) = (output.as_ref().unwrap(), stderr(output.as_ref().unwrap()));
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("open files"), "{said}");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_a_failure_with_its_reason() {
+    let file = TemplateFile::new(TEMPLATES);
+    for (name, arguments) in [
+        ("doorward", &["status", "--help"][..]),
+        ("doorward", &["completions", "bash"]),
+        ("doorward-server", &["--version"]),
+        ("doorward-server", &["completions", "bash"]),
+        ("doorward-server", &["--check", &file.path]),
+        ("doorward-agent", &["--help-all"]),
+        ("doorward-agent", &["completions", "zsh"]),
+    ] {
+        let run = |to: Stdio| {
+            Command::new(program(name))
+                .args(arguments)
+                .stdout(to)
+                .output()
+        };
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let output = run(full.into()).unwrap();
+        let said = stderr(&output);
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{name} {arguments:?}: {said}"
+        );
+        assert!(said.contains("cannot write the output"), "{name}: {said}");
+        // A reader that closes the output early has seen enough.
+        let (_, closed) = io::pipe().unwrap();
+        let output = run(closed.into()).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
+    }
 }
 
 #[test]

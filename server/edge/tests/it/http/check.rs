@@ -212,6 +212,13 @@ async fn a_shared_rule_without_a_lease_is_a_shortage_of_all() {
     let wait = answer.body["retry_after_seconds"].as_f64().unwrap();
     assert!((1.0..=2.0).contains(&wait), "{wait}");
     assert!(answer.header("retry-after").is_some());
+    let descriptor = json!({"entries": [{"key": "shared", "value": "x"}]});
+    let body = json!({"domain": "api", "descriptors": [descriptor]}).to_string();
+    let status = &site.post("/json", body).await.body["statuses"][0];
+    assert_eq!(
+        (&status["code"], &status["limitRemaining"]),
+        (&json!("OVER_LIMIT"), &Value::Null)
+    );
 }
 
 #[tokio::test]
