@@ -1,16 +1,17 @@
-//! Time of a failover: from the end of a master to the first grant of its successor.
+//! Time of a failover: from the end of a master to the first grant of its successor, and until a newcomer has all that it
+//! wants.
 //!
-//! `cargo bench -p doorward-tests --bench failover` takes two minutes; the TTL of the election is `DOORWARD_TTL`, in
+//! `cargo bench -p doorward-tests --bench failover` takes three minutes; the TTL of the election is `DOORWARD_TTL`, in
 //! whole seconds.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use doorward_tests::candidates::{Candidate, Candidates, Setup};
+use doorward_tests::candidates::{Candidate, Candidates, Setup, WATCHED, until};
 use doorward_tests::etcd::Etcd;
-use doorward_tests::probe::Watcher;
-use doorward_tests::processes::signal;
+use doorward_tests::probe::{Answer, Watcher};
+use doorward_tests::processes::{doorward, signal, stderr};
 
 const ROUNDS: usize = 20;
 
@@ -21,25 +22,35 @@ async fn measure(
     watcher: &Watcher,
     end: impl Fn(&mut Candidate),
 ) {
-    let mut took = Vec::new();
-    for _ in 0..ROUNDS {
+    let (mut took, mut grew) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
         let master = candidates.master().await;
         let ended = Instant::now();
         end(&mut candidates.list[master]);
         let grant = watcher.grant(ended, Some(master)).await;
         took.push(grant.received - ended);
+        let successor = &candidates.list[grant.server];
+        let newcomer = format!("newcomer {round} after {what}");
+        until("the newcomer has what it wants", async || {
+            let asked = successor.probe.ask(&newcomer, WATCHED, 5.0, None).await;
+            asked.is_ok_and(|answer| answer == Answer::Grant(Some(5.0)))
+        })
+        .await;
+        grew.push(ended.elapsed());
         candidates.list[master].reap();
         candidates.list[master].start();
         let successor = candidates.master().await;
         candidates.until_all_follow(successor).await;
     }
     watcher.assert_one_master(what);
-    took.sort();
-    println!(
-        "{ROUNDS} {what}: median {:.3?}, worst {:.3?}",
-        took[ROUNDS / 2],
-        took[ROUNDS - 1]
-    );
+    for (until, mut times) in [("the first grant", took), ("growth", grew)] {
+        times.sort();
+        println!(
+            "{ROUNDS} {what}, until {until}: median {:.3?}, worst {:.3?}",
+            times[ROUNDS / 2],
+            times[ROUNDS - 1]
+        );
+    }
 }
 
 #[tokio::main(worker_threads = 2)]
@@ -49,6 +60,7 @@ async fn main() {
     let setup = Setup::new(3).with_ttl(Duration::from_secs(ttl));
     let mut candidates = setup.start(&etcd);
     let watcher = candidates.watch();
+    candidates.until_marked().await;
     println!("TTL {ttl} s, three candidates, one member of etcd");
     measure("kills", &mut candidates, &watcher, |master| {
         signal(master.server().process(), "KILL");
@@ -56,6 +68,13 @@ async fn main() {
     .await;
     measure("graceful stops", &mut candidates, &watcher, |master| {
         signal(master.server().process(), "TERM");
+    })
+    .await;
+    // The server stops afterwards, as for an upgrade.
+    let endpoints = etcd.address(0);
+    measure("step-downs", &mut candidates, &watcher, |_| {
+        let output = doorward(&["step-down", "root", "--etcd-endpoints", endpoints]);
+        assert!(output.status.success(), "{}", stderr(&output));
     })
     .await;
 }

@@ -244,6 +244,23 @@ impl Candidates {
         crowd
     }
 
+    /// Waits until the first master, which learns, knows the most that leases of [`WATCHED`] have in use.
+    pub async fn until_marked(&mut self) {
+        until("its mark has a bound", async || {
+            let master = self.master().await;
+            let metrics = self.list[master].server().get("/metrics");
+            let of_watched = format!("resource=\"{WATCHED}\"}} ");
+            let mut marks = metrics.lines().filter_map(|line| {
+                let (labels, value) = line.split_once(&of_watched)?;
+                labels
+                    .starts_with("doorward_resource_mark{")
+                    .then_some(value)
+            });
+            marks.any(|value| value.parse::<f64>().unwrap() > 0.0)
+        })
+        .await;
+    }
+
     /// Returns the server that answers that it is the master, once there is one.
     pub async fn master(&self) -> usize {
         self.master_but(None).await

@@ -324,7 +324,7 @@ mod tests {
                 Some(mark(5.0)),
                 inherited,
                 MarkDue::At(NOW + Duration::from_secs(100)),
-                None,
+                Some(mark(5.0)),
             ),
         ] {
             check(stored, needs, due, written);

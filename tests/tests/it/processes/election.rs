@@ -13,23 +13,6 @@ use doorward_tests::etcd::Etcd;
 use doorward_tests::probe::{Answer, Observation, Record, Shows};
 use doorward_tests::processes::{doorward, signal, stderr, stdout};
 
-/// Waits until the first master, which learns, knows the most that leases have in use.
-async fn until_marked(candidates: &mut Candidates) {
-    until("its mark has a bound", async || {
-        let master = candidates.master().await;
-        let metrics = candidates.list[master].server().get("/metrics");
-        let of_watched = format!("resource=\"{WATCHED}\"}} ");
-        let mut marks = metrics.lines().filter_map(|line| {
-            let (labels, value) = line.split_once(&of_watched)?;
-            labels
-                .starts_with("doorward_resource_mark{")
-                .then_some(value)
-        });
-        marks.any(|value| value.parse::<f64>().unwrap() > 0.0)
-    })
-    .await;
-}
-
 /// Checks that the first lease of a newcomer by a new master is all that it wants: the master knows the most that others
 /// may use.
 async fn assert_grows(candidates: &Candidates, master: usize) {
@@ -55,7 +38,7 @@ async fn a_killed_master_is_succeeded_within_a_ttl_and_a_second() {
     let mut candidates = Setup::new(3).start(&etcd);
     let watcher = candidates.watch();
     let crowd = candidates.crowd().await;
-    until_marked(&mut candidates).await;
+    candidates.until_marked().await;
     for round in 0..2 {
         let master = candidates.master().await;
         candidates.list[master].kill();
@@ -76,7 +59,7 @@ async fn a_master_that_stops_is_succeeded_at_once() {
     let mut candidates = Setup::new(2).start(&etcd);
     let watcher = candidates.watch();
     let crowd = candidates.crowd().await;
-    until_marked(&mut candidates).await;
+    candidates.until_marked().await;
     for _ in 0..2 {
         let master = candidates.master().await;
         let process = candidates.list[master].server().process();
@@ -110,7 +93,7 @@ async fn an_operator_lets_another_server_become_the_master() {
     let mut candidates = Setup::new(2).start(&etcd);
     let watcher = candidates.watch();
     let crowd = candidates.crowd().await;
-    until_marked(&mut candidates).await;
+    candidates.until_marked().await;
     let endpoints = etcd.address(0).to_owned();
     let step_down = || doorward(&["step-down", "root", "--etcd-endpoints", &endpoints]);
     for _ in 0..2 {
