@@ -147,7 +147,8 @@ pub(crate) enum Command {
     /// Begin or end learning mode at the master, for what no server can know.
     ///
     /// End it at the first start of a tree, when no client has a lease yet. Begin it at the root after etcd was
-    /// restored from a backup. An operator may, or who is on the server's own machine.
+    /// restored from a backup; it lasts as long as after an election. An operator may, or who is on the server's own
+    /// machine.
     Learning(LearningFlags),
     /// Show, check and change the templates, in etcd or in a file.
     Templates(Box<TemplatesFlags>),

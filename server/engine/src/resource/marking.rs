@@ -71,16 +71,11 @@ impl Resource {
         Some(Box::new(Recovery::of_root(ends, known)))
     }
 
-    /// Learns anew: predecessors may have granted leases that nobody has reported. Returns for how long. None: nothing
-    /// promises a total, so there is nothing to learn.
+    /// Learns anew: predecessors may have granted leases that nobody has reported. Returns for how long. None: the
+    /// template says that it does not learn, or nothing promises a total.
     pub(crate) fn begin_learning(&mut self, now: Time) -> Option<Duration> {
-        if !self.promises_total() {
-            return None;
-        }
         self.start.vacant_since = Some(now);
-        let full = self.policy.algorithm().lease_length;
-        let full = now + self.start.clock_tolerance.report(full);
-        let ends = self.ends_anew(now).map_or(full, |ends| ends.max(full));
+        let ends = self.ends_anew(now).filter(|_| self.promises_total())?;
         self.end_recovery();
         self.recovery = Some(Box::new(Recovery::of_root(ends, None)));
         Some(ends.since(now))

@@ -163,28 +163,34 @@ fn a_plain_number_is_a_duration_in_seconds() {
 
 #[test]
 fn learning_mode_changes_by_an_operators_word_after_a_question() {
-    let server = Server::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("templates.yaml");
+    let algorithm = "{kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}";
+    let templates =
+        format!("resources:\n- identifier_glob: '*'\n  capacity: 100\n  algorithm: {algorithm}\n");
+    std::fs::write(&file, templates).unwrap();
+    let server = Server::start(&["--templates", file.to_str().unwrap()]);
     let call = |arguments: &[&str]| {
         let at = ["--server", server.address.as_str()];
         doorward(&[&at, arguments].concat())
     };
-    let unasked = call(&["learning", "begin", "--all"]);
+    let gets = || json(&call(&["get", "db", "30", "--output", "json"]))["capacity"].clone();
+    assert_eq!(gets(), 0.0, "the server has just started");
+    let unasked = call(&["learning", "end", "--all"]);
     check_exit(&unasked, 2);
     assert!(
         stderr(&unasked).contains("give --yes"),
         "{}",
         stderr(&unasked)
     );
-    let begun = call(&["learning", "begin", "--all", "--yes"]);
-    check_exit(&begun, 0);
-    assert_eq!(stdout(&begun), "learning mode begins: all resources\n");
-    let nothing = call(&["get", "example/fair", "30", "--output", "json"]);
-    assert_eq!(json(&nothing)["capacity"], 0.0);
-    let unheld = call(&["learning", "end", "example/none", "--yes"]);
+    let unheld = call(&["learning", "end", "none", "--yes"]);
     check_exit(&unheld, 1);
-    let problem = "nobody holds example/none";
+    let problem = "nobody holds none";
     assert!(stderr(&unheld).contains(problem), "{}", stderr(&unheld));
-    check_exit(&call(&["learning", "end", "--all", "--yes"]), 0);
-    let all = call(&["get", "example/fair", "30", "--output", "json"]);
-    assert_eq!(json(&all)["capacity"], 30.0);
+    let ended = call(&["learning", "end", "--all", "--yes"]);
+    check_exit(&ended, 0);
+    assert_eq!(stdout(&ended), "learning mode is over: all resources\n");
+    assert_eq!(gets(), 30.0);
+    check_exit(&call(&["learning", "begin", "--all", "--yes"]), 0);
+    assert_eq!(gets(), 0.0);
 }
