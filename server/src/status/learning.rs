@@ -62,7 +62,7 @@ mod tests {
     fn it_says_for_how_long_and_what_to_do() {
         let root = sentence(Duration::from_secs(41), true);
         assert!(root.starts_with("learning mode, 41 s left: "), "{root}");
-        assert!(root.contains("learning_mode_duration: 0s"), "{root}");
+        assert!(root.contains("`doorward learning end`"), "{root}");
         let below = sentence(Duration::from_millis(900), false);
         assert!(below.starts_with("learning mode, 900 ms left"), "{below}");
         assert!(below.contains("templates of the root"), "{below}");

@@ -13,7 +13,7 @@ use doorward_server::transports::parent::ParentTransportConfig;
 use tonic::{Code, Request, Status};
 
 use crate::processes::start_with;
-use crate::running::{asked, capacity, channel, config, gets, start, started};
+use crate::running::{asked, asked_with, capacity, channel, config, gets, start, started};
 
 /// Returns the resources that nobody holds.
 async fn set(server: &Server, learns: bool, resources: &[&str]) -> Result<Vec<String>, Status> {
@@ -46,7 +46,8 @@ async fn learning_mode_ends_and_begins_by_an_operators_word() {
 
     // A lease of this master stays.
     assert!(set(&server, true, &[]).await.unwrap().is_empty());
-    assert_eq!(gets(&mut client, "first", asked("fair/a", 5.0)).await, 5.0);
+    let has_it = asked_with("fair/a", 5.0, 5.0);
+    assert_eq!(gets(&mut client, "first", has_it).await, 5.0);
     for resource in ["fair/a", "fair/e"] {
         assert_eq!(gets(&mut client, "fourth", asked(resource, 5.0)).await, 0.0);
     }
