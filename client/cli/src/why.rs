@@ -12,7 +12,7 @@ use doorward_pages::numbers::typed_span as span;
 pub(crate) const LEARNING_ADVICE: &str = "\
 learning mode: a new master does not know which leases are out, so for one lease length it only confirms the leases
 that clients report. It ends by itself: wait. If no client held a lease before, or if more than the capacity may be
-in use for one lease length, learning_mode_duration: 0s in the root's template ends it now";
+in use for one lease length, `doorward learning end` at the root ends it now";
 
 /// Why a lease is no larger.
 #[derive(Clone, Copy, Debug, PartialEq)]
