@@ -186,15 +186,15 @@ pub(crate) enum Command {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LearningWord {
-    /// There may be leases of earlier masters that nobody has reported.
+    /// Earlier masters may have granted leases that no client has reported.
     Begin,
-    /// There are none.
+    /// They have not.
     End,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LearningFlags {
-    /// What is to happen.
+    /// Whether learning mode begins or ends.
     #[arg(value_enum)]
     pub(crate) word: LearningWord,
     /// Of which resources.

@@ -26,7 +26,7 @@ pub enum LearningRefusal {
     NotMaster,
     /// It has a parent, which knows the leases of its predecessors.
     BelowRoot,
-    /// Nobody holds the resource.
+    /// The resource has no holder.
     UnknownResource,
 }
 

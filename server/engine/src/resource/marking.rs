@@ -71,7 +71,7 @@ impl Resource {
         Some(Box::new(Recovery::of_root(ends, known)))
     }
 
-    /// Learns anew: predecessors may have granted leases that nobody has reported. Returns for how long. None: the
+    /// Learns anew: predecessors may have granted leases that no holder has reported. Returns for how long. None: the
     /// template says that it does not learn, or nothing promises a total.
     pub(crate) fn begin_learning(&mut self, now: Time) -> Option<Duration> {
         self.start.vacant_since = Some(now);

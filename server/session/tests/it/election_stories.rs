@@ -356,7 +356,7 @@ fn a_master_that_an_operator_asks_to_step_down_leaves_the_mastership_to_another_
         };
         assert_eq!(played.state(), waits, "alone: {is_alone}");
 
-        // Nobody has become the master meanwhile.
+        // The other one has not become the master meanwhile.
         played.steps_down = None;
         played.see(None, Some(term));
         assert_eq!(played.state(), CandidateState::Standing);
