@@ -156,7 +156,7 @@ fn get_says_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
         said.starts_with("0 of 30 that a wants of r\n  why            learning mode, 41 s left\n"),
         "{said}"
     );
-    assert!(said.contains("learning_mode_duration"), "{said}");
+    assert!(said.contains("`doorward learning end`"), "{said}");
     let arguments = ["get", "r", "30", "--output", "json"];
     let shown = json(&run(&server.address, &arguments));
     assert_eq!(
