@@ -200,7 +200,7 @@ pub(crate) struct LearningFlags {
     /// Of which resources.
     #[arg(required_unless_present = "all")]
     pub(crate) resources: Vec<String>,
-    /// Of all, also those that nobody holds yet.
+    /// Of all resources, also those without a holder.
     #[arg(long, conflicts_with = "resources")]
     pub(crate) all: bool,
     /// Do not ask.

@@ -15,7 +15,7 @@ use tonic::{Code, Request, Status};
 use crate::processes::start_with;
 use crate::running::{asked, asked_with, capacity, channel, config, gets, start, started};
 
-/// Returns the resources that nobody holds.
+/// Returns the resources without a holder.
 async fn set(server: &Server, learns: bool, resources: &[&str]) -> Result<Vec<String>, Status> {
     let mut operator = LearningClient::new(channel(server).await);
     let request = SetLearningRequest {

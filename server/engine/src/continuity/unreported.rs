@@ -52,7 +52,7 @@ impl Unreported {
         }
     }
 
-    /// Counts a holder's report in place of the one before. What a holder gave back when it went remains free.
+    /// Counts a holder's report in place of the one before. A holder that went has given its amount back, which remains free.
     ///
     /// # Errors
     ///

@@ -176,7 +176,7 @@ fn only_whole_marks_of_the_last_master_count() {
 
 #[test]
 fn marks_of_an_etcd_that_went_back_do_not_count() {
-    // How far it goes back before this server stands, and before it has won.
+    // Revisions by which etcd goes back before this server stands, and before it has won.
     for (before, meanwhile, counts) in [(0, 0, true), (20, 0, false), (0, 20, false)] {
         let mut played = DrivenCandidate::begun(Some(ActiveTemplates {
             digest: "d".into(),

@@ -109,8 +109,8 @@ async fn a_stream_that_broke_while_the_server_stood_still_keeps_nothing_reserved
     proxy.sever();
     server.thaw();
 
-    // Until its identity has a lease again, it is told 0, and perhaps a half until the other stream has ended. What is
-    // assigned on a dead stream stays reserved for longer than this.
+    // Until its identity has a lease again, it is told 0, and perhaps a half until the other stream has ended. An
+    // assignment on a dead stream would stay reserved for longer than this.
     let mut other = Envoy::open(&server.address).await;
     let all = async { while other.rate().await != 300.0 {} };
     assert!(timeout(Duration::from_secs(10), all).await.is_ok());
