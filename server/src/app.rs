@@ -4,10 +4,10 @@
 //! [`Server::shutdown`] stops accepting, finishes the requests in flight and ends. The binary, the demonstration and
 //! the tests all run this. Dropping a server without a shutdown stops its tasks; open connections end by themselves.
 
+mod outcome;
 mod ports;
 
 use std::future::Future;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -31,12 +31,12 @@ use doorward_replica::{Replica, ReplicaConfig};
 use doorward_session::child_streams::StreamLimits;
 use doorward_tls::server::Protocol;
 use hyper::body::Incoming;
-use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+pub use crate::app::outcome::{ServerError, Shutdown};
 pub use crate::app::ports::Port;
 use crate::app::ports::Sockets;
 use crate::clock::{self, Clock};
@@ -51,6 +51,8 @@ use crate::rpc::services::Services;
 use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::security::{Security, SecurityConfig};
+use crate::state_directory::place::StateConfig;
+use crate::state_directory::{Past, write_marks};
 use crate::status::ServerState;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
@@ -81,6 +83,8 @@ pub struct ServerConfig {
     pub push_round: Duration,
     /// Election of the master in etcd. Absent: this server is the only one of its node, and always the master.
     pub election: Option<ElectionConfig>,
+    /// State directory of a server without an election. Absent: it has none.
+    pub state: Option<StateConfig>,
     /// Place of the rule documents. Absent: the server has none.
     pub rules: Option<RulesPlace>,
     /// TLS and identities.
@@ -115,6 +119,7 @@ impl Default for ServerConfig {
             parent: None,
             push_round: Duration::from_millis(50),
             election: None,
+            state: None,
             rules: None,
             security: SecurityConfig::default(),
             doors: EdgeDoors::default(),
@@ -127,56 +132,6 @@ impl Default for ServerConfig {
 
 /// Address of a server without one.
 const UNSPECIFIED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-
-/// Returns advice on an address that cannot be listened on.
-fn advice(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "if another server runs there, stop it, or ",
-        _ => "",
-    }
-}
-
-/// Failure of a server, at its start or later.
-#[derive(Debug, Error)]
-pub enum ServerError {
-    /// A socket could not be opened.
-    #[error(
-        "cannot listen for {port} on {address}; {advice}choose another address with {flag}",
-        advice = advice(source),
-        flag = port.flag()
-    )]
-    Listen {
-        /// Part that needs the socket.
-        port: Port,
-        /// Address to listen on.
-        address: Address,
-        /// Cause.
-        source: io::Error,
-    },
-    /// The descriptors compiled into the program are broken.
-    #[error("gRPC reflection cannot be set up")]
-    Reflection(#[from] tonic_reflection::server::Error),
-    /// The election stopped by itself. That is a bug: this server could never be master again.
-    #[error("the election has stopped; this is a bug, please tell us what the log says before")]
-    Election,
-    /// A part stopped by itself.
-    #[error("{port} is no longer served")]
-    Stopped {
-        /// The part.
-        port: Port,
-        /// Cause, if there is one.
-        source: Option<JoinError>,
-    },
-}
-
-/// Outcome of a shutdown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shutdown {
-    /// Every request in flight was finished.
-    Complete,
-    /// The grace ended first; the remaining requests were cut off.
-    CutOff,
-}
 
 /// A running server.
 #[derive(Debug)]
@@ -204,13 +159,18 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If a socket cannot be opened.
+    /// If a socket or the state directory cannot be opened.
     pub async fn start(config: ServerConfig) -> Result<Self, ServerError> {
         let sockets = Sockets::open(&config)?;
         let grpc_address = sockets.grpc.1.clone();
         warn_of_address(&config, &grpc_address);
         let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
-        let state = state_of(&config, &grpc_address);
+        let kept = match &config.state {
+            Some(kept) => kept.open(&config.node_name)?,
+            None => None,
+        };
+        let (kept, past) = kept.unzip();
+        let state = state_of(&config, &grpc_address, past.as_ref());
         state.limits().set_bounds(&config.bounds);
         let security = Security::new(&config.security, &sockets.addresses());
         let security = Arc::clone(state.start_security(security));
@@ -237,14 +197,21 @@ impl Server {
         let election = config.election.map(|election| {
             EtcdElection::start(election, http_address, tolerance, in_force, &state)
         });
+        let mut background = JoinSet::new();
+        if let Some(directory) = kept {
+            state.set_state_directory(None);
+            let batches = state.node().connect_state_directory();
+            background.spawn(write_marks(directory, batches, Arc::clone(&state)));
+        }
         if election.is_none() {
-            state.node().input(Replica::handle_alone);
+            let found = past.map(|past| past.marks).filter(|_| is_root);
+            let begin = |replica: &mut Replica, now| replica.handle_alone(found, now);
+            state.node().input(begin);
         }
         // Set before the first client can ask.
         health.set(state.readiness().is_ready()).await;
 
         let rereads = watch::Sender::default();
-        let mut background = JoinSet::new();
         background.spawn(Arc::clone(state.node()).run_timer());
         background.spawn(security.run(rereads.subscribe()));
         background.spawn(election::announce(Arc::clone(&state), masterships));
@@ -467,12 +434,17 @@ fn warn_of_address(config: &ServerConfig, grpc_address: &Address) {
 }
 
 /// Returns the state of a server with a new node.
-fn state_of(config: &ServerConfig, grpc_address: &Address) -> Arc<ServerState> {
+fn state_of(
+    config: &ServerConfig,
+    grpc_address: &Address,
+    past: Option<&Past>,
+) -> Arc<ServerState> {
     let bound = |limit| usize::try_from(*config.bounds.get(&limit)?).ok();
     let replica = ReplicaConfig {
         node: node::Config {
             name: config.node_name.clone(),
             incarnation: clock::incarnation(),
+            starts: past.map(|past| past.starts),
             ..config.node.clone()
         },
         parent: config.parent.as_ref().map(ParentTransportConfig::replica),

@@ -118,10 +118,39 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Works on a state directory while no server uses it.
+    State {
+        /// What to do.
+        #[command(subcommand)]
+        act: StateAct,
+    },
     /// Prints a completion script for a shell.
     Completions {
         /// For which shell.
         shell: Shell,
+    },
+}
+
+/// Work on a state directory.
+#[derive(Clone, Debug, Subcommand)]
+pub enum StateAct {
+    /// Makes a directory that says that no client has a lease, so that the first start does not learn.
+    Init {
+        /// The directory. It must be new.
+        dir: PathBuf,
+        /// The node of the server.
+        #[arg(long, default_value = DEFAULT_NODE, value_parser = node_name)]
+        node: String,
+    },
+    /// Prints the node, the number of starts, and the mark of each resource.
+    Show {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// Reads all of it, and fails if it is invalid, or if its marks do not count.
+    Check {
+        /// The directory.
+        dir: PathBuf,
     },
 }
 
@@ -252,6 +281,12 @@ pub struct ServeFlags {
         env = "DOORWARD_SERVER_RULES"
     )]
     pub rules: Option<DocumentPlace>,
+
+    /// Where a server without etcd keeps what its next process must know, so that it divides at once
+    /// after a restart: a directory on a local disk, or "none" [default: one for this node and
+    /// address in ~/.local/state/doorward, or in systemd's StateDirectory=].
+    #[arg(long, help_heading = "Tree", value_name = "DIR|none")]
+    pub state_dir: Option<PathBuf>,
 
     /// Where etcd is, in which the servers of a node elect their master.
     #[command(flatten)]

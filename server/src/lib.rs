@@ -35,6 +35,7 @@ pub mod rpc;
 pub mod rules;
 pub mod security;
 pub mod signals;
+pub mod state_directory;
 pub mod status;
 pub mod templates;
 pub mod transports;

@@ -21,6 +21,7 @@ use std::task::Poll;
 use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply};
 use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
+use doorward_engine::node::marks::MarkWrites;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::templates::Templates;
@@ -106,7 +107,7 @@ impl ReplicaHandle {
         self.limits.of(ServerLimit::ChildServers).set_used(children);
     }
 
-    /// Returns how long threads held the lock of the node, and waited for it.
+    /// Returns how long threads held and awaited the lock of the node.
     pub fn lock_times(&self) -> &LockTimes {
         self.lock.times()
     }
@@ -264,6 +265,13 @@ impl ReplicaHandle {
         let (sender, tasks) = mpsc::unbounded_channel();
         self.change_shared(|shared, _| shared.transports.parent = Some(sender));
         tasks
+    }
+
+    /// Returns the marks for the state directory, from now on.
+    pub fn connect_state_directory(&self) -> mpsc::UnboundedReceiver<MarkWrites> {
+        let (sender, batches) = mpsc::unbounded_channel();
+        self.change_shared(|shared, _| shared.transports.marks = Some(sender));
+        batches
     }
 
     /// Takes part in an election. Returns the tasks for the connection to etcd.

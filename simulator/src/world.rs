@@ -24,6 +24,7 @@ mod place;
 mod publish;
 mod sampling;
 mod servers;
+mod state_directory;
 mod uses;
 mod work;
 

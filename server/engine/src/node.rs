@@ -273,6 +273,8 @@ pub struct Config {
     pub has_parent: bool,
     /// Identity of this process, drawn anew at each start.
     pub incarnation: Incarnation,
+    /// Number of this start of a server without an election, for its parent: its epoch. Absent: not known.
+    pub starts: Option<u64>,
     /// The only chance the engine is handed: it keys hashing and spreads refreshes.
     pub seed: u64,
     /// Requests of one holder for one resource that come faster than this get their current lease
@@ -292,6 +294,7 @@ impl Default for Config {
             name: "root".to_owned(),
             has_parent: false,
             incarnation: Incarnation::FIRST,
+            starts: None,
             seed: 0,
             refresh_floor: Duration::from_secs(1),
             clock_tolerance: Tolerance::default(),

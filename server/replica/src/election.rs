@@ -153,17 +153,6 @@ impl Election {
         }
         has_work
     }
-
-    /// Returns when there are marks to write.
-    pub(crate) fn marks_due(&self, node: &Node) -> Option<Time> {
-        if !self.candidate.can_write_marks() {
-            return None;
-        }
-        match node.has_marks_to_write(Time::ZERO) {
-            true => Some(Time::ZERO),
-            false => node.marks_due(),
-        }
-    }
 }
 
 /// Returns the term of a node that was made again in its mastership.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use doorward_engine::messages::{
     Cycle, GetCapacityReply, GetServerCapacity, GetServerCapacityReply,
 };
+use doorward_engine::node::marks::MarkWrites;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_session::address::Address;
 use doorward_session::candidate::report::ElectionReport;
@@ -27,6 +28,8 @@ pub enum Output {
     Call(CallNumber, Outcome<GetCapacityReply>),
     /// For etcd.
     Etcd(ToEtcd),
+    /// For the state directory. [`Replica::handle_marks_written`](crate::Replica::handle_marks_written) follows.
+    Marks(MarkWrites),
     /// The parent has answered for the first time, other than by a refusal of this server.
     ParentAnswered,
     /// Every resource has the templates of this number, which

@@ -8,6 +8,8 @@
 //! An input is a method here whose name begins with `handle_`; it takes notes, and leaves the work to the steps. Calls
 //! of clients and releases need no session: they are changes of the node ([`Replica::change`]).
 
+mod alone;
+
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use std::time::Duration;
 use doorward_engine::id::Incarnation;
 use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply, NodeEvent};
 use doorward_engine::node::asking::Answers;
+use doorward_engine::node::marks::FoundMarks;
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::node::{self, Node};
@@ -24,7 +27,7 @@ use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::candidate::standing::Standing;
-use doorward_session::candidate::store::{OpAnswer, OpId, TreePlace, View};
+use doorward_session::candidate::store::{OpAnswer, OpId, TreePlace};
 use doorward_session::candidate::{Candidate, CandidateConfig};
 use doorward_session::child_streams::{ChildStreams, StreamState, StreamsSnapshot};
 use doorward_session::parent_session::{ConnectionNumber, ParentSession};
@@ -55,6 +58,8 @@ pub struct Replica {
     calls: Calls,
     /// Absent: this server is the only one of its node, or does not take part yet.
     election: Option<Election>,
+    /// Whether a state directory has the marks of the node.
+    keeps_marks: bool,
     /// Number of the last templates that were handed in, and of the last that are in force.
     templates_given: u64,
     templates_applied: u64,
@@ -91,6 +96,7 @@ impl Replica {
             children: Children::new(name, streams, config.stream_limits),
             calls: Calls::default(),
             election: None,
+            keeps_marks: false,
             templates_given: 0,
             templates_applied: 0,
             templates_swept: 0,
@@ -272,21 +278,10 @@ impl Replica {
         self.children.streams.handle_stopping();
     }
 
-    /// Makes this server the master for ever, because it is the only one of its node.
-    pub fn handle_alone(&mut self, now: Time) {
-        let alone = Mastership::Master { epoch: None };
-        self.change(|node, now| node.handle_mastership(alone, now), now);
-    }
-
     /// Takes part in the election of the node from now on.
     pub fn handle_election(&mut self, config: CandidateConfig, now: Time) {
         self.election = Some(Election::new(config, self.place(), now));
         self.change_candidate(|_, _| {}, now);
-    }
-
-    /// Takes a new view of the node's keys in etcd.
-    pub fn handle_etcd_view(&mut self, view: Arc<View>, now: Time) {
-        self.change_candidate(|candidate, now| candidate.handle_view(view, now), now);
     }
 
     /// Notes whether the keys can be followed, and when etcd last confirmed the present view.
@@ -307,17 +302,6 @@ impl Replica {
         self.change_candidate(handle, now);
     }
 
-    /// Notes whether this server can decide as the master: whether it has templates, if it needs them.
-    pub fn handle_able(&mut self, able: bool, now: Time) {
-        self.change_candidate(|candidate, now| candidate.handle_able(able, now), now);
-    }
-
-    /// Gives up the mastership and leaves the election, so that another candidate gets it at once. This server grants
-    /// nothing from now on.
-    pub fn handle_resign(&mut self, now: Time) {
-        self.change_candidate(|candidate, now| candidate.handle_resign(now), now);
-    }
-
     /// Takes new templates. They come into force as soon as the election lets them. Returns their number.
     pub fn handle_templates(&mut self, prepared: PreparedTemplates, now: Time) -> u64 {
         self.templates_given += 1;
@@ -334,7 +318,8 @@ impl Replica {
         self.templates_given
     }
 
-    fn change_candidate(&mut self, change: impl FnOnce(&mut Candidate, Time), now: Time) {
+    /// Changes the candidate, if this server takes part in an election.
+    pub fn change_candidate(&mut self, change: impl FnOnce(&mut Candidate, Time), now: Time) {
         if let Some(election) = &mut self.election {
             change(&mut election.candidate, now);
             self.templates_applied += election.drain(&mut self.node, &mut self.outputs, now);
@@ -363,6 +348,7 @@ impl Replica {
                     None => self.node.handle_term(term, now),
                 }
             }
+            _ if self.keeps_marks => self.node.handle_alone(FoundMarks::default(), now),
             _ => self.node.handle_mastership(mastership, now),
         }
         self.is_busy = true;
@@ -416,6 +402,7 @@ impl Replica {
                 self.calls
                     .advance(&mut self.node, is_parent_down, &mut self.outputs, now)
             }
+            _ if self.keeps_marks => self.write_marks(now),
             _ => {
                 let election = self.election.as_mut();
                 let writes = election.is_some_and(|it| it.write_marks(&mut self.node, now));
@@ -491,9 +478,7 @@ impl Replica {
             self.children.streams.poll_timeout(),
             self.calls.poll_timeout(),
             self.candidate().and_then(Candidate::poll_timeout),
-            self.election
-                .as_ref()
-                .and_then(|it| it.marks_due(&self.node)),
+            self.marks_due(),
         ];
         timeouts.into_iter().flatten().min()
     }

@@ -1,4 +1,4 @@
-//! Metrics of mastership, and of etcd if there is an election.
+//! Metrics of mastership, and of etcd or the state directory.
 
 use std::fmt;
 
@@ -15,6 +15,10 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         "How often the node had another master, or none, as this server saw it",
         masterships,
     )?;
+    if let Some(problem) = state.state_directory() {
+        let help = "1 if the state directory can be written; 0: leases do not grow";
+        families.gauge("state_directory_up", help, flag(problem.is_none()))?;
+    }
     let Some(contact) = state.etcd_health() else {
         return Ok(());
     };

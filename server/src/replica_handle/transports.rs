@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use doorward_engine::messages::GetCapacityReply;
+use doorward_engine::node::marks::MarkWrites;
 use doorward_engine::node::mastership::Outcome;
 use doorward_replica::{CallNumber, Output, Replica, ToChild, ToEtcd, ToParent};
 use tokio::sync::{mpsc, oneshot};
@@ -22,6 +23,8 @@ pub(super) struct Transports {
     pub(super) parent: Option<mpsc::UnboundedSender<CausedTask>>,
     /// The connection to etcd.
     pub(super) etcd: Option<mpsc::UnboundedSender<ToEtcd>>,
+    /// The state directory.
+    pub(super) marks: Option<mpsc::UnboundedSender<MarkWrites>>,
     /// The streams of child servers.
     pub(super) streams: HashMap<u64, mpsc::UnboundedSender<ToChild>>,
     /// Clients' calls that wait for the parent.
@@ -50,6 +53,11 @@ impl Transports {
                 Output::Etcd(task) => {
                     if let Some(etcd) = &self.etcd {
                         let _ended = etcd.send(task);
+                    }
+                }
+                Output::Marks(batch) => {
+                    if let Some(marks) = &self.marks {
+                        let _ended = marks.send(batch);
                     }
                 }
                 Output::Child(number, task) => {

@@ -54,6 +54,8 @@ struct News {
     parent: Option<ParentNews>,
     /// Health of etcd. Absent: there is no election.
     etcd: Option<EtcdHealth>,
+    /// Why the state directory cannot be written, if there is one.
+    state_directory: Option<Option<String>>,
     is_stopping: bool,
 }
 
@@ -228,6 +230,16 @@ impl ServerState {
     /// Sets the health of etcd.
     pub fn set_etcd(&self, contact: EtcdHealth) {
         self.news().etcd = Some(contact);
+    }
+
+    /// Returns why the state directory cannot be written, if there is one.
+    pub fn state_directory(&self) -> Option<Option<String>> {
+        self.news().state_directory.clone()
+    }
+
+    /// Notes that the state directory can be written, or why not.
+    pub fn set_state_directory(&self, problem: Option<String>) {
+        self.news().state_directory = Some(problem);
     }
 
     /// Returns the address of the master's pages, if another server is the master and tells it.

@@ -133,7 +133,8 @@ async fn the_pages_of_a_candidate_say_what_it_is_and_link_to_the_master() {
     }
     server.state().node().input(|replica, now| {
         replica.handle_election(candidate_config(), now);
-        replica.handle_etcd_view(Arc::new(view_of_master(now)), now);
+        let view = Arc::new(view_of_master(now));
+        replica.change_candidate(|candidate, now| candidate.handle_view(view, now), now);
     });
     for (path, link) in [
         ("/", "href=\"http://there:6981/\""),

@@ -37,6 +37,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
             ParentProtocol::Poll,
         ]),
         election: (shortest, shortest * chance.pick([1, 1, 2, 3])),
+        state_directory: chance.happens(0.5),
     };
 }
 

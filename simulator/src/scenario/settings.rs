@@ -28,6 +28,9 @@ pub struct Servers {
     /// it.
     #[serde(with = "Span")]
     pub election: TimeSpan,
+    /// Whether a server of a node without an election has a state directory, as with the server's flag `--state-dir`. It
+    /// stays when the server restarts.
+    pub state_directory: bool,
 }
 
 /// The way in which servers ask their parents.
@@ -122,6 +125,7 @@ impl Default for Servers {
             push_round: Duration::from_millis(50),
             parent_protocol: ParentProtocol::Stream,
             election: (second * 10, second * 10),
+            state_directory: false,
         }
     }
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 use doorward_engine::node::reload::PreparedTemplates;
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
-use doorward_replica::{Replica, templates_in_force};
+use doorward_replica::templates_in_force;
 use doorward_session::address::Address;
-use doorward_session::candidate::CandidateConfig;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::LeaseId;
+use doorward_session::candidate::{Candidate, CandidateConfig};
 use doorward_session::time::tolerance::Tolerance;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -77,7 +77,7 @@ impl World<'_> {
         self.start_watch(id);
         self.input(id, |replica, now| {
             replica.handle_election(config, now);
-            replica.handle_able(is_able, now);
+            replica.change_candidate(|candidate, now| candidate.handle_able(is_able, now), now);
         });
     }
 
@@ -96,7 +96,9 @@ impl World<'_> {
 
     /// Makes a server hand over: it resigns and ends, and another process starts in its place.
     pub(super) fn resign(&mut self, id: ServerId) {
-        self.input(id, Replica::handle_resign);
+        self.input(id, |replica, now| {
+            replica.change_candidate(Candidate::handle_resign, now);
+        });
     }
 
     /// Starts another process in the place of a server that has left its election.

@@ -21,6 +21,7 @@ use crate::scenario::Servers;
 use crate::world::candidates::Candidacy;
 use crate::world::etcd::EtcdConnection;
 use crate::world::message::{EtcdNews, Message, ServerId};
+use crate::world::state_directory::StateDirectory;
 
 /// Place of a node in the tree.
 #[derive(Debug, Default)]
@@ -39,6 +40,8 @@ pub(crate) struct Place {
     pub(crate) slots: Numbered<ServerSlot>,
     /// Number of servers started so far.
     pub(crate) starts: u64,
+    /// Its state directory, if it has one.
+    pub(super) state: StateDirectory,
     /// End of the time in which no candidate can become master.
     pub(crate) unable_until: Time,
     /// Addresses of the parent's servers, as far as the node knows them.
@@ -143,6 +146,7 @@ impl ServerProcess {
             name: place.name.clone(),
             // The seed is random, so each server has its own incarnation.
             incarnation: Incarnation::new(seed).unwrap_or(Incarnation::FIRST),
+            starts: place.state.starts(),
             seed,
             refresh_floor: floor,
             ..Config::default()

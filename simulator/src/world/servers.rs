@@ -46,6 +46,10 @@ impl World<'_> {
             return;
         }
         place.starts += 1;
+        let is_alone = place.slots.len() == 1;
+        if is_alone && scenario.servers.state_directory {
+            place.state.open();
+        }
         let templates = match place.parent {
             None => templates,
             Some(_) => Templates::default(),
@@ -53,9 +57,9 @@ impl World<'_> {
         let mut server = ServerProcess::new(place, slot, seed, scenario.servers, templates);
         let id = server.id;
         let local = place.clock.shows(now);
-        let is_alone = place.slots.len() == 1;
         if is_alone {
-            server.replica.handle_alone(local);
+            let found = place.state.found().filter(|_| place.parent.is_none());
+            server.replica.handle_alone(found, local);
         }
         place.servers.push(server);
         if is_alone {
@@ -257,6 +261,7 @@ impl World<'_> {
                 // Reports are for people.
                 Output::Etcd(ToEtcd::Report(_)) | Output::ParentAnswered => {}
                 Output::TemplatesApplied(number) => self.note_templates_applied(id, number),
+                Output::Marks(batch) => self.write_marks(id, batch),
                 Output::Call(number, outcome) => {
                     let call = self.server_of(id).and_then(|it| it.waiting.remove(&number));
                     if let Some((client, sequence)) = call {

@@ -244,7 +244,7 @@ fn replica_of(glob: &str, incarnation: u64, now: Time) -> Replica {
         ..TemplateSpec::default()
     }]);
     let mut replica = Replica::new(config.into(), templates.unwrap());
-    replica.handle_alone(now);
+    replica.handle_alone(None, now);
     replica
 }
 

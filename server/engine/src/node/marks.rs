@@ -11,7 +11,7 @@ pub use crate::continuity::mark::Mark;
 use crate::id::ResourceId;
 use crate::node::Node;
 use crate::node::learning::UnknownLeases;
-use crate::node::mastership::Term;
+use crate::node::mastership::{Mastership, Term};
 use crate::resource::marking::{Predecessors, leases_end};
 use crate::time::Time;
 
@@ -45,6 +45,8 @@ pub struct MarkWrites {
     pub writes: Vec<MarkWrite>,
     /// Time for which resources without a mark may have leases of earlier masters. Zero: they have none.
     pub unmarked_for: Duration,
+    /// Whether no mark that is in the store counts any more. Then there are no writes.
+    pub resets: bool,
 }
 
 /// The marks of this mastership.
@@ -59,6 +61,8 @@ pub(super) struct NodeMarks {
     due: BTreeSet<ResourceId>,
     /// Whether the store knows that this mastership has begun.
     is_begun: bool,
+    /// Whether the marks in the store do not count.
+    resets: bool,
     /// End of learning mode by the last write. None: that write says that it is over.
     unmarked_until: Option<Time>,
     /// Resources of the batch that is being written.
@@ -115,6 +119,18 @@ impl Node {
         if self.masterships == before || !self.mastership.is_master() {
             return false;
         }
+        self.begin_marks(found);
+        true
+    }
+
+    /// Makes this server the master for ever, as the only one of its node. It keeps marks, and has found those of the
+    /// last process.
+    pub fn handle_alone(&mut self, found: FoundMarks, now: Time) {
+        self.handle_mastership(Mastership::Master { epoch: None }, now);
+        self.begin_marks(found);
+    }
+
+    fn begin_marks(&mut self, found: FoundMarks) {
         let start = self.mastership_start();
         let longest = found.marks.values().map(|mark| mark.longest).max();
         self.marks = Some(Box::new(NodeMarks {
@@ -123,11 +139,11 @@ impl Node {
             is_complete: found.is_complete,
             due: BTreeSet::new(),
             is_begun: false,
+            resets: !found.is_complete,
             unmarked_until: None,
             in_flight: None,
             written: 0,
         }));
-        true
     }
 
     /// Whether there are marks to write now.
@@ -152,6 +168,7 @@ impl Node {
         let marks = self.marks.as_mut().filter(|marks| marks.has_work(now))?;
         let mut writes = Vec::new();
         let is_first = !std::mem::replace(&mut marks.is_begun, true);
+        let resets = std::mem::take(&mut marks.resets);
         let has_learned = marks.has_learned(now);
         while !is_first && writes.len() < BATCH_MAX {
             let Some(resource) = marks.due.pop_first() else {
@@ -189,6 +206,7 @@ impl Node {
         Some(MarkWrites {
             writes,
             unmarked_for: self.config.clock_tolerance.report(unmarked_for),
+            resets,
         })
     }
 

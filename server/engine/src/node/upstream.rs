@@ -10,6 +10,7 @@ use crate::messages::{
     ClientLease, GetServerCapacity, GetServerCapacityReply, Has, NodeEvent, RefusalReason,
     ServerAsk, ServerLease,
 };
+use crate::node::mastership::Mastership;
 use crate::node::{Entry, Node, to_end};
 use crate::resource::parent::ParentPace;
 use crate::resource::{Resource, pace};
@@ -176,9 +177,13 @@ impl Node {
     /// The first message of a stream to the parent if there is nothing to ask: it names this node.
     pub fn upstream_greeting(&self, now: Time) -> Option<GetServerCapacity> {
         let mastership = self.mastership(now);
+        let own_epoch = match mastership {
+            Mastership::Master { epoch } => epoch.or(self.config.starts),
+            Mastership::Elsewhere { .. } | Mastership::Unknown => None,
+        };
         Some(GetServerCapacity {
             server: HolderName::new(&self.config.name).ok()?,
-            epoch: mastership.epoch().filter(|_| mastership.is_master()),
+            epoch: own_epoch,
             incarnation: Some(self.config.incarnation),
             caller: None,
             mastership: Some(self.mastership_id),

@@ -84,8 +84,8 @@ impl Driver {
             has_streams,
             answered: Vec::new(),
         };
-        driver.root.handle_alone(driver.now);
-        driver.leaf.handle_alone(driver.now);
+        driver.root.handle_alone(None, driver.now);
+        driver.leaf.handle_alone(None, driver.now);
         driver
     }
 

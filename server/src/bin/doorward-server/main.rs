@@ -3,6 +3,7 @@
 mod misused;
 mod serve;
 mod settings;
+mod state;
 mod template_source;
 
 use std::io::{self, Write};
@@ -33,7 +34,7 @@ use crate::misused::Misused;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A failure while the server ran; with `--check`, an invalid file, as for `doorward templates check`.
-const FAILED: u8 = 1;
+pub(crate) const FAILED: u8 = 1;
 /// Wrong usage, or invalid templates.
 const MISUSED: u8 = 2;
 
@@ -66,6 +67,7 @@ fn start(runtime: &Runtime, mut signals: Signals) -> ExitCode {
             );
             return ExitCode::from(MISUSED);
         }
+        Some(Command::State { act }) => return state::run(&act),
         None => {}
     }
     let logs = match logs::start(&serve.logs) {
@@ -114,7 +116,7 @@ async fn check(path: &Path) -> ExitCode {
 }
 
 /// Writes the error message to standard error. The program ends even if its reader stalls.
-fn complain(error: anyhow::Error, code: u8) -> ExitCode {
+pub(crate) fn complain(error: anyhow::Error, code: u8) -> ExitCode {
     let (written, is_written) = mpsc::channel::<()>();
     let error = format!("error: {error:#}");
     let write = move || {

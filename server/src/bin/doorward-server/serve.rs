@@ -10,6 +10,7 @@ use doorward_server::flags::starts;
 use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::signals::Signals;
+use doorward_server::state_directory::place::{StateConfig, StatePlace};
 use doorward_server::templates;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::TemplateFile;
@@ -73,6 +74,7 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
         able: templates.map(EtcdTemplates::able),
         templates_history: templates.map(|templates| templates.keys().clone()),
     });
+    config.state = state(&flags, config.election.is_some()).map_err(Misused)?;
     let mut server = Server::start(config).await?;
     let (state, metrics) = (server.state().clone(), server.metrics().clone());
     match follows {
@@ -81,6 +83,24 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
         None => {}
     }
     Ok(server)
+}
+
+/// Returns the state directory. A server with etcd keeps its marks there.
+fn state(flags: &ServeFlags, has_election: bool) -> Result<Option<StateConfig>, String> {
+    let place = match &flags.state_dir {
+        Some(dir) if dir.as_os_str() == "none" => None,
+        Some(_) if has_election => {
+            return Err(
+                "--state-dir is for servers without etcd, which keeps the same: leave it out"
+                    .to_owned(),
+            );
+        }
+        Some(dir) => Some(StatePlace::Named(dir.clone())),
+        None if has_election => None,
+        None => StatePlace::usual(&flags.node, &flags.listen.into(), |name| env::var_os(name)),
+    };
+    let is_unused = flags.templates.is_none() && flags.parent.is_empty();
+    Ok(place.map(|place| StateConfig { place, is_unused }))
 }
 
 /// Applies every new valid version of the file.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use doorward_etcd::follow::{Follow, Followed, RangeView};
 use doorward_etcd::layout::NodeKeys;
 use doorward_replica::ToEtcd;
+use doorward_session::candidate::Candidate;
 use doorward_session::candidate::report::ElectionReport;
 use doorward_session::candidate::state::CandidateState;
 use doorward_session::candidate::store::EtcdRequest;
@@ -70,7 +71,8 @@ impl EtcdTransport {
                     biased;
                     _ = &mut stopped, if !is_stopped => {
                         is_stopped = true;
-                        self.node.input(|replica, now| replica.handle_resign(now));
+                        self.node
+                            .input(|replica, now| replica.change_candidate(Candidate::handle_resign, now));
                     }
                     Ok(()) = nodes.changed() => {}
                     Some(task) = self.tasks.recv() => self.execute(task),
@@ -118,10 +120,10 @@ impl EtcdTransport {
         let able = *self.able.borrow_and_update();
         self.node.input(|replica, now| {
             if let Some(view) = view {
-                replica.handle_etcd_view(view, now);
+                replica.change_candidate(|candidate, now| candidate.handle_view(view, now), now);
             }
             replica.handle_etcd_contact(heard_at, is_away, now);
-            replica.handle_able(able, now);
+            replica.change_candidate(|candidate, now| candidate.handle_able(able, now), now);
         });
     }
 

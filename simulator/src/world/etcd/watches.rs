@@ -160,7 +160,9 @@ impl World<'_> {
                 self.change_contact(id, asked, false);
             }
         }
-        self.input(id, |replica, now| replica.handle_etcd_view(view, now));
+        self.input(id, |replica, now| {
+            replica.change_candidate(|candidate, now| candidate.handle_view(view, now), now);
+        });
     }
 
     /// Tells a server's candidate about its contact with etcd.

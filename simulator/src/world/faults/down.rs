@@ -105,7 +105,9 @@ impl World<'_> {
         let now = self.now;
         let able = self.places[number].unable_until <= now;
         for id in self.candidates_of(number) {
-            self.input(id, |replica, now| replica.handle_able(able, now));
+            self.input(id, |replica, now| {
+                replica.change_candidate(|candidate, now| candidate.handle_able(able, now), now);
+            });
         }
     }
 }

@@ -42,7 +42,7 @@ impl<'a> World<'a> {
         server.is_twin = true;
         server.leads = true;
         server.id.term = term;
-        server.replica.handle_alone(local);
+        server.replica.handle_alone(None, local);
         server.masterships = server.replica.masterships();
         let id = server.id;
         place.servers.push(server);

@@ -1,0 +1,75 @@
+//! The commands on a state directory.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
+use doorward_pages::exits;
+use doorward_server::flags::StateAct;
+use doorward_server::state_directory::{Contents, StateDirectory};
+
+use crate::{FAILED, complain};
+
+pub(crate) fn run(act: &StateAct) -> ExitCode {
+    let text = match act {
+        StateAct::Init { dir, node } => init(dir, node),
+        StateAct::Show { dir } => show(dir),
+        StateAct::Check { dir } => check(dir),
+    };
+    match text {
+        Ok(text) => ExitCode::from(exits::exit_code(io::stdout().write_all(text.as_bytes()))),
+        Err(error) => complain(error, FAILED),
+    }
+}
+
+fn init(dir: &Path, node: &str) -> anyhow::Result<String> {
+    let is_new = !dir.exists()
+        || dir
+            .read_dir()
+            .context("cannot read the directory")?
+            .next()
+            .is_none();
+    ensure!(
+        is_new,
+        "{} is not empty; its marks may be all that is known",
+        dir.display()
+    );
+    StateDirectory::open(dir, node, true)?;
+    Ok(format!(
+        "{}: the node {node}; no client has a lease\n",
+        dir.display()
+    ))
+}
+
+fn show(dir: &Path) -> anyhow::Result<String> {
+    let contents = Contents::of(dir)?;
+    let mut text = format!(
+        "node {}, started {} times, {}\n",
+        contents.node.as_deref().unwrap_or("unknown"),
+        contents.starts,
+        match &contents.uncounted {
+            None => "marks count".to_owned(),
+            Some(why) => format!("marks do not count: {why}"),
+        }
+    );
+    for (resource, mark) in &contents.marks {
+        let amount = mark
+            .amount
+            .map_or_else(|| "any amount".to_owned(), |it| it.to_string());
+        text += &format!("{resource}\t{amount}\tleases up to {:?}\n", mark.longest);
+    }
+    Ok(text)
+}
+
+fn check(dir: &Path) -> anyhow::Result<String> {
+    let contents = Contents::of(dir)?;
+    if let Some(why) = contents.uncounted {
+        anyhow::bail!("{}: the marks do not count: {why}", dir.display());
+    }
+    Ok(format!(
+        "{}: {} marks, valid\n",
+        dir.display(),
+        contents.marks.len()
+    ))
+}

@@ -1,0 +1,95 @@
+//! Places of state directories.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use doorward_door::listener::Address;
+use tracing::{info, warn};
+
+use crate::state_directory::{Past, StateDirectory, StateError, Uncounted};
+
+/// Place of the state directory of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatePlace {
+    /// A directory that an operator has named.
+    Named(PathBuf),
+    /// The directory of a server that was given none. If it cannot be written, the server keeps no state.
+    Usual(PathBuf),
+}
+
+/// State directory of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateConfig {
+    /// Its place.
+    pub place: StatePlace,
+    /// Whether no client has a lease if the directory is new.
+    pub is_unused: bool,
+}
+
+impl StatePlace {
+    /// Returns the place for a server that was given none: below the folder that systemd names, or else the user's
+    /// folder for state. `variable` reads a variable of the process. None: the user has no such folder.
+    pub fn usual(
+        node: &str,
+        listen: &Address,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Option<Self> {
+        let folder = |name| {
+            variable(name)
+                .filter(|it| !it.is_empty())
+                .map(PathBuf::from)
+        };
+        let of_user = || {
+            let state =
+                folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
+            Some(state?.join("doorward"))
+        };
+        // systemd separates several by colons.
+        let of_system = variable("STATE_DIRECTORY").and_then(|all| env::split_paths(&all).next());
+        let above = of_system
+            .filter(|it| !it.as_os_str().is_empty())
+            .or_else(of_user)?;
+        let name = format!("{node}@{listen}").replace('/', "%2F");
+        Some(Self::Usual(above.join(name)))
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            Self::Named(path) | Self::Usual(path) => path,
+        }
+    }
+}
+
+impl StateConfig {
+    /// Opens the directory. None: it cannot be written, and nobody has named it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be used.
+    pub(crate) fn open(&self, node: &str) -> Result<Option<(StateDirectory, Past)>, StateError> {
+        match (
+            StateDirectory::open(self.place.path(), node, self.is_unused),
+            &self.place,
+        ) {
+            (Ok((directory, past)), _) => {
+                let path = directory.path().display();
+                match &past.uncounted {
+                    None | Some(Uncounted::New) => {
+                        info!(%path, starts = past.starts, "state directory")
+                    }
+                    Some(why) => {
+                        warn!(%path, %why, "the marks in the state directory do not count; the server learns")
+                    }
+                }
+                Ok(Some((directory, past)))
+            }
+            (Err(StateError::Unusable { path, source }), StatePlace::Usual(_)) => {
+                let path = path.display();
+                warn!(%path, %source, "no state directory: the server learns after each restart; see --state-dir");
+                Ok(None)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+}

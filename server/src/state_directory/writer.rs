@@ -1,0 +1,72 @@
+//! Writes marks to the state directory.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_engine::node::marks::MarkWrites;
+use redb::Error;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use tracing::{error, info};
+
+use crate::state_directory::StateDirectory;
+use crate::status::ServerState;
+
+/// Time before a failed write is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Writes each batch, and tells the node when it is on the disk. While that fails, the node grants nothing above its
+/// marks.
+pub(crate) async fn write_marks(
+    mut directory: StateDirectory,
+    mut batches: UnboundedReceiver<MarkWrites>,
+    state: Arc<ServerState>,
+) {
+    while let Some(batch) = batches.recv().await {
+        let batch = Arc::new(batch);
+        let mut is_retry = false;
+        loop {
+            let batch = Arc::clone(&batch);
+            let attempt = spawn_blocking(move || {
+                let written = attempt(&mut directory, &batch, is_retry);
+                (directory, written)
+            });
+            // It panics only by a bug, and then the file cannot be trusted.
+            let Ok((returned, written)) = attempt.await else {
+                error!("the writer of the state directory has stopped; restart the server");
+                state.set_state_directory(Some("its writer has stopped".to_owned()));
+                return;
+            };
+            directory = returned;
+            let Err(problem) = written else {
+                break;
+            };
+            if !is_retry {
+                let path = directory.path().display();
+                error!(%path, %problem, "the state directory cannot be written; leases do not grow");
+            }
+            state.set_state_directory(Some(problem.to_string()));
+            is_retry = true;
+            sleep(RETRY).await;
+        }
+        if is_retry {
+            info!("the state directory is written again");
+            state.set_state_directory(None);
+        }
+        state
+            .node()
+            .input(|replica, now| replica.handle_marks_written(now));
+    }
+}
+
+fn attempt(
+    directory: &mut StateDirectory,
+    batch: &MarkWrites,
+    is_retry: bool,
+) -> Result<(), Error> {
+    if is_retry {
+        directory.reopen()?;
+    }
+    directory.write(batch)
+}
