@@ -200,7 +200,7 @@ impl Server {
         let mut background = JoinSet::new();
         if let Some(directory) = kept {
             state.set_state_directory(None);
-            let batches = state.node().connect_state_directory();
+            let batches = state.node().mark_writes();
             background.spawn(write_marks(directory, batches, Arc::clone(&state)));
         }
         if election.is_none() {

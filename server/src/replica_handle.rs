@@ -90,8 +90,7 @@ impl ReplicaHandle {
         self.clock
     }
 
-    /// Returns the limits of the server with their refusals. The node's use is that of the last call of
-    /// [`ReplicaHandle::set_load`].
+    /// Returns the limits of the server with their refusals, and the use that [`ReplicaHandle::set_load`] has set.
     pub fn limits(&self) -> &Arc<ServerLimits> {
         &self.limits
     }
@@ -268,10 +267,10 @@ impl ReplicaHandle {
     }
 
     /// Returns the marks for the state directory, from now on.
-    pub fn connect_state_directory(&self) -> mpsc::UnboundedReceiver<MarkWrites> {
-        let (sender, batches) = mpsc::unbounded_channel();
+    pub fn mark_writes(&self) -> mpsc::UnboundedReceiver<MarkWrites> {
+        let (sender, writes) = mpsc::unbounded_channel();
         self.change_shared(|shared, _| shared.transports.marks = Some(sender));
-        batches
+        writes
     }
 
     /// Takes part in an election. Returns the tasks for the connection to etcd.

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::time::Instant;
 
 /// Time after which an awaited event counts as missing.
@@ -160,6 +161,8 @@ pub struct Server {
     seen: usize,
     /// Address of its gRPC.
     pub address: String,
+    /// Its state directory, unless it was given one.
+    state: Option<TempDir>,
 }
 
 impl Server {
@@ -198,7 +201,7 @@ impl Server {
         shell
             .args(["-c", &format!("{limits}exec \"$0\" \"$@\"")])
             .arg(program);
-        Self::spawn_by(shell, "127.0.0.1:0", &[], arguments)
+        Self::spawn_server(shell, "127.0.0.1:0", &[], arguments)
     }
 
     /// Starts an agent at an address. It serves HTTP only if the arguments name its address.
@@ -207,7 +210,27 @@ impl Server {
     }
 
     fn spawn(address: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Self {
-        Self::spawn_by(command("doorward-server"), address, variables, arguments)
+        Self::spawn_server(command("doorward-server"), address, variables, arguments)
+    }
+
+    /// A server without etcd gets a state directory, which is new, unless the arguments name one.
+    fn spawn_server(
+        mut command: Command,
+        address: &str,
+        variables: &[(&str, &str)],
+        arguments: &[&str],
+    ) -> Self {
+        let names = variables.iter().map(|(name, _)| *name);
+        let has_etcd = |it: &str| it.contains("etcd-endpoints") || it.contains("ETCD_ENDPOINTS");
+        let keeps = |it: &str| has_etcd(it) || it == "--state-dir";
+        if names.chain(arguments.iter().copied()).any(keeps) {
+            return Self::spawn_by(command, address, variables, arguments);
+        }
+        let state = tempfile::tempdir().unwrap();
+        command.env("DOORWARD_STATE_DIR", state.path());
+        let mut server = Self::spawn_by(command, address, variables, arguments);
+        server.state = Some(state);
+        server
     }
 
     fn spawn_by(
@@ -244,6 +267,7 @@ impl Server {
             logged: Vec::new(),
             seen: 0,
             address: String::new(),
+            state: None,
         };
         let serving = server.wait_for_log("serving gRPC");
         server.address = serving["grpc"].as_str().unwrap().to_owned();

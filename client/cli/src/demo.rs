@@ -28,7 +28,7 @@ use crate::demo::crowd::{DemoCrowd, TracePace};
 use crate::demo::demand_trace::DemandTrace;
 use crate::demo::demo_figures::{ClientReading, DemoFigures};
 use crate::demo::outline::Outline;
-use crate::demo::screen::{Scene, Screen};
+use crate::demo::screen::{Key, Scene, Screen};
 use crate::demo::servers::DemoServers;
 use crate::failure::Failure;
 use crate::interruption::interruption;
@@ -46,6 +46,9 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Looking at all clients takes less than this, unless something came between.
 const AT_ONCE: Duration = Duration::from_micros(500);
+
+/// Time after which `--plain` kills the root.
+const KILLS_AT: Duration = Duration::from_secs(10);
 
 /// Number of attempts.
 const ATTEMPTS_MAX: u32 = 10;
@@ -73,7 +76,7 @@ pub(crate) struct DemoFlags {
     #[arg(long, value_name = "NUMBER", value_parser = capacity)]
     pub(crate) capacity: Option<f64>,
 
-    /// Print a line a second instead of the live view, also on a terminal.
+    /// Print a line a second instead of the live view, also on a terminal. After 10 s, the root is killed once.
     #[arg(long)]
     pub(crate) plain: bool,
 }
@@ -170,13 +173,20 @@ impl Show {
                 _ = &mut interrupted => break,
             }
             self.measure();
+            self.servers.start_killed(self.clock.now()).await?;
             screen.draw(&Scene {
                 figures: &self.figures,
                 pages: &pages,
                 trace_time: self.crowd.trace_time(self.clock.now()),
                 speed: self.flags.speed,
+                killed: self.servers.killed(),
             })?;
-            if screen.is_quit()? || self.is_over() {
+            match screen.key()? {
+                Some(Key::Quit) => break,
+                Some(Key::Kill) => self.servers.kill_next(self.clock.now()),
+                None => {}
+            }
+            if self.is_over() {
                 break;
             }
         }
@@ -198,17 +208,22 @@ impl Show {
         closing_summary::write_tree(&mut out, &self.figures.outline, &pages)?;
         writeln!(out, "{}", closing_summary::LEGEND)?;
         let mut ticks = tokio::time::interval(TICK);
-        let mut printed = 0;
+        let (mut printed, mut has_killed) = (0, false);
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
                 _ = &mut interrupted => break,
             }
             self.measure();
+            self.servers.start_killed(self.clock.now()).await?;
+            if self.figures.elapsed() >= KILLS_AT && !std::mem::replace(&mut has_killed, true) {
+                self.servers.kill_next(self.clock.now());
+            }
             let second = self.figures.elapsed().as_secs();
             if second > printed {
                 printed = second;
-                writeln!(out, "{}", closing_summary::line(&self.figures))?;
+                let killed = self.servers.killed();
+                writeln!(out, "{}", closing_summary::line(&self.figures, killed))?;
             }
             if self.is_over() {
                 break;

@@ -330,7 +330,7 @@ impl fmt::Display for Reason {
             Self::WaitsForParent => {
                 write!(
                     f,
-                    "this server waits for its parent or for etcd, and decides nothing before the answer"
+                    "this server waits for its parent, or for its marks to be stored, and decides nothing before"
                 )
             }
             Self::Replaced => write!(

@@ -195,7 +195,9 @@ pub enum RefusalReason {
     #[error("no template matches it; ask an operator to add one")]
     UnknownResource,
     /// This server has no lease itself yet.
-    #[error("this server waits for its parent's answer; keep what you have and ask again soon")]
+    #[error(
+        "this server waits for its parent's answer, or for its marks to be stored; keep what you have and ask again soon"
+    )]
     NotReady,
     /// To a child server: another live process of its node has the lease. The child asks again after this time.
     #[error(

@@ -62,18 +62,21 @@ pub const IN_FLIGHT_MAX: usize = 8;
 /// Part of a wait that is not random.
 const BACKOFF_LEAST: f64 = 0.1;
 
-/// Backoff between attempts. The longest is well below the length of a lease.
+/// Backoff between attempts. A parent that is back gets all its children back within a second.
 const BACKOFF: WaitLimits = WaitLimits {
     base: Duration::from_millis(200),
-    cap: Duration::from_secs(5),
+    cap: Duration::from_secs(1),
     least: BACKOFF_LEAST,
 };
 
-/// Backoff while the parent has no master: its servers elect one within seconds.
-const BACKOFF_ELECTION: WaitLimits = WaitLimits {
-    cap: Duration::from_secs(1),
+/// Backoff after another process of the node has replaced the stream.
+const BACKOFF_REPLACED: WaitLimits = WaitLimits {
+    cap: Duration::from_secs(5),
     ..BACKOFF
 };
+
+/// Longest wait that an overloaded parent may ask for.
+const OVERLOADED_MAX: Duration = Duration::from_secs(5);
 
 /// Last report about the parent. Every change is logged once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

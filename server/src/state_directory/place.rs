@@ -29,12 +29,16 @@ pub struct StateConfig {
 
 impl StatePlace {
     /// Returns the place for a server that was given none: below the folder that systemd names, or else the user's
-    /// folder for state. `variable` reads a variable of the process. None: the user has no such folder.
+    /// folder for state. `variable` reads a variable of the process. None: the user has no such folder, or the address has
+    /// any free port, so that the next process has another one.
     pub fn usual(
         node: &str,
         listen: &Address,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Option<Self> {
+        if listen.tcp().is_some_and(|address| address.port() == 0) {
+            return None;
+        }
         let folder = |name| {
             variable(name)
                 .filter(|it| !it.is_empty())

@@ -1,3 +1,5 @@
+//! State directories on disks that are full, damaged, copied or cut from power.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};
@@ -118,6 +120,18 @@ fn marks_that_may_be_wrong_do_not_count() {
     fs::copy(dir.path().join(FILE), copy.path().join(FILE)).unwrap();
     check(copy.path(), Some(Uncounted::Copied));
     check(dir.path(), None);
+}
+
+#[test]
+fn a_reset_removes_all_marks() {
+    let dir = used();
+    let reset = MarkWrites {
+        writes: Vec::new(),
+        resets: true,
+        ..batch("a", None)
+    };
+    open(dir.path()).0.write(&reset).unwrap();
+    assert_eq!(open(dir.path()).1.marks.marks, BTreeMap::new());
 }
 
 #[test]

@@ -163,6 +163,7 @@ fn in_a_tree() -> Metrics {
     family.child_asks("leaf-a", "fair/x", WORD);
     family.client_asks("c", "fair/x", 5.0);
     family.child_streams(1);
+    family.eu.set_state_directory(None);
     family.eu.set_etcd(EtcdHealth {
         term: std::time::Duration::from_secs(9),
         since: std::time::Duration::ZERO,

@@ -21,6 +21,7 @@ mod restart;
 mod secured;
 mod shorter_leases;
 mod signals;
+mod state_directory;
 mod templates_etcd;
 mod tree_of_processes;
 mod two_processes;

@@ -45,8 +45,8 @@ pub(super) const LEGEND: &str = "\
 averages over each second: amounts wanted, granted and used by all clients; then the leases of each region and (of its
 leaves), which may be more than their clients have";
 
-/// The last second, on average: all clients, and the leases of each part of the tree.
-pub(super) fn line(figures: &DemoFigures) -> String {
+/// The last second, on average: all clients, and the leases of each part of the tree. `killed`: the server that is down.
+pub(super) fn line(figures: &DemoFigures, killed: Option<usize>) -> String {
     let whole = figures.whole.last_second;
     let mut line = format!(
         "{:>4} s  wanted {:>5.1}  granted {:>5.1}  used {:>5.1} of {}",
@@ -71,6 +71,9 @@ pub(super) fn line(figures: &DemoFigures) -> String {
         let leaves: Vec<String> = leaves.map(|leaf| format!("{:.1}", has(leaf))).collect();
         let leaves = format!("({})", leaves.join(" + "));
         line += &format!("   {name} {:>5.1} {leaves:13}", has(region));
+    }
+    if let Some(killed) = killed.and_then(|it| outline.servers.get(it)) {
+        line += &format!("  {} is down: killed", killed.name);
     }
     line.truncate(line.trim_end().len());
     line

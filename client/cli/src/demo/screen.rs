@@ -28,6 +28,15 @@ pub(super) struct Scene<'a> {
     pub(super) pages: &'a [SocketAddr],
     pub(super) trace_time: Duration,
     pub(super) speed: f64,
+    /// Server that is down.
+    pub(super) killed: Option<usize>,
+}
+
+/// Wish of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Quit,
+    Kill,
 }
 
 /// The terminal, as it was once this is dropped.
@@ -55,8 +64,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Returns whether the user has asked for the end.
-    pub(super) fn is_quit(&self) -> io::Result<bool> {
+    /// Returns the next wish of the user.
+    pub(super) fn key(&self) -> io::Result<Option<Key>> {
         while event::poll(Duration::ZERO)? {
             let Event::Key(key) = event::read()? else {
                 continue;
@@ -64,11 +73,16 @@ impl Screen {
             let interrupt =
                 key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
             let quit = matches!(key.code, KeyCode::Char('q') | KeyCode::Esc);
-            if key.kind == KeyEventKind::Press && (interrupt || quit) {
-                return Ok(true);
+            let wish = match key.code {
+                _ if interrupt || quit => Key::Quit,
+                KeyCode::Char('k') => Key::Kill,
+                _ => continue,
+            };
+            if key.kind == KeyEventKind::Press {
+                return Ok(Some(wish));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 }
 
@@ -92,7 +106,7 @@ fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>) {
     ])
     .areas(frame.area());
     draw_head(frame, head, scene);
-    draw_whole(frame, whole, figures);
+    draw_whole(frame, whole, scene);
     draw_tree(frame, tree, scene);
     let key = |(c, color): (char, Color), what: &'static str| {
         [
@@ -104,7 +118,7 @@ fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>) {
     legend.extend(key(USED, "used"));
     legend.extend(key(LEASED, "leased, not used"));
     legend.extend(key(WANTED, "wanted, not leased"));
-    legend.push(Span::from("   q: summary and end").dim());
+    legend.push(Span::from("   k: kill a server   q: end").dim());
     frame.render_widget(Line::from(legend), foot);
 }
 
@@ -130,11 +144,12 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
 }
 
 /// The sums, in two lines.
-fn draw_whole(frame: &mut Frame<'_>, area: Rect, figures: &DemoFigures) {
+fn draw_whole(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
+    let figures = scene.figures;
     let amount =
         |amount: f64, color| Span::styled(format!(" {amount:.1}"), Style::new().fg(color)).bold();
     let whole = figures.whole.last_second;
-    let sums = Line::from(vec![
+    let mut sums = Line::from(vec![
         Span::from(" in the last second: wanted"),
         amount(whole.wants, WANTED.1),
         Span::from(", granted"),
@@ -143,6 +158,10 @@ fn draw_whole(frame: &mut Frame<'_>, area: Rect, figures: &DemoFigures) {
         amount(whole.used, USED.1),
         Span::from(format!(" of {}", figures.capacity)),
     ]);
+    let killed = scene.killed.and_then(|it| figures.outline.servers.get(it));
+    if let Some(killed) = killed {
+        sums.push_span(Span::from(format!("   {} is down: killed", killed.name)).red());
+    }
     frame.render_widget(Paragraph::new(vec![sums, verdict(figures)]), area);
 }
 

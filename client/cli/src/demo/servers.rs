@@ -1,15 +1,20 @@
 //! The servers of the demonstration: a whole tree on loopback, in this process.
 //!
 //! They are what the binary runs, and speak to each other by gRPC. Only the root has templates,
-//! and only it is where the command line looks by default; the others are at any free ports.
+//! and only it is where the command line looks by default; the others are at any free ports. Each has a runtime of its
+//! own, so that it can be killed: its tasks and connections end at once. Its state directory stays until the end.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::time::Time;
+use tempfile::TempDir;
+use tokio::runtime::{self, Runtime};
 use tokio::task::JoinSet;
 
 use crate::demo::RESOURCE;
@@ -18,6 +23,7 @@ use crate::demo::demo_figures::ServerReading;
 use crate::demo::outline::Outline;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::clock;
+use doorward_server::state_directory::place::{StateConfig, StatePlace};
 use doorward_server::transports::parent;
 
 /// Where servers are by default, gRPC and status page: the command line looks there.
@@ -29,11 +35,57 @@ const FREE_PORTS: (u16, u16) = (0, 0);
 /// Time for which changes are gathered on their way up or down a level.
 const ROUND: Duration = Duration::from_millis(50);
 
+/// Time until a killed server is started again.
+const DOWN_FOR: Duration = Duration::from_secs(3);
+
 /// All servers, in the order of the outline.
 pub(super) struct DemoServers {
-    servers: Vec<Server>,
+    servers: Vec<DemoServer>,
+    /// State directories.
+    states: TempDir,
     resource: ResourceId,
     capacity: f64,
+    /// Server that is down, and when it starts again.
+    killed: Option<(usize, Time)>,
+    /// Number of servers killed so far.
+    kills: usize,
+}
+
+/// A server, and the configuration with which it starts again at the same addresses.
+struct DemoServer {
+    config: ServerConfig,
+    running: Option<(Server, OwnRuntime)>,
+}
+
+/// A runtime whose tasks end when it is dropped.
+struct OwnRuntime(Option<Runtime>);
+
+impl Drop for OwnRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl DemoServer {
+    async fn start(mut config: ServerConfig) -> anyhow::Result<Self> {
+        let running = Self::run(config.clone()).await?;
+        config.listen = running.0.grpc_address().into();
+        config.http_listen = running.0.http_address().map(Into::into);
+        Ok(Self {
+            config,
+            running: Some(running),
+        })
+    }
+
+    async fn run(config: ServerConfig) -> anyhow::Result<(Server, OwnRuntime)> {
+        let mut builder = runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).enable_all().build()?;
+        let started = runtime.spawn(Server::start(config));
+        let runtime = OwnRuntime(Some(runtime));
+        Ok((started.await??, runtime))
+    }
 }
 
 impl DemoServers {
@@ -41,16 +93,19 @@ impl DemoServers {
     pub(super) async fn start(outline: &Outline, capacity: f64) -> anyhow::Result<Self> {
         let mut tree = Self {
             servers: Vec::new(),
+            states: tempfile::tempdir()?,
             resource: ResourceId::new(RESOURCE)?,
             capacity,
+            killed: None,
+            kills: 0,
         };
         // Parents come before their children, so that each is there when it is first asked.
         for place in &outline.servers {
             let server = match place.parent {
-                None => start_root(&place.name, capacity).await?,
+                None => start_root(&place.name, capacity, tree.states.path()).await?,
                 Some(parent) => {
                     let parent = tree.grpc_address(parent).context("a tree without a root")?;
-                    Server::start(below(&place.name, parent)).await?
+                    DemoServer::start(below(&place.name, parent, tree.states.path())).await?
                 }
             };
             tree.servers.push(server);
@@ -60,18 +115,22 @@ impl DemoServers {
 
     /// Where the server of that index is asked.
     pub(super) fn grpc_address(&self, server: usize) -> Option<SocketAddr> {
-        self.servers.get(server).map(Server::grpc_address)
+        self.servers.get(server)?.config.listen.tcp()
     }
 
     /// Where the status pages are, in the order of the outline.
     pub(super) fn pages(&self) -> Vec<SocketAddr> {
-        let addresses = self.servers.iter().filter_map(Server::http_address);
-        addresses.collect()
+        let pages = self.servers.iter();
+        let pages = pages.filter_map(|server| server.config.http_listen.as_ref()?.tcp());
+        pages.collect()
     }
 
     /// Reads all servers.
     pub(super) fn read(&self) -> Vec<ServerReading> {
-        let reading = |(index, server): (usize, &Server)| {
+        let reading = |(index, server): (usize, &DemoServer)| {
+            let Some((server, _)) = &server.running else {
+                return ServerReading::default();
+            };
             let node = server.state().node();
             let snapshot = node.read(|node, now| node.resource_snapshot(&self.resource, now));
             match snapshot {
@@ -90,26 +149,56 @@ impl DemoServers {
         self.servers.iter().enumerate().map(reading).collect()
     }
 
+    /// Kills a server without a shutdown, unless one is down: the first time the root, then the others in turn.
+    pub(super) fn kill_next(&mut self, now: Time) {
+        let next = self.kills % self.servers.len().max(1);
+        if let Some(server) = self.servers.get_mut(next).filter(|_| self.killed.is_none()) {
+            server.running = None;
+            self.killed = Some((next, now + DOWN_FOR));
+            self.kills += 1;
+        }
+    }
+
+    /// Returns the server that is down.
+    pub(super) fn killed(&self) -> Option<usize> {
+        self.killed.map(|(server, _)| server)
+    }
+
+    /// Starts the killed server again when it is time.
+    pub(super) async fn start_killed(&mut self, now: Time) -> anyhow::Result<()> {
+        if let Some((killed, _)) = self.killed.take_if(|(_, until)| *until <= now)
+            && let Some(server) = self.servers.get_mut(killed)
+        {
+            server.running = Some(DemoServer::run(server.config.clone()).await?);
+        }
+        Ok(())
+    }
+
     /// Stops all servers, leaves first, so that none loses its parent.
     pub(super) async fn stop(mut self, outline: &Outline) {
-        let mut levels: Vec<(usize, Server)> = Vec::new();
+        let mut levels = Vec::new();
         while let Some(server) = self.servers.pop() {
-            levels.push((outline.depth(self.servers.len()), server));
+            levels.push((outline.depth(self.servers.len()), server.running));
         }
         levels.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
         let mut stopping = JoinSet::new();
         let mut level = None;
-        for (depth, server) in levels {
+        for (depth, running) in levels {
             if level.replace(depth) != Some(depth) {
                 while stopping.join_next().await.is_some() {}
             }
-            stopping.spawn(server.shutdown());
+            if let Some((server, runtime)) = running {
+                stopping.spawn(async move {
+                    server.shutdown().await;
+                    drop(runtime);
+                });
+            }
         }
         while stopping.join_next().await.is_some() {}
     }
 }
 
-async fn start_root(name: &str, capacity: f64) -> anyhow::Result<Server> {
+async fn start_root(name: &str, capacity: f64, states: &Path) -> anyhow::Result<DemoServer> {
     let template = TemplateSpec {
         identifier_glob: Some(RESOURCE.to_owned()),
         capacity: Some(capacity),
@@ -118,8 +207,6 @@ async fn start_root(name: &str, capacity: f64) -> anyhow::Result<Server> {
         lease_length: Some(Duration::from_secs(20)),
         // Often, since there is something to see.
         refresh_interval: Some(Duration::from_secs(2)),
-        // No server of this tree has a predecessor to learn from.
-        learning_mode_duration: Some(Duration::ZERO),
         ..TemplateSpec::default()
     };
     let templates = Templates::parse(&[template])
@@ -127,17 +214,17 @@ async fn start_root(name: &str, capacity: f64) -> anyhow::Result<Server> {
     let at = |ports| ServerConfig {
         templates: templates.clone(),
         templates_source: "the demonstration".to_owned(),
-        ..config(name, ports)
+        ..config(name, ports, states)
     };
-    match Server::start(at(USUAL_PORTS)).await {
+    match DemoServer::start(at(USUAL_PORTS)).await {
         Ok(server) => Ok(server),
         // Something else is there.
-        Err(_) => Ok(Server::start(at(FREE_PORTS)).await?),
+        Err(_) => DemoServer::start(at(FREE_PORTS)).await,
     }
 }
 
 /// A server that leases from the one at `parent`.
-fn below(name: &str, parent: SocketAddr) -> ServerConfig {
+fn below(name: &str, parent: SocketAddr, states: &Path) -> ServerConfig {
     ServerConfig {
         templates_source: "the parent".to_owned(),
         parent: Some(parent::ParentTransportConfig {
@@ -145,11 +232,11 @@ fn below(name: &str, parent: SocketAddr) -> ServerConfig {
             round: ROUND,
             slow_round: EARLY_GAP,
         }),
-        ..config(name, FREE_PORTS)
+        ..config(name, FREE_PORTS, states)
     }
 }
 
-fn config(name: &str, (grpc, http): (u16, u16)) -> ServerConfig {
+fn config(name: &str, (grpc, http): (u16, u16), states: &Path) -> ServerConfig {
     let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
     ServerConfig {
         node_name: name.to_owned(),
@@ -160,6 +247,10 @@ fn config(name: &str, (grpc, http): (u16, u16)) -> ServerConfig {
             refresh_floor: EARLY_GAP,
             ..node::Config::default()
         },
+        state: Some(StateConfig {
+            place: StatePlace::Named(states.join(name)),
+            is_unused: true,
+        }),
         push_round: ROUND,
         shutdown_grace: Duration::from_secs(2),
         ..ServerConfig::default()
@@ -170,10 +261,17 @@ fn config(name: &str, (grpc, http): (u16, u16)) -> ServerConfig {
 mod tests {
     use super::*;
 
+    /// Waits until connections are refused.
+    async fn is_refused(address: SocketAddr) {
+        while tokio::net::TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    }
+
     #[tokio::test]
     async fn every_server_starts_below_its_parent_and_all_stop() {
         let outline = Outline::new(std::iter::empty());
-        let tree = DemoServers::start(&outline, 7.0).await.unwrap();
+        let mut tree = DemoServers::start(&outline, 7.0).await.unwrap();
         let (pages, read) = (tree.pages(), tree.read());
         assert_eq!((pages.len(), read.len()), (7, 7));
         // Before anyone asks, everything is at the root.
@@ -181,13 +279,22 @@ mod tests {
         assert_eq!(has, [7.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         for (place, server) in outline.servers.iter().zip(&tree.servers) {
             let parent = place.parent.and_then(|parent| tree.grpc_address(parent));
+            let (server, _) = server.running.as_ref().unwrap();
             let asked = server.state().parent_news().map(|news| news.addresses);
             assert_eq!(asked, parent.map(|parent| vec![parent.to_string()]));
         }
+        // A killed root is back where it was.
+        tree.kill_next(Time::ZERO);
+        tree.kill_next(Time::ZERO);
+        assert_eq!(tree.killed(), Some(0));
+        is_refused(pages[0]).await;
+        tree.start_killed(Time::ZERO + DOWN_FOR / 2).await.unwrap();
+        assert_eq!(tree.killed(), Some(0));
+        tree.start_killed(Time::ZERO + DOWN_FOR).await.unwrap();
+        assert_eq!((tree.killed(), tree.pages()), (None, pages.clone()));
         tree.stop(&outline).await;
         for page in pages {
-            let refused = tokio::net::TcpStream::connect(page).await;
-            assert!(refused.is_err(), "{page} is still served");
+            is_refused(page).await;
         }
     }
 }

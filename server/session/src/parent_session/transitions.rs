@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::{
-    BACKOFF, BACKOFF_ELECTION, ConnectionNumber, LastReport, MasterInfo, ParentAction,
-    ParentFailure, ParentReport, ParentSession, PollReason, SessionState, Transport, stream_health,
+    BACKOFF, BACKOFF_REPLACED, ConnectionNumber, LastReport, MasterInfo, OVERLOADED_MAX,
+    ParentAction, ParentFailure, ParentReport, ParentSession, PollReason, SessionState, Transport,
+    stream_health,
 };
 use crate::address::Address;
 use crate::backoff;
@@ -103,7 +104,7 @@ impl ParentSession {
                 self.fail(failure, chance, now);
             }
             (ConnectionEnd::Overloaded(retry_in), _) => {
-                let retry_in = retry_in.min(BACKOFF.cap);
+                let retry_in = retry_in.min(OVERLOADED_MAX);
                 let until = now + backoff::come_back(retry_in, chance);
                 self.report_down(failure);
                 self.become_waiting(until);
@@ -177,7 +178,7 @@ impl ParentSession {
             parent: self.address.clone(),
             is_news,
         });
-        let wait = self.replaced.note_failure(BACKOFF, 0, chance);
+        let wait = self.replaced.note_failure(BACKOFF_REPLACED, 0, chance);
         self.become_waiting(now + wait);
     }
 
@@ -213,30 +214,19 @@ impl ParentSession {
     /// Leaves a server that does not lead to a master. The finder has moved on to the next address already.
     pub(super) fn leave_dead_end(&mut self, lost: &DeadEnd, chance: f64, now: Time) {
         let failure = ParentFailure::DeadEnd(lost.why.clone());
-        self.try_next_or_wait(failure, lost.is_election, chance, now);
+        self.try_next_or_wait(failure, chance, now);
     }
 
     /// Reports the failure, and moves on to the next address.
     pub(super) fn fail(&mut self, failure: ParentFailure, chance: f64, now: Time) {
-        let lost = self.finder.handle_failure();
-        self.try_next_or_wait(failure, lost.is_election, chance, now);
+        self.finder.handle_failure();
+        self.try_next_or_wait(failure, chance, now);
     }
 
-    pub(super) fn try_next_or_wait(
-        &mut self,
-        failure: ParentFailure,
-        is_election: bool,
-        chance: f64,
-        now: Time,
-    ) {
+    pub(super) fn try_next_or_wait(&mut self, failure: ParentFailure, chance: f64, now: Time) {
         self.report_down(failure);
-        let limits = if is_election {
-            BACKOFF_ELECTION
-        } else {
-            BACKOFF
-        };
         let others = self.finder.others();
-        let wait = self.backoff.note_failure(limits, others, chance);
+        let wait = self.backoff.note_failure(BACKOFF, others, chance);
         if self.backoff.failures() <= others && self.finder.target().is_some() {
             // The other addresses are tried at once.
             return self.connect_next(chance, now);

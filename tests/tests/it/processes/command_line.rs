@@ -31,7 +31,12 @@ fn get_prints_what_it_would_get_and_leaves_nothing_behind() {
     );
     assert!(stdout(&output).contains("  released\n"));
     let status = doorward(&["--server", &server.address, "status", "--output", "json"]);
-    assert_eq!(json(&status)["resources"], Value::Array(Vec::new()));
+    // The resource may be there until its mark is removed.
+    let resources = json(&status)["resources"].as_array().unwrap().clone();
+    assert!(
+        resources.iter().all(|it| it["clients_count"] == 0),
+        "{resources:?}"
+    );
 }
 
 #[test]

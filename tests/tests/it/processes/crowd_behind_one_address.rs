@@ -14,7 +14,12 @@ const CLIENTS_EACH: usize = 40;
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_clients_behind_one_address_are_refused_nothing() {
     let file = TemplateFile::new(TEMPLATES);
-    let flags = ["--templates", &file.path, "--http-listen", "127.0.0.1:0"];
+    let pages = ["--http-listen", "127.0.0.1:0"];
+    let flags = [
+        &pages[..],
+        &["--templates", &file.path, "--state-dir", "none"],
+    ]
+    .concat();
     let mut server = Server::start(&flags);
     let mut connections = JoinSet::new();
     for connection in 0..CONNECTIONS {

@@ -30,7 +30,7 @@ fn figures() -> DemoFigures {
 #[test]
 fn a_line_shows_the_whole_and_of_what_each_part_has_leased() {
     assert_eq!(
-        line(&figures()),
+        line(&figures(), None),
         "   1 s  wanted  15.0  granted  10.0  used   7.5 of 10   eu   5.5 (5.5 + 5.5)     us   5.5 (5.5 + 5.5)"
     );
 }

@@ -36,6 +36,7 @@ fn screen(width: u16, height: u16) -> String {
         pages: &pages,
         trace_time: Duration::from_secs(138),
         speed: 1.0,
+        killed: Some(1),
     };
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, &scene)).unwrap();
@@ -62,7 +63,8 @@ fn a_usual_terminal_shows_the_whole_tree() {
             "root           100.0    50.0    40.0    45.0",
             "│ │ └ ml-008    10.0     5.0             4.5",
             "    └ ml-007",
-            "q: summary and end",
+            "eu is down: killed",
+            "k: kill a server   q: end",
         ],
     );
 }
