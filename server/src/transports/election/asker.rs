@@ -131,13 +131,11 @@ async fn call(
             client.lease_revoke(lease.0).await?;
             OpAnswer::Revoked
         }
-        Op::Confirm { lease, mark, txn } => {
-            let (own, outstanding) = (
-                renew(client.clone(), Some(lease)),
-                renew(client.clone(), mark),
-            );
+        Op::Confirm { lease, span, txn } => {
+            let own = renew(client.clone(), Some(lease));
+            let span = renew(client.clone(), span);
             let transaction = client.txn(values::txn(keys, &txn));
-            let (answer, (), ()) = tokio::try_join!(transaction, own, outstanding)?;
+            let (answer, (), ()) = tokio::try_join!(transaction, own, span)?;
             OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
         }
         Op::Transact(_, txn) => {

@@ -107,8 +107,8 @@ fn key(keys: &NodeKeys, text: &str) -> Option<EtcdKey> {
         Some(EtcdKey::Master)
     } else if text == keys.term() {
         Some(EtcdKey::Term)
-    } else if text == keys.outstanding() {
-        Some(EtcdKey::Outstanding)
+    } else if text == keys.lease_span() {
+        Some(EtcdKey::LeaseSpan)
     } else if text == keys.step_down() {
         Some(EtcdKey::StepDown)
     } else if text == keys.marks_head() {
@@ -123,7 +123,7 @@ fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
     match key {
         EtcdKey::Master => keys.master(),
         EtcdKey::Term => keys.term(),
-        EtcdKey::Outstanding => keys.outstanding(),
+        EtcdKey::LeaseSpan => keys.lease_span(),
         EtcdKey::StepDown => keys.step_down(),
         EtcdKey::Server(address) => keys.server(address),
         EtcdKey::MarksHead => keys.marks_head(),
@@ -138,7 +138,7 @@ fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
     match key {
         EtcdKey::Master => read(bytes, Value::Master),
         EtcdKey::Term => read(bytes, Value::Term),
-        EtcdKey::Outstanding => Value::Outstanding,
+        EtcdKey::LeaseSpan => Value::LeaseSpan,
         EtcdKey::StepDown => read(bytes, Value::StepDown),
         EtcdKey::Server(_) => read(bytes, Value::Server),
         EtcdKey::MarksHead => read(bytes, Value::MarksHead),
@@ -151,7 +151,7 @@ fn bytes(value: &Value) -> Vec<u8> {
     let written = match value {
         Value::Master(master) => serde_json::to_vec(master),
         Value::Term(term) => serde_json::to_vec(term),
-        Value::Outstanding => Ok(b"{}".to_vec()),
+        Value::LeaseSpan => Ok(b"{}".to_vec()),
         Value::StepDown(request) => serde_json::to_vec(request),
         Value::Server(registration) => serde_json::to_vec(registration),
         Value::MarksHead(head) => serde_json::to_vec(head),
