@@ -19,9 +19,9 @@ use crate::clock::Clock;
 /// Returns all keys of a node. Other keys with the same beginning are ignored: they are not ours.
 pub fn view(keys: &NodeKeys, view: &follow::RangeView, clock: Clock) -> View {
     let entries = view.entries.iter().filter_map(|(text, entry)| {
-        let key = key(keys, text)?;
+        let (key, value) = read(keys, text, &entry.value)?;
         let entry = EtcdEntry {
-            value: value(&key, &entry.value),
+            value,
             created: unsigned(entry.create_revision),
             modified: unsigned(entry.mod_revision),
             lease: lease(entry.lease),
@@ -92,9 +92,9 @@ pub(super) fn txn_answer(
 }
 
 fn entry_found(keys: &NodeKeys, found: &KeyValue, now: Time) -> Option<EtcdEntry> {
-    let key = key(keys, &String::from_utf8_lossy(found.key()))?;
+    let text = String::from_utf8_lossy(found.key());
     Some(EtcdEntry {
-        value: value(&key, found.value()),
+        value: read(keys, &text, found.value())?.1,
         created: unsigned(found.create_revision()),
         modified: unsigned(found.mod_revision()),
         lease: lease(found.lease()),
@@ -102,21 +102,26 @@ fn entry_found(keys: &NodeKeys, found: &KeyValue, now: Time) -> Option<EtcdEntry
     })
 }
 
-fn key(keys: &NodeKeys, text: &str) -> Option<EtcdKey> {
-    if text == keys.master() {
-        Some(EtcdKey::Master)
+/// Reads a key and its value. None: it is another key.
+fn read(keys: &NodeKeys, text: &str, bytes: &[u8]) -> Option<(EtcdKey, Value)> {
+    fn parse<T: DeserializeOwned>(bytes: &[u8], value: fn(T) -> Value) -> Value {
+        serde_json::from_slice(bytes).map_or(Value::Unreadable, value)
+    }
+    Some(if text == keys.master() {
+        (EtcdKey::Master, parse(bytes, Value::Master))
     } else if text == keys.term() {
-        Some(EtcdKey::Term)
+        (EtcdKey::Term, parse(bytes, Value::Term))
     } else if text == keys.lease_span() {
-        Some(EtcdKey::LeaseSpan)
+        (EtcdKey::LeaseSpan, Value::LeaseSpan)
     } else if text == keys.step_down() {
-        Some(EtcdKey::StepDown)
+        (EtcdKey::StepDown, parse(bytes, Value::StepDown))
     } else if text == keys.marks_head() {
-        Some(EtcdKey::MarksHead)
+        (EtcdKey::MarksHead, parse(bytes, Value::MarksHead))
     } else {
         let address = text.strip_prefix(&keys.servers())?;
-        Some(EtcdKey::Server(address.into()))
-    }
+        let key = EtcdKey::Server(address.into());
+        (key, parse(bytes, Value::Server))
+    })
 }
 
 fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
@@ -128,21 +133,6 @@ fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
         EtcdKey::Server(address) => keys.server(address),
         EtcdKey::MarksHead => keys.marks_head(),
         EtcdKey::Mark(resource) => keys.mark(resource),
-    }
-}
-
-fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
-    fn read<T: DeserializeOwned>(bytes: &[u8], value: fn(T) -> Value) -> Value {
-        serde_json::from_slice(bytes).map_or(Value::Unreadable, value)
-    }
-    match key {
-        EtcdKey::Master => read(bytes, Value::Master),
-        EtcdKey::Term => read(bytes, Value::Term),
-        EtcdKey::LeaseSpan => Value::LeaseSpan,
-        EtcdKey::StepDown => read(bytes, Value::StepDown),
-        EtcdKey::Server(_) => read(bytes, Value::Server),
-        EtcdKey::MarksHead => read(bytes, Value::MarksHead),
-        EtcdKey::Mark(_) => read(bytes, Value::Mark),
     }
 }
 
