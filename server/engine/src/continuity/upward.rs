@@ -119,7 +119,7 @@ impl Recovery {
             return;
         };
         let holder = s.table.name_hash(ask.holder());
-        if unreported.count(holder, lease).is_err() {
+        if !unreported.count(holder, lease) {
             let ends = s.now + s.longest_by_others();
             self.become_unbounded(ends.max(s.leases_end()));
         }
