@@ -164,6 +164,14 @@ impl KeptMark {
         self.due
     }
 
+    /// Time to look at it again.
+    pub(crate) fn due_at(&self) -> Option<Time> {
+        match self.due {
+            MarkDue::At(at) => Some(at),
+            MarkDue::Never | MarkDue::Now => None,
+        }
+    }
+
     /// Decides when to write it, after a change of the resource or at the time that was decided before.
     pub(crate) fn update(&mut self, needs: &MarkNeeds, now: Time) {
         let falls_at = match self.due {

@@ -12,7 +12,7 @@ use crate::id::ResourceId;
 use crate::node::Node;
 use crate::node::learning::UnknownLeases;
 use crate::node::mastership::Term;
-use crate::resource::marking::{Predecessors, leases_end};
+use crate::resource::marking::Predecessors;
 use crate::time::Time;
 
 /// Marks in one batch, at most. A transaction of etcd has 128 operations.
@@ -108,10 +108,9 @@ impl Node {
         if self.masterships == before || !self.mastership.is_master() {
             return false;
         }
-        let start = self.mastership_start();
         let longest = found.marks.values().map(|mark| mark.longest).max();
         self.marks = Some(Box::new(NodeMarks {
-            found_until: leases_end(&start, longest.unwrap_or_default()),
+            found_until: self.mastership_start().end_of(longest.unwrap_or_default()),
             count: found.marks.len() as u64,
             found: found.marks,
             is_complete: found.is_complete,

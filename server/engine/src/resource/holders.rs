@@ -19,7 +19,7 @@ use crate::holders::{
 use crate::id::{HolderKind, HolderName};
 use crate::resource::Effects;
 use crate::resource::admit::{Arrivals, Brings};
-use crate::templates::Shrink;
+use crate::templates::{Algorithm, Shrink};
 use crate::time::Time;
 
 /// A decision for a holder, as its holder records it.
@@ -129,6 +129,17 @@ impl Holders {
             bands: counted(self.bands().len().saturating_sub(1)),
             name_bytes: self.arrivals.name_bytes(),
         }
+    }
+
+    /// The priorities of a demand that no holder has, and the template does not name. If the algorithm does not look at
+    /// them, the usual one is always there.
+    pub(super) fn new_priorities(&self, demand: &Demand, algorithm: &Algorithm) -> BTreeSet<i64> {
+        let usual = (!algorithm.kind.has_bands()).then_some(Bands::USUAL);
+        let is_new = |band: &i64| {
+            let is_named = algorithm.min_shares.contains_key(band);
+            !is_named && usual != Some(*band) && self.bands().get(*band).is_none()
+        };
+        demand.bands().filter(is_new).collect()
     }
 
     /// Checks that `more` new priorities may be brought ([`Arrivals::admit_priorities`]).
