@@ -90,10 +90,10 @@ impl Resource {
             let holders = self.holders.table().len();
             if kind == HolderKind::Client && gate.counts_clients() {
                 let caller = gate.enter(now);
-                self.holders.admit_client_of(caller, gate)?;
+                self.holders.arrivals.admit_client_of(caller, gate)?;
             }
             let caller = gate.admit_holder(kind, bytes, holders, now)?;
-            self.holders.note_priorities(&new, (kind, caller));
+            self.holders.arrivals.note_priorities(&new, (kind, caller));
             return Ok(Admitted::New(caller));
         };
         let more = bytes.saturating_sub(bytes_before);
@@ -109,7 +109,7 @@ impl Resource {
         });
         match (fits, kind) {
             (Ok(()), _) => {
-                self.holders.note_priorities(&new, (kind, caller));
+                self.holders.arrivals.note_priorities(&new, (kind, caller));
                 Ok(Admitted::AsAsked)
             }
             (Err(full), HolderKind::Client) => Err(full.into()),

@@ -191,12 +191,9 @@ impl Resource {
             capacity: Amount::ZERO,
             expires_at: now,
         };
-        let (mut lease, mut limited_by, mut planned) = (nothing, LimitedBy::Share, now);
-        if let Some(holding) = self.holders.get(slot) {
-            lease = holding.newest();
-            limited_by = self.limited_by(holding, now);
-            planned = holding.refresh_at;
-        }
+        let known = self.holders.get(slot);
+        let known = known.map(|it| (it.newest(), self.limited_by(it, now), it.refresh_at));
+        let (lease, limited_by, planned) = known.unwrap_or((nothing, LimitedBy::Share, now));
         let refresh_in = if kind == AnswerKind::OutOfOrder {
             // Not before it was planned: a holder that numbers its requests wrongly must not be asked to
             // come back at once, for ever.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{Weight, counted};
-use crate::admission::{AdmissionGate, CallerSlot, Full};
+use crate::admission::{AdmissionGate, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::Recovery;
@@ -48,7 +48,7 @@ pub(super) struct Holders {
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
     /// The callers that brought holders and priorities.
-    arrivals: Arrivals,
+    pub(super) arrivals: Arrivals,
     demand_version: u64,
     /// Effects of changes since they were last taken.
     pub(super) effects: Effects,
@@ -156,24 +156,6 @@ impl Holders {
     ) -> Result<(), Full> {
         self.arrivals
             .admit_priorities(by, more, &self.claims, named, gate)
-    }
-
-    /// Checks that a caller may bring one more client ([`Arrivals::admit_client_of`]).
-    ///
-    /// # Errors
-    ///
-    /// The limit that is reached.
-    pub(super) fn admit_client_of(
-        &mut self,
-        caller: CallerSlot,
-        gate: &mut AdmissionGate<'_>,
-    ) -> Result<(), Full> {
-        self.arrivals.admit_client_of(caller, gate)
-    }
-
-    /// Notes that `by` brought these priorities.
-    pub(super) fn note_priorities(&mut self, new: &BTreeSet<i64>, by: Brings) {
-        self.arrivals.note_priorities(new, by);
     }
 
     /// Puts in the claims of a holder that is about to come.
