@@ -245,18 +245,18 @@ impl StateDirectory {
         let write = database.begin_write()?;
         {
             let mut marks = write.open_table(MARKS)?;
-            if batch.resets {
-                marks.retain(|_, _| false)?;
-            }
-            for change in &batch.writes {
-                let resource = change.resource.as_str();
-                match change.mark {
+            for (resource, mark) in &batch.writes {
+                let resource = resource.as_str();
+                match mark {
                     Some(mark) => {
                         let amount = mark.amount.map(Amount::get);
                         marks.insert(resource, (amount, whole_millis(mark.longest)))?;
                     }
                     None => drop(marks.remove(resource)?),
                 }
+            }
+            if batch.count == 0 {
+                marks.retain(|_, _| false)?;
             }
             let mut numbers = write.open_table(NUMBERS)?;
             let unmarked = whole_millis(batch.unmarked_for);

@@ -50,17 +50,21 @@ pub(crate) struct MastershipStart {
 }
 
 impl MastershipStart {
-    /// Returns when leases by earlier masters have ended, if an algorithm and other templates gave them. The longest
-    /// lease by other templates is `longer_leases`.
-    pub(crate) fn leases_end(&self, algorithm: &Algorithm, longer_leases: Duration) -> Time {
-        let lasts = algorithm.learns_for(longer_leases);
-        over_after(self.vacant_since, self.clock_tolerance.report(lasts))
+    /// Returns when leases of that length have ended that earlier masters granted.
+    pub(crate) fn end_of(&self, length: Duration) -> Time {
+        let lasts = self.clock_tolerance.report(length);
+        self.vacant_since.map_or(Time::ZERO, |since| since + lasts)
     }
-}
 
-/// Returns the end of leases of a given length that were granted before a node became vacant.
-pub(crate) fn over_after(vacant_since: Option<Time>, lasts: Duration) -> Time {
-    vacant_since.map_or(Time::ZERO, |since| since + lasts)
+    /// Returns when leases by earlier masters have ended, if an algorithm and other templates gave them.
+    pub(crate) fn leases_end(&self, algorithm: &Algorithm) -> Time {
+        self.end_of(algorithm.learns_for(self.longer_leases))
+    }
+
+    /// Returns the same, if that is later than now.
+    pub(crate) fn ends_anew(&self, algorithm: &Algorithm, now: Time) -> Option<Time> {
+        Some(self.leases_end(algorithm)).filter(|ends| *ends > now)
+    }
 }
 
 /// A resource as it is now, as far as recovery depends on it.
@@ -85,17 +89,17 @@ impl Situation<'_> {
         self.is_root || self.supply.expires_at.is_some_and(lasts)
     }
 
+    /// Returns the end of a full lease that is granted now.
+    pub(crate) fn lease_end(&self) -> Time {
+        let length = self.algorithm.lease_length.min(self.length_max);
+        self.supply.lease_end(length, self.now)
+    }
+
     /// Longest time that a predecessor's lease may last. Leases may have been longer than now, and recovery, which
     /// takes that much more time, lasts until all of them have ended.
     pub(crate) fn longest_of_predecessors(&self, remaining: Option<Duration>) -> Duration {
         let remaining = remaining.unwrap_or_default();
         self.longest_by_others().max(remaining).min(DURATION_MAX)
-    }
-
-    /// End of leases that predecessors granted, by the templates.
-    fn leases_end(&self) -> Time {
-        let longer = self.start.longer_leases;
-        self.start.leases_end(self.algorithm, longer)
     }
 
     /// Longest duration, on this machine's clock, of a full lease that another machine's clock measures.

@@ -34,10 +34,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admission::Charge;
-use crate::claims::Demand;
 use crate::continuity::mark::KeptMark;
 use crate::continuity::{Ends, MastershipStart, Recovery, Situation};
-use crate::division::{self, Rule, Supply};
+use crate::division::{self, Supply};
 use crate::id::ResourceId;
 use crate::messages::Conflict;
 use crate::resource::holders::Holders;
@@ -119,9 +118,7 @@ impl Resource {
         let supply = Supply::of_root(template.capacity);
         let policy = Policy::of_root(template);
         let mut resource = Self::new(id, policy, supply, start, seed);
-        let inherited_until = resource.inherited_until(predecessors, now);
-        resource.mark = predecessors.kept(inherited_until);
-        resource.recovery = resource.recovery_of_root(predecessors, now);
+        resource.inherit(predecessors, now);
         resource
     }
 
@@ -180,7 +177,7 @@ impl Resource {
             && self
                 .parent
                 .as_ref()
-                .is_none_or(|upstream| upstream.lease.is_settled(self.has_leftover()))
+                .is_none_or(|it| it.lease.is_settled(it.has_leftover(&self.supply)))
     }
 
     /// Whether the capacity has a source: a template or a parent.
@@ -190,22 +187,9 @@ impl Resource {
 
     /// Returns the capacity and Σ reserved, if the algorithm keeps to the capacity and Σ reserved exceeds it.
     pub(crate) fn overcommitted(&self) -> Option<(f64, f64)> {
-        self.is_overcommitted().then(|| {
-            (
-                self.supply.capacity.get(),
-                self.holders.table().reserved().rounded_down(),
-            )
-        })
-    }
-
-    /// Whether the algorithm keeps to the capacity and Σ reserved exceeds it.
-    fn is_overcommitted(&self) -> bool {
-        self.promises_total()
-            && self
-                .holders
-                .table()
-                .reserved()
-                .exceeds(self.supply.capacity)
+        let (capacity, reserved) = (self.supply.capacity, self.holders.table().reserved());
+        let exceeds = self.policy.promises_total() && reserved.exceeds(capacity);
+        exceeds.then(|| (capacity.get(), reserved.rounded_down()))
     }
 
     /// Puts a template in force. None: the template is gone. Below the root it counts only until a parent sends an
@@ -301,18 +285,6 @@ impl Resource {
         );
     }
 
-    /// The division of the capacity, as far as it concerns that demand.
-    fn rule_for(&self, demand: &Demand) -> Rule {
-        let algorithm = self.policy.algorithm();
-        division::solve(algorithm, self.holders.bands(), &self.supply, demand)
-    }
-
-    /// The division of the capacity among all holders.
-    fn rule_for_all(&self) -> Rule {
-        let algorithm = self.policy.algorithm();
-        division::solve_for_all(algorithm, self.holders.bands(), &self.supply)
-    }
-
     /// Divides by another algorithm from now on.
     fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) {
         self.holders.note_changed();
@@ -324,13 +296,13 @@ impl Resource {
         // Below the root, and if a mark is known, the lease lengths of predecessors do not change any more.
         let is_fixed = match self.parent {
             Some(_) => self.policy.algorithm().learns(),
-            None => self.recovery.is_some() && !self.learns() && self.promises_total(),
+            None => self.recovery.is_some() && !self.learns() && self.policy.promises_total(),
         };
         let ends = Ends::after_change(
             self.recovery.as_ref().map(|recovery| recovery.ends),
             before.kind.promises_total(),
             is_fixed,
-            self.ends_anew(now),
+            self.start.ends_anew(self.policy.algorithm(), now),
         );
         match ends {
             Some(ends) => self.recovery.get_or_insert_default().ends = ends,
@@ -345,15 +317,6 @@ impl Resource {
             self.holders.effects.waste.push(recovery);
         }
         self.holders.note_unsettled();
-    }
-
-    /// Returns when recovery by the algorithm in force ends. None: leases of predecessors have ended.
-    fn ends_anew(&self, now: Time) -> Option<Time> {
-        let longer_leases = self.start.longer_leases;
-        let ends = self
-            .start
-            .leases_end(self.policy.algorithm(), longer_leases);
-        Some(ends).filter(|ends| *ends > now)
     }
 
     /// Returns the remaining time of learning mode. A root that knows the mark of its predecessor does not learn.
@@ -377,7 +340,7 @@ impl Resource {
             supply: &self.supply,
             algorithm: self.policy.algorithm(),
             bounds: self.policy.holder_bounds(),
-            length_max: self.length_max(),
+            length_max: self.mark.as_ref().map_or(Duration::MAX, |it| it.longest()),
             start: &self.start,
             table: self.holders.table(),
             now,
@@ -426,7 +389,8 @@ impl Resource {
         // While leases still shrink after an earlier lowering, only a further lowering changes the amounts that holders
         // may keep.
         if self.overcommitted().is_some() && (lowered || !was_overcommitted) {
-            let rule = self.rule_for_all();
+            let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+            let rule = division::solve_for_all(algorithm, bands, &self.supply);
             self.lowering.add(&rule, !was_overcommitted);
         }
     }
@@ -461,7 +425,7 @@ impl Resource {
                 upstream.and_then(|upstream| upstream.lease.refused_until())
             }
             Timer::LearningEnd => self.recovery.as_ref()?.ends_at(),
-            Timer::MarkFall => self.mark_due(),
+            Timer::MarkFall => self.mark.as_ref()?.due_at(),
             Timer::ParentRequest => self.next_request(pace),
         }
     }

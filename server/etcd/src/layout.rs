@@ -3,7 +3,7 @@
 //! ```text
 //! {prefix}/{node}/master              who is the master; goes with its lease
 //! {prefix}/{node}/term                the last mastership; stays
-//! {prefix}/{node}/outstanding         leases may be out; goes with a lease that outlasts them
+//! {prefix}/{node}/outstanding         leases may be valid; goes with a lease that outlasts them
 //! {prefix}/{node}/step-down           an operator's request to the master; goes with its lease
 //! {prefix}/{node}/servers/{address}   a server that is there; goes with its lease
 //! {prefix}-marks/{node}/head          facts about all marks of the node; stays
@@ -70,8 +70,8 @@ impl NodeKeys {
         format!("{}term", self.root)
     }
 
-    /// The key that exists as long as leases of the last mastership may be out.
-    pub fn outstanding(&self) -> String {
+    /// The key that exists as long as leases of the last mastership may be valid.
+    pub fn lease_span(&self) -> String {
         format!("{}outstanding", self.root)
     }
 

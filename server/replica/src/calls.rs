@@ -1,8 +1,9 @@
-//! Clients' calls that wait for the parent.
+//! Clients' calls that wait for the parent, or for a mark in etcd.
 //!
-//! A server below the root without a lease of a resource cannot grant anything of it yet. A client that is refused
-//! would ask again only at its next refresh. So the call waits, at most [`PARENT_WAIT`]. Whenever the parent answers,
-//! the node is asked again for what was not ready. A call does not wait for an unreachable parent.
+//! A server below the root without a lease of a resource cannot grant anything of it yet, and a root grants nothing
+//! above its mark. A client that is refused would ask again only at its next refresh. So the call waits, at most
+//! [`WAIT_MAX`]. Whenever the parent answers, or etcd confirms marks, the node is asked again for what was not ready.
+//! A call does not wait for an unreachable parent.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Poll;
@@ -16,8 +17,8 @@ use doorward_engine::time::Time;
 
 use crate::output::{CallNumber, Output};
 
-/// Longest wait of a call for the parent.
-const PARENT_WAIT: Duration = Duration::from_secs(1);
+/// Longest wait of a call.
+const WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// The calls that wait.
 #[derive(Debug, Default)]
@@ -25,7 +26,7 @@ pub(crate) struct Calls {
     /// In the order in which they came, which is the order of their timeouts.
     waiting: BTreeMap<CallNumber, WaitingCall>,
     last: CallNumber,
-    /// Calls that have not heard of the parent's last answer.
+    /// Calls that have not heard of the last news.
     unheard: VecDeque<CallNumber>,
     /// Request that the node is asked again.
     again: Option<(CallNumber, GetCapacity, Answers<ClientLease>)>,
@@ -41,7 +42,7 @@ struct WaitingCall {
 
 impl WaitingCall {
     fn until(&self) -> Time {
-        self.came_at + PARENT_WAIT
+        self.came_at + WAIT_MAX
     }
 }
 
@@ -84,8 +85,8 @@ impl Calls {
         self.waiting.remove(&number);
     }
 
-    /// Notes an answer of the parent.
-    pub(crate) fn handle_parent_answered(&mut self) {
+    /// Notes that the parent has answered, or that marks are in etcd.
+    pub(crate) fn handle_news(&mut self) {
         self.unheard = self.waiting.keys().copied().collect();
     }
 

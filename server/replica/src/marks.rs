@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::Node;
-use doorward_engine::node::marks::{FoundMarks, Mark, MarkWrite};
+use doorward_engine::node::marks::{FoundMarks, Mark};
 use doorward_engine::node::mastership::Term;
 use doorward_engine::time::Time;
 use doorward_session::candidate::Candidate;
-use doorward_session::candidate::marks::MarkChange;
 use doorward_session::candidate::store::{MarkRecord, StoredMarks};
 
 /// Begins or goes on with a mastership that keeps marks.
@@ -25,20 +24,16 @@ pub(crate) fn begin(candidate: &mut Candidate, node: &mut Node, term: Term, now:
 /// Begins to write what is due.
 pub(crate) fn write(candidate: &mut Candidate, node: &mut Node, now: Time) {
     if let Some(batch) = node.poll_mark_writes(now) {
-        let changes = batch.writes.iter().map(to_etcd).collect();
-        candidate.write_marks(changes, batch.unmarked_for, now);
+        let changes = batch.writes.iter();
+        let changes = changes.map(|(id, mark)| (id.as_str().into(), mark.map(to_etcd)));
+        candidate.write_marks(changes.collect(), batch.count, batch.unmarked_for, now);
     }
 }
 
-fn to_etcd(write: &MarkWrite) -> MarkChange {
-    let record = |mark: &Mark| MarkRecord {
+fn to_etcd(mark: Mark) -> MarkRecord {
+    MarkRecord {
         amount: mark.amount.map(Amount::get),
         longest: mark.longest,
-    };
-    MarkChange {
-        resource: write.resource.as_str().into(),
-        mark: write.mark.as_ref().map(record),
-        was_there: write.was_there,
     }
 }
 
@@ -80,13 +75,8 @@ mod tests {
     fn a_mark_is_the_same_after_etcd_and_an_invalid_one_leaves_none() {
         for amount in [Some(0.1 + 0.2), Some(0.0), None] {
             let found = from_etcd(&stored("a", amount)).unwrap();
-            let (resource, mark) = found.marks.into_iter().next().unwrap();
-            let write = MarkWrite {
-                resource,
-                mark: Some(mark),
-                was_there: true,
-            };
-            assert_eq!(to_etcd(&write).mark.unwrap().amount, amount);
+            let (_, mark) = found.marks.into_iter().next().unwrap();
+            assert_eq!(to_etcd(mark).amount, amount);
         }
         for (id, amount) in [
             ("", Some(1.0)),

@@ -431,7 +431,7 @@ impl Replica {
         let answers = of_parent + self.node.marks_written();
         if answers != self.answers {
             self.answers = answers;
-            self.calls.handle_parent_answered();
+            self.calls.handle_news();
             if self.node.ancestors() != self.ancestors {
                 self.ancestors = self.node.ancestors().to_vec();
                 let ancestors = self.ancestors.iter().map(String::as_str);

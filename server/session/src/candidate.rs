@@ -10,14 +10,14 @@
 //!
 //! `term`, `term_history` and `older_leases` are arithmetic. `store` models etcd, `records` its values, and
 //! `transactions` its transactions.
-//! `phase` is the candidate's state in etcd, `outstanding` a mark that stays there, and `marks` those of resources. `step` chooses the next
-//! request, `answers` handles answers, and `resigning` ends the candidacy.
+//! `phase` is the candidate's state in etcd, `lease_span` a key that outlasts all leases, and `marks` those of resources.
+//! `step` chooses the next request, `answers` handles answers, and `resigning` ends the candidacy.
 
 mod answers;
 mod candidate_config;
+mod lease_span;
 pub mod marks;
 pub mod older_leases;
-mod outstanding;
 mod phase;
 pub mod records;
 pub mod report;
@@ -37,9 +37,9 @@ use std::time::Duration;
 use crate::backoff::Backoff;
 use crate::time::Time;
 pub use candidate_config::{ActiveTemplates, CandidateConfig, NextTemplates};
+use lease_span::LeaseSpan;
 use marks::MarkChain;
 use older_leases::OlderLeases;
-use outstanding::Mark;
 use phase::{Phase, Presence};
 use report::{ElectionReport, LossReason};
 use standing::Standing;
@@ -89,8 +89,8 @@ pub struct Candidate {
     marks: Option<MarkChain>,
     /// Whether the next mastership keeps no marks, because etcd refused them.
     are_marks_refused: bool,
-    /// Mark that it renews, in this mastership or the last.
-    mark: Option<Mark>,
+    /// The lease span that it renews, in this mastership or the last.
+    span: Option<LeaseSpan>,
     /// Latest time until which this server may decide, by its last confirmed mastership.
     decides_until: Option<Time>,
     /// Time that etcd took for the last answer.
@@ -126,7 +126,7 @@ impl Candidate {
             has_changed: false,
             marks: None,
             are_marks_refused: false,
-            mark: None,
+            span: None,
             decides_until: None,
             last_round_trip: Duration::ZERO,
             backoff: Backoff::default(),

@@ -4,7 +4,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use doorward_engine::node::marks::MarkWrite;
 use proptest::prelude::*;
 use redb::StorageBackend;
 use tempfile::TempDir;
@@ -24,13 +23,9 @@ fn mark(amount: f64) -> Mark {
 
 fn batch(resource: &str, mark: Option<Mark>) -> MarkWrites {
     MarkWrites {
-        writes: vec![MarkWrite {
-            resource: id(resource),
-            mark,
-            was_there: false,
-        }],
+        writes: vec![(id(resource), mark)],
+        count: 1,
         unmarked_for: Duration::ZERO,
-        resets: false,
     }
 }
 
@@ -41,7 +36,7 @@ fn used() -> TempDir {
     assert_eq!((past.starts, past.uncounted), (1, Some(Uncounted::New)));
     let first = MarkWrites {
         writes: Vec::new(),
-        resets: true,
+        count: 0,
         ..batch("a", None)
     };
     directory.write(&first).unwrap();
@@ -123,11 +118,11 @@ fn marks_that_may_be_wrong_do_not_count() {
 }
 
 #[test]
-fn a_reset_removes_all_marks() {
+fn no_mark_stays_that_the_node_does_not_count() {
     let dir = used();
     let reset = MarkWrites {
         writes: Vec::new(),
-        resets: true,
+        count: 0,
         ..batch("a", None)
     };
     open(dir.path()).0.write(&reset).unwrap();

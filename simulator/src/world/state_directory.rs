@@ -34,15 +34,15 @@ impl StateDirectory {
     }
 
     fn write(&mut self, batch: MarkWrites) {
-        if batch.resets {
-            self.found.marks.clear();
-        }
         self.found.is_complete = batch.unmarked_for.is_zero();
-        for write in batch.writes {
-            match write.mark {
-                Some(mark) => self.found.marks.insert(write.resource, mark),
-                None => self.found.marks.remove(&write.resource),
+        for (resource, mark) in batch.writes {
+            match mark {
+                Some(mark) => self.found.marks.insert(resource, mark),
+                None => self.found.marks.remove(&resource),
             };
+        }
+        if batch.count == 0 {
+            self.found.marks.clear();
         }
     }
 }

@@ -160,8 +160,7 @@ impl Recovery {
     /// Returns the end of a lease that is granted now. A lease is not extended while a predecessor may live, since that
     /// one could grant the same capacity to others.
     pub(super) fn extends_until(&self, s: &Situation<'_>, holder: &HolderId) -> Time {
-        let length = s.algorithm.lease_length.min(s.length_max);
-        let expiry = s.supply.lease_end(length, s.now);
+        let expiry = s.lease_end();
         let terms = s.supply.terms.as_ref();
         if terms.is_none_or(|terms| terms.predecessor_for.is_none()) {
             return expiry;

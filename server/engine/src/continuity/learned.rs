@@ -55,6 +55,16 @@ struct Kept {
     is_there: bool,
 }
 
+impl Kept {
+    /// Returns the reported amount of a present holder.
+    fn present(&self) -> Amount {
+        match self.is_there {
+            true => self.report.amount,
+            false => Amount::ZERO,
+        }
+    }
+}
+
 /// The reports of holders, and the parent's books.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Learned {
@@ -104,41 +114,19 @@ impl Learned {
             lasts: None,
             ..said
         };
-        let kept = self.reports.entry(holder).or_insert(Kept {
+        self.reports.entry(holder).or_insert(Kept {
             report: nothing,
             is_there: false,
         });
-        let there = self
-            .there
-            .entry(kept.report.origin)
-            .or_insert(ExactSum::ZERO);
-        if kept.is_there {
-            there.subtract(kept.report.amount);
-        }
-        let before = kept.report;
-        kept.report.add(&said);
-        kept.is_there = true;
-        there.add(kept.report.amount);
-        let after = kept.report;
-        if let Some(books) = &mut self.books {
-            books.replace(&before, &after);
-        }
+        self.change(holder, |kept| {
+            kept.report.add(&said);
+            kept.is_there = true;
+        });
     }
 
     /// Limits a holder's report to what is believed of it.
     pub(crate) fn lower(&mut self, holder: u64, most: Amount) {
-        let Some(kept) = self.reports.get_mut(&holder) else {
-            return;
-        };
-        let before = kept.report;
-        kept.report.lower(most);
-        let after = kept.report;
-        if let Some(there) = self.there.get_mut(&after.origin).filter(|_| kept.is_there) {
-            there.replace(before.amount, after.amount);
-        }
-        if let Some(books) = &mut self.books {
-            books.replace(&before, &after);
-        }
+        self.change(holder, |kept| kept.report.lower(most));
     }
 
     /// When the lease that a holder reported ends, unless it was extended since.
@@ -148,11 +136,19 @@ impl Learned {
 
     /// Notes that a holder is gone.
     pub(crate) fn note_gone(&mut self, holder: u64) {
-        if let Some(kept) = self.reports.get_mut(&holder).filter(|kept| kept.is_there) {
-            kept.is_there = false;
-            if let Some(there) = self.there.get_mut(&kept.report.origin) {
-                there.subtract(kept.report.amount);
-            }
+        self.change(holder, |kept| kept.is_there = false);
+    }
+
+    fn change(&mut self, holder: u64, change: impl FnOnce(&mut Kept)) {
+        let Some(kept) = self.reports.get_mut(&holder) else {
+            return;
+        };
+        let before = *kept;
+        change(kept);
+        let there = self.there.entry(kept.report.origin).or_default();
+        there.replace(before.present(), kept.present());
+        if let Some(books) = &mut self.books {
+            books.replace(&before.report, &kept.report);
         }
     }
 
@@ -168,6 +164,12 @@ impl Learned {
         let Some(amount) = terms.inherited else {
             return;
         };
+        let entry = |is_first| BookEntry {
+            at: now,
+            is_first,
+            amount,
+            reported: ExactSum::ZERO,
+        };
         let is_complete = terms.accounted.is_empty();
         let known = self.books.take();
         let goes_on = known.as_ref().is_some_and(|known| {
@@ -181,12 +183,7 @@ impl Learned {
             let mut books = Books {
                 accounted: terms.accounted.clone(),
                 parent: by,
-                first: BookEntry {
-                    at: now,
-                    is_first: true,
-                    amount,
-                    reported: ExactSum::ZERO,
-                },
+                first: entry(true),
                 least: None,
             };
             books.first.reported = self.reported_after(&books, &books.first);
@@ -197,12 +194,7 @@ impl Learned {
         let speaks_of_same = books.parent == by || is_complete && books.accounted.is_empty();
         let least = books.least.map_or(books.first.amount, |least| least.amount);
         if speaks_of_same && amount < least {
-            let mut least = BookEntry {
-                at: now,
-                is_first: false,
-                amount,
-                reported: ExactSum::ZERO,
-            };
+            let mut least = entry(false);
             least.reported = self.reported_after(&books, &least);
             books.least = Some(least);
         }
@@ -258,8 +250,7 @@ impl Books {
         }
         for entry in std::iter::once(&mut self.first).chain(&mut self.least) {
             let part = entry.part_of(before);
-            entry.reported.subtract(part);
-            entry.reported.add(entry.part_of(after));
+            entry.reported.replace(part, entry.part_of(after));
         }
     }
 }

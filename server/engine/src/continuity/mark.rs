@@ -32,13 +32,12 @@ pub struct Mark {
 }
 
 impl Mark {
+    fn bound(&self) -> f64 {
+        self.amount.map_or(f64::INFINITY, Amount::get)
+    }
+
     fn covers(&self, other: &Self) -> bool {
-        let covers_amount = match (self.amount, other.amount) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(own), Some(other)) => own >= other,
-        };
-        covers_amount && self.longest >= other.longest
+        self.bound() >= other.bound() && self.longest >= other.longest
     }
 }
 
@@ -164,6 +163,14 @@ impl KeptMark {
         self.due
     }
 
+    /// Time to look at it again.
+    pub(crate) fn due_at(&self) -> Option<Time> {
+        match self.due {
+            MarkDue::At(at) => Some(at),
+            MarkDue::Never | MarkDue::Now => None,
+        }
+    }
+
     /// Decides when to write it, after a change of the resource or at the time that was decided before.
     pub(crate) fn update(&mut self, needs: &MarkNeeds, now: Time) {
         let falls_at = match self.due {
@@ -205,13 +212,8 @@ fn is_too_high(stored: Mark, needed: Option<Mark>, needs: &MarkNeeds) -> bool {
     let Some(needed) = needed else {
         return true;
     };
-    let amount_falls = match (stored.amount, needed.amount) {
-        (None, needed) => needed.is_some(),
-        (Some(_), None) => false,
-        (Some(stored), Some(needed)) => {
-            stored > needed && stored.get() >= needed.get() + 2.0 * needs.step()
-        }
-    };
+    let (before, after) = (stored.bound(), needed.bound());
+    let amount_falls = before > after && before >= after + 2.0 * needs.step();
     let outlasts = stored.longest > needs.lease_length + LENGTH_ROUNDING;
     amount_falls || outlasts && needs.lasts <= needs.lease_length
 }

@@ -14,7 +14,7 @@ use crate::continuity::Situation;
 use crate::continuity::learned::Learned;
 use crate::continuity::reported::Reported;
 use crate::continuity::unreported::Unreported;
-use crate::division::Grant;
+use crate::division::{Bound, Grant};
 use crate::exact_sum::ExactSum;
 use crate::holders::HolderAsk;
 use crate::time::Time;
@@ -135,17 +135,25 @@ impl Recovery {
 
     /// Returns recovery of a root until leases of predecessors have ended. `mark`: the most that they may have in use,
     /// if that is known.
-    pub(crate) fn of_root(ends: Time, mark: Option<Amount>) -> Self {
-        Self {
+    pub(crate) fn of_root(ends: Time, mark: Option<Amount>) -> Box<Self> {
+        Box::new(Self {
             ends: Ends::At(ends),
             unreported: mark.map(Unreported::of_mark),
             ..Self::default()
-        }
+        })
     }
 
     /// Whether this is the root, and knows the most that leases of predecessors may have in use.
     pub(crate) fn is_bounded(&self) -> bool {
         self.unreported.is_some()
+    }
+
+    /// Returns why a holder does not have its share, although the capacity is large enough.
+    pub(crate) fn others_hold(&self) -> Bound {
+        match self.is_bounded() && !self.unreported().is_zero() {
+            true => Bound::Unreported,
+            false => Bound::OthersHold,
+        }
     }
 
     /// Learns from now on, and until `ends` at least: below it, servers may have learned only a part meanwhile.

@@ -19,10 +19,6 @@ pub(crate) struct Unreported {
     reported: BTreeMap<u64, (Amount, bool)>,
 }
 
-/// The reports exceed the mark: a holder reports too much, or etcd was restored to an older state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Exceeded;
-
 impl Unreported {
     /// Returns the amount of a mark, without any report.
     pub(crate) fn of_mark(amount: Amount) -> Self {
@@ -39,10 +35,7 @@ impl Unreported {
 
     /// Returns the report of a holder, as far as it counts.
     pub(crate) fn reported(&self, holder: u64) -> Amount {
-        self.reported
-            .get(&holder)
-            .map(|it| it.0)
-            .unwrap_or_default()
+        self.reported.get(&holder).map_or(Amount::ZERO, |it| it.0)
     }
 
     /// Notes that a holder is gone: what it reported is free.
@@ -52,27 +45,26 @@ impl Unreported {
         }
     }
 
-    /// Counts a holder's report in place of the one before. A holder that went has given its amount back, which remains free.
-    ///
-    /// # Errors
-    ///
-    /// If less than that is left. Nothing changes.
-    pub(crate) fn count(&mut self, holder: u64, report: Amount) -> Result<(), Exceeded> {
+    /// Counts a holder's report in place of the one before. A holder that went has given its amount back, which remains
+    /// free. Returns whether the report fits. If not, nothing changes: a holder reports too much, or etcd was restored to
+    /// an older state.
+    #[must_use]
+    pub(crate) fn count(&mut self, holder: u64, report: Amount) -> bool {
         let (before, is_gone) = self.reported.get(&holder).copied().unwrap_or_default();
         let report = if is_gone { report.max(before) } else { report };
         if report == before {
-            return Ok(());
+            return true;
         }
         let mut there = self.left;
         there.add(before);
         if report.get() > there.rounded_down() * (1.0 + SHORTFALL) {
-            return Err(Exceeded);
+            return false;
         }
         let report = report.min(Amount::from_computed(there.rounded_down()));
         there.subtract(report);
         self.left = there;
         self.reported.insert(holder, (report, is_gone));
-        Ok(())
+        true
     }
 }
 
@@ -89,23 +81,23 @@ mod tests {
     #[test]
     fn what_is_reported_and_what_is_not_add_up_to_the_mark() {
         let mut unreported = Unreported::of_mark(amount(100.0));
-        for (holder, report, result, left) in [
-            (1, 30.0, Ok(()), 70.0),
-            (2, 70.0, Ok(()), 0.0),
-            (3, 0.0, Ok(()), 0.0),
-            (3, 1.0, Err(Exceeded), 0.0),
+        for (holder, report, fits, left) in [
+            (1, 30.0, true, 70.0),
+            (2, 70.0, true, 0.0),
+            (3, 0.0, true, 0.0),
+            (3, 1.0, false, 0.0),
             // It says less than in a request that came late.
-            (1, 10.0, Ok(()), 20.0),
-            (1, 40.0, Err(Exceeded), 20.0),
-            (1, 30.0, Ok(()), 0.0),
+            (1, 10.0, true, 20.0),
+            (1, 40.0, false, 20.0),
+            (1, 30.0, true, 0.0),
         ] {
-            assert_eq!(unreported.count(holder, amount(report)), result, "{holder}");
+            assert_eq!(unreported.count(holder, amount(report)), fits, "{holder}");
             assert_eq!(unreported.left().rounded_down(), left, "{holder}");
         }
         assert_eq!(unreported.reported.len(), 2, "none for a report of nothing");
         // It comes again with nothing, after others have got what it had.
         unreported.note_gone(1);
-        assert_eq!(unreported.count(1, amount(0.0)), Ok(()));
+        assert!(unreported.count(1, amount(0.0)));
         assert_eq!(unreported.left().rounded_down(), 0.0);
     }
 }

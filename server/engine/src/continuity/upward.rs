@@ -113,15 +113,15 @@ impl Recovery {
         let known = s.holding(slot).map_or(Amount::ZERO, Holding::own);
         let has_former = origin.is_some() && !lease.is_zero();
         if !ask.acknowledges() && !has_former && ask.in_use() > known.max(lease) {
-            return self.become_unbounded(s.leases_end());
+            return self.become_unbounded(s.start.leases_end(s.algorithm));
         }
         let Some(unreported) = self.unreported.as_mut().filter(|_| origin.is_some()) else {
             return;
         };
         let holder = s.table.name_hash(ask.holder());
-        if unreported.count(holder, lease).is_err() {
+        if !unreported.count(holder, lease) {
             let ends = s.now + s.longest_by_others();
-            self.become_unbounded(ends.max(s.leases_end()));
+            self.become_unbounded(ends.max(s.start.leases_end(s.algorithm)));
         }
     }
 
@@ -217,8 +217,7 @@ impl Recovery {
             self.inherited_until = inherited_for.map(|lasts| now + tolerance::at_most(lasts));
             // Leases of the predecessor may be longer than the present lease length.
             let out_until = now + terms.reserved_for.unwrap_or_default();
-            let by_algorithm = s.leases_end();
-            let by_algorithm = Some(by_algorithm).filter(|until| *until > now);
+            let by_algorithm = s.start.ends_anew(s.algorithm, now);
             let Some(ends) = Ends::by_parent(by_algorithm, out_until, self.inherited_until) else {
                 return false;
             };

@@ -12,7 +12,7 @@ use crate::id::ResourceId;
 use crate::node::Node;
 use crate::node::learning::UnknownLeases;
 use crate::node::mastership::{Mastership, Term};
-use crate::resource::marking::{Predecessors, leases_end};
+use crate::resource::marking::Predecessors;
 use crate::time::Time;
 
 /// Marks in one batch, at most. A transaction of etcd has 128 operations.
@@ -27,26 +27,15 @@ pub struct FoundMarks {
     pub is_complete: bool,
 }
 
-/// A write of one mark.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MarkWrite {
-    /// The resource.
-    pub resource: ResourceId,
-    /// The mark. None: it is removed.
-    pub mark: Option<Mark>,
-    /// Whether there is one in the store.
-    pub was_there: bool,
-}
-
 /// A batch of writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarkWrites {
-    /// The writes. Empty: the mastership has begun.
-    pub writes: Vec<MarkWrite>,
+    /// Marks by resource. None: the mark is removed. Empty: the mastership has begun.
+    pub writes: Vec<(ResourceId, Option<Mark>)>,
+    /// Number of marks in the store after this batch. 0: what else it has does not count.
+    pub count: u64,
     /// Time for which resources without a mark may have leases of earlier masters. Zero: they have none.
     pub unmarked_for: Duration,
-    /// Whether no mark that is in the store counts any more. Then there are no writes.
-    pub resets: bool,
 }
 
 /// The marks of this mastership.
@@ -57,12 +46,12 @@ pub(super) struct NodeMarks {
     /// Time after which all leases of those have ended.
     found_until: Time,
     is_complete: bool,
+    /// Number of marks in the store, once all batches are there.
+    count: u64,
     /// Resources whose marks are to be written.
     due: BTreeSet<ResourceId>,
     /// Whether the store knows that this mastership has begun.
     is_begun: bool,
-    /// Whether the marks in the store do not count.
-    resets: bool,
     /// End of learning mode by the last write. None: that write says that it is over.
     unmarked_until: Option<Time>,
     /// Resources of the batch that is being written.
@@ -131,15 +120,14 @@ impl Node {
     }
 
     fn begin_marks(&mut self, found: FoundMarks) {
-        let start = self.mastership_start();
         let longest = found.marks.values().map(|mark| mark.longest).max();
         self.marks = Some(Box::new(NodeMarks {
-            found_until: leases_end(&start, longest.unwrap_or_default()),
+            found_until: self.mastership_start().end_of(longest.unwrap_or_default()),
+            count: found.marks.len() as u64,
             found: found.marks,
             is_complete: found.is_complete,
             due: BTreeSet::new(),
             is_begun: false,
-            resets: !found.is_complete,
             unmarked_until: None,
             in_flight: None,
             written: 0,
@@ -168,7 +156,6 @@ impl Node {
         let marks = self.marks.as_mut().filter(|marks| marks.has_work(now))?;
         let mut writes = Vec::new();
         let is_first = !std::mem::replace(&mut marks.is_begun, true);
-        let resets = std::mem::take(&mut marks.resets);
         let has_learned = marks.has_learned(now);
         while !is_first && writes.len() < BATCH_MAX {
             let Some(resource) = marks.due.pop_first() else {
@@ -176,28 +163,23 @@ impl Node {
             };
             let entry = self.resources.get_mut(&resource);
             if let Some((mark, was_there)) = entry.and_then(|it| it.resource.send_mark(now)) {
-                writes.push(MarkWrite {
-                    resource,
-                    mark,
-                    was_there,
-                });
+                marks.count += u64::from(mark.is_some());
+                marks.count = marks.count.saturating_sub(u64::from(was_there));
+                writes.push((resource, mark));
             }
         }
         while !is_first && writes.len() < BATCH_MAX && marks.found_until <= now {
             let Some((resource, _)) = marks.found.pop_first() else {
                 break;
             };
-            writes.push(MarkWrite {
-                resource,
-                mark: None,
-                was_there: true,
-            });
+            marks.count = marks.count.saturating_sub(1);
+            writes.push((resource, None));
         }
         if writes.is_empty() && !is_first && !has_learned {
             return None;
         }
-        let written = writes.iter().map(|it| it.resource.clone()).collect();
-        marks.in_flight = Some(written);
+        marks.in_flight = Some(writes.iter().map(|(id, _)| id.clone()).collect());
+        let count = marks.count;
         let learns_for = self.learning_remaining(now);
         if let Some(marks) = &mut self.marks {
             marks.unmarked_until = learns_for.map(|lasts| now + lasts);
@@ -205,8 +187,8 @@ impl Node {
         let unmarked_for = learns_for.unwrap_or_default();
         Some(MarkWrites {
             writes,
+            count,
             unmarked_for: self.config.clock_tolerance.report(unmarked_for),
-            resets,
         })
     }
 

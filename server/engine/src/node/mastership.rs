@@ -9,7 +9,6 @@
 
 use std::time::Duration;
 
-use crate::continuity::over_after;
 use crate::id::MastershipId;
 use crate::messages::NodeEvent;
 use crate::node::Node;
@@ -164,9 +163,8 @@ impl Node {
     /// Returns the time until which known leases may last by templates that gave longer ones than those in
     /// force. The tolerance of this clock may be added twice: too long, if at all.
     pub(super) fn known_leases_until(&self) -> Time {
-        let lasts = self.config.clock_tolerance.report(self.longer_leases);
-        self.former_leases_until
-            .max(over_after(self.vacant_since, lasts))
+        let until = self.mastership_start().end_of(self.longer_leases);
+        self.former_leases_until.max(until)
     }
 
     /// Discards everything that is known of leases. O(1).
@@ -250,10 +248,7 @@ impl Node {
             return None;
         }
         let longest = self.templates().learns_for(self.longer_leases)?;
-        let until = over_after(
-            self.vacant_since,
-            self.config.clock_tolerance.report(longest),
-        );
+        let until = self.mastership_start().end_of(longest);
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
 
@@ -297,11 +292,6 @@ impl Node {
     fn learns_of_others(&self, now: Time) -> Option<bool> {
         self.learning_remaining(now)?;
         let longest = self.templates().learns_for(Duration::ZERO)?;
-        Some(
-            over_after(
-                self.vacant_since,
-                self.config.clock_tolerance.report(longest),
-            ) <= now,
-        )
+        Some(self.mastership_start().end_of(longest) <= now)
     }
 }

@@ -308,14 +308,9 @@ impl Node {
         }
     }
 
-    /// When the last lease ends that this node has of its parent. None: it has none, or is the root.
-    /// O(resources): [`Node::upstream_leases_end_after`] is for who must not hold up requests.
-    pub fn upstream_leases_end(&self, now: Time) -> Option<Time> {
-        self.upstream_leases_end_after(None, usize::MAX, now).0
-    }
-
-    /// The same of up to `max` resources after that one in the order of their ids, and where to go on if there may be
-    /// more: for when the parent seems to have gone back to an older mastership.
+    /// When the last lease ends that this node has of its parent, of up to `max` resources after that one in the order
+    /// of their ids, and where to go on if there may be more: for when the parent seems to have gone back to an older
+    /// mastership. None: it has none, or is the root.
     pub fn upstream_leases_end_after(
         &self,
         after: Option<&ResourceId>,

@@ -71,7 +71,10 @@ impl Resource {
             // There is nothing that it could bring.
             return Ok(Admitted::AsAsked);
         }
-        let new = self.new_priorities(&ask.demand);
+        let new = self
+            .holders
+            .new_priorities(&ask.demand, self.policy.algorithm());
+        let named = &self.policy.algorithm().min_shares;
         let known = known.map(|it| (it.caller, bytes_of(it)));
         let mut bytes = holder_bytes(ask.holder().name.as_str(), &ask.demand);
         if kind == HolderKind::Client {
@@ -81,22 +84,24 @@ impl Resource {
         let Some((caller, bytes_before)) = known else {
             if !new.is_empty() {
                 let caller = gate.enter(now);
-                self.admit_priorities((kind, caller), new.len(), gate)?;
+                let by = (kind, caller);
+                self.holders.admit_priorities(by, new.len(), named, gate)?;
             }
             let holders = self.holders.table().len();
             if kind == HolderKind::Client && gate.counts_clients() {
                 let caller = gate.enter(now);
-                self.holders.admit_client_of(caller, gate)?;
+                self.holders.arrivals.admit_client_of(caller, gate)?;
             }
             let caller = gate.admit_holder(kind, bytes, holders, now)?;
-            self.holders.note_priorities(&new, (kind, caller));
+            self.holders.arrivals.note_priorities(&new, (kind, caller));
             return Ok(Admitted::New(caller));
         };
         let more = bytes.saturating_sub(bytes_before);
         let fits = if new.is_empty() {
             Ok(())
         } else {
-            self.admit_priorities((kind, caller), new.len(), gate)
+            let by = (kind, caller);
+            self.holders.admit_priorities(by, new.len(), named, gate)
         };
         let fits = fits.and_then(|()| match more {
             0 => Ok(()),
@@ -104,35 +109,13 @@ impl Resource {
         });
         match (fits, kind) {
             (Ok(()), _) => {
-                self.holders.note_priorities(&new, (kind, caller));
+                self.holders.arrivals.note_priorities(&new, (kind, caller));
                 Ok(Admitted::AsAsked)
             }
             (Err(full), HolderKind::Client) => Err(full.into()),
             // It asks on behalf of many: none of them is to lose anything.
             (Err(_), HolderKind::Server) => Ok(Admitted::WithoutGrowth),
         }
-    }
-
-    /// The priorities of a demand that no holder has, and the template does not name. If the algorithm does not look at
-    /// them, the usual one is always there.
-    fn new_priorities(&self, demand: &Demand) -> BTreeSet<i64> {
-        let algorithm = self.policy.algorithm();
-        let usual = (!algorithm.kind.has_bands()).then_some(Bands::USUAL);
-        let is_new = |band: &i64| {
-            let is_named = algorithm.min_shares.contains_key(band);
-            !is_named && usual != Some(*band) && self.holders.bands().get(*band).is_none()
-        };
-        demand.bands().filter(is_new).collect()
-    }
-
-    fn admit_priorities(
-        &mut self,
-        by: Brings,
-        more: usize,
-        gate: &mut AdmissionGate<'_>,
-    ) -> Result<(), Full> {
-        let named = &self.policy.algorithm().min_shares;
-        self.holders.admit_priorities(by, more, named, gate)
     }
 
     /// Bytes of each holder, by the caller that brought it. For assertions.

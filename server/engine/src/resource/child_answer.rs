@@ -6,12 +6,13 @@ use std::time::Duration;
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::division::ParentTerms;
+use crate::division::{self, ParentTerms};
 use crate::holders::{Asker, HolderAsk, Holding, Slot};
 use crate::id::HolderName;
 use crate::messages::{RefusalReason, ServerLease};
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind};
+use crate::resource::pace::interval_of;
 use crate::rounding::SHORTFALL;
 use crate::time::Time;
 
@@ -79,8 +80,9 @@ impl Resource {
             .report
             .as_ref()
             .map_or(now, |report| report.asked_at);
-        let interval = self.interval_of(holding, Duration::ZERO);
-        let interval = interval.max(self.policy.algorithm().refresh_interval);
+        let algorithm = self.policy.algorithm();
+        let interval = interval_of(algorithm, holding, Duration::ZERO);
+        let interval = interval.max(algorithm.refresh_interval);
         now.since(asked_at) <= 2 * interval + SILENT_MIN
     }
 
@@ -137,7 +139,8 @@ impl Resource {
         let Demand::Server(demand) = &holding.demand else {
             return None;
         };
-        let rule = self.rule_for(&holding.demand);
+        let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+        let rule = division::solve(algorithm, bands, &self.supply, &holding.demand);
         let masterships = holding.past.as_ref().map(|past| &past.masterships);
         let masterships = masterships.filter(|it| it.current().is_some());
         let inherited = masterships.map(|it| {
@@ -150,7 +153,7 @@ impl Resource {
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
         let learns = self.learns_for_child(holding, now);
         let is_known = learns.is_none() && !self.supply.parent_learns();
-        let bands = if self.policy.algorithm().kind.has_bands() && is_known {
+        let bands = if algorithm.kind.has_bands() && is_known {
             let split: Vec<_> = rule.split(demand).collect();
             let total: f64 = split.iter().map(|(_, amount)| amount).sum();
             let part = answer.lease.capacity.get() / total.max(f64::MIN_POSITIVE);
@@ -167,7 +170,7 @@ impl Resource {
             capacity: answer.lease.capacity,
             expires_in: answer.lease.expires_at.since(asked_at),
             refresh_in: answer.refresh_in,
-            algorithm: Some(self.policy.algorithm().clone()),
+            algorithm: Some(algorithm.clone()),
             terms: ParentTerms {
                 share: holding.share,
                 bands,

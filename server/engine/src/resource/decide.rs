@@ -144,7 +144,7 @@ impl Resource {
 
     pub(super) fn decide(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) -> Answer {
         let before = slot.and_then(|slot| self.holders.get(slot)).map(Before::of);
-        let was_overcommitted = cfg!(debug_assertions) && self.is_overcommitted();
+        let was_overcommitted = cfg!(debug_assertions) && self.overcommitted().is_some();
         let version = self.holders.version();
         let slot = match slot {
             Some(slot) => self.decide_for_known(slot, ask, now),
@@ -153,7 +153,7 @@ impl Resource {
         // Then reports count, whatever we have ourselves.
         let counts_reports = self.parent.is_some() && self.recovery.is_some();
         debug_assert!(
-            was_overcommitted || !self.is_overcommitted() || counts_reports,
+            was_overcommitted || self.overcommitted().is_none() || counts_reports,
             "{}: a grant took Σ reserved above the capacity",
             self.id
         );
@@ -184,19 +184,16 @@ impl Resource {
         now: Time,
     ) -> Answer {
         let learning_for = self.learning_for(now);
-        let safe_capacity = self.safe_capacity_in(learning_for);
+        let safe_capacity = self.safe_capacity(learning_for);
         self.holders.note_safe_capacity(slot, safe_capacity);
         // Callers have just found the holder there.
         let nothing = Lease {
             capacity: Amount::ZERO,
             expires_at: now,
         };
-        let (mut lease, mut limited_by, mut planned) = (nothing, LimitedBy::Share, now);
-        if let Some(holding) = self.holders.get(slot) {
-            lease = holding.newest();
-            limited_by = self.limited_by(holding, now);
-            planned = holding.refresh_at;
-        }
+        let known = self.holders.get(slot);
+        let known = known.map(|it| (it.newest(), self.limited_by(it, now), it.refresh_at));
+        let (lease, limited_by, planned) = known.unwrap_or((nothing, LimitedBy::Share, now));
         let refresh_in = if kind == AnswerKind::OutOfOrder {
             // Not before it was planned: a holder that numbers its requests wrongly must not be asked to
             // come back at once, for ever.
@@ -234,9 +231,12 @@ impl Resource {
         let held = holding.own();
         let may_use_more = ask.in_use() > held.max(grant.gets);
         if may_use_more || ask.in_use() > ask.to_confirm() {
-            let leases = self.reserve(ask, &grant, now);
+            let leases = self.in_recovery(now, |recovery, s| recovery.reserve(s, ask, grant.room));
             self.holders.change_leases(slot, |known| {
-                leases.into_iter().for_each(|lease| known.grant(lease));
+                leases
+                    .into_iter()
+                    .flatten()
+                    .for_each(|lease| known.grant(lease));
             });
         }
         let holding = self.holders.get(slot);
@@ -253,7 +253,8 @@ impl Resource {
         let nothing = Amount::ZERO;
         let grant = self.grant(ask, nothing, nothing, nothing, now);
         // If the holder wants less than it has, its reported lease counts until it reports that it has shrunk.
-        let reports = self.reserve(ask, &grant, now);
+        let reports = self.in_recovery(now, |recovery, s| recovery.reserve(s, ask, grant.room));
+        let reports = reports.unwrap_or_default();
         let has_until = reports.iter().map(|lease| lease.expires_at).max();
         let decision = self.decision(ask, &grant, has_until, now);
         let mut leases = Leases::new(decision.lease);
@@ -295,7 +296,7 @@ impl Resource {
         let expires_at = self.in_recovery(now, |recovery, s| {
             recovery.lease_ends(s, ask.holder(), had_until, is_cut)
         });
-        let expires_at = expires_at.unwrap_or_else(|| self.lease_end(now));
+        let expires_at = expires_at.unwrap_or_else(|| self.situation(now).lease_end());
         Decision {
             lease: Lease {
                 capacity: grant.gets,
@@ -307,18 +308,6 @@ impl Resource {
             // Earlier lowerings divided the capacity among others.
             lowering: self.lowering.number(),
         }
-    }
-
-    /// The leases that a holder reports, in recovery.
-    fn reserve(&self, ask: &HolderAsk<'_>, grant: &Grant, now: Time) -> Vec<Lease> {
-        let leases = self.in_recovery(now, |recovery, s| recovery.reserve(s, ask, grant.room));
-        leases.unwrap_or_default()
-    }
-
-    /// Returns the end of a full lease that is granted now.
-    fn lease_end(&self, now: Time) -> Time {
-        let length = self.policy.algorithm().lease_length;
-        self.supply.lease_end(length.min(self.length_max()), now)
     }
 }
 
@@ -343,7 +332,7 @@ impl Resource {
         }
         self.assert_decides_the_same(holding, ask, now);
         let waited = Before::of(holding).invited_after;
-        let expires_at = self.lease_end(now);
+        let expires_at = self.situation(now).lease_end();
         self.holders.renew(slot, expires_at);
         self.holders
             .note(slot, |holding| holding.wants_more = ask.wants_more);

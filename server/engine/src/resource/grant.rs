@@ -34,7 +34,7 @@ impl Resource {
         newest: Amount,
         now: Time,
     ) -> Grant {
-        let lowered = self.is_overcommitted();
+        let lowered = self.overcommitted().is_some();
         let room = self.room_beside_others(held, self.grants_max());
         let room = if lowered { room.max(kept) } else { room };
         let confirmed = self.in_recovery(now, |it, s| it.confirm(s, ask, newest, room));
@@ -42,7 +42,9 @@ impl Resource {
         if let Some((confirmed, false)) = confirmed {
             return confirmed;
         }
-        let share = self.rule_for(&ask.demand).share_of(&ask.demand);
+        let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+        let rule = division::solve(algorithm, bands, &self.supply, &ask.demand);
+        let share = rule.share_of(&ask.demand);
         let keeps =
             (!ask.acknowledges()).then(|| keeps(newest, share, ask.without_demand().min(held)));
         let shared = self.grant_share(share, room, lowered, keeps);
@@ -96,15 +98,6 @@ impl Resource {
         others.left_of(most)
     }
 
-    /// Returns why a holder does not have its share, although the capacity is large enough.
-    pub(super) fn others_hold(&self) -> Bound {
-        let unreported = |it: &Recovery| it.is_bounded() && !it.unreported().is_zero();
-        match self.recovery.as_deref().is_some_and(unreported) {
-            true => Bound::Unreported,
-            false => Bound::OthersHold,
-        }
-    }
-
     /// Grants a share, bounded by leases of others, and not below `keeps`: the lease of a child server in learning
     /// mode, whose demand looks smaller than it is.
     fn grant_share(
@@ -120,7 +113,7 @@ impl Resource {
                 reason: Reason::ChildLearns,
             };
         }
-        let gets = if self.promises_total() || self.mark.is_some() {
+        let gets = if self.policy.promises_total() || self.mark.is_some() {
             share.amount.min(room)
         } else {
             share.amount
@@ -132,7 +125,10 @@ impl Resource {
         let bound = match (waits, lowered) {
             (false, _) => Bound::Share,
             (true, true) => Bound::CapacityLowered,
-            (true, false) => self.others_hold(),
+            (true, false) => {
+                let recovery = self.recovery.as_deref();
+                recovery.map_or(Bound::OthersHold, Recovery::others_hold)
+            }
         };
         Grant {
             share,

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{Weight, counted};
-use crate::admission::{AdmissionGate, CallerSlot, Full};
+use crate::admission::{AdmissionGate, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::Recovery;
@@ -19,7 +19,7 @@ use crate::holders::{
 use crate::id::{HolderKind, HolderName};
 use crate::resource::Effects;
 use crate::resource::admit::{Arrivals, Brings};
-use crate::templates::Shrink;
+use crate::templates::{Algorithm, Shrink};
 use crate::time::Time;
 
 /// A decision for a holder, as its holder records it.
@@ -48,7 +48,7 @@ pub(super) struct Holders {
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
     /// The callers that brought holders and priorities.
-    arrivals: Arrivals,
+    pub(super) arrivals: Arrivals,
     demand_version: u64,
     /// Effects of changes since they were last taken.
     pub(super) effects: Effects,
@@ -131,6 +131,17 @@ impl Holders {
         }
     }
 
+    /// The priorities of a demand that no holder has, and the template does not name. If the algorithm does not look at
+    /// them, the usual one is always there.
+    pub(super) fn new_priorities(&self, demand: &Demand, algorithm: &Algorithm) -> BTreeSet<i64> {
+        let usual = (!algorithm.kind.has_bands()).then_some(Bands::USUAL);
+        let is_new = |band: &i64| {
+            let is_named = algorithm.min_shares.contains_key(band);
+            !is_named && usual != Some(*band) && self.bands().get(*band).is_none()
+        };
+        demand.bands().filter(is_new).collect()
+    }
+
     /// Checks that `more` new priorities may be brought ([`Arrivals::admit_priorities`]).
     ///
     /// # Errors
@@ -145,24 +156,6 @@ impl Holders {
     ) -> Result<(), Full> {
         self.arrivals
             .admit_priorities(by, more, &self.claims, named, gate)
-    }
-
-    /// Checks that a caller may bring one more client ([`Arrivals::admit_client_of`]).
-    ///
-    /// # Errors
-    ///
-    /// The limit that is reached.
-    pub(super) fn admit_client_of(
-        &mut self,
-        caller: CallerSlot,
-        gate: &mut AdmissionGate<'_>,
-    ) -> Result<(), Full> {
-        self.arrivals.admit_client_of(caller, gate)
-    }
-
-    /// Notes that `by` brought these priorities.
-    pub(super) fn note_priorities(&mut self, new: &BTreeSet<i64>, by: Brings) {
-        self.arrivals.note_priorities(new, by);
     }
 
     /// Puts in the claims of a holder that is about to come.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
+use crate::continuity::Recovery;
 use crate::continuity::mark::{KeptMark, Mark, MarkDue, MarkNeeds};
-use crate::continuity::{MastershipStart, Recovery, over_after};
 use crate::exact_sum::ExactSum;
 use crate::holders::{HolderAsk, Holding, Slot};
 use crate::resource::Resource;
@@ -22,62 +22,43 @@ pub(crate) enum Predecessors {
     Marked(Option<Mark>),
 }
 
-impl Predecessors {
-    /// Returns the mark of a new resource in etcd. None: this mastership keeps none.
-    /// `inherited_until`: the end of the leases of predecessors.
-    pub(super) fn kept(self, inherited_until: Time) -> Option<Box<KeptMark>> {
-        match self {
-            Self::Unknown { kept: None } => None,
-            Self::Unknown { kept: Some(mark) } | Self::Marked(mark) => {
-                Some(Box::new(KeptMark::found(mark, inherited_until)))
-            }
-        }
-    }
-}
-
 impl Resource {
-    /// Returns the end of the leases of predecessors, at the beginning of a root's resource.
-    pub(super) fn inherited_until(&self, predecessors: Predecessors, now: Time) -> Time {
+    /// Begins the mark and the recovery of a root's resource. There is no recovery if no lease of a predecessor is left,
+    /// or nothing promises a total.
+    pub(super) fn inherit(&mut self, predecessors: Predecessors, now: Time) {
+        let ends_anew = self.start.ends_anew(self.policy.algorithm(), now);
+        let kept = |mark, until| Box::new(KeptMark::found(mark, until));
         match predecessors {
-            Predecessors::Unknown { .. } => self.ends_anew(now).unwrap_or_default(),
-            Predecessors::Marked(Some(mark)) => leases_end(&self.start, mark.longest),
-            Predecessors::Marked(None) => Time::ZERO,
-        }
-    }
-
-    /// Returns recovery at the beginning of a root's resource. None: no lease of a predecessor is left, or nothing
-    /// promises a total.
-    pub(super) fn recovery_of_root(
-        &self,
-        predecessors: Predecessors,
-        now: Time,
-    ) -> Option<Box<Recovery>> {
-        let mark = match predecessors {
-            Predecessors::Unknown { .. } => {
-                let ends = self.ends_anew(now)?;
-                return Some(Box::new(Recovery::of_root(ends, None)));
+            Predecessors::Unknown { kept: found } => {
+                self.mark = found.map(|mark| kept(mark, ends_anew.unwrap_or_default()));
+                self.recovery = ends_anew.map(|ends| Recovery::of_root(ends, None));
             }
-            Predecessors::Marked(mark) => mark?,
-        };
-        let ends = leases_end(&self.start, mark.longest);
-        if ends <= now || !self.promises_total() {
-            return None;
+            Predecessors::Marked(None) => self.mark = Some(kept(None, Time::ZERO)),
+            Predecessors::Marked(Some(mark)) => {
+                let ends = self.start.end_of(mark.longest);
+                self.mark = Some(kept(Some(mark), ends));
+                if ends <= now || !self.policy.promises_total() {
+                    return;
+                }
+                // After a lowering, more may be in use than there is to divide.
+                let fits = |amount: &Amount| *amount <= self.supply.capacity;
+                let known = mark.amount.filter(fits);
+                let learns_until = ends_anew.filter(|_| known.is_none());
+                let ends = learns_until.map_or(ends, |until| until.max(ends));
+                self.recovery = Some(Recovery::of_root(ends, known));
+            }
         }
-        // After a lowering, more may be in use than there is to divide.
-        let fits = |amount: &Amount| *amount <= self.supply.capacity;
-        let known = mark.amount.filter(fits);
-        let learns_until = self.ends_anew(now).filter(|_| known.is_none());
-        let ends = learns_until.map_or(ends, |until| until.max(ends));
-        Some(Box::new(Recovery::of_root(ends, known)))
     }
 
     /// Learns anew: predecessors may have granted leases that no holder has reported. Returns for how long. None: the
     /// template says that it does not learn, or nothing promises a total.
     pub(crate) fn begin_learning(&mut self, now: Time) -> Option<Duration> {
         self.start.vacant_since = Some(now);
-        let ends = self.ends_anew(now).filter(|_| self.promises_total())?;
+        let algorithm = self.policy.algorithm();
+        let ends = self.start.ends_anew(algorithm, now);
+        let ends = ends.filter(|_| algorithm.kind.promises_total())?;
         self.end_recovery();
-        self.recovery = Some(Box::new(Recovery::of_root(ends, None)));
+        self.recovery = Some(Recovery::of_root(ends, None));
         Some(ends.since(now))
     }
 
@@ -98,9 +79,7 @@ impl Resource {
     pub(super) fn learn_if_lowered(&mut self) {
         let capacity = self.supply.capacity;
         let reserved = *self.holders.table().reserved();
-        let ends = self
-            .start
-            .leases_end(self.policy.algorithm(), self.start.longer_leases);
+        let ends = self.start.leases_end(self.policy.algorithm());
         if let Some(recovery) = self.recovery.as_mut().filter(|it| it.is_bounded()) {
             let mut booked = reserved;
             booked.add_sum(&recovery.unreported());
@@ -118,13 +97,8 @@ impl Resource {
 
     /// The capacity that is divided. None: the algorithm promises no total, and the mark alone limits leases.
     fn divides(&self) -> Option<Amount> {
-        let is_divided = self.promises_total() || self.mark.is_none();
+        let is_divided = self.policy.promises_total() || self.mark.is_none();
         Some(self.supply.capacity).filter(|_| is_divided)
-    }
-
-    /// Longest lease that may be granted.
-    pub(super) fn length_max(&self) -> Duration {
-        self.mark.as_ref().map_or(Duration::MAX, |it| it.longest())
     }
 
     /// Whether a holder without a lease gets one only when the mark has risen. A holder with a lease gets what fits.
@@ -170,7 +144,7 @@ impl Resource {
             booked,
             expected: sum(table.needs()).min(capacity).max(booked),
             capacity,
-            is_unbounded: !self.promises_total()
+            is_unbounded: !self.policy.promises_total()
                 || self.recovery.as_ref().is_some_and(|it| !it.is_bounded()),
             is_unused: is_idle && inherited_until.is_none(),
             unused_at: inherited_until.filter(|_| is_idle),
@@ -212,22 +186,4 @@ impl Resource {
     pub(crate) fn has_mark(&self) -> bool {
         self.mark.as_ref().is_some_and(|mark| !mark.is_gone())
     }
-
-    /// Time to look at the mark again.
-    pub(super) fn mark_due(&self) -> Option<Time> {
-        match self.mark.as_ref()?.due() {
-            MarkDue::At(at) => Some(at),
-            MarkDue::Never | MarkDue::Now => None,
-        }
-    }
-
-    /// Whether the algorithm keeps to the capacity.
-    pub(super) fn promises_total(&self) -> bool {
-        self.policy.algorithm().kind.promises_total()
-    }
-}
-
-/// Returns when leases of that length have ended that predecessors granted.
-pub(crate) fn leases_end(start: &MastershipStart, longest: Duration) -> Time {
-    over_after(start.vacant_since, start.clock_tolerance.report(longest))
 }

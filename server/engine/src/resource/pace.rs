@@ -13,7 +13,7 @@ use crate::id::split_mix;
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind};
 use crate::resource::holders::Holders;
-use crate::templates::REFRESH_IN_MAX;
+use crate::templates::{Algorithm, REFRESH_IN_MAX};
 use crate::time::Time;
 
 /// Largest number of changes of wants in a row, earlier than the floor. Demand comes in bursts: it starts to grow, and
@@ -83,28 +83,6 @@ impl Resource {
         }
     }
 
-    /// Returns the refresh interval of a holder without an early invitation.
-    pub(super) fn interval_of(&self, holding: &Holding, floor: Duration) -> Duration {
-        match &holding.report {
-            None => self.policy.algorithm().refresh_interval.min(INTERVAL_MAX),
-            // There are few servers, and a late answer to one is late for all below it.
-            Some(report) => {
-                let decay = self
-                    .policy
-                    .algorithm()
-                    .decay_factor
-                    .powi(i32::try_from(report.height.min(HEIGHT_MAX)).unwrap_or_default());
-                // Floats cannot overflow here, although the child reports any height.
-                let seconds = self.policy.algorithm().refresh_interval.as_secs_f64() * decay;
-                let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
-                interval
-                    .max(INTERVAL_MIN)
-                    .max(floor + floor / 16)
-                    .min(INTERVAL_MAX)
-            }
-        }
-    }
-
     /// Notes a decision for a holder. Returns the time until its next request.
     pub(super) fn plan(
         &mut self,
@@ -139,7 +117,7 @@ impl Resource {
         let Some(holding) = self.holders.get(slot) else {
             return Planned::at_leisure(self.policy.algorithm().refresh_interval);
         };
-        let interval = self.interval_of(holding, floor);
+        let interval = interval_of(self.policy.algorithm(), holding, floor);
         let newest = holding.newest();
         let wanting = newest.capacity < holding.demand.wants();
         let table = self.holders.table();
@@ -188,6 +166,21 @@ impl Resource {
             ..planned
         }
     }
+}
+
+/// Returns the refresh interval of a holder without an early invitation.
+pub(super) fn interval_of(algorithm: &Algorithm, holding: &Holding, floor: Duration) -> Duration {
+    let Some(report) = &holding.report else {
+        return algorithm.refresh_interval.min(INTERVAL_MAX);
+    };
+    // There are few servers, and a late answer to one is late for all below it.
+    let height = i32::try_from(report.height.min(HEIGHT_MAX)).unwrap_or_default();
+    let decay = algorithm.decay_factor.powi(height);
+    // Floats cannot overflow here, although the child reports any height.
+    let seconds = algorithm.refresh_interval.as_secs_f64() * decay;
+    let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
+    let least = INTERVAL_MIN.max(floor + floor / 16);
+    interval.max(least).min(INTERVAL_MAX)
 }
 
 /// Time until a holder comes back, and whether it was invited early.

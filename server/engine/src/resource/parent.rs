@@ -85,6 +85,20 @@ impl Parent {
         self.is_invalid_reported = false;
         std::mem::replace(&mut self.granted_by, lease.granted_by) == lease.granted_by
     }
+
+    /// Whether the parent needs one more request of a resource without holders: to get back the rest, or because it
+    /// still counts this server as one that learns.
+    pub(super) fn has_leftover(&self, supply: &Supply) -> bool {
+        let request = self.lease.request();
+        let said_it_learns = request.is_some_and(|request| request.learning);
+        !supply.capacity.is_zero() || said_it_learns && supply.expires_at.is_some()
+    }
+
+    /// Whether the parent does not know the present demand, or has not answered it.
+    pub(super) fn is_behind(&self, demand_version: u64) -> bool {
+        let sent = self.lease.request().map(|request| request.demand_version);
+        self.lease.is_asked() || sent != Some(demand_version)
+    }
 }
 
 impl Resource {
@@ -95,21 +109,13 @@ impl Resource {
             Needs::Holders
         } else if self.recovery.is_some() {
             Needs::Unreported
-        } else if self.has_leftover() {
+        } else if upstream.has_leftover(&self.supply) {
             Needs::Leftover
         } else {
             Needs::Nothing
         };
         let news = |request: &LeaseRequest| self.changes_since(request);
         upstream.lease.next_request(needs, news, pace)
-    }
-
-    /// Whether the parent needs one more request of a resource without holders: to get back the rest, or because it
-    /// still counts this server as one that learns.
-    pub(super) fn has_leftover(&self) -> bool {
-        let request = self.parent.as_ref().and_then(|it| it.lease.request());
-        let said_it_learns = request.is_some_and(|request| request.learning);
-        !self.supply.capacity.is_zero() || said_it_learns && self.supply.expires_at.is_some()
     }
 
     /// Returns the size of the changes since that request.
@@ -131,15 +137,6 @@ impl Resource {
     /// Returns the reason for refusing holders, if the parent refuses the resource.
     pub(super) fn refused(&self, now: Time) -> Option<RefusalReason> {
         self.parent.as_ref()?.lease.refused(now)
-    }
-
-    /// Whether the parent does not know the present demand, or has not answered it. Never at the root.
-    pub(super) fn parent_is_behind(&self) -> bool {
-        self.parent.as_ref().is_some_and(|upstream| {
-            let request = upstream.lease.request();
-            let sent = request.map(|request| request.demand_version);
-            upstream.lease.is_asked() || sent != Some(self.holders.demand_version())
-        })
     }
 
     /// The request to the parent, with that sequence, for what holders ask for together.
@@ -171,7 +168,7 @@ impl Resource {
                 expires_in: Some(end.since(now)),
                 granted_by: self.parent.as_ref().and_then(|it| it.granted_by),
             }),
-            outstanding: Some(self.outstanding(&said, now)),
+            outstanding: Some(self.holders.outstanding(&said, now)),
             unreported: said.unreported.rounded_up(),
             reported: said.reported,
             learning: said.learning,
@@ -200,26 +197,24 @@ impl Resource {
             .capacity
             .max(self.holders.table().reserved().rounded_up())
     }
-
-    /// Returns the amount that holders may be using, and for how long. Without the duration, a parent without a lease
-    /// would have to count it for the longest lease length, and would report it to its own parent long after its end.
-    fn outstanding(&self, said: &Statement, now: Time) -> Has {
-        let in_use_until = self.holders.table().in_use_until(now);
-        match in_use_until.max(said.unreported_until) {
-            Some(until) => {
-                let mut sum = *self.holders.table().reserved();
-                sum.add_sum(&said.unreported);
-                Has {
-                    expires_in: Some(until.since(now)),
-                    ..Has::untimed(sum.rounded_up())
-                }
-            }
-            None => Has::untimed(Amount::ZERO),
-        }
-    }
 }
 
 impl Holders {
+    /// Returns the amount that holders may be using, and for how long. Without the duration, a parent without a lease
+    /// would have to count it for the longest lease length, and would report it to its own parent long after its end.
+    fn outstanding(&self, said: &Statement, now: Time) -> Has {
+        let in_use_until = self.table().in_use_until(now);
+        let Some(until) = in_use_until.max(said.unreported_until) else {
+            return Has::untimed(Amount::ZERO);
+        };
+        let mut sum = *self.table().reserved();
+        sum.add_sum(&said.unreported);
+        Has {
+            expires_in: Some(until.since(now)),
+            ..Has::untimed(sum.rounded_up())
+        }
+    }
+
     /// The demand of all holders together. `few_points`: points of the curve of few holders. O(points · log n).
     pub(super) fn aggregate(&self, few_points: usize) -> ServerDemand {
         let bands = self.bands();

@@ -1,9 +1,9 @@
-//! Requests that wait for the parent.
+//! Requests that wait for the parent, or for a mark in etcd. Their holders get *not ready*: they keep their leases, and
+//! ask again.
 //!
-//! Below the root, a resource without a lease of its own cannot decide anything. Its holders get *not ready*: they keep
-//! their leases, and ask again. The resource remembers their reports and sends them to the parent, which grants them in
-//! learning mode. The same happens if the lease is too small for the reports, until the parent has all of them: the
-//! resource cuts no lease that the parent may confirm.
+//! Below the root, a resource without a lease of its own cannot decide anything. It remembers the reports of its holders
+//! and sends them to the parent, which grants them in learning mode. The same happens if the lease is too small for the
+//! reports, until the parent has all of them: the resource cuts no lease that the parent may confirm.
 
 use std::time::Duration;
 

@@ -143,6 +143,11 @@ impl Policy {
         self.template.as_ref()
     }
 
+    /// Whether the algorithm keeps to the capacity.
+    pub(super) fn promises_total(&self) -> bool {
+        self.algorithm().kind.promises_total()
+    }
+
     /// Whether new capacity may be granted.
     pub(super) fn is_in_force(&self) -> bool {
         self.source != PolicySource::TemplateGone

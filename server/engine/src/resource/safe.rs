@@ -43,13 +43,9 @@ fn number(safe: SafeCapacity) -> f64 {
 }
 
 impl Resource {
-    /// Returns the amount that a client in safe mode may use. Below the root, the parent's value counts.
-    pub(super) fn safe_capacity(&self, now: Time) -> SafeCapacity {
-        self.safe_capacity_in(self.learning_for(now))
-    }
-
-    /// Returns the same, if learning mode lasts for this time.
-    pub(super) fn safe_capacity_in(&self, learning_for: Option<Duration>) -> SafeCapacity {
+    /// Returns the amount that a client in safe mode may use, if learning mode lasts for this time. Below the root, the
+    /// parent's value counts.
+    pub(super) fn safe_capacity(&self, learning_for: Option<Duration>) -> SafeCapacity {
         let terms = self.supply.terms.as_ref();
         let of_parent = terms.and_then(|terms| terms.safe_capacity);
         let template = self.policy.template();
@@ -96,7 +92,8 @@ impl Resource {
             .report
             .as_ref()
             .and_then(|report| report.last_safe_capacity);
-        last.is_some_and(|last| number(self.safe_capacity(now)) < number(last) * (1.0 - SHORTFALL))
+        let safe = number(self.safe_capacity(self.learning_for(now)));
+        last.is_some_and(|last| safe < number(last) * (1.0 - SHORTFALL))
     }
 }
 

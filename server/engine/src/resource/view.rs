@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::division::{Bound, Reason, Rule, Why};
+use crate::continuity::{MastershipStart, Recovery};
+use crate::division::{self, Bound, Reason, Rule, Why};
 use crate::holders::{DecidedBy, Holding};
 use crate::id::HolderKind;
 use crate::messages::{
@@ -18,6 +19,7 @@ impl Resource {
     /// Returns the state of the resource now.
     pub(crate) fn snapshot(&self, now: Time) -> ResourceSnapshot {
         let algorithm = self.policy.algorithm();
+        let recovery = self.recovery.as_ref();
         ResourceSnapshot {
             resource: self.id.clone(),
             template: self.policy.template().cloned(),
@@ -26,7 +28,7 @@ impl Resource {
             lease_length: algorithm.lease_length,
             refresh_interval: algorithm.refresh_interval,
             capacity: self.supply.capacity.get(),
-            safe_capacity: Some(self.safe_capacity(now)),
+            safe_capacity: Some(self.safe_capacity(self.learning_for(now))),
             wants: self.holders.table().wants().rounded_down(),
             granted: self.holders.table().granted().rounded_down(),
             reserved: self.holders.table().reserved().rounded_down(),
@@ -35,7 +37,7 @@ impl Resource {
             clients: self.holders.clients(),
             waiting: self.holders.table().waiting(),
             learning_remaining: self.learning_remaining(now),
-            unreported: self.unreported(),
+            unreported: recovery.map_or(0.0, |it| it.unreported().rounded_up().get()),
             unreported_for: self.recovery_remaining(now).filter(|_| !self.learns()),
             mark: self.mark.as_ref().and_then(|mark| mark.shown()),
             upstream: self
@@ -43,12 +45,6 @@ impl Resource {
                 .as_ref()
                 .map(|upstream| upstream.snapshot(&self.policy, &self.supply, now)),
         }
-    }
-
-    /// Returns the amount that holders may use which have not reported since another master granted it.
-    fn unreported(&self) -> f64 {
-        let recovery = self.recovery.as_ref();
-        recovery.map_or(0.0, |it| it.unreported().rounded_up().get())
     }
 
     /// Adds this resource to the sums over all of a node.
@@ -63,11 +59,13 @@ impl Resource {
         totals.refused_by_parent += usize::from(self.refused(now).is_some());
         let learns = self.learning_remaining(now).is_some();
         // The end of learning mode if no leases are longer than those of the algorithm in force.
-        let usual_end = self
-            .start
-            .leases_end(self.policy.algorithm(), Duration::ZERO);
+        let usual = MastershipStart {
+            longer_leases: Duration::ZERO,
+            ..self.start
+        };
+        let usual_end = usual.ends_anew(self.policy.algorithm(), now);
         totals.learns |= learns;
-        totals.learns_usually |= learns && usual_end > now;
+        totals.learns_usually |= learns && usual_end.is_some();
         totals.learns_above |= self.supply.learning_until.is_some_and(|until| until > now);
     }
 
@@ -79,7 +77,8 @@ impl Resource {
         now: Time,
     ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
         let table = self.holders.table();
-        let rule = self.rule_for_all();
+        let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+        let rule = division::solve_for_all(algorithm, bands, &self.supply);
         let view = |holding: &Holding| {
             let (share, why) = self.share_now(holding, &rule, now);
             snapshot_of(holding, share, why)
@@ -144,7 +143,7 @@ impl Resource {
             Bound::Share
         } else if missing < 0.0 {
             Bound::ShrinksNext
-        } else if !self.policy.algorithm().kind.promises_total() {
+        } else if !self.policy.promises_total() {
             Bound::NotAskedYet
         } else if self.overcommitted().is_some() {
             Bound::CapacityLowered
@@ -156,7 +155,8 @@ impl Resource {
         {
             Bound::NotAskedYet
         } else {
-            self.others_hold()
+            let recovery = self.recovery.as_deref();
+            recovery.map_or(Bound::OthersHold, Recovery::others_hold)
         };
         (share, Why { reason, bound })
     }
@@ -176,8 +176,9 @@ impl Resource {
         if self.supply.parent_learns() {
             return LimitedBy::ParentLearning;
         }
+        let (parent, demand) = (self.parent.as_ref(), self.holders.demand_version());
         match holding.why.bound {
-            _ if self.parent_is_behind() => LimitedBy::Parent,
+            _ if parent.is_some_and(|it| it.is_behind(demand)) => LimitedBy::Parent,
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
             Bound::OthersHold | Bound::Unreported => LimitedBy::Others,
             _ if self.supply.expects_more() => LimitedBy::Others,

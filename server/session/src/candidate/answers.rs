@@ -34,8 +34,8 @@ impl Candidate {
             self.last_round_trip = now.since(sent_at);
         }
         match (awaited, answer) {
-            // The lease of the mark is gone, or this server's own. A renewal of that one shows which.
-            (Awaited::Confirmed { .. }, OpAnswer::LeaseGone) if self.mark.take().is_some() => {
+            // The lease of the span is gone, or this server's own. A renewal of that one shows which.
+            (Awaited::Confirmed { .. }, OpAnswer::LeaseGone) if self.span.take().is_some() => {
                 let own = self.phase.seat()?.lease.id;
                 self.ask(Op::Renew(own), Awaited::Renewed, now)
             }
@@ -50,7 +50,7 @@ impl Candidate {
                 });
                 Some(Stage::Register)
             }
-            // It was that of the mark. A later confirmation has another one.
+            // It was that of the span. A later confirmation has another one.
             (Awaited::Renewed, OpAnswer::Renewed) if self.phase.held().is_some() => {
                 self.confirm(false, Stage::Register, now)
             }
@@ -58,8 +58,8 @@ impl Candidate {
                 self.phase.seat_mut()?.lease.renewed = sent_at;
                 Some(Stage::Register)
             }
-            (Awaited::Marked { mend, then }, OpAnswer::Granted(id, ttl)) => {
-                self.note_mark(id, ttl);
+            (Awaited::Span { mend, then }, OpAnswer::Granted(id, ttl)) => {
+                self.note_span(id, ttl);
                 self.confirm(mend, then, now)
             }
             (Awaited::Registered(registration), OpAnswer::Transacted(answer)) => {
@@ -129,8 +129,8 @@ impl Candidate {
         if answer.succeeded {
             held.note_confirmed(until, now);
             self.decides_until = Some(until);
-            if let Some(mark) = &mut self.mark {
-                mark.is_written = true;
+            if let Some(span) = &mut self.span {
+                span.is_written = true;
             }
             // Templates that came after this request was sent are not recorded in etcd yet. The next request does that.
             return if announces_next {

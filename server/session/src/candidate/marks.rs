@@ -31,17 +31,6 @@ pub const WRITE_MARKS: &str = "write marks";
 /// Time before a write is sent again.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// A write of one mark.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MarkChange {
-    /// The resource.
-    pub resource: SmolStr,
-    /// The mark. None: it is removed.
-    pub mark: Option<MarkRecord>,
-    /// Whether there is one in etcd.
-    pub was_there: bool,
-}
-
 /// Marks of a mastership in etcd.
 #[derive(Clone, Debug)]
 pub(super) struct MarkChain {
@@ -119,9 +108,15 @@ impl Candidate {
         is_confirmed && self.marks.as_ref().is_some_and(|it| it.writing.is_none())
     }
 
-    /// Writes marks. `unmarked`: how long resources without a mark may have leases.
-    /// [`CandidateAction::MarksWritten`] follows.
-    pub fn write_marks(&mut self, changes: Vec<MarkChange>, unmarked: Duration, now: Time) {
+    /// Writes or removes marks of resources, after which there are `count`. `unmarked`: how long resources without a mark
+    /// may have leases. [`CandidateAction::MarksWritten`] follows.
+    pub fn write_marks(
+        &mut self,
+        changes: Vec<(SmolStr, Option<MarkRecord>)>,
+        count: u64,
+        unmarked: Duration,
+        now: Time,
+    ) {
         let (Some(held), Some(lease)) = (self.phase.held(), self.phase.seat().map(|it| it.lease))
         else {
             return;
@@ -132,44 +127,32 @@ impl Candidate {
             return;
         };
         when.push(Compare::Modified(EtcdKey::MarksHead, marks.head_modified));
-        let mut head = MarksHead {
+        let head = MarksHead {
             epoch,
             write: marks.head.write + 1,
+            count,
             unmarked: whole_millis(unmarked),
-            ..marks.head
         };
         let mut then = Vec::with_capacity(changes.len() + 2);
         if std::mem::take(&mut marks.resets) {
             // etcd refuses a transaction that removes and writes the same key.
             debug_assert!(changes.is_empty(), "the first write has no marks");
-            head.count = 0;
             then.push(TxnStep::DeleteMarks);
         }
-        for MarkChange {
-            resource,
-            mark,
-            was_there,
-        } in changes
-        {
+        let step = |(resource, mark): (SmolStr, Option<MarkRecord>)| {
             let key = EtcdKey::Mark(resource);
-            match mark {
-                Some(mark) => {
-                    // No lease outlasts its mark by a rounding.
-                    let longest = whole_millis(mark.longest);
-                    let mark = MarkRecord { longest, ..mark };
-                    head.count += u64::from(!was_there);
-                    then.push(TxnStep::Put {
-                        key,
-                        value: Value::Mark(mark),
-                        lease: None,
-                    });
-                }
-                None => {
-                    head.count = head.count.saturating_sub(u64::from(was_there));
-                    then.push(TxnStep::Delete(key));
-                }
+            let Some(mark) = mark else {
+                return TxnStep::Delete(key);
+            };
+            // No lease outlasts its mark by a rounding.
+            let longest = whole_millis(mark.longest);
+            TxnStep::Put {
+                key,
+                value: Value::Mark(MarkRecord { longest, ..mark }),
+                lease: None,
             }
-        }
+        };
+        then.extend(changes.into_iter().map(step));
         then.push(TxnStep::Put {
             key: EtcdKey::MarksHead,
             value: Value::MarksHead(head),

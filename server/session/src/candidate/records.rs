@@ -43,11 +43,11 @@ pub struct TermRecord {
     /// last. Absent: a server of an older version wrote the term, or one with a parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leases: Option<LeaseLengths>,
-    /// Whether its master wrote the mark ([`EtcdKey::Outstanding`](super::store::EtcdKey::Outstanding)) with this term.
-    /// Then if that key is gone, the term is over, and so are all leases that it or an earlier master granted. Absent:
-    /// there is no mark, because a server of an older version wrote the term, or leases last longer than a year.
+    /// Whether its master wrote the key [`EtcdKey::LeaseSpan`](super::store::EtcdKey::LeaseSpan) with this term. Then if
+    /// that key is gone, the term is over, and so are all leases that it or an earlier master granted. Absent: it did
+    /// not, because it is a server of an older version, or leases last longer than a year.
     #[serde(default, rename = "outstanding", skip_serializing_if = "Not::not")]
-    pub is_marked: bool,
+    pub has_lease_span: bool,
 }
 
 /// An operator's request that another server becomes the master. Servers of the previous release do not follow it.

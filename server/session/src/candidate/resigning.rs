@@ -43,14 +43,14 @@ impl Candidate {
 
     /// Returns the transaction after which another candidate may decide at once.
     fn handover(&self, held: &HeldMastership, lease: EtcdLease, now: Time) -> Txn {
-        // A confirmed term has its mark.
-        let mark = self
-            .mark
+        // A confirmed term has its lease span.
+        let span = self
+            .span
             .filter(|it| it.is_written && held.valid_until.is_some());
         let term = TermRecord {
             // If it has not begun, its predecessor's time is not over. The term must still say so.
             resigned: held.begins <= now,
-            is_marked: mark.is_some(),
+            has_lease_span: span.is_some(),
             ..self.term(held, lease, now)
         };
         transactions::resign(held.created, term, lease.id)

@@ -39,8 +39,8 @@ pub(super) enum Awaited {
     Renewed,
     /// Its registration.
     Registered(Registration),
-    /// The lease of the mark, before a confirmation.
-    Marked { mend: bool, then: Stage },
+    /// The lease of a lease span, before a confirmation.
+    Span { mend: bool, then: Stage },
     /// A confirmation of its mastership, with a renewal and perhaps its registration. With `announces_next`, etcd also
     /// records the lease lengths of the waiting templates.
     Confirmed {
@@ -151,7 +151,7 @@ impl Candidate {
     /// Gets or renews the lease. A master's renewal counts only with the confirmation, so both are one request.
     fn renew(&mut self, now: Time) -> Option<Stage> {
         if self.phase.held().is_some() {
-            return self.mark_and_confirm(false, Stage::Register, now);
+            return self.span_and_confirm(false, Stage::Register, now);
         }
         match self.phase.seat().map(|seat| seat.lease.id) {
             Some(id) => self.ask(Op::Renew(id), Awaited::Renewed, now),
@@ -232,7 +232,7 @@ impl Candidate {
             }
             Some(entry) if !self.config.is_intact(entry, held.created, lease.id) => {
                 self.report(ElectionReport::Mended);
-                self.mark_and_confirm(true, Stage::Confirm, now)
+                self.span_and_confirm(true, Stage::Confirm, now)
             }
             _ => Some(Stage::Confirm),
         }
@@ -306,7 +306,7 @@ impl Candidate {
                 || self.to_register().is_some()
         });
         if is_news {
-            self.mark_and_confirm(false, Stage::End, now)
+            self.span_and_confirm(false, Stage::End, now)
         } else {
             Some(Stage::End)
         }
@@ -322,17 +322,17 @@ impl Candidate {
         else {
             return Some(then);
         };
-        let (term, mark) = self.marked_term(&held, lease, now);
+        let (term, span) = self.term_with_span(&held, lease, now);
         let registers = self.to_register();
         let mut txn = self
             .config
-            .confirm(held.created, term, mark, lease.id, mend);
+            .confirm(held.created, term, span, lease.id, mend);
         if let Some(registration) = &registers {
             let register = self.config.register(registration.clone(), lease.id);
             txn.then.extend(register.then);
         }
         let lease = lease.id;
-        let op = Op::Confirm { lease, mark, txn };
+        let op = Op::Confirm { lease, span, txn };
         let awaited = Awaited::Confirmed {
             registers,
             announces_next: self.has_templates_waiting(),
@@ -350,7 +350,7 @@ impl Candidate {
         })
     }
 
-    /// Returns a term without a mark that is written now.
+    /// Returns a term without a lease span that is written now.
     pub(super) fn term(&self, held: &HeldMastership, lease: EtcdLease, now: Time) -> TermRecord {
         let (lengths, next) = (self.lengths.as_ref(), self.next_templates.as_ref());
         TermRecord {

@@ -1,6 +1,6 @@
 //! Keys and requests of a candidate in etcd, free of etcd's own types.
 //!
-//! A node has keys for its master, its last term, whether leases may be out, each of its servers, and the marks of its
+//! A node has keys for its master, its last term, whether leases may be valid, each of its servers, and the marks of its
 //! resources. A driver translates: keys to texts, values to JSON ([`records`](super::records)), transactions to etcd's. It
 //! decides nothing.
 
@@ -23,8 +23,8 @@ pub enum EtcdKey {
     Master,
     /// The last mastership. It has no lease, so it stays.
     Term,
-    /// Mark that leases of the last mastership may be valid. Deleted with a lease in etcd that outlasts them.
-    Outstanding,
+    /// Exists while leases of the last mastership may be valid. Deleted with a lease in etcd that outlasts them.
+    LeaseSpan,
     /// An operator's request to the master. Deleted with a lease of the program that wrote it.
     StepDown,
     /// A server, by its address as it is written in the key. Deleted with the server's lease.
@@ -49,8 +49,8 @@ pub enum Value {
     Master(Master),
     /// Under [`EtcdKey::Term`].
     Term(TermRecord),
-    /// Under [`EtcdKey::Outstanding`]: only whether the key exists counts.
-    Outstanding,
+    /// Under [`EtcdKey::LeaseSpan`]: only whether the key exists counts.
+    LeaseSpan,
     /// Under [`EtcdKey::StepDown`].
     StepDown(StepDown),
     /// Under [`EtcdKey::Server`].
@@ -227,8 +227,8 @@ pub enum Op {
     Confirm {
         /// The lease of the master's key.
         lease: LeaseId,
-        /// The lease of the mark.
-        mark: Option<LeaseId>,
+        /// The lease of the lease span.
+        span: Option<LeaseId>,
         /// The transaction.
         txn: Txn,
     },

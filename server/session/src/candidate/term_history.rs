@@ -137,7 +137,7 @@ impl TermHistory {
         let unseen = self.without_term.take().map(|(_, until)| until);
         self.not_before = self.not_before.max(unseen);
         let last = self.last.as_ref().map(|(term, seen)| (term, *seen));
-        // A master that was never seen has no mark.
+        // A master that was never seen has no lease span.
         if self.is_settled && self.not_before.or(decided_until).is_none() {
             self.not_before = Some(won);
             let has_leases = last.is_some_and(|(term, _)| term.leases.is_some());

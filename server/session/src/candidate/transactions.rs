@@ -58,23 +58,23 @@ impl CandidateConfig {
         }
     }
 
-    /// Confirms the mastership with this term if the key is unchanged, and otherwise reads the key. `mark` is the lease
-    /// of the mark, if the term has one. With `mend`, the key is also written again.
+    /// Confirms the mastership with this term if the key is unchanged, and otherwise reads the key. `span` is the lease
+    /// of the lease span, if the term has one. With `mend`, the key is also written again.
     pub(super) fn confirm(
         &self,
         created: CreatedKey,
         term: TermRecord,
-        mark: Option<LeaseId>,
+        span: Option<LeaseId>,
         lease: LeaseId,
         mend: bool,
     ) -> Txn {
-        let mark = mark.map(|mark| TxnStep::Put {
-            key: EtcdKey::Outstanding,
-            value: Value::Outstanding,
-            lease: Some(mark),
+        let span = span.map(|span| TxnStep::Put {
+            key: EtcdKey::LeaseSpan,
+            value: Value::LeaseSpan,
+            lease: Some(span),
         });
         let mut then = vec![put_term(term)];
-        then.extend(mark);
+        then.extend(span);
         if mend {
             then.push(self.put_master(created.epoch_offset, lease));
         }
@@ -226,11 +226,11 @@ pub(super) fn term_in_view(view: &View, ttl: Duration) -> Option<(TermRecord, Ti
     Some((term(&entry.value, ttl), entry.seen_at))
 }
 
-/// Whether the last term and all leases are over by etcd's clock: the mark that outlasts them is gone.
+/// Whether the last term and all leases are over by etcd's clock: the lease span is gone.
 pub(super) fn is_settled(view: &View) -> bool {
     let term = view.entries.get(&EtcdKey::Term).map(|entry| &entry.value);
-    matches!(term, Some(Value::Term(term)) if term.is_marked)
-        && !view.entries.contains_key(&EtcdKey::Outstanding)
+    matches!(term, Some(Value::Term(term)) if term.has_lease_span)
+        && !view.entries.contains_key(&EtcdKey::LeaseSpan)
 }
 
 /// Returns the last term as [`Transactions::stand`] found it, and when it was seen: in the view, or with the answer.

@@ -22,8 +22,8 @@ const ROOT: TreePlace = TreePlace {
     level: Some(0),
 };
 
-/// Lease of its mark.
-pub(crate) const MARK: LeaseId = LeaseId(99);
+/// Lease in etcd of its lease span.
+pub(crate) const SPAN: LeaseId = LeaseId(99);
 
 /// A candidate, its last request, and its reports.
 pub(crate) struct DrivenCandidate {
@@ -34,10 +34,10 @@ pub(crate) struct DrivenCandidate {
     pub(crate) revision: u64,
     /// Whether registrations are answered automatically.
     pub(crate) is_registered: bool,
-    /// Whether requests about the mark are answered automatically.
-    pub(crate) is_marked: bool,
-    /// Whether a view shows a mark.
-    pub(crate) is_outstanding: bool,
+    /// Whether requests for a lease span are answered automatically.
+    pub(crate) grants_spans: bool,
+    /// Whether a view shows a lease span.
+    pub(crate) shows_span: bool,
     /// Highest epoch in another server's registration.
     pub(crate) other_saw: Option<u64>,
     /// Epoch of the master that an operator asks to step down, and whether no other server is registered.
@@ -81,8 +81,8 @@ impl DrivenCandidate {
             now: Time::ZERO,
             revision: 100,
             is_registered: true,
-            is_marked: true,
-            is_outstanding: true,
+            grants_spans: true,
+            shows_span: true,
             other_saw: None,
             steps_down: None,
             is_alone: false,
@@ -186,8 +186,8 @@ impl DrivenCandidate {
             self.transacted(true);
         }
         match self.asked.as_ref().map(|asked| &asked.op) {
-            Some(Op::Grant(ttl)) if self.is_marked && *ttl != TTL => {
-                self.answer(OpAnswer::Granted(MARK, *ttl));
+            Some(Op::Grant(ttl)) if self.grants_spans && *ttl != TTL => {
+                self.answer(OpAnswer::Granted(SPAN, *ttl));
             }
             Some(Op::ReadMarks { .. }) if self.is_read => {
                 let stored = Arc::new(self.stored.clone());
@@ -254,9 +254,9 @@ impl DrivenCandidate {
         if let Some(term) = self.term.clone() {
             view.entries.insert(EtcdKey::Term, term);
         }
-        if self.is_outstanding {
-            let mark = entry(Value::Outstanding, 60, Some(MARK));
-            view.entries.insert(EtcdKey::Outstanding, mark);
+        if self.shows_span {
+            let span = entry(Value::LeaseSpan, 60, Some(SPAN));
+            view.entries.insert(EtcdKey::LeaseSpan, span);
         }
         if let Some(epoch) = self.steps_down {
             let request = entry(Value::StepDown(StepDown { epoch }), 95, Some(LeaseId(96)));

@@ -12,7 +12,7 @@ use doorward_session::candidate::store::{
 use doorward_session::candidate::{ActiveTemplates, NextTemplates};
 use doorward_session::time::Time;
 
-use crate::driven_candidate::{DrivenCandidate, MARK, TTL};
+use crate::driven_candidate::{DrivenCandidate, SPAN, TTL};
 
 #[test]
 fn an_answer_to_an_abandoned_request_is_ignored() {
@@ -81,7 +81,7 @@ fn a_candidate_gives_time_to_a_master_that_it_never_saw() {
         length: TTL,
         resigned: true,
         leases: None,
-        is_marked: false,
+        has_lease_span: false,
     };
     for (what, term, told, waits) in [
         ("etcd was wiped", None, None, TTL),
@@ -158,7 +158,7 @@ fn a_resignation_before_the_beginning_leaves_the_wait_to_the_successor() {
         length: 3 * TTL,
         resigned: false,
         leases: None,
-        is_marked: false,
+        has_lease_span: false,
     };
     let mut played = DrivenCandidate::watching().that_stands(Some(term));
     played.transacted(true);
@@ -215,7 +215,7 @@ fn a_slow_etcd_costs_no_mastership() {
     .that_stands(None);
     played.transacted(true);
     let mut played = played.that_is_confirmed();
-    (played.is_registered, played.is_marked) = (false, false);
+    (played.is_registered, played.grants_spans) = (false, false);
     let (mut registrations, mut asked_at) = (0, None);
     while played.now < Time::ZERO + 100 * TTL {
         let Some(sent) = asked_at.take() else {
@@ -242,7 +242,7 @@ fn a_slow_etcd_costs_no_mastership() {
                 registrations += u32::from(txn.then.iter().any(is_put));
                 played.transacted(true);
             }
-            Op::Grant(ttl) => played.answer(OpAnswer::Granted(MARK, *ttl)),
+            Op::Grant(ttl) => played.answer(OpAnswer::Granted(SPAN, *ttl)),
             other => panic!("{other:?}"),
         }
         // Its place changes, and its leases become longer.
@@ -276,7 +276,7 @@ fn a_candidate_becomes_the_master_although_etcd_is_slow() {
         has_history: false,
     };
     let mut played = DrivenCandidate::begun(Some(templates));
-    (played.is_registered, played.is_marked, played.is_read) = (false, false, false);
+    (played.is_registered, played.grants_spans, played.is_read) = (false, false, false);
     played.see(None, None);
     // Earliest end of its lease in etcd.
     let mut ends = Time::ZERO;

@@ -11,7 +11,7 @@
 
 mod driven_candidate;
 mod election_stories;
+mod lease_span;
 mod marks;
-mod outstanding;
 mod state_table;
 mod templates;

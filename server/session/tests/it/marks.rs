@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use doorward_session::candidate::ActiveTemplates;
-use doorward_session::candidate::marks::MarkChange;
 use doorward_session::candidate::report::{ElectionReport, LossReason};
 use doorward_session::candidate::store::{
     Compare, EtcdEntry, EtcdKey, MarkRecord, MarksHead, Op, OpAnswer, StoredMarks, TermRecord, Txn,
@@ -95,9 +94,14 @@ fn head(played: &DrivenCandidate) -> (MarksHead, u64) {
     (head.unwrap(), before.unwrap())
 }
 
-fn write(played: &mut DrivenCandidate, changes: Vec<MarkChange>) {
+/// Writes marks, after which there are `count`.
+fn write(played: &mut DrivenCandidate, changes: &[(&str, Option<f64>)], count: u64) {
     let now = played.now;
-    played.candidate.write_marks(changes, Duration::ZERO, now);
+    let record = |(id, amount): &(&str, Option<f64>)| ((*id).into(), amount.map(record));
+    let changes = changes.iter().map(record).collect();
+    played
+        .candidate
+        .write_marks(changes, count, Duration::ZERO, now);
     played.drain();
 }
 
@@ -125,14 +129,6 @@ fn answer(played: &mut DrivenCandidate, found: Result<u64, Option<(MarksHead, u6
     let answer = OpAnswer::Transacted(answer);
     played.candidate.handle_answer(id, answer, 0.5, played.now);
     played.drain();
-}
-
-fn change(resource: &str, amount: Option<f64>, was_there: bool) -> MarkChange {
-    MarkChange {
-        resource: resource.into(),
-        mark: amount.map(record),
-        was_there,
-    }
 }
 
 #[test]
@@ -210,11 +206,11 @@ fn marks_of_an_etcd_that_went_back_do_not_count() {
 }
 
 #[test]
-fn writes_form_a_chain_that_counts_the_marks() {
+fn writes_form_a_chain() {
     let mut played = master(stored(60));
     let epoch = played.epoch();
     assert!(played.candidate.can_write_marks());
-    write(&mut played, Vec::new());
+    write(&mut played, &[], 2);
     assert!(!played.candidate.can_write_marks(), "one at a time");
     let first = MarksHead {
         epoch,
@@ -226,13 +222,13 @@ fn writes_form_a_chain_that_counts_the_marks() {
     assert!(!txn(&played).then.contains(&TxnStep::DeleteMarks));
     answer(&mut played, Ok(200));
     assert_eq!(played.written, 1);
-    let changes = vec![
-        change("a", Some(70.0), true),
-        change("c", Some(1.0), false),
-        change("d", Some(1.0), false),
-        change("b", None, true),
+    let changes = [
+        ("a", Some(70.0)),
+        ("c", Some(1.0)),
+        ("d", Some(1.0)),
+        ("b", None),
     ];
-    write(&mut played, changes);
+    write(&mut played, &changes, 3);
     let (second, before) = head(&played);
     assert_eq!((second.write, second.count, before), (9, 3, 200));
     assert_eq!(txn(&played).then.len(), 5);
@@ -241,11 +237,11 @@ fn writes_form_a_chain_that_counts_the_marks() {
 #[test]
 fn marks_that_do_not_count_are_removed_first() {
     let mut played = master(stored(59));
-    write(&mut played, Vec::new());
+    write(&mut played, &[], 0);
     assert_eq!(head(&played).0.count, 0);
     assert!(txn(&played).then.contains(&TxnStep::DeleteMarks));
     answer(&mut played, Ok(200));
-    write(&mut played, vec![change("a", Some(1.0), false)]);
+    write(&mut played, &[("a", Some(1.0))], 1);
     assert_eq!(head(&played).0.count, 1);
     assert!(!txn(&played).then.contains(&TxnStep::DeleteMarks));
 }
@@ -254,7 +250,7 @@ fn marks_that_do_not_count_are_removed_first() {
 fn a_write_whose_answer_is_lost_is_sent_again_and_counts_once() {
     for executed in [true, false] {
         let mut played = master(stored(60));
-        write(&mut played, Vec::new());
+        write(&mut played, &[], 2);
         let (sent, id) = (head(&played), played.writes.take().unwrap().id);
         played
             .candidate
@@ -269,7 +265,7 @@ fn a_write_whose_answer_is_lost_is_sent_again_and_counts_once() {
             answer(&mut played, Ok(200));
         }
         assert_eq!(played.written, 1);
-        write(&mut played, vec![change("c", Some(1.0), false)]);
+        write(&mut played, &[("c", Some(1.0))], 3);
         assert_eq!(head(&played).1, if executed { 180 } else { 200 });
     }
 }
@@ -278,7 +274,7 @@ fn a_write_whose_answer_is_lost_is_sent_again_and_counts_once() {
 fn a_master_whose_marks_another_program_changed_gives_its_mastership_back() {
     for found in [None, Some((stored(60).head.unwrap(), 300))] {
         let mut played = master(stored(60));
-        write(&mut played, Vec::new());
+        write(&mut played, &[], 2);
         answer(&mut played, Err(found));
         assert_eq!(played.written, 0);
         let lost = played.reports.iter().any(|report| {
@@ -292,11 +288,11 @@ fn a_master_whose_marks_another_program_changed_gives_its_mastership_back() {
 #[test]
 fn marks_that_the_node_forgot_are_removed_by_the_next_write() {
     let mut played = master(stored(60));
-    write(&mut played, vec![]);
+    write(&mut played, &[], 2);
     played.candidate.forget_marks();
     answer(&mut played, Ok(200));
     assert_eq!(played.written, 0, "the node knows nothing of that write");
-    write(&mut played, vec![]);
+    write(&mut played, &[], 0);
     assert!(txn(&played).then.contains(&TxnStep::DeleteMarks));
 }
 
@@ -322,7 +318,7 @@ fn a_master_that_may_not_read_marks_keeps_none() {
 fn a_master_that_may_not_write_marks_gives_its_mastership_back_and_then_keeps_none() {
     let mut played = master(stored(60));
     let epoch = played.epoch();
-    write(&mut played, Vec::new());
+    write(&mut played, &[], 2);
     let id = played.writes.take().unwrap().id;
     let refused = OpAnswer::Refused;
     played.candidate.handle_answer(id, refused, 0.5, played.now);

@@ -139,7 +139,7 @@ fn elected() {
         "it is confirmed                                    | yes        | Master    |
          it is not                                          | no         | Watching  |
          no answer: it asks again, elsewhere                | failed     | Elected   | confirm a mastership
-         the lease of its mark is gone: it gets another one | lease gone, renewed | Elected | confirm a mastership
+         the lease of its span is gone: it gets another one | lease gone, renewed | Elected | confirm a mastership
          its key is gone                                    | key gone   | Standing  | stand for election
          it resigns                                         | resign     | Resigning | resign",
     );
@@ -167,8 +167,8 @@ fn renewing() {
         "renewed and confirmed                    | yes             | Master   |
          confirmed no more, but it sees its key   | no              | Watching | give a mastership back
          no answer                                | failed          | Master   | probe
-         the lease of its mark or its own is gone | lease gone      | Master   | renew
-         it is that of its mark                   | lease gone, renewed | Master | confirm a mastership
+         the lease of its span or its own is gone | lease gone      | Master   | renew
+         it is that of its span                   | lease gone, renewed | Master | confirm a mastership
          it is its own                            | lease gone, lease gone | Outside |
          its place is another one                 | yes, moved      | Master   | confirm a mastership
          its key is gone: the renewal is given up | key gone        | Watching | renew",

@@ -42,7 +42,7 @@ fn resigned(leases: Option<LeaseLengths>) -> TermRecord {
         length: TTL,
         resigned: true,
         leases,
-        is_marked: false,
+        has_lease_span: false,
     }
 }
 

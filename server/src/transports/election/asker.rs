@@ -65,18 +65,12 @@ impl Asker {
     }
 
     async fn ask(&mut self, op: Op, active: &ActiveTemplates) -> Result<OpAnswer, Error> {
-        let what = match &op {
-            Op::Probe => "get",
-            Op::Grant(_) => "grant a lease",
-            Op::Renew(_) => "renew a lease",
-            Op::Revoke(_) => "revoke a lease",
-            Op::Transact(what, _) => what,
-            Op::Confirm { .. } => "confirm a mastership",
+        let (keys, clock, connection) = (&self.keys, self.clock, &mut self.connection);
+        Ok(match op {
             Op::ReadMarks { lease, won, until } => {
-                let until = self.clock.instant(*until);
-                let (keys, connection) = (&self.keys, &mut self.connection);
-                let read = self.marks.read((*won, *lease), keys, connection, until);
-                return Ok(OpAnswer::Marks(match read.await {
+                let until = clock.instant(until);
+                let read = self.marks.read((won, lease), keys, connection, until);
+                OpAnswer::Marks(match read.await {
                     Err(error @ Error::Refused { .. }) => {
                         warn!(%error, "the keys of marks may not be read; after a change of the master, newcomers \
                                wait for a lease length");
@@ -86,65 +80,52 @@ impl Asker {
                         }))
                     }
                     read => read?,
-                }));
+                })
             }
             Op::ReadHistory(until) => {
-                let (until, templates) = (self.clock.instant(*until), active.templates());
-                let read = self
-                    .history
-                    .longer_leases(templates, &mut self.connection, until);
-                return Ok(OpAnswer::History(read.await?));
+                let (until, templates) = (clock.instant(until), active.templates());
+                let read = self.history.longer_leases(templates, connection, until);
+                OpAnswer::History(read.await?)
             }
-        };
-        let (keys, clock) = (&self.keys, self.clock);
-        self.connection
-            .call(what, async |client: &mut Client| {
-                call(client, op, keys, clock).await
-            })
-            .await
+            Op::Probe => {
+                let get = async |client: &mut Client| client.get(keys.master(), None).await;
+                connection.call("get", get).await?;
+                OpAnswer::Probed
+            }
+            Op::Grant(ttl) => {
+                let ttl = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
+                let grant = async |client: &mut Client| client.lease_grant(ttl, None).await;
+                let granted = connection.call("grant a lease", grant).await?;
+                let ttl = Duration::from_secs(granted.ttl().unsigned_abs());
+                OpAnswer::Granted(LeaseId(granted.id()), ttl)
+            }
+            Op::Renew(lease) => {
+                let renew = async |client: &mut Client| renew(client.clone(), Some(lease)).await;
+                connection.call("renew a lease", renew).await?;
+                OpAnswer::Renewed
+            }
+            Op::Revoke(lease) => {
+                let revoke = async |client: &mut Client| client.lease_revoke(lease.0).await;
+                connection.call("revoke a lease", revoke).await?;
+                OpAnswer::Revoked
+            }
+            Op::Confirm { lease, span, txn } => {
+                let confirm = async |client: &mut Client| {
+                    let own = renew(client.clone(), Some(lease));
+                    let span = renew(client.clone(), span);
+                    tokio::try_join!(client.txn(values::txn(keys, &txn)), own, span)
+                };
+                let (answer, (), ()) = connection.call("confirm a mastership", confirm).await?;
+                OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
+            }
+            Op::Transact(what, txn) => {
+                let transact =
+                    async |client: &mut Client| client.txn(values::txn(keys, &txn)).await;
+                let answer = connection.call(what, transact).await?;
+                OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
+            }
+        })
     }
-}
-
-/// Calls etcd once. The history and marks take more calls, and are read elsewhere.
-async fn call(
-    client: &mut Client,
-    op: Op,
-    keys: &NodeKeys,
-    clock: Clock,
-) -> Result<OpAnswer, etcd_client::Error> {
-    Ok(match op {
-        Op::Probe | Op::ReadHistory(_) | Op::ReadMarks { .. } => {
-            client.get(keys.master(), None).await?;
-            OpAnswer::Probed
-        }
-        Op::Grant(ttl) => {
-            let ttl = i64::try_from(ttl.as_secs()).unwrap_or(i64::MAX);
-            let granted = client.lease_grant(ttl, None).await?;
-            let ttl = Duration::from_secs(granted.ttl().unsigned_abs());
-            OpAnswer::Granted(LeaseId(granted.id()), ttl)
-        }
-        Op::Renew(lease) => {
-            renew(client.clone(), Some(lease)).await?;
-            OpAnswer::Renewed
-        }
-        Op::Revoke(lease) => {
-            client.lease_revoke(lease.0).await?;
-            OpAnswer::Revoked
-        }
-        Op::Confirm { lease, mark, txn } => {
-            let (own, outstanding) = (
-                renew(client.clone(), Some(lease)),
-                renew(client.clone(), mark),
-            );
-            let transaction = client.txn(values::txn(keys, &txn));
-            let (answer, (), ()) = tokio::try_join!(transaction, own, outstanding)?;
-            OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
-        }
-        Op::Transact(_, txn) => {
-            let answer = client.txn(values::txn(keys, &txn)).await?;
-            OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
-        }
-    })
 }
 
 /// Renews a lease, if there is one. Each renewal has a stream of its own: a kept stream may be dead without telling.

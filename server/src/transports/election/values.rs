@@ -19,9 +19,9 @@ use crate::clock::Clock;
 /// Returns all keys of a node. Other keys with the same beginning are ignored: they are not ours.
 pub fn view(keys: &NodeKeys, view: &follow::RangeView, clock: Clock) -> View {
     let entries = view.entries.iter().filter_map(|(text, entry)| {
-        let key = key(keys, text)?;
+        let (key, value) = read(keys, text, &entry.value)?;
         let entry = EtcdEntry {
-            value: value(&key, &entry.value),
+            value,
             created: unsigned(entry.create_revision),
             modified: unsigned(entry.mod_revision),
             lease: lease(entry.lease),
@@ -92,9 +92,9 @@ pub(super) fn txn_answer(
 }
 
 fn entry_found(keys: &NodeKeys, found: &KeyValue, now: Time) -> Option<EtcdEntry> {
-    let key = key(keys, &String::from_utf8_lossy(found.key()))?;
+    let text = String::from_utf8_lossy(found.key());
     Some(EtcdEntry {
-        value: value(&key, found.value()),
+        value: read(keys, &text, found.value())?.1,
         created: unsigned(found.create_revision()),
         modified: unsigned(found.mod_revision()),
         lease: lease(found.lease()),
@@ -102,47 +102,37 @@ fn entry_found(keys: &NodeKeys, found: &KeyValue, now: Time) -> Option<EtcdEntry
     })
 }
 
-fn key(keys: &NodeKeys, text: &str) -> Option<EtcdKey> {
-    if text == keys.master() {
-        Some(EtcdKey::Master)
+/// Reads a key and its value. None: it is another key.
+fn read(keys: &NodeKeys, text: &str, bytes: &[u8]) -> Option<(EtcdKey, Value)> {
+    fn parse<T: DeserializeOwned>(bytes: &[u8], value: fn(T) -> Value) -> Value {
+        serde_json::from_slice(bytes).map_or(Value::Unreadable, value)
+    }
+    Some(if text == keys.master() {
+        (EtcdKey::Master, parse(bytes, Value::Master))
     } else if text == keys.term() {
-        Some(EtcdKey::Term)
-    } else if text == keys.outstanding() {
-        Some(EtcdKey::Outstanding)
+        (EtcdKey::Term, parse(bytes, Value::Term))
+    } else if text == keys.lease_span() {
+        (EtcdKey::LeaseSpan, Value::LeaseSpan)
     } else if text == keys.step_down() {
-        Some(EtcdKey::StepDown)
+        (EtcdKey::StepDown, parse(bytes, Value::StepDown))
     } else if text == keys.marks_head() {
-        Some(EtcdKey::MarksHead)
+        (EtcdKey::MarksHead, parse(bytes, Value::MarksHead))
     } else {
         let address = text.strip_prefix(&keys.servers())?;
-        Some(EtcdKey::Server(address.into()))
-    }
+        let key = EtcdKey::Server(address.into());
+        (key, parse(bytes, Value::Server))
+    })
 }
 
 fn key_text(keys: &NodeKeys, key: &EtcdKey) -> String {
     match key {
         EtcdKey::Master => keys.master(),
         EtcdKey::Term => keys.term(),
-        EtcdKey::Outstanding => keys.outstanding(),
+        EtcdKey::LeaseSpan => keys.lease_span(),
         EtcdKey::StepDown => keys.step_down(),
         EtcdKey::Server(address) => keys.server(address),
         EtcdKey::MarksHead => keys.marks_head(),
         EtcdKey::Mark(resource) => keys.mark(resource),
-    }
-}
-
-fn value(key: &EtcdKey, bytes: &[u8]) -> Value {
-    fn read<T: DeserializeOwned>(bytes: &[u8], value: fn(T) -> Value) -> Value {
-        serde_json::from_slice(bytes).map_or(Value::Unreadable, value)
-    }
-    match key {
-        EtcdKey::Master => read(bytes, Value::Master),
-        EtcdKey::Term => read(bytes, Value::Term),
-        EtcdKey::Outstanding => Value::Outstanding,
-        EtcdKey::StepDown => read(bytes, Value::StepDown),
-        EtcdKey::Server(_) => read(bytes, Value::Server),
-        EtcdKey::MarksHead => read(bytes, Value::MarksHead),
-        EtcdKey::Mark(_) => read(bytes, Value::Mark),
     }
 }
 
@@ -151,7 +141,7 @@ fn bytes(value: &Value) -> Vec<u8> {
     let written = match value {
         Value::Master(master) => serde_json::to_vec(master),
         Value::Term(term) => serde_json::to_vec(term),
-        Value::Outstanding => Ok(b"{}".to_vec()),
+        Value::LeaseSpan => Ok(b"{}".to_vec()),
         Value::StepDown(request) => serde_json::to_vec(request),
         Value::Server(registration) => serde_json::to_vec(registration),
         Value::MarksHead(head) => serde_json::to_vec(head),

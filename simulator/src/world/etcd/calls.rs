@@ -50,7 +50,7 @@ impl World<'_> {
         match (&asking.op, &answer) {
             (Op::Grant(_), OpAnswer::Granted(lease, ttl)) => {
                 self.schedule_lease_check(*lease, now + *ttl);
-                // The lease of a mark is longer.
+                // The lease of a lease span is longer.
                 if *ttl == self.ttl_of(from) {
                     self.note_renewal(from, Some(*lease), *ttl, sent);
                 }
@@ -59,8 +59,8 @@ impl World<'_> {
             | (Op::ReadMarks { lease, .. }, OpAnswer::Marks(_)) => {
                 self.note_renewed(from, *lease, sent)
             }
-            (Op::Confirm { lease, mark, .. }, OpAnswer::Transacted(_)) => {
-                for lease in [Some(*lease), *mark].into_iter().flatten() {
+            (Op::Confirm { lease, span, .. }, OpAnswer::Transacted(_)) => {
+                for lease in [Some(*lease), *span].into_iter().flatten() {
                     self.note_renewed(from, lease, sent);
                 }
             }

@@ -169,11 +169,11 @@ impl EtcdStore {
                 false => OpAnswer::LeaseGone,
             },
             Op::Transact(_, txn) => self.transact(node, txn, now),
-            Op::Confirm { lease, mark, txn } => {
+            Op::Confirm { lease, span, txn } => {
                 // In the order that a candidate expects least.
                 let answer = self.transact(node, txn, now);
                 let renew = |lease| self.execute(node, &Op::Renew(lease), now);
-                let mut renewed = [Some(*lease), *mark].into_iter().flatten().map(renew);
+                let mut renewed = [Some(*lease), *span].into_iter().flatten().map(renew);
                 match renewed.all(|it| it == OpAnswer::Renewed) {
                     true => answer,
                     false => OpAnswer::LeaseGone,

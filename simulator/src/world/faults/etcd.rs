@@ -57,8 +57,8 @@ impl World<'_> {
         }
     }
 
-    /// Ends all faults of etcd, and the leases of servers that are gone. A mark of theirs, which tells until when
-    /// leases may be out, ends by itself.
+    /// Ends all faults of etcd, and the leases of servers that are gone. A lease span of
+    /// theirs ends by itself.
     pub(super) fn heal_etcd(&mut self) {
         let now = self.now;
         let mut held = Vec::new();
@@ -70,8 +70,8 @@ impl World<'_> {
             held.extend(server.and_then(|it| it.candidacy.as_ref()?.lease));
         }
         for (lease, _) in self.etcd.store.leases() {
-            let is_mark = self.etcd.store.lease(lease).is_some_and(|it| it.ttl > ttl);
-            if !held.contains(&lease) && !is_mark {
+            let is_span = self.etcd.store.lease(lease).is_some_and(|it| it.ttl > ttl);
+            if !held.contains(&lease) && !is_span {
                 self.end_lease(lease);
             }
         }

@@ -46,13 +46,14 @@ impl MarkStore {
             return;
         };
         self.found.is_complete = batch.unmarked_for == Duration::ZERO;
-        for write in &batch.writes {
+        for (resource, mark) in &batch.writes {
             self.writes += 1;
-            match write.mark {
-                Some(mark) => self.found.marks.insert(write.resource.clone(), mark),
-                None => self.found.marks.remove(&write.resource),
+            match mark {
+                Some(mark) => self.found.marks.insert(resource.clone(), *mark),
+                None => self.found.marks.remove(resource),
             };
         }
+        assert_eq!(self.found.marks.len() as u64, batch.count);
     }
 
     /// Confirms the batch to its master.

@@ -12,7 +12,7 @@ fn term(server: &str, resigned: bool) -> TermRecord {
         length: TTL,
         resigned,
         leases: None,
-        is_marked: false,
+        has_lease_span: false,
     }
 }
 

@@ -26,7 +26,7 @@ fn term(epoch: u64, resigned: bool, longest: Option<u64>) -> TermRecord {
             longest: secs(seconds),
             older: Duration::ZERO,
         }),
-        is_marked: false,
+        has_lease_span: false,
     }
 }
 

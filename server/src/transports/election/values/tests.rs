@@ -33,7 +33,7 @@ fn what_is_read_is_written_as_it_was() {
             r#"{"node":"n","address":"a:1","http_address":"a:2","server":"s","role":"root","level":0,"highest_epoch":9,"version":"1"}"#,
         ),
     ] {
-        let read = value(key, json.as_bytes());
+        let (_, read) = read(&keys(), &key_text(&keys(), key), json.as_bytes()).unwrap();
         assert_ne!(read, Value::Unreadable, "{json}");
         let written = String::from_utf8(bytes(&read)).unwrap();
         assert_eq!(written, json);
@@ -42,8 +42,8 @@ fn what_is_read_is_written_as_it_was() {
 
 #[test]
 fn a_master_of_a_version_without_offsets_has_none() {
-    let read = value(&EtcdKey::Master, br#"{"address":"a:1","server":"s"}"#);
-    let Value::Master(master) = read else {
+    let read = read(&keys(), "/p/n/master", br#"{"address":"a:1","server":"s"}"#);
+    let Some((_, Value::Master(master))) = read else {
         panic!("{read:?}");
     };
     assert_eq!(master.epoch_offset, 0);
@@ -56,9 +56,10 @@ fn keys_are_read_back_and_others_are_passed_over() {
         EtcdKey::Term,
         EtcdKey::Server("a:1".into()),
     ] {
-        assert_eq!(key(&keys(), &key_text(&keys(), &known)), Some(known));
+        let read = read(&keys(), &key_text(&keys(), &known), b"");
+        assert_eq!(read, Some((known, Value::Unreadable)));
     }
     for other in ["/p/n/else", "/p/m/master", "/p/n/servers", ""] {
-        assert_eq!(key(&keys(), other), None, "{other}");
+        assert_eq!(read(&keys(), other, b""), None, "{other}");
     }
 }

@@ -1,4 +1,4 @@
-//! The mark in etcd that leases may be valid: its length, and the effect when it is gone.
+//! The lease span in etcd: its length, and the effect when it is gone.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use doorward_session::candidate::store::{
 };
 use doorward_session::candidate::{ActiveTemplates, NextTemplates};
 
-use crate::driven_candidate::{DrivenCandidate, MARK, TTL};
+use crate::driven_candidate::{DrivenCandidate, SPAN, TTL};
 
 const LEASES: Duration = Duration::from_secs(40);
 
@@ -21,12 +21,12 @@ fn in_force() -> ActiveTemplates {
     }
 }
 
-/// A candidate that has won. The test answers its requests about the mark.
+/// A candidate that has won. The test answers its requests for a lease span.
 fn elected() -> DrivenCandidate {
     let mut played = DrivenCandidate::begun(Some(in_force()))
         .that_watches()
         .that_stands(None);
-    played.is_marked = false;
+    played.grants_spans = false;
     played.transacted(true);
     played
 }
@@ -53,40 +53,40 @@ fn renew(played: &mut DrivenCandidate) {
 #[track_caller]
 fn renewed(played: &DrivenCandidate) -> (LeaseId, Option<LeaseId>) {
     match played.asked.as_ref().map(|asked| &asked.op) {
-        Some(Op::Confirm { lease, mark, .. }) => (*lease, *mark),
+        Some(Op::Confirm { lease, span, .. }) => (*lease, *span),
         other => panic!("it asks for {other:?}"),
     }
 }
 
-/// Returns the lease of the mark that is to be written with the term.
+/// Returns the lease of the span that is to be written with the term.
 #[track_caller]
 fn written(played: &DrivenCandidate) -> Option<LeaseId> {
     let steps = &played.txn().then;
-    let mark = steps.iter().find_map(|step| match step {
-        TxnStep::Put { key, lease, .. } if *key == EtcdKey::Outstanding => *lease,
+    let span = steps.iter().find_map(|step| match step {
+        TxnStep::Put { key, lease, .. } if *key == EtcdKey::LeaseSpan => *lease,
         _ => None,
     });
-    let is_marked = steps.iter().any(|step| match step {
-        TxnStep::Put { value, .. } => matches!(value, Value::Term(term) if term.is_marked),
+    let has_lease_span = steps.iter().any(|step| match step {
+        TxnStep::Put { value, .. } => matches!(value, Value::Term(term) if term.has_lease_span),
         _ => false,
     });
-    assert_eq!(mark.is_some(), is_marked, "the term has the mark");
-    mark
+    assert_eq!(span.is_some(), has_lease_span, "the term has the span");
+    span
 }
 
 #[test]
-fn each_confirmation_writes_a_mark_that_outlasts_all_leases() {
+fn each_confirmation_writes_a_span_that_outlasts_all_leases() {
     let mut played = elected();
-    let lasts = grant(&mut played, MARK);
+    let lasts = grant(&mut played, SPAN);
     assert!(lasts > TTL + LEASES, "{lasts:?}");
-    assert_eq!(written(&played), Some(MARK));
+    assert_eq!(written(&played), Some(SPAN));
     played.see_own_key();
     played.transacted(true);
     assert_eq!(played.state(), CandidateState::Master);
 
     renew(&mut played);
-    assert_eq!(written(&played), Some(MARK));
-    assert_eq!(renewed(&played), (LeaseId(9), Some(MARK)));
+    assert_eq!(written(&played), Some(SPAN));
+    assert_eq!(renewed(&played), (LeaseId(9), Some(SPAN)));
     // An operator revoked it.
     played.answer(OpAnswer::LeaseGone);
     played.answer(OpAnswer::Renewed);
@@ -102,9 +102,9 @@ fn each_confirmation_writes_a_mark_that_outlasts_all_leases() {
 }
 
 #[test]
-fn longer_leases_need_a_longer_mark_before_they_come_into_force() {
+fn longer_leases_need_a_longer_span_before_they_come_into_force() {
     let mut played = elected();
-    let before = grant(&mut played, MARK);
+    let before = grant(&mut played, SPAN);
     played.see_own_key();
     played.transacted(true);
     let next = NextTemplates {
@@ -123,7 +123,7 @@ fn longer_leases_need_a_longer_mark_before_they_come_into_force() {
 }
 
 #[test]
-fn a_lease_of_many_years_has_no_mark() {
+fn a_lease_of_many_years_has_no_span() {
     let years = Duration::from_secs(5 * 365 * 24 * 3600);
     let templates = ActiveTemplates {
         longest: years,
@@ -137,22 +137,22 @@ fn a_lease_of_many_years_has_no_mark() {
 }
 
 #[test]
-fn a_resignation_keeps_the_written_mark() {
+fn a_resignation_keeps_the_written_span() {
     let mut played = DrivenCandidate::begun(Some(in_force()))
         .that_watches()
         .that_stands(None);
     played.transacted(true);
     let mut played = played.that_is_confirmed();
     played.resign();
-    let marked = |step: &TxnStep| match step {
-        TxnStep::Put { value, .. } => matches!(value, Value::Term(term) if term.is_marked),
+    let has_span = |step: &TxnStep| match step {
+        TxnStep::Put { value, .. } => matches!(value, Value::Term(term) if term.has_lease_span),
         _ => false,
     };
-    assert!(played.txn().then.iter().any(marked));
+    assert!(played.txn().then.iter().any(has_span));
 }
 
 /// Returns a term that was not resigned.
-fn last_term(is_marked: bool) -> TermRecord {
+fn last_term(has_lease_span: bool) -> TermRecord {
     TermRecord {
         epoch: 60,
         address: "there:1".into(),
@@ -164,16 +164,16 @@ fn last_term(is_marked: bool) -> TermRecord {
             longest: LEASES,
             older: Duration::ZERO,
         }),
-        is_marked,
+        has_lease_span,
     }
 }
 
 /// Checks a server that has just started, with these keys in etcd.
 #[track_caller]
-fn check(what: &str, is_marked: bool, is_outstanding: bool, is_settled: bool) {
+fn check(what: &str, has_lease_span: bool, shows_span: bool, is_settled: bool) {
     let mut played = DrivenCandidate::begun(Some(in_force()));
-    played.is_outstanding = is_outstanding;
-    played.see(None, Some(last_term(is_marked)));
+    played.shows_span = shows_span;
+    played.see(None, Some(last_term(has_lease_span)));
     played.answer(OpAnswer::Granted(LeaseId(9), TTL));
     played.transacted(true);
     played.transacted(true);
@@ -188,7 +188,7 @@ fn check(what: &str, is_marked: bool, is_outstanding: bool, is_settled: bool) {
 }
 
 #[test]
-fn a_server_that_starts_neither_waits_nor_learns_if_the_mark_is_gone() {
+fn a_server_that_starts_neither_waits_nor_learns_if_the_span_is_gone() {
     check("all leases are over", true, false, true);
     check("leases may be out", true, true, false);
     check("of the previous release", false, false, false);
@@ -201,11 +201,11 @@ fn a_server_that_starts_neither_waits_nor_learns_if_the_mark_is_gone() {
 }
 
 #[test]
-fn a_server_that_saw_the_mark_before_goes_by_its_own_view() {
+fn a_server_that_saw_the_span_before_goes_by_its_own_view() {
     let mut played = DrivenCandidate::begun(Some(in_force()));
     played.see(None, Some(last_term(true)));
-    // An operator deletes the mark.
-    played.is_outstanding = false;
+    // An operator deletes the key.
+    played.shows_span = false;
     played.see(None, Some(last_term(true)));
     played.answer(OpAnswer::Granted(LeaseId(9), TTL));
     played.transacted(true);
