@@ -1,8 +1,8 @@
 //! Time of a failover: from the end of a master to the first grant of its successor, and until a newcomer has all that it
 //! wants.
 //!
-//! `cargo bench -p doorward-tests --bench failover` takes three minutes; the TTL of the election is `DOORWARD_TTL`, in
-//! whole seconds.
+//! `cargo bench -p doorward-tests --bench failover` takes eight minutes: for a root, a region and a leaf. The TTL of the
+//! election is `DOORWARD_TTL`, in whole seconds.
 
 use std::time::Duration;
 
@@ -57,24 +57,46 @@ async fn measure(
 async fn main() {
     let ttl = std::env::var("DOORWARD_TTL").map_or(3, |ttl| ttl.parse().unwrap());
     let etcd = Etcd::start().await;
-    let setup = Setup::new(3).with_ttl(Duration::from_secs(ttl));
-    let mut candidates = setup.start(&etcd);
-    let watcher = candidates.watch();
-    candidates.until_marked().await;
-    println!("TTL {ttl} s, three candidates, one member of etcd");
-    measure("kills", &mut candidates, &watcher, |master| {
-        signal(master.server().process(), "KILL");
-    })
-    .await;
-    measure("graceful stops", &mut candidates, &watcher, |master| {
-        signal(master.server().process(), "TERM");
-    })
-    .await;
-    // The server stops afterwards, as for an upgrade.
-    let endpoints = etcd.address(0);
-    measure("step-downs", &mut candidates, &watcher, |_| {
-        let output = doorward(&["step-down", "root", "--etcd-endpoints", endpoints]);
-        assert!(output.status.success(), "{}", stderr(&output));
-    })
-    .await;
+    println!("TTL {ttl} s, three candidates of each node, one member of etcd");
+    let mut nodes = Vec::new();
+    for (node, parent) in [
+        ("root", None),
+        ("region", Some("root")),
+        ("leaf", Some("region")),
+    ] {
+        let setup = Setup::new(3).with_ttl(Duration::from_secs(ttl));
+        let setup = match parent {
+            Some(parent) => setup.below(node, parent),
+            None => setup,
+        };
+        let mut candidates = setup.start(&etcd);
+        let watcher = candidates.watch();
+        let master = candidates.master().await;
+        let probe = &candidates.list[master].probe;
+        until("nothing is learned any more", async || {
+            let asked = probe.ask("first", WATCHED, 5.0, None).await;
+            asked.is_ok_and(|answer| answer == Answer::Grant(Some(5.0)))
+        })
+        .await;
+        let kill = |master: &mut Candidate| signal(master.server().process(), "KILL");
+        measure(
+            &format!("kills at the {node}"),
+            &mut candidates,
+            &watcher,
+            kill,
+        )
+        .await;
+        let stop = |master: &mut Candidate| signal(master.server().process(), "TERM");
+        let stops = format!("graceful stops at the {node}");
+        measure(&stops, &mut candidates, &watcher, stop).await;
+        // The server stops afterwards, as for an upgrade.
+        let endpoints = etcd.address(0);
+        let step_down = |_: &mut Candidate| {
+            let output = doorward(&["step-down", node, "--etcd-endpoints", endpoints]);
+            assert!(output.status.success(), "{}", stderr(&output));
+        };
+        let steps = format!("step-downs at the {node}");
+        measure(&steps, &mut candidates, &watcher, step_down).await;
+        nodes.push((candidates, watcher));
+    }
 }

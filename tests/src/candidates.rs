@@ -57,6 +57,8 @@ pub struct Setup {
     has_ways: bool,
     templates: Option<String>,
     ttl: Duration,
+    /// The node, and its parent's. Absent: the root.
+    place: Option<(String, String)>,
 }
 
 impl Setup {
@@ -67,6 +69,7 @@ impl Setup {
             has_ways: false,
             templates: None,
             ttl: TTL,
+            place: None,
         }
     }
 
@@ -74,6 +77,13 @@ impl Setup {
     #[must_use]
     pub fn with_ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
+        self
+    }
+
+    /// Makes them candidates of another node than the root, below a parent in the same etcd.
+    #[must_use]
+    pub fn below(mut self, node: &str, parent: &str) -> Self {
+        self.place = Some((node.to_owned(), format!("etcd:///{parent}")));
         self
     }
 
@@ -110,16 +120,19 @@ impl Setup {
                     .join(","),
             };
             let ttl = format!("{}s", self.ttl.as_secs());
+            let place = match &self.place {
+                Some((node, parent)) => vec![("--node", node.as_str()), ("--parent", parent)],
+                None => vec![("--templates", templates.as_str())],
+            };
             let flags = [
                 ("--etcd-endpoints", endpoints.as_str()),
                 ("--election-ttl", &ttl),
                 ("--refresh-floor", "20ms"),
                 ("--http-listen", "127.0.0.1:0"),
-                ("--templates", &templates),
                 ("--shutdown-grace", "5s"),
-            ]
-            .map(|(flag, value)| [flag, value])
-            .concat();
+            ];
+            let flags = flags.into_iter().chain(place);
+            let flags: Vec<&str> = flags.flat_map(|(flag, value)| [flag, value]).collect();
             list.push(Candidate {
                 ways,
                 ..Candidate::new(&flags)

@@ -173,7 +173,7 @@ impl Show {
                 _ = &mut interrupted => break,
             }
             self.measure();
-            self.servers.start_killed(self.clock.now()).await?;
+            self.servers.start_killed(self.clock.now()).await;
             screen.draw(&Scene {
                 figures: &self.figures,
                 pages: &pages,
@@ -215,7 +215,7 @@ impl Show {
                 _ = &mut interrupted => break,
             }
             self.measure();
-            self.servers.start_killed(self.clock.now()).await?;
+            self.servers.start_killed(self.clock.now()).await;
             if self.figures.elapsed() >= KILLS_AT && !std::mem::replace(&mut has_killed, true) {
                 self.servers.kill_next(self.clock.now());
             }

@@ -73,7 +73,7 @@ pub(super) fn line(figures: &DemoFigures, killed: Option<usize>) -> String {
         line += &format!("   {name} {:>5.1} {leaves:13}", has(region));
     }
     if let Some(killed) = killed.and_then(|it| outline.servers.get(it)) {
-        line += &format!("  {} is down: killed", killed.name);
+        line += &format!("  {} killed", killed.name);
     }
     line.truncate(line.trim_end().len());
     line

@@ -160,7 +160,7 @@ fn draw_whole(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     ]);
     let killed = scene.killed.and_then(|it| figures.outline.servers.get(it));
     if let Some(killed) = killed {
-        sums.push_span(Span::from(format!("   {} is down: killed", killed.name)).red());
+        sums.push_span(Span::from(format!("   {} killed", killed.name)).red());
     }
     frame.render_widget(Paragraph::new(vec![sums, verdict(figures)]), area);
 }

@@ -63,7 +63,7 @@ fn a_usual_terminal_shows_the_whole_tree() {
             "root           100.0    50.0    40.0    45.0",
             "│ │ └ ml-008    10.0     5.0             4.5",
             "    └ ml-007",
-            "eu is down: killed",
+            "of 50   eu killed",
             "k: kill a server   q: end",
         ],
     );
