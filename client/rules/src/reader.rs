@@ -16,6 +16,7 @@ use crate::rank::{CALLERS_MAX, Rank, Ranks, WEIGHT_MAX};
 use crate::rule::{
     Action, Algorithm, Limit, MAX_WAIT, MAX_WAIT_MAX, OnFailure, PROCESSES_MAX, Rule, Scope,
 };
+use crate::shared::{self, ID_BYTES_MAX};
 use crate::tree::Node;
 
 pub(crate) mod limit;
@@ -246,7 +247,7 @@ impl Reader<'_> {
         }
         let name = scalar(&limit_form.name).map(|(name, _)| name);
         let replaces = self.replaces(name, limit_form.replaces.as_deref(), line);
-        Some(Rule {
+        let rule = Rule {
             domain: self.domain.clone(),
             path: path.to_owned(),
             levels: levels
@@ -266,7 +267,17 @@ impl Reader<'_> {
             processes,
             cost,
             ranks,
-        })
+        };
+        if scope == Scope::Shared
+            && let bytes = shared::id_bytes_max(&rule)
+            && bytes > ID_BYTES_MAX
+        {
+            let message = format!(
+                "scope: shared needs an id of {bytes} bytes for the domain, keys and values; {ID_BYTES_MAX} are the most"
+            );
+            self.problem(line, message);
+        }
+        Some(rule)
     }
 
     fn processes(&mut self, form: &DescriptorForm, scope: Scope, on_failure: OnFailure) -> u32 {

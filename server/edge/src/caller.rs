@@ -48,8 +48,8 @@ const BURST: Burst = Burst {
     least: 1.0,
 };
 
-/// Time after which a caller with a lease of 0 may try again.
-const RETRY_IN: Duration = Duration::from_secs(1);
+/// Time after which a caller with a lease of 0, or without room, may try again.
+pub(crate) const RETRY_IN: Duration = Duration::from_secs(1);
 
 /// Wants of a resource until its first requests are measured.
 const WANTS_FIRST: f64 = 10.0;
@@ -114,7 +114,8 @@ impl Caller {
         }
     }
 
-    /// Takes `cost` of a resource. None: there is no lease.
+    /// Takes `cost` of a resource. None: there is no lease. Without room for the resource, it refuses, since an identity
+    /// that fills its room would have no limit otherwise.
     pub fn take(
         &self,
         resource: &str,
@@ -122,7 +123,9 @@ impl Caller {
         cost: u64,
         now: Time,
     ) -> Option<Result<(), Decision>> {
-        let used = self.use_of(resource, by.weight, WANTS_FIRST, now)?;
+        let Some(used) = self.use_of(resource, by.weight, WANTS_FIRST, now) else {
+            return Some(Err(Decision::After(RETRY_IN)));
+        };
         let whole = cost;
         let cost = Units::whole(cost).as_f64();
         let mut sharing = used.sharing();

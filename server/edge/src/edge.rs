@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::asker::{Asker, cut};
-use crate::caller::{By, Caller, Unleased};
+use crate::caller::{By, Caller, RETRY_IN, Unleased};
 use crate::clock::{self, Clock, Wall};
 use crate::crowd::Crowds;
 use crate::holder::{CALLERS, Holder};
@@ -398,9 +398,10 @@ impl CallerLeases<'_> {
 
 impl Leases for CallerLeases<'_> {
     fn take(&self, rule: &Rule, descriptor: &str, cost: u64) -> Option<Result<(), Taken>> {
-        self.with(rule, descriptor, |caller, resource, by| {
+        let taken = self.with(rule, descriptor, |caller, resource, by| {
             caller.take(resource, by, cost, self.now())
-        })?
+        });
+        taken.unwrap_or(Some(Err(Taken::After(RETRY_IN))))
     }
 
     fn left(&self, rule: &Rule, descriptor: &str) -> Option<u64> {

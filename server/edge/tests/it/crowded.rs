@@ -1,0 +1,98 @@
+//! An identity that fills what is its own, or asks for all of a limit: others keep their part.
+
+use std::sync::Arc;
+
+use doorward_client::time::Time;
+use doorward_edge::caller::{By, Caller};
+use doorward_edge::holder::Holder;
+use doorward_edge::ids;
+use doorward_edge::room::Room;
+use doorward_engine::id::{HolderName, Incarnation, ResourceId};
+use doorward_engine::templates::glob::Glob;
+use doorward_limits::Decision;
+use doorward_rules::{Descriptor, Entry, Limiter, Rules};
+
+const BY: By<'_> = By {
+    name: "a",
+    weight: 1,
+    is_safe: true,
+    unleased: None,
+};
+
+fn caller(room: &Arc<Room>) -> Caller {
+    let name = HolderName::new("caller:a").unwrap();
+    let holder = Holder::new(name, 0, Incarnation::new(1).unwrap(), 1);
+    Caller::new("a", holder, Arc::clone(room))
+}
+
+#[test]
+fn an_identity_without_room_is_refused_and_keeps_what_it_has() {
+    // The room of an identity is a quarter: one resource.
+    let caller = caller(&Arc::new(Room::new(16 << 10)));
+    let take = |resource: &str| caller.take(resource, &BY, 1, Time::from_secs(60));
+    assert_eq!(take("shared/api/user=ann"), None, "there is no lease yet");
+    let refused = take("shared/api/user=bob");
+    assert!(
+        matches!(refused, Some(Err(Decision::After(_)))),
+        "{refused:?}"
+    );
+    assert_eq!(take("shared/api/user=ann"), None);
+}
+
+#[test]
+fn a_long_value_makes_a_short_id_that_matches_the_glob_of_its_rule() {
+    let text = "
+domain: a/b
+descriptors:
+- {key: user, scope: shared, rate_limit: {rate: 1/s}}
+- {key: user, value: 'x*ü*z', scope: shared, rate_limit: {rate: 1/s}}
+- key: tenant
+  value: acme
+  descriptors:
+  - key: token
+    hash: true
+    descriptors: [{key: path, scope: shared, rate_limit: {rate: 1/s}}]
+";
+    let limiter = Limiter::new(Rules::load(&[("rules.yaml", text)]).unwrap(), 100, [1, 2]);
+    let long = |end: &str| format!("{}{end}", "ü".repeat(4_000));
+    let (one, other) = (long("z"), long("yz"));
+    let with_x = format!("x{one}");
+    let mut ids = Vec::new();
+    for entries in [
+        vec![("user", &*one)],
+        vec![("user", &other)],
+        vec![("user", &with_x)],
+        vec![("tenant", "acme"), ("token", "t"), ("path", &one)],
+        vec![("tenant", "acme"), ("token", &one), ("path", "t")],
+        vec![("tenant", "acme"), ("token", "t"), ("path", &other)],
+    ] {
+        let entries = entries.iter().map(|(key, value)| Entry {
+            key,
+            value: Some(value.as_bytes()),
+        });
+        let entries: Vec<_> = entries.collect();
+        let descriptors = [Descriptor {
+            entries: &entries,
+            hits: None,
+        }];
+        let (descriptor, rule) = limiter.shared("a/b", &descriptors).remove(0);
+        let id = ids::resource("a/b", &descriptor);
+        let resource = ResourceId::new(&id).unwrap();
+        let glob = ids::glob(&rule);
+        assert!(
+            Glob::parse(&glob).unwrap().matches(resource.as_str()),
+            "{id} {glob}"
+        );
+        assert!(!ids.contains(&id), "{id}");
+        ids.push(id);
+    }
+    let text = format!(
+        "domain: d\ndescriptors:\n- {{key: {}, scope: shared, rate_limit: {{rate: 1/s}}}}\n",
+        "k".repeat(250)
+    );
+    let problems = Rules::load(&[("rules.yaml", &text)]).unwrap_err();
+    assert!(
+        problems[0].message.contains("needs an id of"),
+        "{problems:?}"
+    );
+}
