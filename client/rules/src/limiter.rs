@@ -32,7 +32,7 @@ use crate::document::{Domain, INLINE, Rules, replaced_names};
 use crate::guarded::Guarded;
 use crate::limiter::leased::Leased;
 use crate::limiter::taken::Taken as TakenByCallers;
-use crate::rule::{Action, Counted, Rule};
+use crate::rule::{Action, Counted, Rule, Scope};
 use crate::shared::{Leases, Terms};
 use crate::tally::{Outcome, Tally, Teller};
 use crate::tree::{self, Entry};
@@ -100,8 +100,8 @@ struct Charge<'a> {
     /// Units that the other processes of the limit may take meanwhile, before the first lease.
     others: Units,
     may_wait: bool,
-    /// Whether a refusal is counted too.
-    counts_refusals: bool,
+    /// Amount of a refusal that is counted, if it is.
+    refused_cost: Option<Units>,
 }
 
 impl Limiter {
@@ -225,6 +225,7 @@ impl Limiter {
         let names = replaced_names(rules);
         let mut charges: SmallVec<[Charge<'_>; INLINE]> = SmallVec::new();
         let mut leased = Leased::new(terms.leases);
+        let caller = terms.leases.and_then(Leases::caller);
         for it in asked {
             let (rule, mut why, mut limit) = in_force.status(it.number, &names);
             let answer = leased.take(rule, why, it, statuses.len());
@@ -241,6 +242,8 @@ impl Limiter {
                 }
             }
             if let (Some(rule), Some((limit, counters))) = (rule, limit) {
+                let cost = Units::whole(it.hits.unwrap_or(rule.cost));
+                let counts_refusals = counts_attempts || !rule.is_binding();
                 charges.push(Charge {
                     place: statuses.len(),
                     rule,
@@ -248,14 +251,21 @@ impl Limiter {
                     counters,
                     counter: counters.keys.get_or_init(|| self.counter(limit)),
                     key: self.key(it.entries),
-                    cost: Units::whole(it.hits.unwrap_or(rule.cost)),
+                    cost,
                     counted: Cell::default(),
                     others: match is_leased {
                         true => Units::ZERO,
                         false => rule.others(it.hits),
                     },
                     may_wait: terms.may_wait,
-                    counts_refusals: counts_attempts || !rule.is_binding(),
+                    refused_cost: match (rule.scope, is_leased) {
+                        _ if !counts_refusals => None,
+                        // What the lease took.
+                        (Scope::Shared, true) => Some(cost.min(limit.debt_max())),
+                        // Without a lease, a caller uses up nothing of what others share.
+                        (Scope::Shared, false) if caller.is_some() => None,
+                        _ => Some(cost),
+                    },
                 });
             }
             statuses.push(Status {
@@ -270,7 +280,7 @@ impl Limiter {
             }
         }
         let is_over = statuses.iter().any(|status| status.is_over);
-        if let Some(caller) = terms.leases.and_then(Leases::caller)
+        if let Some(caller) = caller
             && !is_over
         {
             self.note(&charges, asked, caller, now);
@@ -391,9 +401,9 @@ impl Charge<'_> {
                 }
                 return self.tell(status, decision, standing, false);
             }
-            if self.counts_refusals {
+            if let Some(cost) = self.refused_cost {
                 let debt_max = self.limit.debt_max();
-                let counted = limit.hard().charge_up_to(debt_max, state, self.cost, now);
+                let counted = limit.hard().charge_up_to(debt_max, state, cost, now);
                 self.counted.set(counted);
                 // The charge makes the wait longer.
                 let charged = limit.peek(state, self.cost, now);
@@ -405,7 +415,7 @@ impl Charge<'_> {
             }
             let is_banned = limit.hard().ban(state, now).is_some();
             let mut standing = limit.standing(state, now);
-            if self.counts_refusals {
+            if self.refused_cost.is_some() {
                 standing.remaining = Units::ZERO;
             }
             self.tell(status, decision, standing, is_banned);

@@ -27,8 +27,9 @@ pub trait Leases {
     /// nothing. Returns the units that were given back.
     fn give_back(&self, rule: &Rule, descriptor: &str, cost: u64, took: Duration) -> u64;
 
-    /// Takes `cost` of the lease of a descriptor, available or not, up to a debt.
-    fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64);
+    /// Takes `cost` of the lease of a descriptor, available or not, up to a debt. Returns the units that count in this
+    /// process: those that the lease took.
+    fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64) -> u64;
 
     /// Returns the name of the caller, which gets back no more than it took. `None`: the process itself.
     fn caller(&self) -> Option<&str> {

@@ -166,24 +166,26 @@ impl Caller {
             .then(|| used.limiter.left(now).floor())
     }
 
-    /// Takes `cost` of a resource, available or not, up to a debt. Without a lease, the next one pays.
-    pub fn charge(&self, resource: &str, by: &By<'_>, cost: u64, debt_max: u64, now: Time) {
+    /// Takes `cost` of a resource, available or not, up to a debt. Without a lease, the next one pays. Returns the amount
+    /// that the lease took.
+    pub fn charge(&self, resource: &str, by: &By<'_>, cost: u64, debt_max: u64, now: Time) -> u64 {
         let Some(used) = self.use_of(resource, by.weight, WANTS_FIRST, now) else {
-            return;
+            return 0;
         };
         let mut sharing = used.sharing();
         let (name, level) = sharing.name(by, |bytes| self.room.take(&self.identity, bytes), now);
         if !used.decides(by, now) {
             name.debt = name.debt.saturating_add(cost).min(debt_max);
-            return;
+            return 0;
         }
         let more = (debt_max as f64 - used.debt(now)).max(0.0);
         let cost = cost.min(more as u64);
         name.counted = name.counted.saturating_add(cost);
-        let cost = Units::whole(cost);
-        name.pass(cost.as_f64(), level, now);
+        let units = Units::whole(cost);
+        name.pass(units.as_f64(), level, now);
         used.limiter
-            .settle(now, Units::ZERO, cost, Units::ZERO, now);
+            .settle(now, Units::ZERO, units, Units::ZERO, now);
+        cost
     }
 
     /// Gives back `cost` of a resource, up to the amount that requests of this caller took. Without a lease, the next

@@ -417,10 +417,11 @@ impl Leases for CallerLeases<'_> {
         given.unwrap_or_default()
     }
 
-    fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64) {
-        self.with(rule, descriptor, |caller, resource, by| {
-            caller.charge(resource, by, cost, debt_max, self.now());
+    fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64) -> u64 {
+        let charged = self.with(rule, descriptor, |caller, resource, by| {
+            caller.charge(resource, by, cost, debt_max, self.now())
         });
+        charged.unwrap_or_default()
     }
 
     fn caller(&self) -> Option<&str> {

@@ -53,7 +53,8 @@ impl Limiter {
 
     /// Counts what requests took in fact, whether or not it is available, or gives back what they did not use. The
     /// units are those of [`Limiter::decide_with`]. Limits may be in debt afterwards, by a window or a burst at most,
-    /// which later requests pay. A caller gets back what it took in the same window.
+    /// which later requests pay. A caller gets back what it took in the same window. A shared limit counts what the lease
+    /// took.
     pub fn settle(
         &self,
         domain: &str,
@@ -85,9 +86,10 @@ impl Limiter {
                 let key = self.key(it.entries);
                 match settled {
                     Settled::Charge => {
-                        if let Some(text) = text {
-                            leases.charge(rule, &text, cost, debt_max.floor());
-                        }
+                        // The counter is that of all callers.
+                        let whole = text.map_or(whole, |text| {
+                            Units::whole(leases.charge(rule, &text, cost, debt_max.floor()))
+                        });
                         let charged = counter.update(key, now, |limit, state, now| {
                             limit.hard().charge_up_to(debt_max, state, whole, now)
                         });

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use doorward_client::time::Time;
+use doorward_door::caller_id::CallerId;
 use doorward_edge::caller::{By, Caller};
 use doorward_edge::holder::Holder;
 use doorward_edge::ids;
@@ -11,6 +12,9 @@ use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::templates::glob::Glob;
 use doorward_limits::Decision;
 use doorward_rules::{Descriptor, Entry, Limiter, Rules};
+use serde_json::json;
+
+use crate::http::{Site, request};
 
 const BY: By<'_> = By {
     name: "a",
@@ -95,4 +99,26 @@ descriptors:
         problems[0].message.contains("needs an id of"),
         "{problems:?}"
     );
+}
+
+/// Answers of a site without a lease.
+async fn passes(site: &Site, address: u8, path: &str, cost: i64) -> bool {
+    let body = json!({"domain": "api", "entries": {"user": "ann"}, "cost": cost});
+    let mut request = request("POST", path, body.to_string());
+    let address = CallerId::of([192, 0, 2, address].into());
+    request.extensions_mut().insert(address);
+    site.send(request).await.status.is_success()
+}
+
+#[tokio::test]
+async fn a_caller_without_a_lease_uses_up_nothing_of_a_shared_limit_by_what_is_refused() {
+    for head in ["", "count: attempts\n"] {
+        let rules = format!(
+            "domain: api\n{head}descriptors:\n- {{key: user, scope: shared, rate_limit: {{rate: 100/day}}}}\n"
+        );
+        let site = Site::with_rules(&rules);
+        assert!(passes(&site, 1, "/v1/charge", i64::MAX).await);
+        assert!(!passes(&site, 1, "/v1/check", i64::MAX).await);
+        assert!(passes(&site, 2, "/v1/check", 1).await, "{head}");
+    }
 }
