@@ -11,6 +11,7 @@
 mod descriptors;
 mod in_force;
 mod leased;
+mod newcomers;
 mod taken;
 mod undo;
 
@@ -28,11 +29,12 @@ use doorward_limits::{
 use smallvec::SmallVec;
 
 use crate::decision::{Decision, Status, Why};
-use crate::document::{Domain, INLINE, Rules, replaced_names};
+use crate::document::{Domain, INLINE, Rules};
 use crate::guarded::Guarded;
 use crate::limiter::leased::Leased;
+use crate::limiter::newcomers::Newcomers;
 use crate::limiter::taken::Taken as TakenByCallers;
-use crate::rule::{Action, Counted, Rule, Scope};
+use crate::rule::{Action, Counted, Rule};
 use crate::shared::{Leases, Terms};
 use crate::tally::{Outcome, Tally, Teller};
 use crate::tree::{self, Entry};
@@ -68,6 +70,7 @@ type Counter = Keyed<SoftHard<Guarded>>;
 pub(crate) struct Counters {
     keys: OnceLock<Arc<Counter>>,
     taken: OnceLock<TakenByCallers>,
+    newcomers: OnceLock<Newcomers>,
 }
 
 /// A descriptor, and the number of the rule that was found for it.
@@ -219,13 +222,9 @@ impl Limiter {
         terms: Terms<'_>,
         now: Moment,
     ) {
-        let rules = asked
-            .iter()
-            .filter_map(|it| in_force.rules.rules().get(it.number?));
-        let names = replaced_names(rules);
+        let names = in_force.replaced_names(asked);
         let mut charges: SmallVec<[Charge<'_>; INLINE]> = SmallVec::new();
         let mut leased = Leased::new(terms.leases);
-        let caller = terms.leases.and_then(Leases::caller);
         for it in asked {
             let (rule, mut why, mut limit) = in_force.status(it.number, &names);
             let answer = leased.take(rule, why, it, statuses.len());
@@ -243,29 +242,28 @@ impl Limiter {
             }
             if let (Some(rule), Some((limit, counters))) = (rule, limit) {
                 let cost = Units::whole(it.hits.unwrap_or(rule.cost));
+                let key = self.key(it.entries);
+                let counter = counters.keys.get_or_init(|| self.counter(limit));
+                let map = (&**counter, key);
+                if let Some(wait) = self.newcomer_wait((limit, counters), map, terms.leases, now) {
+                    statuses.push(Status::over(rule, Taken::After(wait), cost));
+                    continue;
+                }
                 let counts_refusals = counts_attempts || !rule.is_binding();
                 charges.push(Charge {
                     place: statuses.len(),
                     rule,
                     limit,
                     counters,
-                    counter: counters.keys.get_or_init(|| self.counter(limit)),
-                    key: self.key(it.entries),
+                    counter,
+                    key,
                     cost,
                     counted: Cell::default(),
-                    others: match is_leased {
-                        true => Units::ZERO,
-                        false => rule.others(it.hits),
-                    },
+                    others: rule.others(it.hits, is_leased),
                     may_wait: terms.may_wait,
-                    refused_cost: match (rule.scope, is_leased) {
-                        _ if !counts_refusals => None,
-                        // What the lease took.
-                        (Scope::Shared, true) => Some(cost.min(limit.debt_max())),
-                        // Without a lease, a caller uses up nothing of what others share.
-                        (Scope::Shared, false) if caller.is_some() => None,
-                        _ => Some(cost),
-                    },
+                    refused_cost: terms
+                        .refused_cost(rule, is_leased, cost)
+                        .filter(|_| counts_refusals),
                 });
             }
             statuses.push(Status {
@@ -280,10 +278,8 @@ impl Limiter {
             }
         }
         let is_over = statuses.iter().any(|status| status.is_over);
-        if let Some(caller) = caller
-            && !is_over
-        {
-            self.note(&charges, asked, caller, now);
+        if let Some(leases) = terms.leases.filter(|_| !is_over) {
+            self.note(&charges, asked, leases, now);
         }
         if !counts_attempts && is_over {
             leased.give_back();
@@ -294,20 +290,17 @@ impl Limiter {
             }
         }
         drop(locks);
-        for (place, left) in leased.left {
-            if let Some(status) = statuses.get_mut(place) {
-                status.bound_remaining(left);
-            }
-        }
+        leased.bound(statuses);
     }
 
     /// Notes the amounts that a caller took.
-    fn note(&self, charges: &[Charge<'_>], asked: &[Asked<'_>], caller: &str, now: Moment) {
+    fn note(&self, charges: &[Charge<'_>], asked: &[Asked<'_>], leases: &dyn Leases, now: Moment) {
         for charge in charges {
             let entries = asked.get(charge.place).map_or(&[][..], |it| it.entries);
-            let keys = self.caller_keys(entries, caller);
-            let taken = charge.counters.taken(charge.limit, self.keys_max);
-            taken.note(keys, charge.counted.get(), now);
+            let limited = (charge.limit, charge.counters);
+            if let Some((taken, keys)) = self.taken_by(limited, entries, leases, now) {
+                taken.note(keys, charge.counted.get(), now);
+            }
         }
     }
 
@@ -344,14 +337,6 @@ impl Limiter {
     fn key(&self, entries: &[Entry<'_>]) -> Key {
         let add = |key, entry: &Entry<'_>| add_to_key(key, entry.value);
         entries.iter().fold(self.keys.key(), add).finish()
-    }
-}
-
-impl Counters {
-    /// Returns the amounts that callers took.
-    fn taken(&self, limit: &Counted, keys_max: usize) -> &TakenByCallers {
-        self.taken
-            .get_or_init(|| TakenByCallers::new(limit, keys_max))
     }
 }
 

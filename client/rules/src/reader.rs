@@ -268,16 +268,22 @@ impl Reader<'_> {
             cost,
             ranks,
         };
-        if scope == Scope::Shared
-            && let bytes = shared::id_bytes_max(&rule)
-            && bytes > ID_BYTES_MAX
-        {
+        self.check_id(&rule, line);
+        Some(rule)
+    }
+
+    /// Refuses a shared rule whose resources have too long an id.
+    fn check_id(&mut self, rule: &Rule, line: u64) {
+        if rule.scope != Scope::Shared {
+            return;
+        }
+        let bytes = shared::id_bytes_max(rule);
+        if bytes > ID_BYTES_MAX {
             let message = format!(
                 "scope: shared needs an id of {bytes} bytes for the domain, keys and values; {ID_BYTES_MAX} are the most"
             );
             self.problem(line, message);
         }
-        Some(rule)
     }
 
     fn processes(&mut self, form: &DescriptorForm, scope: Scope, on_failure: OnFailure) -> u32 {

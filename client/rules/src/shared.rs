@@ -6,10 +6,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use doorward_limits::Decision;
+use doorward_limits::{Decision, Units};
 use sha2::{Digest as _, Sha256};
 
-use crate::rule::Rule;
+use crate::rule::{Rule, Scope};
 use crate::tree::Entry;
 
 /// Leases of shared rules.
@@ -35,6 +35,11 @@ pub trait Leases {
     fn caller(&self) -> Option<&str> {
         None
     }
+
+    /// Returns the identity that new keys count for. `None`: they count for none.
+    fn identity(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Means of a decision: leases, and time.
@@ -51,6 +56,17 @@ impl Terms<'_> {
         leases: None,
         may_wait: true,
     };
+
+    /// Returns the amount of a refusal that is counted, if any: of a shared limit what the lease took. Without a lease, a
+    /// caller uses up nothing that others share.
+    pub(crate) fn refused_cost(self, rule: &Rule, is_leased: bool, cost: Units) -> Option<Units> {
+        let has_callers = self.leases.and_then(Leases::caller).is_some();
+        match (rule.scope, is_leased) {
+            (Scope::Shared, true) => rule.counted().map(|limit| cost.min(limit.debt_max())),
+            (Scope::Shared, false) if has_callers => None,
+            _ => Some(cost),
+        }
+    }
 }
 
 /// Longest id of a resource, in bytes, as servers take it.

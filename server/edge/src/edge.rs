@@ -427,6 +427,10 @@ impl Leases for CallerLeases<'_> {
     fn caller(&self) -> Option<&str> {
         Some(cut(self.asker.name()))
     }
+
+    fn identity(&self) -> Option<&str> {
+        Some(self.asker.identity())
+    }
 }
 
 impl fmt::Debug for Asked<'_> {
