@@ -30,6 +30,14 @@ use scalar::{duration, line, scalar};
 /// Largest number of problems that are told of a document.
 const PROBLEMS_MAX: usize = 1_000;
 
+/// Bytes of all paths that a document has for each byte of its text, and those that any document has. A key counts for
+/// each descriptor below it.
+const PATHS_OF_TEXT: usize = 16;
+const PATHS_MIN: usize = 4 << 20;
+
+const LONG_PATHS: &str =
+    "key: this one and those above it are too long for so many descriptors; write shorter ones";
+
 impl Rules {
     /// Reads documents, each with the name of its file. All load, or none does.
     ///
@@ -48,6 +56,7 @@ impl Rules {
                 domain: String::new(),
                 problems: Vec::new(),
                 without: None,
+                paths_left: PATHS_MIN + PATHS_OF_TEXT * text.len(),
             };
             reader.read();
             reader.problems.sort_by_key(|problem| problem.line);
@@ -77,6 +86,8 @@ struct Reader<'a> {
     problems: Vec<Problem>,
     /// Problem of a document that has no rule and does not say so. It is told if there is no other one.
     without: Option<Problem>,
+    /// Bytes that further paths may have.
+    paths_left: usize,
 }
 
 /// The levels above a descriptor: key, value, and whether values of requests are hashed.
@@ -179,6 +190,13 @@ impl Reader<'_> {
                 None => format!("{parent}.{key}"),
                 Some(value) => format!("{parent}.{key}_{value}"),
             };
+            let Some(left) = self.paths_left.checked_sub(path.len()) else {
+                if self.problems.iter().all(|it| it.message != LONG_PATHS) {
+                    self.problem(key_line, LONG_PATHS.to_owned());
+                }
+                return;
+            };
+            self.paths_left = left;
             levels.push((key, value, self.hashes(form)));
             let mut child = Node::default();
             if let Some(rule) = self.rule(&path, levels, form) {
