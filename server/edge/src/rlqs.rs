@@ -202,10 +202,11 @@ impl QuotaStream {
                     return;
                 }
             }
-            wakes_at = if listens {
-                listens_until
-            } else {
-                now + WAKES_EVERY
+            wakes_at = match listens {
+                true => listens_until,
+                // Nothing is due, and nothing would stay reserved.
+                false if buckets.is_empty() => Time::MAX,
+                false => now + WAKES_EVERY,
             };
             let pauses = reads_at > now;
             let next_at = if pauses {
