@@ -140,7 +140,7 @@ pub enum OnFailure {
 
 impl Counted {
     /// Returns the largest debt: the amount of a window, or of a burst.
-    pub(crate) fn debt_max(&self) -> Units {
+    pub fn debt_max(&self) -> Units {
         self.rate.amount().max(self.settings.limit())
     }
 }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::asker::{Asker, cut};
-use crate::caller::{By, Caller, RETRY_IN, Unleased};
+use crate::caller::{By, Caller, RETRY_IN, Whole};
 use crate::clock::{self, Clock, Wall};
 use crate::crowd::Crowds;
 use crate::holder::{CALLERS, Holder};
@@ -377,15 +377,15 @@ impl CallerLeases<'_> {
         let rank = rule.ranks.of(self.asker.name());
         let caller = self.edge.caller(self.asker.identity(), rank.priority)?;
         let is_safe = rule.on_failure == OnFailure::Safe;
-        let counted = rule.counted().filter(|_| is_safe);
-        let part = f64::from(rule.processes.max(1)).recip();
         let by = By {
             name: cut(self.asker.name()),
             weight: rank.weight,
             is_safe,
-            unleased: counted.map(|counted| Unleased {
-                rate: counted.rate.as_per_second() * part,
-                at_once: counted.rate.amount().as_f64() * part,
+            whole: rule.counted().map(|counted| Whole {
+                rate: counted.rate.as_per_second(),
+                at_once: counted.debt_max().as_f64(),
+                usual: rule.cost as f64,
+                part: f64::from(rule.processes.max(1)).recip(),
             }),
         };
         Some(call(&caller, &ids::resource(self.domain, descriptor), &by))

@@ -14,13 +14,13 @@ use doorward_limits::Decision;
 use doorward_rules::{Descriptor, Entry, Limiter, Rules};
 use serde_json::json;
 
-use crate::http::{Site, request};
+use crate::http::{Answering, FakeNode, Site, request};
 
 const BY: By<'_> = By {
     name: "a",
     weight: 1,
     is_safe: true,
-    unleased: None,
+    whole: None,
 };
 
 fn caller(room: &Arc<Room>) -> Caller {
@@ -120,5 +120,28 @@ async fn a_caller_without_a_lease_uses_up_nothing_of_a_shared_limit_by_what_is_r
         assert!(passes(&site, 1, "/v1/charge", i64::MAX).await);
         assert!(!passes(&site, 1, "/v1/check", i64::MAX).await);
         assert!(passes(&site, 2, "/v1/check", 1).await, "{head}");
+    }
+}
+
+#[tokio::test]
+async fn one_request_or_charge_takes_a_quarter_of_what_others_share_at_most() {
+    let rules = "domain: api\ndescriptors:\n- {key: user, scope: shared, max_wait: 1min, rate_limit: {rate: 1000/day}}\n";
+    let site = || Site::new(rules, FakeNode::new(Answering::Grants(0.001)));
+    let alone = site();
+    assert!(
+        passes(&alone, 1, "/v1/check", 1_000).await,
+        "nobody else is there"
+    );
+    let site = site();
+    assert!(passes(&site, 1, "/v1/check", 1).await);
+    assert!(passes(&site, 2, "/v1/check", 0).await);
+    assert!(!passes(&site, 2, "/v1/check", 251).await);
+    assert!(passes(&site, 2, "/v1/check", 250).await);
+    assert!(passes(&site, 3, "/v1/check", 0).await);
+    for _ in 0..10 {
+        assert!(passes(&site, 3, "/v1/charge", 1_000).await);
+    }
+    for address in 4..6 {
+        assert!(passes(&site, address, "/v1/check", 230).await, "{address}");
     }
 }
