@@ -156,7 +156,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
     /// Returns whether a key is new, and the map at least half full. Then a caller that invents keys should be refused: it
     /// may take the rest of the room.
     pub fn is_crowded_for(&self, key: Key) -> bool {
-        self.keys.load(Ordering::Relaxed) >= self.keys_max / 2
+        self.keys.load(Ordering::Relaxed) >= self.keys_max.div_ceil(2)
             && lock(self.shard(Self::number(key))).find(key).is_none()
     }
 

@@ -234,7 +234,7 @@ impl Server {
         command.answer_by_rule(&decision).unwrap_or_else(|| {
             let now = self.edge.clock().now().since_origin();
             let now = Moment::ORIGIN.after(now);
-            self.buckets.take(command, caller.name(), now)
+            self.buckets.take(command, caller, now)
         })
     }
 }
