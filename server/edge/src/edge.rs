@@ -25,12 +25,18 @@ use crate::holder::{CALLERS, Holder};
 use crate::ids;
 use crate::node::Node;
 use crate::room::Room;
+use crate::work::Work;
 
 /// Largest number of keys of one rule. Beyond it, new keys share one limit.
 pub const KEYS_MAX: usize = 100_000;
 
 /// Largest number of identities with leases of their own. Beyond it, new ones have the leases of one more together.
 pub const CALLERS_MAX: usize = 10_000;
+
+/// Number of descriptors of a request from which on each counts as work, and that work. Calls have a rate, whatever they
+/// contain.
+const DESCRIPTORS_FREE: usize = 8;
+const WORK_OF_DESCRIPTOR: Duration = Duration::from_micros(5);
 
 /// Domain of the rules for keys of Redis clients.
 pub const REDIS_DOMAIN: &str = "redis";
@@ -66,6 +72,8 @@ pub struct Edge {
     /// Buckets of all streams.
     pub(crate) buckets: AtomicUsize,
     room: Arc<Room>,
+    /// Decisions of many descriptors.
+    work: Work,
     /// Programs that throttle themselves.
     pub(crate) crowds: Crowds,
     /// Whether rules have been read.
@@ -145,6 +153,7 @@ impl Edge {
             streams: AtomicUsize::new(0),
             buckets: AtomicUsize::new(0),
             room: Arc::new(Room::new(bytes_max)),
+            work: Work::new(),
             crowds: Crowds::default(),
             is_loaded: AtomicBool::new(is_loaded),
             is_refused: AtomicBool::new(false),
@@ -249,6 +258,7 @@ impl Edge {
     /// Decides a request, and counts it if it passes. Waits for the first lease of a shared rule, and for the turn of a
     /// request whose rule makes it wait, each for `max_wait` of the rule at most.
     pub async fn decide(self: &Arc<Self>, asked: &Asked<'_>) -> Decision {
+        self.pace(asked).await;
         let shared = self.limiter.shared(asked.domain, asked.descriptors);
         let leases = self.leases(asked);
         for (descriptor, rule) in &shared {
@@ -280,12 +290,25 @@ impl Edge {
     }
 
     /// Counts what was used in fact, or gives back what was not: at most what the caller took.
-    pub fn settle(self: &Arc<Self>, asked: &Asked<'_>, settled: Settled) {
+    pub async fn settle(self: &Arc<Self>, asked: &Asked<'_>, settled: Settled) {
+        self.pace(asked).await;
         let leases = self.leases(asked);
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
         let now = self.wall.now();
         self.limiter
             .settle(domain, descriptors, hits, settled, &leases, now);
+    }
+
+    /// Waits for the turn of a request with many descriptors.
+    async fn pace(&self, asked: &Asked<'_>) {
+        let count = asked.descriptors.len();
+        if count > DESCRIPTORS_FREE {
+            let work = self.work.of(asked.caller.identity(), self.clock.now());
+            let turn = work.charge(Duration::ZERO, self.clock.now());
+            self.clock.sleep_until(turn).await;
+            let took = WORK_OF_DESCRIPTOR * u32::try_from(count).unwrap_or(u32::MAX);
+            work.charge(took, self.clock.now());
+        }
     }
 
     fn leases<'a>(self: &'a Arc<Self>, asked: &Asked<'a>) -> CallerLeases<'a> {

@@ -227,7 +227,7 @@ impl Server {
             caller,
         };
         if command.gives_back() {
-            self.edge.settle(&asked, Settled::Refund);
+            self.edge.settle(&asked, Settled::Refund).await;
             asked.hits = Some(0);
         }
         let decision = self.edge.decide(&asked).await;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use doorward_client::time::Time;
 use doorward_door::caller_id::CallerId;
+use doorward_edge::asker::Asker;
 use doorward_edge::caller::{By, Caller};
+use doorward_edge::edge::Asked;
 use doorward_edge::holder::Holder;
 use doorward_edge::ids;
 use doorward_edge::room::Room;
@@ -144,4 +146,41 @@ async fn one_request_or_charge_takes_a_quarter_of_what_others_share_at_most() {
     for address in 4..6 {
         assert!(passes(&site, address, "/v1/check", 230).await, "{address}");
     }
+}
+
+#[tokio::test]
+async fn requests_with_many_descriptors_of_one_identity_wait_and_others_go_on() {
+    let site =
+        Site::with_rules("domain: api\ndescriptors:\n- {key: user, rate_limit: {rate: 1/s}}\n");
+    let entries = [Entry {
+        key: "path",
+        value: None,
+    }];
+    let descriptors = [Descriptor {
+        entries: &entries,
+        hits: None,
+    }; 100];
+    // Whether the decision comes at once.
+    let decides = async |address: u8, count: usize| {
+        let address = CallerId::of([192, 0, 2, address].into());
+        let asked = Asked {
+            domain: "api",
+            descriptors: &descriptors[..count],
+            hits: None,
+            caller: &Asker::new(None, None, Some(&address)),
+        };
+        tokio::select! {
+            biased;
+            _ = site.edge.decide(&asked) => true,
+            () = std::future::ready(()) => false,
+        }
+    };
+    let mut decided = 0;
+    while decides(1, 100).await {
+        decided += 1;
+        assert!(decided < 10_000, "it never waits");
+    }
+    assert!(decided >= 100, "{decided}");
+    assert!(decides(1, 4).await, "few descriptors");
+    assert!(decides(2, 100).await, "another identity");
 }
