@@ -153,6 +153,13 @@ impl<A: Algorithm + Clone> Keyed<A> {
         self.update(key, now, |limit, state, now| limit.refund(state, cost, now));
     }
 
+    /// Returns whether a key is new, and the map at least half full. Then a caller that invents keys should be refused: it
+    /// may take the rest of the room.
+    pub fn is_crowded_for(&self, key: Key) -> bool {
+        self.keys.load(Ordering::Relaxed) >= self.keys_max.div_ceil(2)
+            && lock(self.shard(Self::number(key))).find(key).is_none()
+    }
+
     /// Returns the limit of one key.
     pub const fn at(&self, key: Key) -> AtKey<'_, A> {
         AtKey { map: self, key }

@@ -73,7 +73,7 @@ pub use rank::Rank;
 pub use reader::domain_of;
 pub use rule::{Action, Algorithm, Limit, OnFailure, Rule, Scope};
 pub use service::Service;
-pub use shared::{Leases, add_encoded};
+pub use shared::{ID_BYTES_MAX, Leases, add_encoded, is_plain};
 pub use tally::{Outcome, Tally};
 pub use tree::{Entry, Found, VALUE_BYTES_MAX};
 pub use value::Value;

@@ -11,6 +11,7 @@
 mod descriptors;
 mod in_force;
 mod leased;
+mod newcomers;
 mod taken;
 mod undo;
 
@@ -28,9 +29,10 @@ use doorward_limits::{
 use smallvec::SmallVec;
 
 use crate::decision::{Decision, Status, Why};
-use crate::document::{Domain, INLINE, Rules, replaced_names};
+use crate::document::{Domain, INLINE, Rules};
 use crate::guarded::Guarded;
 use crate::limiter::leased::Leased;
+use crate::limiter::newcomers::Newcomers;
 use crate::limiter::taken::Taken as TakenByCallers;
 use crate::rule::{Action, Counted, Rule};
 use crate::shared::{Leases, Terms};
@@ -68,6 +70,7 @@ type Counter = Keyed<SoftHard<Guarded>>;
 pub(crate) struct Counters {
     keys: OnceLock<Arc<Counter>>,
     taken: OnceLock<TakenByCallers>,
+    newcomers: OnceLock<Newcomers>,
 }
 
 /// A descriptor, and the number of the rule that was found for it.
@@ -100,8 +103,8 @@ struct Charge<'a> {
     /// Units that the other processes of the limit may take meanwhile, before the first lease.
     others: Units,
     may_wait: bool,
-    /// Whether a refusal is counted too.
-    counts_refusals: bool,
+    /// Amount of a refusal that is counted, if it is.
+    refused_cost: Option<Units>,
 }
 
 impl Limiter {
@@ -219,10 +222,7 @@ impl Limiter {
         terms: Terms<'_>,
         now: Moment,
     ) {
-        let rules = asked
-            .iter()
-            .filter_map(|it| in_force.rules.rules().get(it.number?));
-        let names = replaced_names(rules);
+        let names = in_force.replaced_names(asked);
         let mut charges: SmallVec<[Charge<'_>; INLINE]> = SmallVec::new();
         let mut leased = Leased::new(terms.leases);
         for it in asked {
@@ -241,21 +241,29 @@ impl Limiter {
                 }
             }
             if let (Some(rule), Some((limit, counters))) = (rule, limit) {
+                let cost = Units::whole(it.hits.unwrap_or(rule.cost));
+                let key = self.key(it.entries);
+                let counter = counters.keys.get_or_init(|| self.counter(limit));
+                let map = (&**counter, key);
+                if let Some(wait) = self.newcomer_wait((limit, counters), map, terms.leases, now) {
+                    statuses.push(Status::over(rule, Taken::After(wait), cost));
+                    continue;
+                }
+                let counts_refusals = counts_attempts || !rule.is_binding();
                 charges.push(Charge {
                     place: statuses.len(),
                     rule,
                     limit,
                     counters,
-                    counter: counters.keys.get_or_init(|| self.counter(limit)),
-                    key: self.key(it.entries),
-                    cost: Units::whole(it.hits.unwrap_or(rule.cost)),
+                    counter,
+                    key,
+                    cost,
                     counted: Cell::default(),
-                    others: match is_leased {
-                        true => Units::ZERO,
-                        false => rule.others(it.hits),
-                    },
+                    others: rule.others(it.hits, is_leased),
                     may_wait: terms.may_wait,
-                    counts_refusals: counts_attempts || !rule.is_binding(),
+                    refused_cost: terms
+                        .refused_cost(rule, is_leased, cost)
+                        .filter(|_| counts_refusals),
                 });
             }
             statuses.push(Status {
@@ -270,10 +278,8 @@ impl Limiter {
             }
         }
         let is_over = statuses.iter().any(|status| status.is_over);
-        if let Some(caller) = terms.leases.and_then(Leases::caller)
-            && !is_over
-        {
-            self.note(&charges, asked, caller, now);
+        if let Some(leases) = terms.leases.filter(|_| !is_over) {
+            self.note(&charges, asked, leases, now);
         }
         if !counts_attempts && is_over {
             leased.give_back();
@@ -284,20 +290,17 @@ impl Limiter {
             }
         }
         drop(locks);
-        for (place, left) in leased.left {
-            if let Some(status) = statuses.get_mut(place) {
-                status.bound_remaining(left);
-            }
-        }
+        leased.bound(statuses);
     }
 
     /// Notes the amounts that a caller took.
-    fn note(&self, charges: &[Charge<'_>], asked: &[Asked<'_>], caller: &str, now: Moment) {
+    fn note(&self, charges: &[Charge<'_>], asked: &[Asked<'_>], leases: &dyn Leases, now: Moment) {
         for charge in charges {
             let entries = asked.get(charge.place).map_or(&[][..], |it| it.entries);
-            let keys = self.caller_keys(entries, caller);
-            let taken = charge.counters.taken(charge.limit, self.keys_max);
-            taken.note(keys, charge.counted.get(), now);
+            let limited = (charge.limit, charge.counters);
+            if let Some((taken, keys)) = self.taken_by(limited, entries, leases, now) {
+                taken.note(keys, charge.counted.get(), now);
+            }
         }
     }
 
@@ -334,14 +337,6 @@ impl Limiter {
     fn key(&self, entries: &[Entry<'_>]) -> Key {
         let add = |key, entry: &Entry<'_>| add_to_key(key, entry.value);
         entries.iter().fold(self.keys.key(), add).finish()
-    }
-}
-
-impl Counters {
-    /// Returns the amounts that callers took.
-    fn taken(&self, limit: &Counted, keys_max: usize) -> &TakenByCallers {
-        self.taken
-            .get_or_init(|| TakenByCallers::new(limit, keys_max))
     }
 }
 
@@ -391,9 +386,9 @@ impl Charge<'_> {
                 }
                 return self.tell(status, decision, standing, false);
             }
-            if self.counts_refusals {
+            if let Some(cost) = self.refused_cost {
                 let debt_max = self.limit.debt_max();
-                let counted = limit.hard().charge_up_to(debt_max, state, self.cost, now);
+                let counted = limit.hard().charge_up_to(debt_max, state, cost, now);
                 self.counted.set(counted);
                 // The charge makes the wait longer.
                 let charged = limit.peek(state, self.cost, now);
@@ -405,7 +400,7 @@ impl Charge<'_> {
             }
             let is_banned = limit.hard().ban(state, now).is_some();
             let mut standing = limit.standing(state, now);
-            if self.counts_refusals {
+            if self.refused_cost.is_some() {
                 standing.remaining = Units::ZERO;
             }
             self.tell(status, decision, standing, is_banned);

@@ -16,6 +16,7 @@ use crate::rank::{CALLERS_MAX, Rank, Ranks, WEIGHT_MAX};
 use crate::rule::{
     Action, Algorithm, Limit, MAX_WAIT, MAX_WAIT_MAX, OnFailure, PROCESSES_MAX, Rule, Scope,
 };
+use crate::shared::{self, ID_BYTES_MAX};
 use crate::tree::Node;
 
 pub(crate) mod limit;
@@ -28,6 +29,14 @@ use scalar::{duration, line, scalar};
 
 /// Largest number of problems that are told of a document.
 const PROBLEMS_MAX: usize = 1_000;
+
+/// Bytes of all paths that a document has for each byte of its text, and those that any document has. A key counts for
+/// each descriptor below it.
+const PATHS_OF_TEXT: usize = 16;
+const PATHS_MIN: usize = 4 << 20;
+
+const LONG_PATHS: &str =
+    "key: this one and those above it are too long for so many descriptors; write shorter ones";
 
 impl Rules {
     /// Reads documents, each with the name of its file. All load, or none does.
@@ -47,6 +56,7 @@ impl Rules {
                 domain: String::new(),
                 problems: Vec::new(),
                 without: None,
+                paths_left: PATHS_MIN + PATHS_OF_TEXT * text.len(),
             };
             reader.read();
             reader.problems.sort_by_key(|problem| problem.line);
@@ -76,6 +86,8 @@ struct Reader<'a> {
     problems: Vec<Problem>,
     /// Problem of a document that has no rule and does not say so. It is told if there is no other one.
     without: Option<Problem>,
+    /// Bytes that further paths may have.
+    paths_left: usize,
 }
 
 /// The levels above a descriptor: key, value, and whether values of requests are hashed.
@@ -178,6 +190,13 @@ impl Reader<'_> {
                 None => format!("{parent}.{key}"),
                 Some(value) => format!("{parent}.{key}_{value}"),
             };
+            let Some(left) = self.paths_left.checked_sub(path.len()) else {
+                if self.problems.iter().all(|it| it.message != LONG_PATHS) {
+                    self.problem(key_line, LONG_PATHS.to_owned());
+                }
+                return;
+            };
+            self.paths_left = left;
             levels.push((key, value, self.hashes(form)));
             let mut child = Node::default();
             if let Some(rule) = self.rule(&path, levels, form) {
@@ -246,7 +265,7 @@ impl Reader<'_> {
         }
         let name = scalar(&limit_form.name).map(|(name, _)| name);
         let replaces = self.replaces(name, limit_form.replaces.as_deref(), line);
-        Some(Rule {
+        let rule = Rule {
             domain: self.domain.clone(),
             path: path.to_owned(),
             levels: levels
@@ -266,7 +285,23 @@ impl Reader<'_> {
             processes,
             cost,
             ranks,
-        })
+        };
+        self.check_id(&rule, line);
+        Some(rule)
+    }
+
+    /// Refuses a shared rule whose resources have too long an id.
+    fn check_id(&mut self, rule: &Rule, line: u64) {
+        if rule.scope != Scope::Shared {
+            return;
+        }
+        let bytes = shared::id_bytes_max(rule);
+        if bytes > ID_BYTES_MAX {
+            let message = format!(
+                "scope: shared needs an id of {bytes} bytes for the domain, keys and values; {ID_BYTES_MAX} are the most"
+            );
+            self.problem(line, message);
+        }
     }
 
     fn processes(&mut self, form: &DescriptorForm, scope: Scope, on_failure: OnFailure) -> u32 {

@@ -140,7 +140,7 @@ pub enum OnFailure {
 
 impl Counted {
     /// Returns the largest debt: the amount of a window, or of a burst.
-    pub(crate) fn debt_max(&self) -> Units {
+    pub fn debt_max(&self) -> Units {
         self.rate.amount().max(self.settings.limit())
     }
 }
@@ -153,7 +153,10 @@ impl Rule {
 
     /// Returns the units that the other processes of a shared limit may take without a lease, while this one takes the
     /// units of a request.
-    pub(crate) fn others(&self, hits: Option<u64>) -> Units {
+    pub(crate) fn others(&self, hits: Option<u64>, is_leased: bool) -> Units {
+        if is_leased {
+            return Units::ZERO;
+        }
         let others = u64::from(self.processes.saturating_sub(1));
         Units::whole(hits.unwrap_or(self.cost).saturating_mul(others))
     }

@@ -30,8 +30,9 @@ impl Leases for OfClient {
         cost
     }
 
-    fn charge(&self, _rule: &Rule, key: &str, cost: u64, debt_max: u64) {
+    fn charge(&self, _rule: &Rule, key: &str, cost: u64, debt_max: u64) -> u64 {
         let cost = cost.min(debt_max);
         self.0.settle(key, 0.0, cost as f64, Duration::ZERO);
+        cost
     }
 }

@@ -27,6 +27,9 @@ use crate::overload;
 /// Largest message that does not count once it has arrived.
 const SMALL_BYTES_MAX: usize = 4 * 1024;
 
+/// Least bytes that a stream counts as, from its first message on: about what its task, its buffers and its state take.
+const STREAM_BYTES_MIN: u64 = 12 * 1024;
+
 /// Body of a call, as far as it has arrived.
 #[derive(Debug)]
 pub struct RequestBody<B> {
@@ -214,8 +217,8 @@ where
         let messages = self.take_in(arrived)?;
         let messages = self.unpack(messages)?;
         let bytes = u64::try_from(messages.len()).unwrap_or(u64::MAX);
-        if !self.is_only && messages.len() > SMALL_BYTES_MAX {
-            self.count_buffer(bytes)?;
+        if !self.is_only && bytes > 0 {
+            self.count_buffer(bytes.max(STREAM_BYTES_MIN))?;
         }
         Ok(messages)
     }
@@ -421,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_message_of_a_stream_counts_until_the_stream_ends() {
+    fn a_stream_and_its_largest_message_count_until_the_stream_ends() {
         let door = Door::new(limits(1, 1), Paths::default(), Arc::new(Semaphore::new(1)));
         let limits = door.limits();
         limits.message_bytes.set_max(100_000);
@@ -440,15 +443,15 @@ mod tests {
         };
         let mut first = stream();
         for (length, counted) in [
-            (100, 0),
-            (10_000, 10_005),
+            (100, STREAM_BYTES_MIN),
+            (10_000, STREAM_BYTES_MIN),
             (15_000, 15_005),
             (10_000, 15_005),
         ] {
             first.pass_on(message(length)).unwrap();
             assert_eq!(limits.incoming_bytes.used(), counted);
         }
-        let refused = stream().pass_on(message(15_000)).unwrap_err();
+        let refused = stream().pass_on(message(100)).unwrap_err();
         assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
         drop(first);
         stream().pass_on(message(15_000)).unwrap();

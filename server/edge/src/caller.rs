@@ -11,7 +11,7 @@ mod unleased;
 
 pub use sharing::Changes;
 pub(crate) use streams::Part;
-pub use unleased::Unleased;
+pub use unleased::Whole;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,8 +48,8 @@ const BURST: Burst = Burst {
     least: 1.0,
 };
 
-/// Time after which a caller with a lease of 0 may try again.
-const RETRY_IN: Duration = Duration::from_secs(1);
+/// Time after which a caller with a lease of 0, or without room, may try again.
+pub(crate) const RETRY_IN: Duration = Duration::from_secs(1);
 
 /// Wants of a resource until its first requests are measured.
 const WANTS_FIRST: f64 = 10.0;
@@ -84,8 +84,9 @@ pub struct By<'a> {
     pub weight: u32,
     /// Whether the rule goes on by the safe capacity of the last lease.
     pub is_safe: bool,
-    /// Amount that is divided among identities before the first lease. None: it is not divided.
-    pub unleased: Option<Unleased>,
+    /// Amount of the rule, which bounds the costs of an identity among others. Before the first lease, it is divided among
+    /// them if the rule is safe. None: it bounds nothing.
+    pub whole: Option<Whole>,
 }
 
 /// An identity's use of a resource.
@@ -114,7 +115,8 @@ impl Caller {
         }
     }
 
-    /// Takes `cost` of a resource. None: there is no lease.
+    /// Takes `cost` of a resource. None: there is no lease. Without room for the resource, it refuses, since an identity
+    /// that fills its room would have no limit otherwise.
     pub fn take(
         &self,
         resource: &str,
@@ -122,7 +124,9 @@ impl Caller {
         cost: u64,
         now: Time,
     ) -> Option<Result<(), Decision>> {
-        let used = self.use_of(resource, by.weight, WANTS_FIRST, now)?;
+        let Some(used) = self.use_of(resource, by.weight, WANTS_FIRST, now) else {
+            return Some(Err(Decision::After(RETRY_IN)));
+        };
         let whole = cost;
         let cost = Units::whole(cost).as_f64();
         let mut sharing = used.sharing();
@@ -131,11 +135,15 @@ impl Caller {
         name.asked(cost, now);
         if !used.decides(by, now) {
             let identities = self.room.holders(resource);
-            let taken = sharing.unleased.take(by.unleased?, identities, cost, now);
+            let whole = by.whole.filter(|_| by.is_safe)?;
+            let taken = sharing.unleased.take(whole, identities, cost, now);
             return taken.err().map(|wait| Err(Decision::After(wait)));
         }
         if let Some(wait) = name.wait(level, now) {
             return Some(Err(Decision::After(wait)));
+        }
+        if cost > self.most(resource, &used, by, now) {
+            return Some(Err(Decision::After(RETRY_IN)));
         }
         let at_once = cost.min(used.burst(now));
         let taken = used.limiter.try_acquire(at_once, now);
@@ -148,6 +156,9 @@ impl Caller {
         if taken.is_ok() {
             name.pass(cost, level, now);
             name.counted = name.counted.saturating_add(whole);
+            if cost > at_once {
+                sharing.owe(cost - at_once, used.rate(now), now);
+            }
         }
         Some(taken.map_err(|not_now| match not_now {
             NotNow::RetryAfter { retry_after } => Decision::After(retry_after),
@@ -163,24 +174,36 @@ impl Caller {
             .then(|| used.limiter.left(now).floor())
     }
 
-    /// Takes `cost` of a resource, available or not, up to a debt. Without a lease, the next one pays.
-    pub fn charge(&self, resource: &str, by: &By<'_>, cost: u64, debt_max: u64, now: Time) {
+    /// Takes `cost` of a resource, available or not, up to a debt. Without a lease, the next one pays. Returns the amount
+    /// that the lease took.
+    pub fn charge(&self, resource: &str, by: &By<'_>, cost: u64, debt_max: u64, now: Time) -> u64 {
         let Some(used) = self.use_of(resource, by.weight, WANTS_FIRST, now) else {
-            return;
+            return 0;
         };
         let mut sharing = used.sharing();
         let (name, level) = sharing.name(by, |bytes| self.room.take(&self.identity, bytes), now);
         if !used.decides(by, now) {
             name.debt = name.debt.saturating_add(cost).min(debt_max);
-            return;
+            return 0;
         }
-        let more = (debt_max as f64 - used.debt(now)).max(0.0);
+        let most = self.most(resource, &used, by, now).min(debt_max as f64);
+        let more = (most - used.debt(now)).max(0.0);
         let cost = cost.min(more as u64);
         name.counted = name.counted.saturating_add(cost);
-        let cost = Units::whole(cost);
-        name.pass(cost.as_f64(), level, now);
+        let units = Units::whole(cost);
+        name.pass(units.as_f64(), level, now);
         used.limiter
-            .settle(now, Units::ZERO, cost, Units::ZERO, now);
+            .settle(now, Units::ZERO, units, Units::ZERO, now);
+        sharing.owe(units.as_f64(), used.rate(now), now);
+        cost
+    }
+
+    /// Returns the largest cost and debt of the identity. Alone, it may use all.
+    fn most(&self, resource: &str, used: &Use, by: &By<'_>, now: Time) -> f64 {
+        let whole = by.whole.filter(|_| self.room.holders(resource) > 1);
+        whole.map_or(f64::INFINITY, |it| {
+            it.most(used.rate(now)).max(used.burst(now))
+        })
     }
 
     /// Gives back `cost` of a resource, up to the amount that requests of this caller took. Without a lease, the next
@@ -408,14 +431,15 @@ impl Caller {
         }
     }
 
-    /// Returns the releases of the resources that nothing used since the last such call, and whether none is left.
+    /// Returns the releases of the resources that nothing used since the last such call, and whether none is left. A use
+    /// stays until its debt is paid.
     pub fn close_idle(&self, now: Time) -> (Vec<ReleaseCapacity>, bool) {
         let mut releases = Vec::new();
         let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
         let mut holder = self.holder();
         uses.retain(|id, used| {
             let is_used = used.is_used.swap(false, Ordering::Relaxed);
-            let stays = is_used || used.sharing().has_streams();
+            let stays = is_used || used.sharing().stays(now);
             if !stays {
                 let names = used.sharing().forget();
                 self.room.free(&self.identity, USE_BYTES + names);
@@ -438,13 +462,16 @@ impl Use {
         burst(self.allowance.borrow().seen_at(now))
     }
 
+    /// Returns the rate of the lease.
+    fn rate(&self, now: Time) -> f64 {
+        self.allowance.borrow().at(now).get()
+    }
+
     /// Returns the amount that the lease owes.
     fn debt(&self, now: Time) -> f64 {
         match self.limiter.look(0.0, now) {
             Ok(()) => 0.0,
-            Err(NotNow::RetryAfter { retry_after }) => {
-                retry_after.as_secs_f64() * self.allowance.borrow().at(now).get()
-            }
+            Err(NotNow::RetryAfter { retry_after }) => retry_after.as_secs_f64() * self.rate(now),
             // A lease of nothing pays no debt.
             Err(NotNow::Blocked) => f64::INFINITY,
         }

@@ -29,8 +29,8 @@ const UNANSWERED: Duration = Duration::from_secs(10);
 /// Time between two looks for crowds without leases.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// Estimated bytes of a program without its name.
-const PROGRAM_BYTES: usize = 160;
+/// Estimated bytes of a program without its name, if it is the only one of its place.
+const PROGRAM_BYTES: usize = 900;
 
 /// The programs of all identities.
 #[derive(Debug, Default)]
@@ -148,7 +148,7 @@ mod tests {
         fn new() -> Self {
             Self {
                 crowds: Crowds::default(),
-                room: Room::new(1 << 20),
+                room: Room::new(8 << 20),
                 now: Time::from_secs(60),
             }
         }

@@ -18,19 +18,25 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::asker::{Asker, cut};
-use crate::caller::{By, Caller, Unleased};
+use crate::caller::{By, Caller, RETRY_IN, Whole};
 use crate::clock::{self, Clock, Wall};
 use crate::crowd::Crowds;
 use crate::holder::{CALLERS, Holder};
 use crate::ids;
 use crate::node::Node;
 use crate::room::Room;
+use crate::work::Work;
 
 /// Largest number of keys of one rule. Beyond it, new keys share one limit.
 pub const KEYS_MAX: usize = 100_000;
 
 /// Largest number of identities with leases of their own. Beyond it, new ones have the leases of one more together.
 pub const CALLERS_MAX: usize = 10_000;
+
+/// Number of descriptors of a request from which on each counts as work, and that work. Calls have a rate, whatever they
+/// contain.
+const DESCRIPTORS_FREE: usize = 8;
+const WORK_OF_DESCRIPTOR: Duration = Duration::from_micros(5);
 
 /// Domain of the rules for keys of Redis clients.
 pub const REDIS_DOMAIN: &str = "redis";
@@ -66,6 +72,8 @@ pub struct Edge {
     /// Buckets of all streams.
     pub(crate) buckets: AtomicUsize,
     room: Arc<Room>,
+    /// Decisions of many descriptors.
+    work: Work,
     /// Programs that throttle themselves.
     pub(crate) crowds: Crowds,
     /// Whether rules have been read.
@@ -145,6 +153,7 @@ impl Edge {
             streams: AtomicUsize::new(0),
             buckets: AtomicUsize::new(0),
             room: Arc::new(Room::new(bytes_max)),
+            work: Work::new(),
             crowds: Crowds::default(),
             is_loaded: AtomicBool::new(is_loaded),
             is_refused: AtomicBool::new(false),
@@ -249,6 +258,7 @@ impl Edge {
     /// Decides a request, and counts it if it passes. Waits for the first lease of a shared rule, and for the turn of a
     /// request whose rule makes it wait, each for `max_wait` of the rule at most.
     pub async fn decide(self: &Arc<Self>, asked: &Asked<'_>) -> Decision {
+        self.pace(asked).await;
         let shared = self.limiter.shared(asked.domain, asked.descriptors);
         let leases = self.leases(asked);
         for (descriptor, rule) in &shared {
@@ -280,12 +290,25 @@ impl Edge {
     }
 
     /// Counts what was used in fact, or gives back what was not: at most what the caller took.
-    pub fn settle(self: &Arc<Self>, asked: &Asked<'_>, settled: Settled) {
+    pub async fn settle(self: &Arc<Self>, asked: &Asked<'_>, settled: Settled) {
+        self.pace(asked).await;
         let leases = self.leases(asked);
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
         let now = self.wall.now();
         self.limiter
             .settle(domain, descriptors, hits, settled, &leases, now);
+    }
+
+    /// Waits for the turn of a request with many descriptors.
+    async fn pace(&self, asked: &Asked<'_>) {
+        let count = asked.descriptors.len();
+        if count > DESCRIPTORS_FREE {
+            let work = self.work.of(asked.caller.identity(), self.clock.now());
+            let turn = work.charge(Duration::ZERO, self.clock.now());
+            self.clock.sleep_until(turn).await;
+            let took = WORK_OF_DESCRIPTOR * u32::try_from(count).unwrap_or(u32::MAX);
+            work.charge(took, self.clock.now());
+        }
     }
 
     fn leases<'a>(self: &'a Arc<Self>, asked: &Asked<'a>) -> CallerLeases<'a> {
@@ -377,15 +400,15 @@ impl CallerLeases<'_> {
         let rank = rule.ranks.of(self.asker.name());
         let caller = self.edge.caller(self.asker.identity(), rank.priority)?;
         let is_safe = rule.on_failure == OnFailure::Safe;
-        let counted = rule.counted().filter(|_| is_safe);
-        let part = f64::from(rule.processes.max(1)).recip();
         let by = By {
             name: cut(self.asker.name()),
             weight: rank.weight,
             is_safe,
-            unleased: counted.map(|counted| Unleased {
-                rate: counted.rate.as_per_second() * part,
-                at_once: counted.rate.amount().as_f64() * part,
+            whole: rule.counted().map(|counted| Whole {
+                rate: counted.rate.as_per_second(),
+                at_once: counted.debt_max().as_f64(),
+                usual: rule.cost as f64,
+                part: f64::from(rule.processes.max(1)).recip(),
             }),
         };
         Some(call(&caller, &ids::resource(self.domain, descriptor), &by))
@@ -398,9 +421,10 @@ impl CallerLeases<'_> {
 
 impl Leases for CallerLeases<'_> {
     fn take(&self, rule: &Rule, descriptor: &str, cost: u64) -> Option<Result<(), Taken>> {
-        self.with(rule, descriptor, |caller, resource, by| {
+        let taken = self.with(rule, descriptor, |caller, resource, by| {
             caller.take(resource, by, cost, self.now())
-        })?
+        });
+        taken.unwrap_or(Some(Err(Taken::After(RETRY_IN))))
     }
 
     fn left(&self, rule: &Rule, descriptor: &str) -> Option<u64> {
@@ -416,14 +440,19 @@ impl Leases for CallerLeases<'_> {
         given.unwrap_or_default()
     }
 
-    fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64) {
-        self.with(rule, descriptor, |caller, resource, by| {
-            caller.charge(resource, by, cost, debt_max, self.now());
+    fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64) -> u64 {
+        let charged = self.with(rule, descriptor, |caller, resource, by| {
+            caller.charge(resource, by, cost, debt_max, self.now())
         });
+        charged.unwrap_or_default()
     }
 
     fn caller(&self) -> Option<&str> {
         Some(cut(self.asker.name()))
+    }
+
+    fn identity(&self) -> Option<&str> {
+        Some(self.asker.identity())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use doorward_rules::{Rule, add_encoded};
+use doorward_rules::{Rule, add_encoded, is_plain};
 
 /// Returns the resource of a descriptor.
 pub fn resource(domain: &str, descriptor: &str) -> String {
@@ -46,7 +46,7 @@ fn add_part(part: &str, id: &mut String) {
 /// Adds a text. Bytes other than ASCII letters, digits and `-._~=,:@+` are percent-encoded.
 pub(crate) fn encode(text: &str, id: &mut String) {
     for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~=,:@+".contains(&byte) {
+        if is_plain(byte) {
             id.push(char::from(byte));
         } else {
             // Writing to a text cannot fail.

@@ -22,3 +22,4 @@ pub mod resp;
 pub mod rlqs;
 pub mod rls;
 pub mod room;
+mod work;

@@ -227,14 +227,14 @@ impl Server {
             caller,
         };
         if command.gives_back() {
-            self.edge.settle(&asked, Settled::Refund);
+            self.edge.settle(&asked, Settled::Refund).await;
             asked.hits = Some(0);
         }
         let decision = self.edge.decide(&asked).await;
         command.answer_by_rule(&decision).unwrap_or_else(|| {
             let now = self.edge.clock().now().since_origin();
             let now = Moment::ORIGIN.after(now);
-            self.buckets.take(command, caller.name(), now)
+            self.buckets.take(command, caller, now)
         })
     }
 }

@@ -7,7 +7,6 @@
 pub mod assignment;
 pub mod buckets;
 pub mod demand;
-mod work;
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -27,8 +26,8 @@ use crate::asker::Asker;
 use crate::clock::{self, Clock};
 use crate::edge::Edge;
 use crate::rlqs::buckets::Buckets;
-use crate::rlqs::work::{Work, WorkOf};
 use crate::rls::{NOT_LOADED, caller_of};
+use crate::work::{Work, WorkOf};
 
 /// Largest message, in bytes: a report of the largest number of buckets, with 200 bytes each.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -202,10 +201,11 @@ impl QuotaStream {
                     return;
                 }
             }
-            wakes_at = if listens {
-                listens_until
-            } else {
-                now + WAKES_EVERY
+            wakes_at = match listens {
+                true => listens_until,
+                // Nothing is due, and nothing would stay reserved.
+                false if buckets.is_empty() => Time::MAX,
+                false => now + WAKES_EVERY,
             };
             let pauses = reads_at > now;
             let next_at = if pauses {

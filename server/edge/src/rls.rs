@@ -130,7 +130,7 @@ pub async fn answer(
     };
     let (taken, given_back) = (descriptors(false), descriptors(true));
     if taken.is_empty() {
-        edge.settle(&of(&given_back), Settled::Refund);
+        edge.settle(&of(&given_back), Settled::Refund).await;
         let status = DescriptorStatus {
             code: Code::Ok.into(),
             ..DescriptorStatus::default()
@@ -143,7 +143,7 @@ pub async fn answer(
     }
     let decision = edge.decide(&of(&taken)).await;
     if decision.is_allowed && !given_back.is_empty() {
-        edge.settle(&of(&given_back), Settled::Refund);
+        edge.settle(&of(&given_back), Settled::Refund).await;
     }
     Ok(response(request, &decision))
 }

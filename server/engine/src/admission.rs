@@ -33,6 +33,9 @@ use crate::time::spread;
 /// Bounds of the additional retry delay of a refused caller, which spreads their return.
 const COME_BACK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
+/// A caller has this part of the requests of a template.
+const PART_OF_CALLER: u64 = 4;
+
 /// Change of the bytes that a caller has brought to one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charge {
@@ -286,7 +289,8 @@ impl AdmissionGate<'_> {
         self.admission.callers.enter(self.caller, now)
     }
 
-    /// Takes a token for a client's request. A resource without a template is bounded by none.
+    /// Takes a token for a client's request. A resource without a template is bounded by none. One caller has a quarter of
+    /// the rate, so that it leaves some to others.
     ///
     /// # Errors
     ///
@@ -296,6 +300,10 @@ impl AdmissionGate<'_> {
             return Ok(());
         }
         let rate = self.limits.requests_per_template;
+        let caller = self.enter(now);
+        if let Some(account) = self.admission.callers.get_mut(caller) {
+            account.requests.take_part(rate, PART_OF_CALLER, now)?;
+        }
         let account = self.admission.template_mut(self.template);
         account.requests.take(rate, now)
     }

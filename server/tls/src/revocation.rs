@@ -9,9 +9,13 @@ use std::path::Path;
 use rustls::CertRevocationListError;
 use rustls::client::VerifierBuilderError;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer};
-use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
+use x509_parser::prelude::{ASN1Time, CertificateRevocationList, FromDer, X509Certificate};
 
 use crate::{TlsError, causes, pem, provider};
+
+/// Longest time, in seconds, that a list may begin ahead of this clock. All correct lists would be older than one of next
+/// year.
+const AHEAD_MAX: i64 = 300;
 
 /// A list in force.
 #[derive(Debug)]
@@ -100,9 +104,15 @@ impl List {
                 "a list has a wrong signature: not that of each {name}"
             ));
         }
+        let updated = list.last_update().timestamp();
+        if updated > ASN1Time::now().timestamp() + AHEAD_MAX {
+            return Err(format!(
+                "a list of {name} begins more than five minutes ahead; look at the clocks"
+            ));
+        }
         Ok(Self {
             issuer: (name.as_raw().to_vec(), name.to_string()),
-            updated: list.last_update().timestamp(),
+            updated,
             is_between: false,
         })
     }

@@ -8,7 +8,7 @@ use doorward_limits::{Moment, Units};
 use smallvec::SmallVec;
 
 use crate::decision::Decision;
-use crate::document::{Domain, INLINE, replaced_names};
+use crate::document::{Domain, INLINE};
 use crate::limiter::{Asked, Descriptor, InForce, Limiter};
 use crate::rule::{OnFailure, Rule, Scope};
 use crate::shared::{self, Leases, Terms};
@@ -53,7 +53,8 @@ impl Limiter {
 
     /// Counts what requests took in fact, whether or not it is available, or gives back what they did not use. The
     /// units are those of [`Limiter::decide_with`]. Limits may be in debt afterwards, by a window or a burst at most,
-    /// which later requests pay. A caller gets back what it took in the same window.
+    /// which later requests pay. A caller gets back what it took in the same window. A shared limit counts what the lease
+    /// took.
     pub fn settle(
         &self,
         domain: &str,
@@ -64,10 +65,7 @@ impl Limiter {
         now: Moment,
     ) {
         self.with_asked(domain, descriptors, hits, |in_force, _domain, asked| {
-            let rules = asked
-                .iter()
-                .filter_map(|it| in_force.rules.rules().get(it.number?));
-            let names = replaced_names(rules);
+            let names = in_force.replaced_names(asked);
             for it in asked {
                 let (rule, ..) = in_force.status(it.number, &names);
                 let (Some(rule), Some((limit, counters))) = (rule, in_force.counted(it.number))
@@ -77,28 +75,37 @@ impl Limiter {
                 let cost = it.hits.unwrap_or(rule.cost);
                 let (whole, debt_max) = (Units::whole(cost), limit.debt_max());
                 let text = (rule.scope == Scope::Shared).then(|| shared::text(rule, it.entries));
-                let taken = leases.caller().map(|caller| {
-                    let [amounts, _] = self.caller_keys(it.entries, caller);
-                    (counters.taken(limit, self.keys_max), amounts)
-                });
                 let counter = counters.keys.get_or_init(|| self.counter(limit));
                 let key = self.key(it.entries);
+                let (limited, map) = ((limit, counters), (&**counter, key));
+                if self
+                    .newcomer_wait(limited, map, Some(leases), now)
+                    .is_some()
+                {
+                    continue;
+                }
+                let taken = self.taken_by(limited, it.entries, leases, now);
                 match settled {
                     Settled::Charge => {
-                        if let Some(text) = text {
-                            leases.charge(rule, &text, cost, debt_max.floor());
-                        }
+                        // The counter is that of all callers.
+                        let whole = text.map_or(whole, |text| {
+                            Units::whole(leases.charge(rule, &text, cost, debt_max.floor()))
+                        });
                         let charged = counter.update(key, now, |limit, state, now| {
                             limit.hard().charge_up_to(debt_max, state, whole, now)
                         });
-                        if let Some((taken, amounts)) = taken {
+                        if let Some((taken, [amounts, _])) = taken {
                             taken.charge(amounts, charged, now);
                         }
                     }
                     Settled::Refund => {
-                        let mut back = taken.map_or(whole, |(taken, amounts)| {
-                            taken.give_back(amounts, whole, now)
-                        });
+                        let mut back = match (taken, leases.caller()) {
+                            (Some((taken, [amounts, _])), _) => {
+                                taken.give_back(amounts, whole, now)
+                            }
+                            (None, None) => whole,
+                            (None, Some(_)) => Units::ZERO,
+                        };
                         if let Some(text) = text {
                             let given = leases.give_back(rule, &text, back.floor(), Duration::ZERO);
                             // Without a lease, only `safe` has counted.

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use doorward_limits::Moment;
+use smallvec::SmallVec;
 
-use super::Counters;
+use super::{Asked, Counters};
 use crate::decision::Why;
-use crate::document::Rules;
+use crate::document::{INLINE, Rules, replaced_names};
 use crate::rule::{Counted, Limit, OnFailure, Rule, Scope, identity};
 use crate::tally::Tallies;
 
@@ -64,6 +65,14 @@ impl InForce {
                 next.taken = taken.map(OnceLock::from).unwrap_or_default();
             }
         }
+    }
+
+    /// Returns the names of the rules that those of a request replace.
+    pub(super) fn replaced_names(&self, asked: &[Asked<'_>]) -> SmallVec<[&str; INLINE]> {
+        let rules = asked
+            .iter()
+            .filter_map(|it| self.rules.rules().get(it.number?));
+        replaced_names(rules)
     }
 
     /// Returns the limit of a rule, and the counter that counts it.

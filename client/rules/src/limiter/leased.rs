@@ -15,7 +15,7 @@ pub(super) struct Leased<'a> {
     leases: Option<&'a dyn Leases>,
     taken: Vec<(&'a Rule, String, u64)>,
     /// Places of statuses, and the units that their leases have left.
-    pub(super) left: Vec<(usize, Units)>,
+    left: Vec<(usize, Units)>,
 }
 
 impl<'a> Leased<'a> {
@@ -63,6 +63,15 @@ impl<'a> Leased<'a> {
             let cost = asked.hits.unwrap_or(rule.cost);
             let debt_max = limit.debt_max().floor();
             leases.charge(rule, &shared::text(rule, asked.entries), cost, debt_max);
+        }
+    }
+
+    /// Lowers the units that are left to those of the leases.
+    pub(super) fn bound(self, statuses: &mut [Status]) {
+        for (place, left) in self.left {
+            if let Some(status) = statuses.get_mut(place) {
+                status.bound_remaining(left);
+            }
         }
     }
 

@@ -7,8 +7,9 @@
 use doorward_limits::{Algorithm as _, FixedWindow, Key, Keyed, Moment, Rate, TokenBucket, Units};
 
 use crate::counting::Counting;
-use crate::limiter::Limiter;
+use crate::limiter::{Counters, Limiter};
 use crate::rule::Counted;
+use crate::shared::Leases;
 use crate::tree::Entry;
 use crate::value::add_to_key;
 
@@ -17,7 +18,7 @@ use crate::value::add_to_key;
 pub(super) struct Taken(Keyed<Counting>);
 
 impl Taken {
-    pub(super) fn new(limit: &Counted, keys_max: usize) -> Self {
+    fn new(limit: &Counted, keys_max: usize) -> Self {
         let nothing = FixedWindow::new(Rate::per_second(Units::ZERO));
         let nothing = Counting::FixedWindow(nothing);
         // A caller has two keys.
@@ -59,8 +60,23 @@ impl Taken {
 }
 
 impl Limiter {
+    /// Returns the amounts of the callers of a rule, and the keys of this one. `None`: there is no caller, or no room.
+    pub(super) fn taken_by<'a>(
+        &self,
+        (limit, counters): (&Counted, &'a Counters),
+        entries: &[Entry<'_>],
+        leases: &dyn Leases,
+        now: Moment,
+    ) -> Option<(&'a Taken, [Key; 2])> {
+        let keys = self.caller_keys(entries, leases.caller()?);
+        let new = || Taken::new(limit, self.keys_max);
+        let taken = counters.taken.get_or_init(new);
+        let wait = self.newcomer_wait((limit, counters), (&taken.0, keys[0]), Some(leases), now);
+        wait.is_none().then_some((taken, keys))
+    }
+
     /// Returns the keys of a caller's use of a descriptor: of its amounts, and of its requests.
-    pub(super) fn caller_keys(&self, entries: &[Entry<'_>], caller: &str) -> [Key; 2] {
+    fn caller_keys(&self, entries: &[Entry<'_>], caller: &str) -> [Key; 2] {
         let add = |key, entry: &Entry<'_>| add_to_key(key, entry.value);
         [0, 1].map(|kind| {
             let key = entries.iter().fold(self.keys.key(), add);

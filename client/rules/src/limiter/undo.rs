@@ -41,10 +41,7 @@ impl Limiter {
                 && let Some((_, counters)) = in_force.counted(it.number)
                 && let Some(counter) = counters.keys.get()
             {
-                let others = match status.is_leased {
-                    true => Units::ZERO,
-                    false => rule.others(it.hits),
-                };
+                let others = rule.others(it.hits, status.is_leased);
                 let cost = Units::whole(cost).saturating_add(others);
                 counter.update(self.key(it.entries), now, |limit, state, now| {
                     limit.refund(state, cost, now);

@@ -368,6 +368,25 @@ fn aliases_of_aliases_are_refused_before_they_are_memory() {
 }
 
 #[test]
+fn a_long_key_above_many_descriptors_is_refused_before_it_is_memory() {
+    let below = (0..2_000).map(|number| format!("{{key: k{number}, rate_limit: {TWO}}}"));
+    let below: Vec<String> = below.collect();
+    let check = |domain: usize, key: usize| {
+        let text = format!(
+            "domain: {}\ndescriptors: [{{key: {}, descriptors: [{}]}}]",
+            "d".repeat(domain),
+            "k".repeat(key),
+            below.join(", ")
+        );
+        let problems = Rules::load(&[("a.yaml", &text)]).err().unwrap_or_default();
+        problems.len() == 1 && problems[0].message.contains("too long for so many")
+    };
+    assert!(!check(10, 1_000));
+    assert!(check(10, 10_000));
+    assert!(check(10_000, 10));
+}
+
+#[test]
 fn all_problems_of_all_documents_are_told_by_line() {
     let first = "domain: a\nunmatched: perhaps\ndescriptors:\n- key: user\n  rate_limit: {rate: x}\n- value: 1\n";
     let second = "domain: ''\n";

@@ -14,6 +14,7 @@ mod changes;
 mod decisions;
 mod documents;
 mod fields;
+mod newcomers;
 mod schema;
 mod service;
 mod story;

@@ -31,8 +31,9 @@ impl Leases for Lease {
         given
     }
 
-    fn charge(&self, _rule: &Rule, _descriptor: &str, cost: u64, _debt_max: u64) {
+    fn charge(&self, _rule: &Rule, _descriptor: &str, cost: u64, _debt_max: u64) -> u64 {
         self.left.set(self.left.get().saturating_sub(cost));
+        cost
     }
 }
 

@@ -39,6 +39,8 @@ const NAME_BYTES: usize = 192;
 pub(super) struct Sharing {
     pub(super) demand: Demand,
     pub(super) unleased: UnleasedPart,
+    /// Time until which the lease pays a debt.
+    pub(super) owes_until: Time,
     names: HashMap<Box<str>, Name>,
     streams: BTreeMap<u64, Stream>,
     level: Level,
@@ -111,6 +113,7 @@ impl Sharing {
         Self {
             demand: Demand::new(now),
             unleased: UnleasedPart::new(),
+            owes_until: now,
             names: HashMap::new(),
             streams: BTreeMap::new(),
             level: Level::AboveAll,
@@ -215,8 +218,15 @@ impl Sharing {
         [of_name.count().max(1), all.count().max(1)]
     }
 
-    pub(super) fn has_streams(&self) -> bool {
-        !self.streams.is_empty()
+    /// Notes a debt that a lease of this rate pays.
+    pub(super) fn owe(&mut self, amount: f64, rate: f64, now: Time) {
+        let lasts = Duration::try_from_secs_f64(amount / rate).unwrap_or_default();
+        self.owes_until = self.owes_until.max(now) + lasts;
+    }
+
+    /// Returns whether something is in use or owed although no request comes.
+    pub(super) fn stays(&self, now: Time) -> bool {
+        !self.streams.is_empty() || self.owes_until.max(self.unleased.paid_until()) > now
     }
 
     /// Returns the level that each name may reach, for each unit of weight.
@@ -395,7 +405,7 @@ mod tests {
             name: "web",
             weight: 1,
             is_safe: false,
-            unleased: None,
+            whole: None,
         };
         let mut sharing = Sharing::new(1, now);
         // From 2/s to another rate.
@@ -426,7 +436,7 @@ mod tests {
             name: "envoy",
             weight: 1,
             is_safe: false,
-            unleased: None,
+            whole: None,
         };
         for (lease, is_due) in [(3, false), (8, false), (20, true)] {
             let allowance = Allowance {

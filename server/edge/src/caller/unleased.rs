@@ -5,13 +5,28 @@ use std::time::Duration;
 
 use doorward_client::time::Time;
 
-/// Amount that all callers of this process may use before its first lease.
+use super::RETRY_IN;
+
+/// Amount of a rule for all callers.
 #[derive(Clone, Copy, Debug)]
-pub struct Unleased {
+pub struct Whole {
     /// In a second.
     pub rate: f64,
     /// At once, after a rest.
     pub at_once: f64,
+    /// Cost of a usual request.
+    pub usual: f64,
+    /// Part of it that this process admits before its first lease.
+    pub part: f64,
+}
+
+impl Whole {
+    /// Returns the largest cost of an identity among others, and its largest debt: what its own rate pays in the time of
+    /// the whole amount, or a quarter of that amount or a usual request if it is more. So one request takes no window from the others.
+    pub(super) fn most(self, own_rate: f64) -> f64 {
+        let pays = own_rate * self.at_once / self.rate;
+        pays.max(self.at_once / 4.0).max(self.usual).ceil()
+    }
 }
 
 /// An identity's part.
@@ -28,10 +43,15 @@ impl UnleasedPart {
         }
     }
 
-    /// Takes a cost, or returns the time until that is possible. A cost above the part passes after a rest.
+    /// Returns the time until which the part has paid.
+    pub(super) const fn paid_until(&self) -> Time {
+        self.paid_until
+    }
+
+    /// Takes a cost, or returns the time until that is possible. A cost above the part passes after a rest, up to a bound.
     pub(super) fn take(
         &mut self,
-        all: Unleased,
+        all: Whole,
         identities: u32,
         cost: f64,
         now: Time,
@@ -40,8 +60,12 @@ impl UnleasedPart {
         if identities <= 1 {
             return Ok(());
         }
+        let own_rate = all.rate / f64::from(identities);
+        if cost > all.most(own_rate) {
+            return Err(RETRY_IN);
+        }
         let seconds = |amount: f64| Duration::try_from_secs_f64(amount).unwrap_or(Duration::MAX);
-        let lasts = seconds(cost * f64::from(identities) / all.rate);
+        let lasts = seconds(cost / (own_rate * all.part));
         let (ahead, at_once) = (self.paid_until.since(now), seconds(all.at_once / all.rate));
         let wait = ahead.saturating_add(lasts).saturating_sub(at_once);
         if !ahead.is_zero() && !wait.is_zero() {
@@ -58,9 +82,11 @@ mod tests {
 
     #[test]
     fn an_identity_among_others_has_as_much_as_each() {
-        let all = Unleased {
+        let all = Whole {
             rate: 300.0,
             at_once: 300.0,
+            usual: 1.0,
+            part: 1.0,
         };
         let start = Time::from_secs(60);
         let passes = |identities: u32, every: Duration| {
@@ -81,14 +107,20 @@ mod tests {
 
     #[test]
     fn a_large_cost_passes_after_a_rest() {
-        let all = Unleased {
+        let all = Whole {
             rate: 1.0,
-            at_once: 1.0,
+            at_once: 20.0,
+            usual: 1.0,
+            part: 1.0,
         };
         let (mut part, start) = (UnleasedPart::new(), Time::from_secs(60));
-        assert_eq!(part.take(all, 2, 5.0, start), Ok(()));
-        let wait = part.take(all, 2, 5.0, start).unwrap_err();
-        assert_eq!(wait, Duration::from_secs(10));
-        assert_eq!(part.take(all, 2, 5.0, start + wait), Ok(()));
+        assert_eq!(part.take(all, 8, 5.0, start), Ok(()));
+        let wait = part.take(all, 8, 5.0, start).unwrap_err();
+        assert_eq!(wait, Duration::from_secs(40));
+        assert_eq!(part.take(all, 8, 5.0, start + wait), Ok(()));
+        let later = start + wait * 3;
+        assert_eq!(part.take(all, 8, 6.0, later), Err(RETRY_IN), "a quarter");
+        assert_eq!(part.take(all, 2, 10.0, later), Ok(()), "its part");
+        assert_eq!(part.take(all, 1, 20.0, later), Ok(()), "alone");
     }
 }

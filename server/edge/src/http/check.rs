@@ -106,7 +106,7 @@ pub(super) async fn charge(
         Some(..0) => Settled::Refund,
         Some(0..) | None => Settled::Charge,
     };
-    edge.settle(&asked, settled);
+    edge.settle(&asked, settled).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -11,6 +11,8 @@ use doorward_tls::identity::Identity;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::asker::Asker;
+
 use super::codec::{Malformed, Reply, Words, next_command};
 use super::command::Command;
 use super::session::Session;
@@ -20,6 +22,14 @@ const BYTES_MAX: usize = 1_000;
 
 fn address() -> CallerId {
     CallerId::of("192.0.2.1".parse().unwrap())
+}
+
+fn asker(number: u8) -> Asker {
+    Asker::new(
+        Some("web-1"),
+        None,
+        Some(&CallerId::of([192, 0, 2, number].into())),
+    )
 }
 
 struct Core {
@@ -50,7 +60,7 @@ impl Core {
                 Ok(Command::Throttle(command)) => {
                     let answer = self
                         .buckets
-                        .take(&command, "web-1", Moment::ORIGIN.after(now));
+                        .take(&command, &asker(1), Moment::ORIGIN.after(now));
                     Reply::Integers(answer).write(self.session.version(), &mut answers);
                 }
                 Ok(command) => self.session.answer(&command, &mut answers),
@@ -208,12 +218,11 @@ fn extreme_numbers_do_no_harm() {
     let most = i64::MAX;
     core.check(
         &format!("THROTTLE a {most} {most} {most} {most}"),
-        &format!("*5 :1 :{most} :18446744073 :-1 :0"),
+        &format!("*5 :1 :{most} :2678400 :-1 :0"),
     );
-    core.check(
-        &format!("THROTTLE b 0 1 {most} 1"),
-        "*5 :0 :1 :0 :-1 :18446744074",
-    );
+    // No key is used up for longer than 31 days.
+    core.check(&format!("THROTTLE b 0 1 {most} 1"), "*5 :1 :1 :0 :-1 :0");
+    core.check("THROTTLE b 0 1 2678400 1", "*5 :0 :1 :0 :-1 :2678400");
     core.check(
         &format!("THROTTLE c {most} {most} 1 1"),
         &format!("*5 :0 :{most} :{most} :-1 :1"),
@@ -221,9 +230,37 @@ fn extreme_numbers_do_no_harm() {
 }
 
 #[test]
+fn one_identity_leaves_room_for_the_keys_of_others() {
+    let buckets = Buckets::new(80, [1, 2]);
+    let take = |caller: u8, key: u64| {
+        let words = [
+            b"THROTTLE".as_slice(),
+            &key.to_be_bytes(),
+            b"0",
+            b"1",
+            b"60",
+        ];
+        let Ok(Command::Throttle(command)) = Command::parse(&words.into_iter().collect()) else {
+            panic!("it is a command");
+        };
+        buckets.take(&command, &asker(caller), Moment::ORIGIN)
+    };
+    let passed = (0..1_000).filter(|key| take(1, *key)[0] == 0).count();
+    assert!((40..=50).contains(&passed), "{passed}");
+    for key in 2_000..2_005 {
+        assert_eq!(take(2, key)[0], 0, "{key}");
+    }
+    let refused = take(1, 3_000);
+    assert_eq!(refused[..3], [1, 1, 0]);
+    assert!((1..=86_401).contains(&refused[3]), "{refused:?}");
+}
+
+#[test]
 fn at_the_bound_new_keys_with_the_same_numbers_share_one_state() {
     let buckets = Buckets::new(1, [1, 2]);
-    let take = |key: &str, period: u64| {
+    // Each of another identity.
+    let mut number = 0;
+    let mut take = |key: &str, period: u64| {
         let numbers = Numbers {
             max_burst: 0,
             count: 1,
@@ -234,7 +271,8 @@ fn at_the_bound_new_keys_with_the_same_numbers_share_one_state() {
             numbers,
             quantity: None,
         };
-        buckets.take(&command, "web-1", Moment::ORIGIN)[0]
+        number += 1;
+        buckets.take(&command, &asker(number), Moment::ORIGIN)[0]
     };
     assert_eq!(take("first", 60), 0);
     assert_eq!(take("second", 60), 0);
@@ -359,7 +397,7 @@ proptest! {
             // An interval of whole nanoseconds.
             let numbers = Numbers { max_burst, count, period: period * count };
             let command = Throttle { key: &[key], numbers, quantity: Some(quantity.cast_signed()) };
-            let answer = buckets.take(&command, "web-1", Moment::ORIGIN.after(Duration::from_millis(millis)));
+            let answer = buckets.take(&command, &asker(1), Moment::ORIGIN.after(Duration::from_millis(millis)));
             let expected = published(arrivals.entry(key).or_default(), numbers, quantity, millis);
             prop_assert_eq!(answer, expected);
         }

@@ -7,16 +7,34 @@
 //!
 //! As in redis-cell, the state of a key is the time at which all is available again, so a command with other numbers
 //! goes on from the same state. An interval is exact to 10⁻⁹ ns, where redis-cell has whole nanoseconds.
+//! At most what comes in 31 days is there at once, so no key is used up for longer.
 //! redis-cell rounds seconds down if less than a millisecond is over, so that a client would come back too early.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
-use doorward_limits::{Algorithm, Gcra, GcraState, Keyed, Keys, Moment, Rate, Units};
+use doorward_limits::{
+    Algorithm, FixedWindow, Gcra, GcraState, Key, Keyed, Keys, Moment, Period, Rate, Units,
+};
 use doorward_rules::rule::Scope;
 use doorward_rules::{Decision, Why};
 
+use crate::asker::Asker;
+
 /// Parts in a second: a unit is a nanosecond.
 const SECOND: u128 = 1_000_000_000 * Units::ONE.parts();
+
+/// Longest time that a key is used up, in seconds.
+const SECONDS_MAX: u64 = 31 * 86_400;
+
+/// A day, in nanoseconds.
+const DAY: NonZeroU64 = NonZeroU64::new(86_400_000_000_000).unwrap();
+
+/// Part of the keys that an identity brings in a day, once half of the room is taken.
+const PART: usize = 8;
+
+/// Largest number of identities whose new keys are counted apart.
+const IDENTITIES_MAX: usize = 10_000;
 
 /// Seconds until the next attempt at a shared limit that has no lease, or a lease of nothing.
 const SHARED_RETRY: i64 = 1;
@@ -53,38 +71,50 @@ pub(super) struct Buckets {
     shared: Keyed<Gcra>,
     /// Amounts that callers took of the keys.
     taken: Keyed<Gcra>,
+    /// Numbers of new keys, by identity.
+    newcomers: Keyed<FixedWindow>,
 }
 
 impl Buckets {
     /// Creates states for at most `keys_max` keys. The seed of their hash should be random.
     pub(super) fn new(keys_max: usize, seed: [u64; 2]) -> Self {
         let no_room = span_of(Units::ZERO);
+        // A unit is a nanosecond.
+        let longest = span_of(Units::whole(SECONDS_MAX * 1_000_000_000));
+        let amount = Units::whole((keys_max / PART).max(1) as u64);
+        let newcomers = FixedWindow::new(Rate::per(amount, Period::Nanos(DAY)));
         Self {
             hash: Keys::new(seed),
-            keys: Keyed::new(span_of(Units::MAX), keys_max).with_overflow(no_room),
-            shared: Keyed::new(span_of(Units::MAX), SETTINGS_MAX),
-            taken: Keyed::new(span_of(Units::MAX), keys_max).with_overflow(no_room),
+            keys: Keyed::new(longest, keys_max).with_overflow(no_room),
+            shared: Keyed::new(longest, SETTINGS_MAX),
+            taken: Keyed::new(longest, keys_max).with_overflow(no_room),
+            newcomers: Keyed::new(newcomers, IDENTITIES_MAX),
         }
     }
 
     /// Decides a command by its own numbers.
-    pub(super) fn take(&self, command: &Throttle<'_>, caller: &str, now: Moment) -> Answer {
+    pub(super) fn take(&self, command: &Throttle<'_>, caller: &Asker, now: Moment) -> Answer {
         let Numbers {
             max_burst,
             count,
             period,
         } = command.numbers;
         let cost = Units::from_parts(command.cost());
-        let of_caller = || self.hash.key().text(command.key).text(caller).finish();
+        let of_caller = self.hash.key().text(command.key).text(caller.name());
+        let of_caller = of_caller.finish();
         let mut back = Units::ZERO;
         if command.gives_back() {
-            back = self.taken.update(of_caller(), now, |span, state, now| {
+            back = self.taken.update(of_caller, now, |span, state, now| {
                 let back = cost.min(missing(span, state, now));
                 span.refund(state, back, now);
                 back
             });
         }
         let key = self.hash.key().text(command.key).finish();
+        if let Some(wait) = self.newcomer_wait(&self.keys, key, caller, now) {
+            let wait = number(wait.as_secs().saturating_add(1));
+            return [1, number(max_burst.saturating_add(1)), 0, wait, wait];
+        }
         let answer = self.keys.update(key, now, |span, state, now| {
             span.refund(state, back, now);
             let has_room = span.limit() > Units::ZERO;
@@ -96,10 +126,31 @@ impl Buckets {
             let take = |span: &Gcra, state: &mut _, now| command.take(span, state, now);
             self.shared.update(settings, now, take)
         });
-        if answer[0] == 0 && !command.gives_back() {
-            self.taken.charge(of_caller(), cost, now);
+        let is_taken = answer[0] == 0 && !command.gives_back();
+        let has_room = || {
+            self.newcomer_wait(&self.taken, of_caller, caller, now)
+                .is_none()
+        };
+        if is_taken && has_room() {
+            self.taken.charge(of_caller, cost, now);
         }
         answer
+    }
+
+    /// Counts a new key of an identity in a crowded map. Returns the time until it may bring it; `None`: now.
+    fn newcomer_wait(
+        &self,
+        map: &Keyed<Gcra>,
+        key: Key,
+        caller: &Asker,
+        now: Moment,
+    ) -> Option<Duration> {
+        if !map.is_crowded_for(key) {
+            return None;
+        }
+        let identity = self.hash.key().text(caller.identity()).finish();
+        let taken = self.newcomers.take(identity, Units::ONE, now);
+        taken.retry_after()
     }
 }
 

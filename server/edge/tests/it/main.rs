@@ -7,6 +7,7 @@
     reason = "clippy takes only functions with #[test] as tests"
 )]
 
+mod crowded;
 mod decisions;
 mod granting_node;
 mod http;

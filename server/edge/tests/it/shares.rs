@@ -87,7 +87,7 @@ impl World {
             name,
             weight: 1,
             is_safe: true,
-            unleased: None,
+            whole: None,
         };
         caller.open(RESOURCE, &by, self.now);
         self.keep(&caller);
@@ -187,6 +187,28 @@ fn names_of_an_identity_share_its_lease_fairly() {
         (load("other", 1, 400.0, Names::One("web")), 150.0),
     ];
     check(&all, 20);
+}
+
+#[test]
+fn a_debt_is_not_forgotten_by_a_rest() {
+    let mut world = World::new();
+    assert!(world.passes("thief", "web"));
+    let (caller, start) = (world.caller("thief"), world.now);
+    let by = By {
+        name: "web",
+        weight: 1,
+        is_safe: true,
+        whole: None,
+    };
+    let now = start + Duration::from_secs(1);
+    assert_eq!(caller.take(RESOURCE, &by, 30_000, now), Some(Ok(())));
+    let is_gone = |now| {
+        caller.close_idle(now);
+        caller.close_idle(now).1
+    };
+    // Longer than the lease lasts.
+    assert!(!is_gone(now + Duration::from_secs(60)));
+    assert!(is_gone(now + Duration::from_secs(1_000_000)));
 }
 
 #[test]

@@ -39,12 +39,14 @@ pub(super) struct CallerAccount {
     pub(super) bytes: usize,
     /// New resources and leases lately.
     pub(super) newcomers: Bucket,
+    /// Requests lately.
+    pub(super) requests: Bucket,
 }
 
 impl CallerAccount {
     /// Whether forgetting it changes nothing.
     fn is_idle(&self, now: Time) -> bool {
-        self.bytes == 0 && self.newcomers.is_full(now)
+        self.bytes == 0 && self.newcomers.is_full(now) && self.requests.is_full(now)
     }
 }
 

@@ -159,9 +159,15 @@ impl Bucket {
     ///
     /// The time until there is a token, if there is none now. Then the bucket is unchanged.
     pub(crate) fn take(&mut self, rate: Rate, now: Time) -> Result<(), Duration> {
-        let full_at = self.full_at.max(now) + Duration::from_nanos(rate.cost());
+        self.take_part(rate, 1, now)
+    }
+
+    /// Takes a token of a part of the rate and its burst: 4 is a quarter.
+    pub(crate) fn take_part(&mut self, rate: Rate, part: u64, now: Time) -> Result<(), Duration> {
+        let cost = rate.cost() * part;
+        let full_at = self.full_at.max(now) + Duration::from_nanos(cost);
         let spent = full_at.since(now);
-        let depth = Duration::from_nanos(rate.depth());
+        let depth = Duration::from_nanos(rate.depth().max(cost));
         if spent > depth {
             return Err(spent - depth);
         }

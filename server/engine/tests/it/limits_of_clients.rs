@@ -316,7 +316,7 @@ fn a_holder_keeps_its_lease_whatever_is_full() {
         memory_per_caller_max: 0,
         memory_per_template_max: 0,
         newcomers_per_caller: rate(1, 1),
-        requests_per_template: rate(1, 1),
+        requests_per_template: rate(20, 1),
         leases_per_resource_max: 0,
         leases_per_caller_max: 0,
         priorities_max: 0,
@@ -458,11 +458,26 @@ fn a_client_that_changes_its_priority_brings_the_new_one_and_unused_ones_are_fre
 }
 
 #[test]
+fn one_caller_leaves_three_quarters_of_the_requests_of_a_template_to_others() {
+    let mut world = LimitedNode::with(|limits| limits.requests_per_template = rate(10, 4));
+    let passed = (0..100).filter(|number| world.ask(1, "flood", &format!("a{number}")).is_ok());
+    assert_eq!(passed.count(), 10);
+    world.check_full(1, "flood", "a", Limit::RequestsPerTemplate);
+    for client in 0..10 {
+        world.ask(2, &format!("new-{client}"), "a").unwrap();
+    }
+}
+
+#[test]
 fn too_many_requests_of_a_template_put_refreshes_off_only_as_long_as_their_leases_last() {
-    let mut world = LimitedNode::with(|limits| limits.requests_per_template = rate(1, 5));
+    let mut world = LimitedNode::with(|limits| limits.requests_per_template = rate(20, 5));
     world.ask(1, "c", "a1").unwrap();
     world.advance(30);
-    let flood = |world: &mut LimitedNode| while world.ask(2, "liar", "a2").is_ok() {};
+    let flood = |world: &mut LimitedNode| {
+        for liar in 2..9 {
+            while world.ask(liar, &format!("liar-{liar}"), "a2").is_ok() {}
+        }
+    };
     flood(&mut world);
     // Half of its lease is over: it is served.
     world.ask(1, "c", "a1").unwrap();

@@ -44,6 +44,7 @@ async fn a_list_that_would_bring_a_revoked_caller_back_changes_nothing() {
             own.revoke_in(2020, &[]),
             "missing, or older than the one in force",
         ),
+        ("of later", own.revoke_in(2100, &[]), "five minutes ahead"),
         ("no list", own.certificate.clone(), "no revocation list"),
     ] {
         files.write("crl.pem", &list);

@@ -91,7 +91,7 @@ impl Leased {
             name: cut(asker.name()),
             weight: self.weight,
             is_safe: self.on_failure == OnFailure::Safe,
-            unleased: None,
+            whole: None,
         }
     }
 

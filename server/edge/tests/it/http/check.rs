@@ -394,7 +394,7 @@ async fn no_more_is_given_back_than_the_same_caller_took() {
         name,
         weight: 1,
         is_safe: false,
-        unleased: None,
+        whole: None,
     });
     let charge = |by: &By<'_>, cost| caller.charge(RESOURCE, by, cost, 1_000, clock.now());
     let give_back = |by: &By<'_>, cost| caller.give_back(RESOURCE, by, cost, clock.now());
@@ -424,7 +424,7 @@ fn a_new_resource_asks_for_its_first_wants_until_a_second_has_passed_without_a_r
         name: "a",
         weight: 1,
         is_safe: false,
-        unleased: None,
+        whole: None,
     };
     caller.open("shared/api/x", &by, now);
     for (age, wants) in [(0, 10.0), (999, 10.0), (1_000, 0.0)] {

@@ -1,5 +1,6 @@
-//! Work on reports of quota streams: a part of a processor for each identity, and a larger one for all identities
-//! together. Beyond it, reports wait, and flow control slows their senders. Pure.
+//! Work on reports of quota streams, and on requests with many descriptors: a part of a processor for each identity, and
+//! a larger one for all identities together. Beyond it, reports and requests wait, and flow control slows their senders.
+//! Pure.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Work of all streams.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(crate) struct Work {
     by_identity: Mutex<HashMap<Box<str>, Arc<Account>>>,
     all: Arc<Account>,
 }
@@ -33,10 +34,10 @@ struct Account {
 
 /// The accounts of a stream.
 #[derive(Debug)]
-pub(super) struct WorkOf([Arc<Account>; 2]);
+pub(crate) struct WorkOf([Arc<Account>; 2]);
 
 impl Work {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             by_identity: Mutex::default(),
             all: Arc::new(Account::new(PART_OF_ALL)),
@@ -44,7 +45,7 @@ impl Work {
     }
 
     /// Returns the accounts of a stream of an identity. Forgets those of others that are at rest.
-    pub(super) fn of(&self, identity: &str, now: Time) -> WorkOf {
+    pub(crate) fn of(&self, identity: &str, now: Time) -> WorkOf {
         let mut accounts = lock(&self.by_identity);
         let known = accounts.get(identity).cloned();
         let own = known.unwrap_or_else(|| {
@@ -68,7 +69,7 @@ impl Account {
 
 impl WorkOf {
     /// Counts work. Returns the time from which on the next report may be read.
-    pub(super) fn charge(&self, took: Duration, now: Time) -> Time {
+    pub(crate) fn charge(&self, took: Duration, now: Time) -> Time {
         let charge = |account: &Arc<Account>| {
             let mut paid_until = lock(&account.paid_until);
             *paid_until = (*paid_until).max(now) + took * account.part;
