@@ -158,7 +158,7 @@ limits! {
     IncomingBytes {
         "incoming_bytes", "--incoming-bytes-max", Bytes, Fixed("256MiB"),
         "messages that have not arrived in full",
-        "Received parts of incomplete messages, messages of calls that wait, and the largest one of each open stream."
+        "Received parts of incomplete messages, messages of calls that wait, and the largest one of each open stream, 12 KiB at least."
     }
     IncomingBytesPerAddress {
         "incoming_bytes_per_address", "--incoming-bytes-per-address-max", Bytes, Fixed("64MiB"),
@@ -218,7 +218,7 @@ limits! {
     RequestsPerTemplate {
         "requests_per_template", "--requests-per-second-per-template-max", PerSecond, Fixed("200000"),
         "requests for resources of one template",
-        "Requests of clients for resources of one template; twice as many at once. Refreshes wait at most as long as their leases last."
+        "Requests of clients for resources of one template; twice as many at once. One address has a quarter. Refreshes wait at most as long as their leases last."
     }
     LeasesPerResource {
         "leases_per_resource", "--leases-per-resource-max", Count, Fixed("2000000"),

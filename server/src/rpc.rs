@@ -51,6 +51,7 @@ use crate::admin::learning_service::LearningService;
 use crate::admin::rules_service::RulesService;
 use crate::admin::{rules_watch, status_service};
 use crate::clock;
+use crate::limits::ServerLimit;
 use crate::methods::{GET_STATUS, WATCH_RULES};
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, WaitingAnswer};
@@ -245,7 +246,10 @@ pub fn services(
     let capacity = CapacityService {
         state: Arc::clone(state),
         metrics: Arc::clone(metrics),
-        names: Arc::new(Bindings::new(is_off)),
+        names: Arc::new(Bindings::new(
+            is_off,
+            state.limits().of(ServerLimit::Memory).max(),
+        )),
     };
     let streams = CapacityStreamServer::new(capacity.clone()).max_decoding_message_size(usize::MAX);
     let get_status = status_service::get_status(Arc::clone(state));

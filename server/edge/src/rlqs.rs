@@ -203,7 +203,7 @@ impl QuotaStream {
             }
             wakes_at = match listens {
                 true => listens_until,
-                // Nothing is due, and nothing would stay reserved.
+                // No assignment is due, and none is reserved.
                 false if buckets.is_empty() => Time::MAX,
                 false => now + WAKES_EVERY,
             };

@@ -23,6 +23,12 @@ const KEPT: Duration = Duration::from_secs(600);
 const NAMES_OF_IDENTITY_MAX: usize = 100_000;
 const NAMES_MAX: usize = 1_000_000;
 
+/// Part of the memory that the names of one kind take at most, and of that the names of one identity. The largest
+/// name has so many bytes.
+const PART_OF_MEMORY: u64 = 8;
+const PART_OF_IDENTITY: usize = 4;
+const NAME_BYTES: u64 = 512;
+
 /// Shortest interval between two looks for unused names.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
@@ -40,11 +46,13 @@ pub(crate) struct Bindings {
 }
 
 impl Bindings {
-    /// Makes tables without names. `is_off`: they bind none.
-    pub(crate) fn new(is_off: bool) -> Self {
+    /// Makes tables without names, of a part of the memory. `is_off`: they bind none.
+    pub(crate) fn new(is_off: bool, memory_max: u64) -> Self {
+        let names_max = usize::try_from(memory_max / PART_OF_MEMORY / NAME_BYTES);
+        let names_max = names_max.unwrap_or(NAMES_MAX).min(NAMES_MAX);
         Self {
-            clients: NameTable::new(is_off),
-            servers: NameTable::new(is_off),
+            clients: NameTable::new(is_off, names_max),
+            servers: NameTable::new(is_off, names_max),
         }
     }
 }
@@ -58,8 +66,10 @@ pub(crate) struct NameTable {
     names: Mutex<Names>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Names {
+    /// Largest number.
+    max: usize,
     owners: HashMap<Box<str>, Owner>,
     /// Number of names of each identity.
     counts: HashMap<Identity, usize>,
@@ -75,12 +85,12 @@ struct Owner {
 }
 
 impl NameTable {
-    fn new(is_off: bool) -> Self {
+    fn new(is_off: bool, names_max: usize) -> Self {
         Self {
             is_off,
             started: Instant::now(),
             refusals: Refusals::default(),
-            names: Mutex::default(),
+            names: Mutex::new(Names::new(names_max)),
         }
     }
 
@@ -110,6 +120,16 @@ impl NameTable {
 }
 
 impl Names {
+    fn new(max: usize) -> Self {
+        Self {
+            max,
+            owners: HashMap::new(),
+            counts: HashMap::new(),
+            sweep_at: 0,
+            swept_at: Duration::ZERO,
+        }
+    }
+
     fn claim(
         &mut self,
         name: &str,
@@ -142,7 +162,8 @@ impl Names {
             self.sweep(now);
         }
         let count = self.counts.entry(identity.clone()).or_default();
-        if *count >= NAMES_OF_IDENTITY_MAX || self.owners.len() >= NAMES_MAX {
+        let of_identity = NAMES_OF_IDENTITY_MAX.min(self.max / PART_OF_IDENTITY);
+        if *count >= of_identity || self.owners.len() >= self.max {
             return Err(RpcStatus::resource_exhausted(
                 "too many names are in use; use fewer, or try again in ten minutes",
             ));
@@ -188,7 +209,7 @@ mod tests {
     #[test]
     fn a_name_belongs_to_the_identity_that_used_it_first_until_it_is_unused_for_ten_minutes() {
         let (ann, bob) = (identity("dns:ann"), identity("dns:bob"));
-        let mut names = Names::default();
+        let mut names = Names::new(NAMES_MAX);
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         for (name, who, at, is_allowed) in [
             ("c", None, 0, true),
@@ -212,7 +233,7 @@ mod tests {
     #[test]
     fn unused_names_are_forgotten() {
         let ann = identity("dns:ann");
-        let mut names = Names::default();
+        let mut names = Names::new(NAMES_MAX);
         for round in 0..50 {
             for number in 0..1_000 {
                 let name = format!("{round}-{number}");
@@ -229,7 +250,7 @@ mod tests {
     #[test]
     fn one_identity_does_not_fill_the_table() {
         let (ann, bob) = (identity("dns:ann"), identity("dns:bob"));
-        let mut names = Names::default();
+        let mut names = Names::new(NAMES_MAX);
         let mut claim = |name: &str, who| names.claim(name, Some(who), Duration::ZERO);
         for number in 0..NAMES_OF_IDENTITY_MAX {
             claim(&number.to_string(), &ann).unwrap();
@@ -237,11 +258,17 @@ mod tests {
         assert!(claim("one more", &ann).is_err());
         claim("7", &ann).unwrap();
         claim("of bob", &bob).unwrap();
+        // Little memory has room for few names.
+        let names = Bindings::new(false, 1 << 16).clients;
+        let claimed =
+            (0..100).filter(|number| names.claim(&number.to_string(), Some(&ann)).is_ok());
+        assert_eq!(claimed.count(), 4);
+        names.claim("of bob", Some(&bob)).unwrap();
     }
 
     #[test]
     fn no_name_is_bound_while_callers_change_over() {
-        let names = Bindings::new(true).clients;
+        let names = Bindings::new(true, 0).clients;
         names.claim("c", Some(&identity("dns:ann"))).unwrap();
         names.claim("c", None).unwrap();
     }

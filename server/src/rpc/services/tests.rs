@@ -91,7 +91,7 @@ impl Fixture {
         let service = CapacityService {
             state,
             metrics,
-            names: Arc::new(Bindings::new(false)),
+            names: Arc::new(Bindings::new(false, u64::MAX)),
         };
         let others = Routes::new(RateLimitServiceServer::new(rls.clone()));
         Self {
