@@ -1,7 +1,7 @@
 //! Time until growth after a server without etcd is killed and started again, and the most that its clients may use.
 //!
 //! `cargo bench -p doorward-tests --bench restarts` takes four minutes. It kills a root and then a leaf 50 times each, at
-//! random instants, while ten clients change their demand. It fails if growth takes more than a second, if a client
+//! random instants, while ten clients change their demand, which stays below the capacity. It fails if growth takes more than a second, if a client
 //! loses its lease, or if more than the capacity may be in use.
 
 use std::process::ExitCode;
@@ -93,7 +93,7 @@ async fn measure(what: &str, mut server: Server, flags: &[&str], asked: &str) ->
     let (mut chance, mut took) = (Chance(7), Vec::new());
     for _ in 0..ROUNDS {
         for (_, resource) in clients.iter() {
-            resource.ask(20.0 + chance.below(150) as f64).unwrap();
+            resource.ask(20.0 + chance.below(60) as f64).unwrap();
         }
         sleep(Duration::from_millis(chance.below(1_500))).await;
         let address = server.address.clone();
