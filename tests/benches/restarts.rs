@@ -1,8 +1,8 @@
 //! Time until growth after a server without etcd is killed and started again, and the most that its clients may use.
 //!
-//! `cargo bench -p doorward-tests --bench restarts` takes four minutes. It kills a root and then a leaf 50 times each, at
-//! random instants, while ten clients change their demand, which stays below the capacity. It fails if growth takes more than a second, if a client
-//! loses its lease, or if more than the capacity may be in use.
+//! `cargo bench -p doorward-tests --bench restarts` takes five minutes. It kills a root and then a leaf 50 times each, at
+//! random instants, while ten clients change their demand, which stays below the capacity. It fails if growth takes more
+//! than a second, if a client loses its lease, or if more than the capacity may be in use.
 
 use std::process::ExitCode;
 use std::sync::Arc;
