@@ -52,7 +52,7 @@ use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::security::{Security, SecurityConfig};
 use crate::state_directory::place::StateConfig;
-use crate::state_directory::{Past, write_marks};
+use crate::state_directory::{Past, StateDirectory, write_marks};
 use crate::status::ServerState;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
@@ -165,12 +165,10 @@ impl Server {
         let grpc_address = sockets.grpc.1.clone();
         warn_of_address(&config, &grpc_address);
         let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
-        let kept = match &config.state {
-            Some(kept) => kept.open(&config.node_name)?,
-            None => None,
-        };
-        let (kept, past) = kept.unzip();
-        let state = state_of(&config, &grpc_address, past.as_ref());
+        let kept = config.state.as_ref();
+        let kept = kept.map(|kept| kept.open(&config.node_name));
+        let kept = kept.transpose()?.flatten();
+        let state = state_of(&config, &grpc_address, kept.as_ref());
         state.limits().set_bounds(&config.bounds);
         let security = Security::new(&config.security, &sockets.addresses());
         let security = Arc::clone(state.start_security(security));
@@ -183,13 +181,9 @@ impl Server {
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
         let edge = rules.as_ref().map(|_| Arc::clone(state.start_edge()));
-        let (services, health) = rpc::services(
-            &state,
-            &metrics,
-            rules.clone(),
-            stop_grpc.clone(),
-            edge.as_ref(),
-        )?;
+        let stop = stop_grpc.clone();
+        let (services, health) =
+            rpc::services(&state, &metrics, rules.clone(), stop, edge.as_ref())?;
 
         let masterships = state.node().masterships();
         let (tolerance, in_force) = (config.node.clock_tolerance, &config.templates);
@@ -198,22 +192,15 @@ impl Server {
             EtcdElection::start(election, http_address, tolerance, in_force, &state)
         });
         let mut background = JoinSet::new();
-        if let Some(directory) = kept {
-            state.set_state_directory(None);
-            let batches = state.node().mark_writes();
-            background.spawn(write_marks(directory, batches, Arc::clone(&state)));
-        }
         if election.is_none() {
-            let found = past.map(|past| past.marks).filter(|_| is_root);
-            let begin = |replica: &mut Replica, now| replica.handle_alone(found, now);
-            state.node().input(begin);
+            begin_alone(&state, kept, is_root, &mut background);
         }
         // Set before the first client can ask.
         health.set(state.readiness().is_ready()).await;
 
         let rereads = watch::Sender::default();
-        background.spawn(Arc::clone(state.node()).run_timer());
         background.spawn(security.run(rereads.subscribe()));
+        background.spawn(Arc::clone(state.node()).run_timer());
         background.spawn(election::announce(Arc::clone(&state), masterships));
         background.spawn(health::report_readiness(Arc::clone(&state), health.clone()));
         if let (Some(rules), Some(edge)) = (rules, &edge) {
@@ -433,18 +420,36 @@ fn warn_of_address(config: &ServerConfig, grpc_address: &Address) {
     }
 }
 
+/// Makes a server the master for ever, with what its last process has left. It keeps the directory until it ends.
+fn begin_alone(
+    state: &Arc<ServerState>,
+    kept: Option<(StateDirectory, Past)>,
+    is_root: bool,
+    background: &mut JoinSet<()>,
+) {
+    let found = kept.map(|(directory, past)| {
+        state.set_state_directory(None);
+        let writes = state.node().mark_writes();
+        background.spawn(write_marks(directory, writes, Arc::clone(state)));
+        past.marks
+    });
+    let found = found.filter(|_| is_root);
+    let begin = |replica: &mut Replica, now| replica.handle_alone(found, now);
+    state.node().input(begin);
+}
+
 /// Returns the state of a server with a new node.
 fn state_of(
     config: &ServerConfig,
     grpc_address: &Address,
-    past: Option<&Past>,
+    kept: Option<&(StateDirectory, Past)>,
 ) -> Arc<ServerState> {
     let bound = |limit| usize::try_from(*config.bounds.get(&limit)?).ok();
     let replica = ReplicaConfig {
         node: node::Config {
             name: config.node_name.clone(),
             incarnation: clock::incarnation(),
-            starts: past.map(|past| past.starts),
+            starts: kept.map(|(_, past)| past.starts),
             ..config.node.clone()
         },
         parent: config.parent.as_ref().map(ParentTransportConfig::replica),
