@@ -166,7 +166,7 @@ impl Server {
         warn_of_address(&config, &grpc_address);
         let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
         let kept = config.state.as_ref();
-        let kept = kept.map(|kept| kept.open(&config.node_name));
+        let kept = kept.map(|kept| kept.open(&config.node_name, config.parent.is_none()));
         let kept = kept.transpose()?.flatten();
         let state = state_of(&config, &grpc_address, kept.as_ref());
         state.limits().set_bounds(&config.bounds);

@@ -267,7 +267,7 @@ impl ReplicaHandle {
     }
 
     /// Returns the marks for the state directory, from now on.
-    pub fn mark_writes(&self) -> mpsc::UnboundedReceiver<MarkWrites> {
+    pub fn mark_writes(&self) -> mpsc::UnboundedReceiver<(u64, MarkWrites)> {
         let (sender, writes) = mpsc::unbounded_channel();
         self.change_shared(|shared, _| shared.transports.marks = Some(sender));
         writes

@@ -12,7 +12,7 @@ pub mod place;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,6 +22,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::node::marks::{FoundMarks, Mark, MarkWrites};
 use redb::{
     Database, Error, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableError,
+    WriteTransaction,
 };
 use thiserror::Error as ThisError;
 
@@ -29,6 +30,8 @@ pub(crate) use crate::state_directory::writer::write_marks;
 
 /// Name of the file.
 const FILE: &str = "marks.redb";
+/// Name of the file that the process locks.
+const LOCK: &str = "lock";
 /// Name that an invalid file gets.
 const INVALID: &str = "marks.redb.invalid";
 /// Version of the tables.
@@ -62,7 +65,7 @@ pub enum StateError {
     )]
     InUse(PathBuf),
     /// It cannot be read or written.
-    #[error("the state directory {} cannot be used; give a writable one with --state-dir, or none", path.display())]
+    #[error("the state directory {} cannot be used", path.display())]
     Unusable {
         /// The directory.
         path: PathBuf,
@@ -77,8 +80,8 @@ pub enum Uncounted {
     /// Nothing is known of the past.
     #[error("the directory is new")]
     New,
-    /// The last process did not know all leases yet.
-    #[error("the last process ended while it learned")]
+    /// The last process did not know all leases, or kept no marks.
+    #[error("the last process learned until its end, or had a parent")]
     Learned,
     /// It is another node's.
     #[error("it is the directory of the node {0}")]
@@ -122,6 +125,8 @@ pub struct StateDirectory {
     database: Option<Database>,
     path: PathBuf,
     starts: u64,
+    /// Locked until the end, also while the file is opened anew.
+    _lock: File,
 }
 
 /// Reason why a file cannot be opened.
@@ -158,17 +163,23 @@ impl<E: Into<Error>> From<E> for Trouble {
 }
 
 impl StateDirectory {
-    /// Opens the directory of a node, or makes it. `is_unused`: no client has a lease if the directory is new.
+    /// Opens the directory of a node, or makes it. A server below the root keeps no marks there, so those of an earlier
+    /// root do not count any more. `is_unused`: no client has a lease if the directory is new.
     ///
     /// # Errors
     ///
     /// If it cannot be used.
-    pub fn open(path: &Path, node: &str, is_unused: bool) -> Result<(Self, Past), StateError> {
+    pub fn open(
+        path: &Path,
+        node: &str,
+        is_root: bool,
+        is_unused: bool,
+    ) -> Result<(Self, Past), StateError> {
         let begun = fs::create_dir_all(path).map_err(Trouble::from);
-        let begun = begun.and_then(|()| match Self::begin(path, node, is_unused) {
+        let begun = begun.and_then(|()| match Self::begin(path, node, is_root, is_unused) {
             Err(Trouble::Invalid(problem)) => {
                 fs::rename(path.join(FILE), path.join(INVALID))?;
-                let (directory, past) = Self::begin(path, node, false)?;
+                let (directory, past) = Self::begin(path, node, is_root, false)?;
                 let uncounted = Some(Uncounted::Invalid(problem));
                 Ok((directory, Past { uncounted, ..past }))
             }
@@ -178,7 +189,17 @@ impl StateDirectory {
     }
 
     /// Opens the file, counts the start, and reads the marks.
-    fn begin(path: &Path, node: &str, is_unused: bool) -> Result<(Self, Past), Trouble> {
+    fn begin(
+        path: &Path,
+        node: &str,
+        is_root: bool,
+        is_unused: bool,
+    ) -> Result<(Self, Past), Trouble> {
+        let lock = File::create(path.join(LOCK))?;
+        match lock.try_lock() {
+            Err(TryLockError::WouldBlock) => return Err(Trouble::InUse),
+            locked => locked.map_err(io::Error::from)?,
+        }
         let file = path.join(FILE);
         let database = builder().create(&file)?;
         let inode = inode(&file)?;
@@ -193,9 +214,9 @@ impl StateDirectory {
             None if is_unused => None,
             _ => uncounted,
         };
-        let is_complete = uncounted.is_none();
+        let is_complete = is_root && uncounted.is_none();
         let starts = starts.saturating_add(1);
-        let write = database.begin_write()?;
+        let write = begin_write(&database)?;
         {
             let mut numbers = write.open_table(NUMBERS)?;
             let unmarked = if is_complete { 0 } else { UNKNOWN };
@@ -215,6 +236,7 @@ impl StateDirectory {
             database: Some(database),
             path: path.to_owned(),
             starts,
+            _lock: lock,
         };
         let marks = FoundMarks {
             marks: if is_complete { marks } else { BTreeMap::new() },
@@ -242,7 +264,7 @@ impl StateDirectory {
     /// If it may not be there. It does no harm to write it again, after [`StateDirectory::reopen`].
     pub fn write(&self, batch: &MarkWrites) -> Result<(), Error> {
         let database = self.database.as_ref().ok_or(StorageError::DatabaseClosed)?;
-        let write = database.begin_write()?;
+        let write = begin_write(database)?;
         {
             let mut marks = write.open_table(MARKS)?;
             for (resource, mark) in &batch.writes {
@@ -265,6 +287,11 @@ impl StateDirectory {
             }
         }
         Ok(write.commit()?)
+    }
+
+    /// Whether there is a file with marks, or none can be seen.
+    pub(crate) fn may_exist(path: &Path) -> bool {
+        path.join(FILE).try_exists().unwrap_or(true)
     }
 
     /// Opens the file anew after a failure.
@@ -350,6 +377,13 @@ fn mark_of((amount, longest): (Option<f64>, u64)) -> Option<Mark> {
         amount: amount.map(Amount::new).transpose().ok()?,
         longest: Duration::from_millis(longest),
     })
+}
+
+/// Begins a transaction that is whole on the disk, or not there: a damaged page never brings an older one back.
+fn begin_write(database: &Database) -> Result<WriteTransaction, Error> {
+    let mut write = database.begin_write()?;
+    write.set_two_phase_commit(true);
+    Ok(write)
 }
 
 fn builder() -> redb::Builder {

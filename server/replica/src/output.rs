@@ -28,8 +28,9 @@ pub enum Output {
     Call(CallNumber, Outcome<GetCapacityReply>),
     /// For etcd.
     Etcd(ToEtcd),
-    /// For the state directory. [`Replica::handle_marks_written`](crate::Replica::handle_marks_written) follows.
-    Marks(MarkWrites),
+    /// For the state directory. [`Replica::handle_marks_written`](crate::Replica::handle_marks_written) follows, with this
+    /// number.
+    Marks(u64, MarkWrites),
     /// The parent has answered for the first time, other than by a refusal of this server.
     ParentAnswered,
     /// Every resource has the templates of this number, which

@@ -24,7 +24,7 @@ pub(super) struct Transports {
     /// The connection to etcd.
     pub(super) etcd: Option<mpsc::UnboundedSender<ToEtcd>>,
     /// The state directory.
-    pub(super) marks: Option<mpsc::UnboundedSender<MarkWrites>>,
+    pub(super) marks: Option<mpsc::UnboundedSender<(u64, MarkWrites)>>,
     /// The streams of child servers.
     pub(super) streams: HashMap<u64, mpsc::UnboundedSender<ToChild>>,
     /// Clients' calls that wait for the parent.
@@ -55,9 +55,9 @@ impl Transports {
                         let _ended = etcd.send(task);
                     }
                 }
-                Output::Marks(batch) => {
+                Output::Marks(number, batch) => {
                     if let Some(marks) = &self.marks {
-                        let _ended = marks.send(batch);
+                        let _ended = marks.send((number, batch));
                     }
                 }
                 Output::Child(number, task) => {

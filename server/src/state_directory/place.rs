@@ -29,14 +29,15 @@ pub struct StateConfig {
 
 impl StatePlace {
     /// Returns the place for a server that was given none: below the folder that systemd names, or else the user's
-    /// folder for state. `variable` reads a variable of the process. None: the user has no such folder, or the address has
+    /// folder for state. Roots of different addresses may have one name. `variable` reads a variable of the process. None: the user has no such folder, or the address has
     /// any free port, so that the next process has another one.
     pub fn usual(
         node: &str,
-        listen: &Address,
+        root_at: Option<&Address>,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Option<Self> {
-        if listen.tcp().is_some_and(|address| address.port() == 0) {
+        let is_any = |address: &Address| address.tcp().is_some_and(|it| it.port() == 0);
+        if root_at.is_some_and(is_any) {
             return None;
         }
         let folder = |name| {
@@ -54,7 +55,11 @@ impl StatePlace {
         let above = of_system
             .filter(|it| !it.as_os_str().is_empty())
             .or_else(of_user)?;
-        let name = format!("{node}@{listen}").replace('/', "%2F");
+        let name = match root_at {
+            Some(address) => format!("{node}@{address}"),
+            None => node.to_owned(),
+        };
+        let name = name.replace('/', "%2F");
         Some(Self::Usual(above.join(name)))
     }
 
@@ -71,14 +76,18 @@ impl StateConfig {
     /// # Errors
     ///
     /// If it cannot be used.
-    pub(crate) fn open(&self, node: &str) -> Result<Option<(StateDirectory, Past)>, StateError> {
+    pub(crate) fn open(
+        &self,
+        node: &str,
+        is_root: bool,
+    ) -> Result<Option<(StateDirectory, Past)>, StateError> {
         match (
-            StateDirectory::open(self.place.path(), node, self.is_unused),
+            StateDirectory::open(self.place.path(), node, is_root, self.is_unused),
             &self.place,
         ) {
             (Ok((directory, past)), _) => {
                 let path = directory.path().display();
-                match &past.uncounted {
+                match past.uncounted.as_ref().filter(|_| is_root) {
                     None | Some(Uncounted::New) => {
                         info!(%path, starts = past.starts, "state directory")
                     }
@@ -88,7 +97,10 @@ impl StateConfig {
                 }
                 Ok(Some((directory, past)))
             }
-            (Err(StateError::Unusable { path, source }), StatePlace::Usual(_)) => {
+            // Marks that a later process finds would be too low.
+            (Err(StateError::Unusable { path, source }), StatePlace::Usual(_))
+                if !StateDirectory::may_exist(&path) =>
+            {
                 let path = path.display();
                 warn!(%path, %source, "no state directory: the server learns after each restart; see --state-dir");
                 Ok(None)

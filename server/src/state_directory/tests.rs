@@ -32,7 +32,7 @@ fn batch(resource: &str, mark: Option<Mark>) -> MarkWrites {
 /// A directory of the node `root` with a mark of 37 for `a`, and a process that has ended.
 fn used() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let (directory, past) = StateDirectory::open(dir.path(), "root", false).unwrap();
+    let (directory, past) = StateDirectory::open(dir.path(), "root", true, false).unwrap();
     assert_eq!((past.starts, past.uncounted), (1, Some(Uncounted::New)));
     let first = MarkWrites {
         writes: Vec::new(),
@@ -45,7 +45,7 @@ fn used() -> TempDir {
 }
 
 fn open(dir: &Path) -> (StateDirectory, Past) {
-    StateDirectory::open(dir, "root", false).unwrap()
+    StateDirectory::open(dir, "root", true, false).unwrap()
 }
 
 #[track_caller]
@@ -89,7 +89,8 @@ fn the_next_process_finds_the_marks() {
 fn a_new_directory_says_that_nobody_has_anything_only_if_an_operator_says_so() {
     for is_unused in [false, true] {
         let dir = tempfile::tempdir().unwrap();
-        let (_, past) = StateDirectory::open(&dir.path().join("a/b"), "root", is_unused).unwrap();
+        let (_, past) =
+            StateDirectory::open(&dir.path().join("a/b"), "root", true, is_unused).unwrap();
         assert_eq!(past.marks.is_complete, is_unused);
     }
 }
@@ -104,8 +105,13 @@ fn marks_that_may_be_wrong_do_not_count() {
     open(dir.path()).0.write(&learning).unwrap();
     check(dir.path(), Some(Uncounted::Learned));
 
+    // The node had a parent meanwhile, and served by its leases.
     let dir = used();
-    StateDirectory::open(dir.path(), "eu", false).unwrap();
+    StateDirectory::open(dir.path(), "root", false, false).unwrap();
+    check(dir.path(), Some(Uncounted::Learned));
+
+    let dir = used();
+    StateDirectory::open(dir.path(), "eu", true, false).unwrap();
     let of_eu = Some(Uncounted::OtherNode("eu".to_owned()));
     let (directory, past) = open(dir.path());
     assert_eq!((past.uncounted, past.marks.is_complete), (of_eu, false));
@@ -174,7 +180,7 @@ fn an_invalid_file_is_put_aside() {
 fn two_processes_never_use_one_directory() {
     let dir = used();
     let first = open(dir.path());
-    let second = StateDirectory::open(dir.path(), "root", false);
+    let second = StateDirectory::open(dir.path(), "root", true, false);
     assert!(matches!(second, Err(StateError::InUse(_))));
     assert!(matches!(
         Contents::of(dir.path()),
@@ -262,6 +268,7 @@ fn on(disk: &Disk) -> StateDirectory {
         database: Some(builder().create_with_backend(disk.clone()).unwrap()),
         path: PathBuf::new(),
         starts: 1,
+        _lock: tempfile::tempfile().unwrap(),
     }
 }
 

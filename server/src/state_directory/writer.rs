@@ -20,12 +20,12 @@ const RETRY: Duration = Duration::from_secs(1);
 /// marks.
 pub(crate) async fn write_marks(
     mut directory: StateDirectory,
-    mut batches: UnboundedReceiver<MarkWrites>,
+    mut batches: UnboundedReceiver<(u64, MarkWrites)>,
     state: Arc<ServerState>,
 ) {
-    while let Some(batch) = batches.recv().await {
+    while let Some((number, batch)) = batches.recv().await {
         let batch = Arc::new(batch);
-        let mut is_retry = false;
+        let (mut is_retry, mut told) = (false, String::new());
         loop {
             let batch = Arc::clone(&batch);
             let attempt = spawn_blocking(move || {
@@ -42,11 +42,13 @@ pub(crate) async fn write_marks(
             let Err(problem) = written else {
                 break;
             };
-            if !is_retry {
+            let problem = problem.to_string();
+            if told != problem {
                 let path = directory.path().display();
-                error!(%path, %problem, "the state directory cannot be written; leases do not grow");
+                error!(%path, problem, "the state directory cannot be written; leases do not grow");
             }
-            state.set_state_directory(Some(problem.to_string()));
+            told.clone_from(&problem);
+            state.set_state_directory(Some(problem));
             is_retry = true;
             sleep(RETRY).await;
         }
@@ -56,7 +58,7 @@ pub(crate) async fn write_marks(
         }
         state
             .node()
-            .input(|replica, now| replica.handle_marks_written(now));
+            .input(|replica, now| replica.handle_marks_written(number, now));
     }
 }
 

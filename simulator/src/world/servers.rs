@@ -261,7 +261,7 @@ impl World<'_> {
                 // Reports are for people.
                 Output::Etcd(ToEtcd::Report(_)) | Output::ParentAnswered => {}
                 Output::TemplatesApplied(number) => self.note_templates_applied(id, number),
-                Output::Marks(batch) => self.write_marks(id, batch),
+                Output::Marks(number, batch) => self.write_marks(id, number, batch),
                 Output::Call(number, outcome) => {
                     let call = self.server_of(id).and_then(|it| it.waiting.remove(&number));
                     if let Some((client, sequence)) = call {

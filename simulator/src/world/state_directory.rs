@@ -49,7 +49,7 @@ impl StateDirectory {
 
 impl World<'_> {
     /// Writes marks of a server. They are on the disk at once, or when the server hears of it.
-    pub(super) fn write_marks(&mut self, id: ServerId, batch: MarkWrites) {
+    pub(super) fn write_marks(&mut self, id: ServerId, number: u64, batch: MarkWrites) {
         let at = self.now + self.chance.duration(Duration::ZERO, WRITE_MAX);
         let mut late = Some(batch);
         if self.chance.happens(0.5)
@@ -64,7 +64,7 @@ impl World<'_> {
             if let Some(batch) = late {
                 world.places[id.place].state.write(batch);
             }
-            world.input(id, |replica, now| replica.handle_marks_written(now));
+            world.input(id, |replica, now| replica.handle_marks_written(number, now));
         });
     }
 }

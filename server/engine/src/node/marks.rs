@@ -146,7 +146,7 @@ impl Node {
 
     /// When there is something to write although nothing changes.
     pub fn marks_due(&self) -> Option<Time> {
-        let marks = self.marks.as_ref()?;
+        let marks = self.marks.as_ref().filter(|it| it.in_flight.is_none())?;
         let found = Some(marks.found_until).filter(|_| !marks.found.is_empty());
         [found, marks.unmarked_until].into_iter().flatten().min()
     }

@@ -24,9 +24,11 @@ impl Replica {
         self.is_busy = true;
     }
 
-    /// Notes that the state directory has the last marks.
-    pub fn handle_marks_written(&mut self, now: Time) {
-        self.change(Node::handle_marks_written, now);
+    /// Notes that the state directory has the marks of that number. Those of a node that was replaced do not count.
+    pub fn handle_marks_written(&mut self, number: u64, now: Time) {
+        if number == self.masterships_before {
+            self.change(Node::handle_marks_written, now);
+        }
         self.is_busy = true;
     }
 
@@ -35,7 +37,8 @@ impl Replica {
         let Some(batch) = self.node.poll_mark_writes(now) else {
             return Poll::Ready(());
         };
-        self.outputs.push_back(Output::Marks(batch));
+        self.outputs
+            .push_back(Output::Marks(self.masterships_before, batch));
         Poll::Pending
     }
 

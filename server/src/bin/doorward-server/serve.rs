@@ -97,7 +97,11 @@ fn state(flags: &ServeFlags, has_election: bool) -> Result<Option<StateConfig>, 
         }
         Some(dir) => Some(StatePlace::Named(dir.clone())),
         None if has_election => None,
-        None => StatePlace::usual(&flags.node, &flags.listen.into(), |name| env::var_os(name)),
+        None => {
+            let listen = flags.listen.into();
+            let root_at = flags.parent.is_empty().then_some(&listen);
+            StatePlace::usual(&flags.node, root_at, |name| env::var_os(name))
+        }
     };
     let is_unused = flags.templates.is_none() && flags.parent.is_empty();
     Ok(place.map(|place| StateConfig { place, is_unused }))

@@ -35,7 +35,7 @@ fn init(dir: &Path, node: &str) -> anyhow::Result<String> {
         "{} is not empty; its marks may be all that is known",
         dir.display()
     );
-    StateDirectory::open(dir, node, true)?;
+    StateDirectory::open(dir, node, true, true)?;
     Ok(format!(
         "{}: the node {node}; no client has a lease\n",
         dir.display()
