@@ -121,7 +121,7 @@ async fn a_killed_leaf_grows_at_once_when_it_is_back() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_used_is_refused_with_the_remedy() {
+fn a_directory_that_cannot_be_used_is_refused() {
     let (_dir, state) = directory("root");
     for (arguments, code, says) in [
         (vec!["state", "init", &state], 1, "is not empty"),
@@ -140,7 +140,7 @@ fn a_directory_that_cannot_be_used_is_refused_with_the_remedy() {
                 "none",
             ],
             1,
-            "--state-dir",
+            "/dev/null/state cannot be used",
         ),
         (
             vec![
