@@ -1,8 +1,10 @@
 //! Time until growth after a server without etcd is killed and started again, and the most that its clients may use.
 //!
-//! `cargo bench -p doorward-tests --bench restarts` takes five minutes. It kills a root and then a leaf 50 times each, at
-//! random instants, while ten clients change their demand, which stays below the capacity. It fails if growth takes more
-//! than a second, if a client loses its lease, or if more than the capacity may be in use.
+//! `cargo bench -p doorward-tests --bench restarts` takes eleven minutes. It kills a root and then a leaf 50 times each
+//! (or `DOORWARD_ROUNDS` times), at random instants, while ten clients change their demand, which stays below the
+//! capacity. It fails if growth takes more than a second, if a client loses its lease, or if more than the capacity may
+//! be in use. Kills are further apart than a lease lasts: until then, what a dead process had granted and holders did
+//! not report stays reserved.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,13 +17,12 @@ use doorward_tests::template_file::TemplateFile;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-const ROUNDS: u32 = 50;
 const CAPACITY: f64 = 1_000.0;
 const TEMPLATES: &str = "
 resources:
 - identifier_glob: db
   capacity: 1000
-  algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 1s}
+  algorithm: {kind: FAIR_SHARE, lease_length: 4s, refresh_interval: 1s}
 ";
 
 /// Numbers that look random.
@@ -91,7 +92,8 @@ async fn measure(what: &str, mut server: Server, flags: &[&str], asked: &str) ->
         }
     });
     let (mut chance, mut took) = (Chance(7), Vec::new());
-    for _ in 0..ROUNDS {
+    let rounds = std::env::var("DOORWARD_ROUNDS").map_or(50, |it| it.parse().unwrap());
+    for _ in 0..rounds {
         for (_, resource) in clients.iter() {
             resource.ask(20.0 + chance.below(60) as f64).unwrap();
         }
@@ -107,14 +109,14 @@ async fn measure(what: &str, mut server: Server, flags: &[&str], asked: &str) ->
         }
         took.push(began.elapsed());
         newcomer.close().await;
-        sleep(Duration::from_millis(1_500)).await;
+        sleep(Duration::from_millis(4_500)).await;
     }
     is_over.store(true, Ordering::Relaxed);
     let (most, least) = watching.await.unwrap();
     took.sort();
     let (median, worst) = (took[took.len() / 2], took[took.len() - 1]);
     println!(
-        "{ROUNDS} kills of the {what}: growth {median:.3?} after the start at the median, {worst:.3?} at worst; the most \
+        "{rounds} kills of the {what}: growth {median:.3?} after the start at the median, {worst:.3?} at worst; the most \
          that leases allowed: {most:.1} of {CAPACITY}; the least of a client: {least:.1}"
     );
     worst <= Duration::from_secs(1) && most <= CAPACITY && least > 0.0
