@@ -71,7 +71,7 @@ impl StatePlace {
 }
 
 impl StateConfig {
-    /// Opens the directory. None: it cannot be written, and nobody has named it.
+    /// Opens the directory. None: no operator has named it, and it cannot be written.
     ///
     /// # Errors
     ///

@@ -57,7 +57,7 @@ fn check(dir: &Path, uncounted: Option<Uncounted>) {
     let expected = uncounted.is_none().then(|| (id("a"), mark(37.0)));
     assert_eq!(found, Vec::from_iter(expected));
     drop(directory);
-    // Whatever was found, the next process does not trust it more.
+    // The next process trusts it no more than this one.
     let again = open(dir).1;
     let is_known = again.uncounted.is_none();
     assert_eq!(is_known, uncounted.is_none(), "{:?}", again.uncounted);
