@@ -120,7 +120,7 @@ pub enum Command {
     },
     /// Works on a state directory while no server uses it.
     State {
-        /// What to do.
+        /// Work on the directory.
         #[command(subcommand)]
         act: StateAct,
     },

@@ -77,7 +77,7 @@ pub enum StateError {
 /// Reason why the marks in a directory do not count.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 pub enum Uncounted {
-    /// Nothing is known of the past.
+    /// The directory says nothing of the past.
     #[error("the directory is new")]
     New,
     /// The last process did not know all leases, or kept no marks.

@@ -24,7 +24,7 @@ impl Replica {
         self.is_busy = true;
     }
 
-    /// Notes that the state directory has the marks of that number. Those of a node that was replaced do not count.
+    /// Notes that the state directory has the marks of that number. A number from before a restart of the node changes nothing.
     pub fn handle_marks_written(&mut self, number: u64, now: Time) {
         if number == self.masterships_before {
             self.change(Node::handle_marks_written, now);
