@@ -1,4 +1,5 @@
-//! Time until growth after a server without etcd is killed and started again, and the most that its clients may use.
+//! Time until growth after a server without etcd is killed and started again, and the most that its clients may use; and
+//! what a first lease costs that waits for the disk.
 //!
 //! `cargo bench -p doorward-tests --bench restarts` takes eleven minutes. It kills a root and then a leaf 50 times each
 //! (or `DOORWARD_ROUNDS` times), at random instants, while ten clients change their demand, which stays below the
@@ -6,13 +7,16 @@
 //! be in use. Kills are further apart than a lease lasts: until then, what a dead process had granted and holders did
 //! not report stays reserved.
 
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doorward_client::{Client, Resource};
-use doorward_tests::processes::{Server, doorward_server, stderr};
+use doorward_tests::processes::{PATIENCE, Server, doorward_server, stderr};
 use doorward_tests::template_file::TemplateFile;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
@@ -20,7 +24,7 @@ use tokio::time::{Instant, sleep};
 const CAPACITY: f64 = 1_000.0;
 const TEMPLATES: &str = "
 resources:
-- identifier_glob: db
+- identifier_glob: db*
   capacity: 1000
   algorithm: {kind: FAIR_SHARE, lease_length: 4s, refresh_interval: 1s}
 ";
@@ -64,6 +68,36 @@ fn total(clients: &[(Client, Resource)]) -> f64 {
         if first == second {
             return first.iter().sum();
         }
+    }
+}
+
+/// Prints how long first leases of resources take, which wait for the mark to be on the disk, beside a synced write.
+async fn growth_beside_fsync(address: &str, folder: &Path) {
+    const COUNT: usize = 300;
+    let (client, _) = open(address, "grower", 0.0).await;
+    let mut file = File::create(folder.join("beside")).unwrap();
+    let (mut grew, mut synced) = (Vec::new(), Vec::new());
+    for number in 0..COUNT {
+        let began = Instant::now();
+        file.write_all(&[7; 4_096]).unwrap();
+        file.sync_all().unwrap();
+        synced.push(began.elapsed());
+        let began = Instant::now();
+        let resource = client.resource(format!("db-{number}")).wants(1.0);
+        let resource = resource.open().unwrap();
+        resource.wait_for_lease(PATIENCE).await.unwrap();
+        grew.push(began.elapsed());
+        // Each has its own write.
+        sleep(Duration::from_millis(20)).await;
+    }
+    client.close().await;
+    for (what, mut took) in [("a first lease", grew), ("a synced write of 4 KiB", synced)] {
+        took.sort();
+        println!(
+            "{what}: {:.2?} at the median, {:.2?} at p99",
+            took[COUNT / 2],
+            took[COUNT * 99 / 100]
+        );
     }
 }
 
@@ -132,6 +166,7 @@ async fn main() -> ExitCode {
     let flags = ["--templates", &file.path, "--state-dir", &of_root];
     let root = Server::start(&flags);
     let asked = root.address.clone();
+    growth_beside_fsync(&asked, Path::new(&of_root)).await;
     let mut is_well = measure("root", root, &flags, &asked).await;
     let root = Server::start_at(&asked, &flags);
     let flags = [

@@ -9,8 +9,10 @@ use std::time::Duration;
 /// would not notice the correction for an hour. Refusals may not ask for a longer wait either.
 pub(super) const REFRESH_MAX: Duration = Duration::from_secs(60);
 
-/// Shortest wait for a server that waits for its parent; it sends one to two seconds itself. A shorter time from a
-/// server counts as this one.
+/// Shortest wait that a server may ask for.
+const TOLD_MIN: Duration = Duration::from_millis(100);
+
+/// Shortest wait for a server that waits for its parent, and sends no time.
 const NOT_READY: Duration = Duration::from_secs(1);
 
 /// Shortest wait after any other refusal.
@@ -35,7 +37,7 @@ impl Retry {
     pub(super) fn wait(self, is_not_ready: bool, usual: Duration) -> Duration {
         let spread = |part: Duration| part.mul_f64(self.chance.clamp(0.0, 1.0));
         match self.told {
-            Some(told) => told.clamp(NOT_READY, REFRESH_MAX),
+            Some(told) => told.clamp(TOLD_MIN, REFRESH_MAX),
             None if is_not_ready => NOT_READY + spread(NOT_READY),
             None => usual.max(REFUSED + spread(REFUSED / 4)),
         }
@@ -65,7 +67,7 @@ mod tests {
         check(None, false, 30_000, [30_000; 3]);
         for is_not_ready in [true, false] {
             check(Some(1_618), is_not_ready, 30_000, [1_618; 3]);
-            check(Some(0), is_not_ready, 30_000, [1_000; 3]);
+            check(Some(0), is_not_ready, 30_000, [100; 3]);
             check(Some(u64::MAX), is_not_ready, 30_000, [60_000; 3]);
         }
     }

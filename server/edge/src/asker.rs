@@ -33,6 +33,11 @@ impl Asker {
         &self.identity
     }
 
+    /// Returns whether it has given itself a name, which is not cut.
+    pub fn is_named(&self) -> bool {
+        self.name != self.identity && self.name.len() <= NAME_BYTES_MAX
+    }
+
     /// Returns its name, for the ranks of rules.
     pub fn name(&self) -> &str {
         &self.name

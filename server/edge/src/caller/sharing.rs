@@ -165,18 +165,36 @@ impl Sharing {
         debts.fold(0, u64::saturating_add)
     }
 
-    /// Changes the wants of a stream, or adds it.
-    pub(super) fn set_stream(&mut self, number: u64, by: &By<'_>, wants: f64, to: &Arc<Changes>) {
-        let stream = self.streams.entry(number).or_insert_with(|| Stream {
+    /// Changes the wants of a stream, or adds it. `is_named`: the name is that of one Envoy. If its only stream broke, the
+    /// new one goes on with what that was assigned.
+    pub(super) fn set_stream(
+        &mut self,
+        number: u64,
+        by: &By<'_>,
+        is_named: bool,
+        wants: f64,
+        to: &Arc<Changes>,
+    ) {
+        if let Some(stream) = self.streams.get_mut(&number) {
+            (stream.weight, stream.wants) = (by.weight, wants);
+            return;
+        }
+        let of_name = self.streams.iter().filter(|(_, it)| &*it.name == by.name);
+        let of_name: Vec<_> = of_name.map(|(number, it)| (*number, it.is_over)).collect();
+        let former = match of_name[..] {
+            [(number, true)] if is_named => self.streams.remove(&number),
+            _ => None,
+        };
+        let stream = Stream {
             name: by.name.into(),
             weight: by.weight,
             wants,
             assigned: 0.0,
-            sent: (0.0, Time::ZERO),
+            sent: former.map_or((0.0, Time::ZERO), |it| it.sent),
             is_over: false,
             changes: Arc::clone(to),
-        });
-        (stream.weight, stream.wants) = (by.weight, wants);
+        };
+        self.streams.insert(number, stream);
     }
 
     /// Returns the wants of a stream.
@@ -191,12 +209,13 @@ impl Sharing {
         }
     }
 
-    /// Ends a stream. `is_told`: its Envoy uses nothing any more. Otherwise its assignment is held until it ends.
+    /// Ends a stream. `is_told`: its Envoy uses nothing any more. Otherwise its assignment is held until it ends, and still
+    /// wanted, since the Envoy may come back.
     pub(super) fn end_stream(&mut self, number: u64, is_told: bool) {
         if is_told {
             self.streams.remove(&number);
         } else if let Some(stream) = self.streams.get_mut(&number) {
-            (stream.is_over, stream.wants, stream.assigned) = (true, 0.0, 0.0);
+            (stream.is_over, stream.wants, stream.assigned) = (true, stream.sent.0, 0.0);
         }
     }
 
@@ -445,7 +464,7 @@ mod tests {
                 ..Allowance::by_mode(Capacity::Limited(10.0))
             };
             let (changes, mut sharing) = (Arc::default(), Sharing::new(1, now));
-            sharing.set_stream(1, &by, 5.0, &changes);
+            sharing.set_stream(1, &by, true, 5.0, &changes);
             sharing.divide(allowance, "x", now);
             assert_eq!(changes.take().len(), 1, "the first assignment");
             sharing.set_sent(1, 5.0, now + (lease - 1).min(7) * second);

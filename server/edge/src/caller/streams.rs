@@ -8,18 +8,20 @@ use doorward_client::time::Time;
 use super::{By, Caller, Changes};
 
 impl Caller {
-    /// Changes the wants of a stream for a resource, or adds it. `changes` hears of its assignments.
+    /// Changes the wants of a stream for a resource, or adds it. `is_named`: its name is that of one Envoy. `changes` hears
+    /// of its assignments.
     pub(crate) fn set_stream(
         &self,
         resource: &str,
         number: u64,
-        by: &By<'_>,
+        (by, is_named): (&By<'_>, bool),
         wants: f64,
         changes: &Arc<Changes>,
         now: Time,
     ) {
         if let Some(used) = self.use_of(resource, by.weight, wants, now) {
-            used.sharing().set_stream(number, by, wants, changes);
+            used.sharing()
+                .set_stream(number, by, is_named, wants, changes);
             let wants = self.divide(resource, &used, now);
             self.holder().ask(resource, wants);
             self.wake.notify_one();

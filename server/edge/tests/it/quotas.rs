@@ -395,6 +395,29 @@ fn what_an_envoy_without_a_stream_may_use_stays_reserved_until_it_ends() {
 }
 
 #[test]
+fn an_envoy_whose_stream_is_reset_has_its_share_again_at_its_next_report() {
+    let mut world = World::new(&[400.0, 400.0, 400.0]);
+    world.play(seconds(30));
+    for _ in 0..3 {
+        world.cut(0);
+        world.play(REPORTS_EVERY + STEP);
+        world.check_rates(&[100.0, 100.0, 100.0]);
+    }
+}
+
+/// One that gives itself no name may be another one, behind the same address.
+#[test]
+fn a_nameless_envoy_takes_over_nothing() {
+    let mut world = World::new(&[400.0, 400.0]);
+    let address = CallerId::of([192, 0, 2, 0].into());
+    world.envoys[0].asker = Asker::new(None, None, Some(&address));
+    world.play(seconds(30));
+    world.cut(0);
+    world.play(REPORTS_EVERY + STEP);
+    world.check_rates(&[0.0, 150.0]);
+}
+
+#[test]
 fn a_new_agent_assigns_nothing_until_former_assignments_have_ended() {
     let mut world = World::new(&[40.0, 400.0]);
     world.play(seconds(30));

@@ -34,6 +34,8 @@ pub(crate) struct Recovery {
     pub(super) made: u64,
     /// Number of them in requests to the parent.
     pub(super) sent: u64,
+    /// Whether the last request to the parent said how much is not reported yet.
+    pub(super) said_unreported: bool,
     /// Number of them in requests that the parent has answered.
     pub(super) answered: u64,
     /// End of the last lease of a predecessor, as far as the parent knows.

@@ -184,14 +184,16 @@ impl Recovery {
         self.reported.wait_for_answer(holder, unanswered);
     }
 
-    /// Whether there is a report that is in no request to the parent.
+    /// Whether there is a report that is in no request to the parent, or no request has said yet how much is not
+    /// reported.
     pub(crate) fn has_news(&self) -> bool {
-        self.sent != self.made
+        self.sent != self.made || !self.said_unreported && !self.learned.unreported().is_zero()
     }
 
     /// Returns what the next request to the parent says, with all reports.
     pub(crate) fn speak(&mut self) -> Statement {
         self.sent = self.made;
+        self.said_unreported = self.learned.has_books();
         let unreported = self.unreported();
         Statement {
             learning: true,

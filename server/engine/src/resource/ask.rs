@@ -53,10 +53,13 @@ impl Resource {
             Admitted::WithoutGrowth => ask.is_held = true,
         }
         if let Some(known) = known.filter(|known| counts_as_before(known, ask)) {
-            ask.demand = known.demand.clone();
-            if let Some(report) = ask.report.as_mut().filter(|_| !ask.is_held) {
-                // They are in it.
-                report.unreported = Amount::ZERO;
+            let present = std::mem::replace(&mut ask.demand, known.demand.clone()).wants();
+            let report = ask.report.as_mut().filter(|_| !ask.is_held);
+            // They are in it, except for what is beyond it: growth need not wait for the last of them. If reports leave
+            // nothing unreported, they may be false.
+            if let Some(report) = report.filter(|report| !report.unreported.is_zero()) {
+                let all = present.get() + report.unreported.get();
+                report.unreported = Amount::from_computed(all - known.demand.wants().get());
             }
         }
         if let Some(outstanding) = known.and_then(|known| with_books(known, ask, now)) {

@@ -20,6 +20,13 @@ pub(crate) const PARENT_REFUSED: Duration = Duration::from_secs(5);
 /// A tree knows its capacity within seconds. The range is short, since a client's lease may end soon.
 const NOT_READY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(2));
 
+/// After a start, a parent mostly answers within milliseconds. So the first clients may return sooner, if they are few.
+const NOT_READY_AT_FIRST: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_millis(200));
+
+/// Number of answers with that delay.
+const AT_FIRST: u8 = 100;
+
 /// A client that returns before the server has asked its parent again is refused again. If the parent refuses because
 /// of another process of this node, the server asks later, and refuses clients until then.
 const REFUSED_BY_PARENT: (Duration, Duration) = (PARENT_REFUSED, Duration::from_secs(7));
@@ -29,38 +36,45 @@ const REFUSED_BY_PARENT: (Duration, Duration) = (PARENT_REFUSED, Duration::from_
 pub(crate) struct Retries {
     /// Number of answers with a delay. The seed is its start, so that servers differ.
     told: u64,
+    /// Remaining number of answers with a short delay.
+    short: u8,
 }
 
 impl Retries {
     /// Starts a sequence of delays.
     pub(crate) const fn new(seed: u64) -> Self {
-        Self { told: seed }
+        Self {
+            told: seed,
+            short: AT_FIRST,
+        }
     }
 
     /// Sets the retry delay of these refusals, which are of one answer to a client.
     pub(crate) fn tell(&mut self, refused: &mut [Refusal]) {
         let mut tells = false;
         for refusal in refused {
-            if let Some(range) = range_of(refusal.reason) {
+            if let Some(range) = self.range_of(refusal.reason) {
                 refusal.retry_in = Some(spread::evenly(self.told, range));
                 tells = true;
             }
         }
         if tells {
             self.told = self.told.wrapping_add(1);
+            self.short = self.short.saturating_sub(1);
         }
     }
-}
 
-/// Returns the range of the retry delay, or nothing if the reason has its own delay or none.
-const fn range_of(reason: RefusalReason) -> Option<(Duration, Duration)> {
-    match reason {
-        RefusalReason::NotReady => Some(NOT_READY),
-        RefusalReason::RefusedByParent => Some(REFUSED_BY_PARENT),
-        RefusalReason::UnknownResource
-        | RefusalReason::Unnumbered
-        | RefusalReason::AnotherProcess(_)
-        | RefusalReason::Full(_) => None,
+    /// Returns the range of the retry delay, or nothing if the reason has its own delay or none.
+    const fn range_of(&self, reason: RefusalReason) -> Option<(Duration, Duration)> {
+        match reason {
+            RefusalReason::NotReady if self.short > 0 => Some(NOT_READY_AT_FIRST),
+            RefusalReason::NotReady => Some(NOT_READY),
+            RefusalReason::RefusedByParent => Some(REFUSED_BY_PARENT),
+            RefusalReason::UnknownResource
+            | RefusalReason::Unnumbered
+            | RefusalReason::AnotherProcess(_)
+            | RefusalReason::Full(_) => None,
+        }
     }
 }
 
@@ -90,6 +104,12 @@ mod tests {
             (RefusalReason::RefusedByParent, REFUSED_BY_PARENT),
         ] {
             let mut retries = Retries::new(7);
+            if reason == RefusalReason::NotReady {
+                for _ in 0..AT_FIRST {
+                    let wait = told(&mut retries, &[reason])[0].unwrap();
+                    assert!((least / 10..most / 10).contains(&wait), "{wait:?}");
+                }
+            }
             let mut tenths = [0; 10];
             for _ in 0..1_000 {
                 let wait = told(&mut retries, &[reason])[0].unwrap();
