@@ -37,6 +37,9 @@ async fn measure(
         })
         .await;
         grew.push(ended.elapsed());
+        // It wants nothing any more: all that is in use is reported, as by living clients.
+        let left = successor.probe.ask(&newcomer, WATCHED, 0.0, None).await;
+        assert_eq!(left.unwrap(), Answer::Grant(Some(0.0)));
         candidates.list[master].reap();
         candidates.list[master].start();
         let successor = candidates.master().await;
@@ -78,6 +81,9 @@ async fn main() {
             asked.is_ok_and(|answer| answer == Answer::Grant(Some(5.0)))
         })
         .await;
+        if parent.is_none() {
+            candidates.until_marked().await;
+        }
         let kill = |master: &mut Candidate| signal(master.server().process(), "KILL");
         measure(
             &format!("kills at the {node}"),

@@ -261,6 +261,16 @@ impl LeaseTable {
         }
     }
 
+    /// Changes a child server's report about itself.
+    pub(crate) fn change_report(&mut self, slot: Slot, report: Option<ServerReport>) {
+        if let Some(holding) = self.get_mut(slot) {
+            let needs = holding.needs();
+            holding.report = report.map(Box::new);
+            let needs_now = holding.needs();
+            self.needs.replace(needs, needs_now);
+        }
+    }
+
     /// Changes whether a holder waits for others.
     pub(crate) fn change_waits(&mut self, slot: Slot, waits: bool) {
         let Some(holding) = self.get_mut(slot) else {

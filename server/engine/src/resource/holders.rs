@@ -210,8 +210,10 @@ impl Holders {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.incarnation = ask.incarnation;
             holding.pending = false;
-            holding.report = ask.report.clone().map(Box::new);
         });
+        if ask.report.is_some() {
+            self.table.change_report(slot, ask.report.clone());
+        }
     }
 
     /// A holder asks for this from now on.

@@ -200,9 +200,15 @@ impl Holding {
         self.leases.reserved()
     }
 
-    /// The larger of what it wants and the most that may be in use.
+    /// The larger of what it wants, with what is not in the demand of a learning child server, and the most that may be in
+    /// use.
     pub(crate) fn needs(&self) -> Amount {
-        self.demand.wants().max(self.reserved())
+        let wants = self.demand.wants();
+        let wants = match &self.report {
+            Some(report) => Amount::from_computed(wants.get() + report.unreported.get()).max(wants),
+            None => wants,
+        };
+        wants.max(self.reserved())
     }
 
     /// The most that it may be using itself.
