@@ -7,6 +7,7 @@ use crate::admission::CallerSlot;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::division::{Bound, Reason, Why};
+use crate::exact_sum::ExactSum;
 use crate::holders::{CurrentProcess, Identity, Lease, Leases, Precedence, ProcessHistory};
 use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId};
 use crate::templates::SafeCapacity;
@@ -87,6 +88,18 @@ pub(crate) struct Holding {
     pub(super) leases: Leases,
     /// When it is to be looked at, because a lease of it may have ended.
     pub(super) scheduled: Time,
+    /// Whether the [end of all leases](super::ending) concerns it no more.
+    pub(super) is_ended: bool,
+}
+
+/// The part of a holder in the sums of its table.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Part {
+    pub(super) waits: bool,
+    pub(super) granted: Amount,
+    pub(super) reserved: ExactSum,
+    pub(super) wants: Amount,
+    pub(super) needs: Amount,
 }
 
 const _: () = assert!(size_of::<Option<Holding>>() <= 3 * 64);
@@ -124,6 +137,19 @@ impl Holding {
             wants_more: false,
             leases,
             scheduled,
+            is_ended: false,
+        }
+    }
+
+    /// Returns its part in the sums of its table.
+    pub(super) fn part(&self) -> Part {
+        let (reserved, wants) = (self.leases.reserved_sum(), self.demand.wants());
+        Part {
+            waits: self.waits,
+            granted: self.newest().capacity,
+            reserved,
+            wants,
+            needs: wants.max(reserved.rounded_up()),
         }
     }
 
@@ -198,11 +224,6 @@ impl Holding {
     /// The most that may be in use under its name.
     pub(crate) fn reserved(&self) -> Amount {
         self.leases.reserved()
-    }
-
-    /// The larger of what it wants and the most that may be in use.
-    pub(crate) fn needs(&self) -> Amount {
-        self.demand.wants().max(self.reserved())
     }
 
     /// The most that it may be using itself.
