@@ -57,10 +57,7 @@ const fn range_of(reason: RefusalReason) -> Option<(Duration, Duration)> {
     match reason {
         RefusalReason::NotReady => Some(NOT_READY),
         RefusalReason::RefusedByParent => Some(REFUSED_BY_PARENT),
-        RefusalReason::UnknownResource
-        | RefusalReason::Unnumbered
-        | RefusalReason::AnotherProcess(_)
-        | RefusalReason::Full(_) => None,
+        _ => None,
     }
 }
 
