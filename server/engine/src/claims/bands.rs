@@ -7,6 +7,8 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 
+use smallvec::SmallVec;
+
 use crate::amount::Amount;
 use crate::claims::{BandDemand, Claim, ClaimIndex, Demand, Level, Line, ServerDemand};
 use crate::rounding::is_enough;
@@ -15,7 +17,7 @@ use crate::rounding::is_enough;
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
     /// By rising priority. Most resources have one.
-    bands: Vec<(i64, ClaimIndex)>,
+    bands: SmallVec<[(i64, ClaimIndex); 1]>,
     /// The level for several bands that was found last: the next one is near it.
     level: Cell<f64>,
 }
@@ -48,8 +50,6 @@ impl Bands {
     /// Inserts a claim.
     pub fn insert(&mut self, band: i64, claim: Claim) {
         let place = self.place_of(band).unwrap_or_else(|place| {
-            // Most resources have no other one.
-            self.bands.reserve_exact(1);
             self.bands.insert(place, (band, ClaimIndex::default()));
             place
         });

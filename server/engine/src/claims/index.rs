@@ -48,19 +48,17 @@ impl Level {
 #[derive(Clone, Debug, Default)]
 pub struct ClaimIndex {
     root: Node,
-    /// Number of claims; equal claims count each.
-    len: usize,
 }
 
 impl ClaimIndex {
-    /// Number of claims.
+    /// Number of claims. O(n).
     pub fn len(&self) -> usize {
-        self.len
+        self.root.count()
     }
 
     /// Whether there are no claims.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.root.is_empty()
     }
 
     /// Σ wants, to a few ulp.
@@ -76,14 +74,12 @@ impl ClaimIndex {
     /// Inserts a claim. O(log n).
     pub fn insert(&mut self, claim: Claim) {
         self.root.change_root(None, Some(Key::of(claim)));
-        self.len += 1;
     }
 
     /// Removes a claim that was inserted, equal to the bit. O(log n).
     pub fn remove(&mut self, claim: Claim) {
         let found = self.root.change_root(Some(Key::of(claim)), None);
         debug_assert!(found, "{claim:?} is not in the index");
-        self.len -= usize::from(found);
         if self.is_empty() {
             // An empty leaf frees its memory.
             self.root = Node::default();
@@ -95,7 +91,6 @@ impl ClaimIndex {
         let (goes, comes) = (Key::of(before), Key::of(after));
         let found = self.root.change_root(Some(goes), Some(comes));
         debug_assert!(found, "{before:?} is not in the index");
-        self.len += usize::from(!found);
     }
 
     /// D(w) = Σ min(wants, w·subclients), for w ≥ 0. O(log n).

@@ -1,13 +1,15 @@
 //! A leaf of the claim index's tree: claims in order, each with a count.
 
+use smallvec::SmallVec;
+
 use crate::claims::index::{Key, Line, Sums};
 
 /// Largest number of different claims in a leaf.
 pub(super) const LEAF_MAX: usize = 16;
 
-/// Different claims, in order.
+/// Different claims, in order. Most resources have few holders, so a single claim is kept in place.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Leaf(Vec<Counted>);
+pub(super) struct Leaf(SmallVec<[Counted; 1]>);
 
 /// Equal claims.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,11 @@ impl Leaf {
         self.0.len()
     }
 
+    /// Number of claims; equal claims count each.
+    pub(super) fn count(&self) -> usize {
+        self.0.iter().map(|claim| claim.count as usize).sum()
+    }
+
     /// Returns the first key. The default, if there are no claims.
     pub(super) fn first_key(&self) -> Key {
         self.0.first().map(Counted::key).unwrap_or_default()
@@ -95,7 +102,7 @@ impl Leaf {
             self.put(position, key);
             return None;
         }
-        let mut right = Self(self.0.split_off(LEAF_MAX / 2));
+        let mut right = Self(self.0.drain(LEAF_MAX / 2..).collect());
         match position.checked_sub(self.len()) {
             None | Some(0) => self.put(position, key),
             Some(position) => right.put(position, key),
@@ -104,9 +111,8 @@ impl Leaf {
     }
 
     fn put(&mut self, position: usize, key: Key) {
-        // Most resources have few claims.
-        let more = (1 + self.len() / 2).min(LEAF_MAX - self.len());
         if self.len() == self.0.capacity() {
+            let more = (1 + self.len() / 2).min(LEAF_MAX - self.len());
             self.0.reserve_exact(more);
         }
         let claim = Counted {
@@ -139,7 +145,7 @@ impl Leaf {
         let keep = if merge { total } else { total / 2 };
         match keep.checked_sub(self.len()) {
             Some(more) => self.0.extend(right.0.drain(..more)),
-            None => drop(right.0.splice(..0, self.0.drain(keep..))),
+            None => right.0.insert_many(0, self.0.drain(keep..)),
         }
         merge
     }

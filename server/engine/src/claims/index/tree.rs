@@ -87,6 +87,19 @@ impl Node {
         }
     }
 
+    /// Number of claims; equal claims count each. O(n).
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Leaf(leaf) => leaf.count(),
+            Self::Inner(inner) => (0..inner.len()).map(|it| inner.child(it).count()).sum(),
+        }
+    }
+
+    /// Whether there are no claims.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self, Self::Leaf(leaf) if leaf.len() == 0)
+    }
+
     fn is_small(&self) -> bool {
         match self {
             Self::Leaf(leaf) => leaf.len() < LEAF_MAX / 4,
