@@ -46,7 +46,6 @@ use crate::node::reload::ActiveTemplates;
 use crate::node::resources::{ResourceSlot, Resources};
 use crate::node::sweep::Sweep;
 use crate::node::upstream::NodeUpstream;
-use crate::resource::Garbage;
 use crate::resource::retry::Retries;
 use crate::templates::Templates;
 use crate::time::Time;
@@ -91,7 +90,7 @@ pub struct Node {
     upstream: NodeUpstream,
     children: Children,
     events: VecDeque<NodeEvent>,
-    garbage: Garbage,
+    garbage: Vec<Box<dyn Any + Send>>,
     counters: Counters,
 }
 
@@ -123,7 +122,7 @@ impl Node {
             upstream: NodeUpstream::default(),
             children: Children::default(),
             events: VecDeque::new(),
-            garbage: Garbage::new(),
+            garbage: Vec::new(),
             counters: Counters::default(),
         }
     }

@@ -28,7 +28,6 @@ pub(crate) mod retry;
 mod safe;
 mod view;
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,9 +74,6 @@ pub(crate) struct Resource {
     pace: Pace,
 }
 
-/// Values that are not needed any more, and may be large. To drop a million leases takes a good part of a second.
-pub(crate) type Garbage = Vec<Box<dyn Any + Send>>;
-
 /// Effects of changes of a resource on its node.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
@@ -89,8 +85,8 @@ pub(crate) struct Effects {
     pub(crate) is_unsettled: bool,
     /// The last conflict of two live processes under one name.
     pub(crate) conflict: Option<Box<Conflict>>,
-    /// Values to be dropped elsewhere.
-    pub(crate) waste: Garbage,
+    /// Recovery that is over, to be dropped elsewhere: of a million leases, that takes a good part of a second.
+    pub(crate) waste: Option<Box<Recovery>>,
 }
 
 impl Effects {
@@ -100,7 +96,7 @@ impl Effects {
             && self.charges.is_empty()
             && !self.is_unsettled
             && self.conflict.is_none()
-            && self.waste.is_empty()
+            && self.waste.is_none()
     }
 }
 
@@ -312,8 +308,8 @@ impl Resource {
 
     fn end_recovery(&mut self) {
         self.holders.table.note_changed();
-        if let Some(recovery) = self.recovery.take() {
-            self.holders.effects.waste.push(recovery);
+        if self.recovery.is_some() {
+            self.holders.effects.waste = self.recovery.take();
         }
         self.holders.note_unsettled();
     }
