@@ -4,7 +4,6 @@
 
 pub mod etcd;
 pub mod file;
-mod reading;
 
 use std::sync::Arc;
 

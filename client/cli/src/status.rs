@@ -103,7 +103,7 @@ async fn no_leases(caller: &MasterCaller, resource: &str, status: &Status, here:
     let all = caller.status(admin::GetStatusRequest::default(), here);
     let held = all.await.map_or_else(|_| Vec::new(), |all| all.resources);
     let names: Vec<&str> = held.iter().map(|it| it.resource_id.as_str()).collect();
-    if let Some(near) = doorward_documents::keys::near(resource, &names) {
+    if let Some(near) = doorward_documents::near(resource, &names) {
         message += &format!("; did you mean {near}?");
     }
     // Earlier versions do not say; then those of what is held are known.

@@ -206,14 +206,13 @@ impl Source {
         match self.place {
             Place::Files(path, read) => {
                 warn_of_mounts([&path]);
-                let read = move || read(&path);
-                let mut content = files::read_apart(read.clone()).await;
+                let mut follower = doorward_files::Follower::new(&path, self.interval, read);
+                let mut content = follower.read().await;
                 current.take(content.clone(), Instant::now()).await?;
                 tasks.spawn(async move {
                     loop {
-                        let changed = files::changed(read.clone(), &content, self.interval);
                         content = tokio::select! {
-                            changed = changed => changed,
+                            changed = follower.changed(&content) => changed,
                             () = files::until(current.due()) => content,
                         };
                         if let Err(error) = current.take(content.clone(), Instant::now()).await {

@@ -23,8 +23,6 @@
 //! ```
 
 mod duration;
-pub mod form;
-pub mod keys;
 mod kind;
 pub mod placed_value;
 mod places;
@@ -93,6 +91,14 @@ pub const BUILT_IN: &str = include_str!("built_in.yaml");
 /// None: a test reads them.
 pub fn built_in() -> Result<Templates, DocumentError> {
     parse_yaml(BUILT_IN, "built-in examples")
+}
+
+/// Returns the known word that is meant by a misspelt one, if one is near.
+pub fn near<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
+    let known = known.iter();
+    let distances = known.map(|word| (strsim::levenshtein(written, word), *word));
+    let (distance, word) = distances.min()?;
+    (distance <= 1 + word.len() / 5).then_some(word)
 }
 
 fn parse(text: &str) -> Result<Located, Vec<Problem>> {

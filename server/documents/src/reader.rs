@@ -1,30 +1,33 @@
 //! Makes template specs of a document, and finds every problem on the way.
+//!
+//! A value that cannot be read is a problem, and counts as absent after that. So one reading finds all problems. A key
+//! without a value counts as absent, too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use doorward_engine::templates::{AlgorithmKind, Field, TemplateSpec, Templates};
 
-use crate::form::{At, Map, Problems, hint};
-use crate::keys::Names;
+use crate::near;
 use crate::placed_value::{PlacedKey, PlacedValue, Value};
 use crate::places::{Located, TemplatePlaces};
-use crate::problem::{Position, Problem};
+use crate::problem::{Position, Problem, shortened};
 
-pub(crate) const TEMPLATE_KEYS: [&Names; 7] = [
-    &["identifier_glob"],
-    &["capacity"],
-    &["safe_capacity"],
-    &["wants_max"],
-    &["subclients_max"],
-    &["description"],
-    &["algorithm"],
+pub(crate) const TEMPLATE_KEYS: [&str; 7] = [
+    "identifier_glob",
+    "capacity",
+    "safe_capacity",
+    "wants_max",
+    "subclients_max",
+    "description",
+    "algorithm",
 ];
-pub(crate) const ALGORITHM_KEYS: [&Names; 5] = [
-    &["kind"],
-    &["lease_length"],
-    &["refresh_interval"],
-    &["learning_mode_duration"],
-    &["parameters"],
+pub(crate) const ALGORITHM_KEYS: [&str; 5] = [
+    "kind",
+    "lease_length",
+    "refresh_interval",
+    "learning_mode_duration",
+    "parameters",
 ];
 
 /// Doorman's numbers of the kinds, and ours.
@@ -36,6 +39,33 @@ pub(crate) const KIND_NUMBERS: [(i128, AlgorithmKind); 5] = [
     (101, AlgorithmKind::PriorityBands),
 ];
 
+/// Path of a template's algorithm.
+const ALGORITHM: &str = "algorithm";
+
+/// Path of an algorithm's parameters.
+const PARAMETERS: &str = "algorithm.parameters";
+
+/// A map: the keys on the way to it from its template, and its entries in the order of the document.
+#[derive(Clone, Copy)]
+struct Map<'a> {
+    path: &'static str,
+    entries: &'a [(PlacedKey, PlacedValue)],
+}
+
+impl<'a> Map<'a> {
+    fn find(&self, key: &str) -> Option<&'a PlacedValue> {
+        let mut entries = self.entries.iter();
+        entries.find(|(k, _)| k.text == key).map(|(_, node)| node)
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        match self.path {
+            "" => key.to_owned(),
+            path => format!("{path}.{key}"),
+        }
+    }
+}
+
 /// Collects problems while reading.
 #[derive(Default)]
 pub(crate) struct TemplateReader {
@@ -43,7 +73,8 @@ pub(crate) struct TemplateReader {
     /// Which template is being read.
     template: Option<(usize, Option<String>)>,
     places: TemplatePlaces,
-    /// The fields that were there and could not be read: that they are missing is no news.
+    /// The parts that were there and could not be read: the absence of what is in them is no news. An empty path stands
+    /// for the whole template.
     unreadable: BTreeSet<(usize, String)>,
 }
 
@@ -62,23 +93,22 @@ impl TemplateReader {
             Err(problems) => {
                 for problem in problems {
                     let field = problem.field.to_string();
-                    if self.unreadable.contains(&(problem.index, field.clone())) {
+                    let is_unreadable = |part: &str| {
+                        let part = (problem.index, part.to_owned());
+                        field.starts_with(&part.1) && self.unreadable.contains(&part)
+                    };
+                    if ["", ALGORITHM, &field].into_iter().any(is_unreadable) {
                         continue;
                     }
                     let place = self.places.of(problem.index, &field);
-                    let glob = specs
-                        .get(problem.index)
-                        .and_then(|s| s.identifier_glob.clone());
-                    self.problems.push(Problem {
-                        line: place.line,
-                        column: place.column,
-                        template: Some((problem.index + 1, glob)),
-                        field: Some(match problem.field {
-                            Field::Parameter(_) => "algorithm.parameters".to_owned(),
-                            _ => field,
-                        }),
-                        message: problem.message,
-                    });
+                    let spec = specs.get(problem.index);
+                    let glob = spec.and_then(|spec| spec.identifier_glob.clone());
+                    self.template = Some((problem.index + 1, glob));
+                    let field = match problem.field {
+                        Field::Parameter(_) => PARAMETERS,
+                        _ => &field,
+                    };
+                    self.problem(place, Some(field), problem.message);
                 }
             }
         }
@@ -86,35 +116,30 @@ impl TemplateReader {
     }
 
     fn document(&mut self, document: Option<&PlacedValue>) -> Vec<TemplateSpec> {
-        let expected = "a document starts with \"resources:\" and a list of templates";
-        let Some(PlacedValue { place, value }) = document else {
-            self.problem(Position::START, None, format!("is empty; {expected}"));
-            return Vec::new();
-        };
-        let map = match value {
-            Value::Map(entries) => map_at(*place, "", entries),
-            Value::Null => {
-                self.problem(*place, None, format!("is empty; {expected}"));
-                return Vec::new();
-            }
+        const EXPECTED: &str = "a document starts with \"resources:\" and a list of templates";
+        let place = document.map_or(Position::START, |it| it.place);
+        let entries = match document.map(|it| &it.value) {
+            Some(Value::Map(entries)) => entries,
             other => {
-                let message = format!("is {}; {expected}", other.described());
-                self.problem(*place, None, message);
+                let other = other.filter(|it| !matches!(it, Value::Null));
+                let found = other.map_or_else(|| "empty".to_owned(), Value::described);
+                self.problem(place, None, format!("is {found}; {EXPECTED}"));
                 return Vec::new();
             }
         };
-        self.check_keys(&map, &[&["resources"]]);
-        let Some(resources) = find(&map, "resources") else {
-            self.problem(*place, None, format!("has no \"resources\"; {expected}"));
+        let path = "";
+        let map = Map { path, entries };
+        self.check_keys(&map, &["resources"]);
+        let Some(resources) = map.find("resources") else {
+            self.problem(place, None, format!("has no \"resources\"; {EXPECTED}"));
             return Vec::new();
         };
         self.places.list = resources.place;
         match &resources.value {
-            Value::List(templates) => templates
-                .iter()
-                .enumerate()
-                .map(|(i, node)| self.spec(i, node))
-                .collect(),
+            Value::List(templates) => {
+                let templates = templates.iter().enumerate();
+                templates.map(|(i, node)| self.spec(i, node)).collect()
+            }
             other => {
                 let message = format!("is {}; give a list of templates", other.described());
                 self.problem(resources.place, Some("resources"), message);
@@ -126,44 +151,27 @@ impl TemplateReader {
     fn spec(&mut self, index: usize, node: &PlacedValue) -> TemplateSpec {
         self.template = Some((index + 1, None));
         self.places.fields.push((node.place, BTreeMap::new()));
-        let Value::Map(entries) = &node.value else {
-            let message = format!("is {}; give a map of fields", node.value.described());
-            self.problem(node.place, None, message);
-            for field in every_field() {
-                self.unreadable.insert((index, field.to_string()));
-            }
-            self.template = None;
-            return TemplateSpec::default();
-        };
-        let map = map_at(node.place, "", entries);
-        let glob = self.value(&map, &["identifier_glob"], At::text);
-        self.template = Some((index + 1, glob.clone()));
-        self.check_keys(&map, &TEMPLATE_KEYS);
-        let mut spec = TemplateSpec {
-            identifier_glob: glob,
-            capacity: self.value(&map, &["capacity"], At::any_number),
-            safe_capacity: self.value(&map, &["safe_capacity"], At::any_number),
-            wants_max: self.value(&map, &["wants_max"], At::any_number),
-            subclients_max: self.value(&map, &["subclients_max"], At::any_number),
-            description: self.value(&map, &["description"], At::text),
-            ..TemplateSpec::default()
-        };
-        match self.field(&map, &["algorithm"]).map(|at| at.node) {
-            Some(node) => match &node.value {
-                Value::Map(entries) => {
-                    let map = map_at(node.place, "algorithm", entries);
-                    self.algorithm(&map, &mut spec);
+        let mut spec = TemplateSpec::default();
+        if let Some(map) = self.map(node, "") {
+            spec.identifier_glob = self.value(&map, "identifier_glob", text);
+            self.template = Some((index + 1, spec.identifier_glob.clone()));
+            self.check_keys(&map, &TEMPLATE_KEYS);
+            spec.capacity = self.value(&map, "capacity", number);
+            spec.safe_capacity = self.value(&map, "safe_capacity", number);
+            spec.wants_max = self.value(&map, "wants_max", number);
+            spec.subclients_max = self.value(&map, "subclients_max", number);
+            spec.description = self.value(&map, "description", text);
+            match self.field(&map, ALGORITHM) {
+                Some(node) => {
+                    if let Some(map) = self.map(node, ALGORITHM) {
+                        self.algorithm(&map, &mut spec);
+                    }
                 }
-                other => {
-                    let message = format!("is {}; give a map of fields", other.described());
-                    self.problem(node.place, Some("algorithm"), message);
-                    self.algorithm_is_unreadable(index);
+                None => {
+                    let message = "is missing; say how the capacity is shared";
+                    self.problem(node.place, Some(ALGORITHM), message);
+                    self.unreadable.insert((index, ALGORITHM.to_owned()));
                 }
-            },
-            None => {
-                let message = "is missing; say how the capacity is shared";
-                self.problem(node.place, Some("algorithm"), message);
-                self.algorithm_is_unreadable(index);
             }
         }
         self.template = None;
@@ -172,187 +180,188 @@ impl TemplateReader {
 
     fn algorithm(&mut self, map: &Map<'_>, spec: &mut TemplateSpec) {
         self.check_keys(map, &ALGORITHM_KEYS);
-        spec.kind = self.kind(map);
-        spec.lease_length = self.value(map, &["lease_length"], At::duration);
-        spec.refresh_interval = self.value(map, &["refresh_interval"], At::duration);
-        spec.learning_mode_duration = self.value(map, &["learning_mode_duration"], At::duration);
-        let Some(At {
-            node: parameters, ..
-        }) = self.field(map, &["parameters"])
-        else {
+        spec.kind = self.value(map, "kind", kind);
+        spec.lease_length = self.value(map, "lease_length", duration);
+        spec.refresh_interval = self.value(map, "refresh_interval", duration);
+        spec.learning_mode_duration = self.value(map, "learning_mode_duration", duration);
+        let Some(parameters) = self.field(map, "parameters") else {
             return;
         };
-        match &parameters.value {
-            Value::List(list) => {
-                for node in list {
-                    let index = spec.parameters.len();
-                    if let Some(parameter) = self.parameter(node) {
-                        spec.parameters.push(parameter);
-                        self.found(&format!("algorithm.parameters[{index}]"), node.place);
-                    }
-                }
-            }
-            Value::Null => {}
-            other => {
-                let message = format!(
-                    "is {}; give a list, as in [{{name: shrink, value: immediate}}]",
-                    other.described()
-                );
-                self.problem(parameters.place, Some("algorithm.parameters"), message);
-            }
-        }
-    }
-
-    fn parameter(&mut self, node: &PlacedValue) -> Option<(String, Option<String>)> {
-        let path = "algorithm.parameters";
-        let Value::Map(entries) = &node.value else {
+        let Value::List(list) = &parameters.value else {
             let message = format!(
-                "one is {}; give {{name: …, value: …}}",
-                node.value.described()
+                "is {}; give a list, as in [{{name: shrink, value: immediate}}]",
+                parameters.value.described()
             );
-            self.problem(node.place, Some(path), message);
-            return None;
+            return self.problem(parameters.place, Some(PARAMETERS), message);
         };
-        let map = map_at(node.place, path, entries);
-        self.check_keys(&map, &[&["name"], &["value"]]);
-        let Some(name) = find(&map, "name").and_then(|name| name.value.as_text()) else {
-            self.problem(
-                node.place,
-                Some(path),
-                "one has no name; give {name: …, value: …}",
-            );
-            return None;
-        };
-        let value = match find(&map, "value").map(|node| (node, node.value.as_text())) {
-            Some((node, None)) => {
-                let message = format!(
-                    "the value of {name} is {}; give a text",
-                    node.value.described()
-                );
-                self.problem(node.place, Some(path), message);
-                return None;
+        for node in list {
+            let index = spec.parameters.len();
+            match self.parameter(node) {
+                Ok(parameter) => {
+                    spec.parameters.push(parameter);
+                    self.found(format!("{PARAMETERS}[{index}]"), node.place);
+                }
+                Err((place, message)) => self.problem(place, Some(PARAMETERS), message),
             }
-            Some((_, value)) => value,
-            None => None,
-        };
-        Some((name, value))
+        }
     }
 
-    fn kind(&mut self, map: &Map<'_>) -> Option<AlgorithmKind> {
-        self.value(map, &["kind"], |at, problems| {
-            let found = match &at.node.value {
-                Value::Text(text) => AlgorithmKind::ALL
-                    .into_iter()
-                    .find(|kind| kind.as_str() == text),
-                Value::Whole(number) => KIND_NUMBERS
-                    .into_iter()
-                    .find(|(n, _)| n == number)
-                    .map(|(_, kind)| kind),
-                _ => None,
-            };
-            if found.is_none() {
-                let names = AlgorithmKind::ALL.map(AlgorithmKind::as_str);
-                let written = at.node.value.as_text().unwrap_or_default();
-                let hint = hint(&written.to_uppercase().replace('-', "_"), &names);
-                problems.refuse(at, &format!("one of {}{hint}", names.join(", ")));
-            }
-            found
-        })
-    }
-
-    /// A field that is there and can be read.
-    fn value<'a, T>(
+    fn parameter(
         &mut self,
-        map: &Map<'a>,
-        names: &Names,
-        read: impl FnOnce(&At<'a>, &mut Problems) -> Option<T>,
+        node: &PlacedValue,
+    ) -> Result<(String, Option<String>), (Position, String)> {
+        const EXPECTED: &str = "give {name: …, value: …}";
+        let Value::Map(entries) = &node.value else {
+            let message = format!("one is {}; {EXPECTED}", node.value.described());
+            return Err((node.place, message));
+        };
+        let path = PARAMETERS;
+        let map = Map { path, entries };
+        self.check_keys(&map, &["name", "value"]);
+        let name = map.find("name").and_then(|name| name.value.as_text());
+        let name = name.ok_or_else(|| (node.place, format!("one has no name; {EXPECTED}")))?;
+        let Some(value) = map.find("value") else {
+            return Ok((name, None));
+        };
+        match value.value.as_text() {
+            Some(text) => Ok((name, Some(text))),
+            None => {
+                let found = value.value.described();
+                let message = format!("the value of {name} is {found}; give a text");
+                Err((value.place, message))
+            }
+        }
+    }
+
+    /// Returns a map of fields, if it is one.
+    fn map<'a>(&mut self, node: &'a PlacedValue, path: &'static str) -> Option<Map<'a>> {
+        if let Value::Map(entries) = &node.value {
+            return Some(Map { path, entries });
+        }
+        let message = format!("is {}; give a map of fields", node.value.described());
+        self.problem(node.place, Some(path).filter(|it| !it.is_empty()), message);
+        self.note_unreadable(path.to_owned());
+        None
+    }
+
+    /// Returns the value of a field, if the field is there and can be read.
+    fn value<T>(
+        &mut self,
+        map: &Map<'_>,
+        key: &str,
+        read: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Option<T> {
-        let at = self.field(map, names)?;
-        let mut problems = Problems::default();
-        let found = read(&at, &mut problems);
-        if let (None, Some((number, _))) = (&found, &self.template) {
-            self.unreadable.insert((number - 1, at.path));
-        }
-        self.problems
-            .extend(problems.0.into_iter().map(|problem| Problem {
-                template: self.template.clone(),
-                ..problem
-            }));
-        found
+        let node = self.field(map, key)?;
+        let problem = match read(&node.value) {
+            Ok(value) => return Some(value),
+            Err(problem) => problem,
+        };
+        let path = map.path_of(key);
+        self.problem(node.place, Some(&path), problem);
+        self.note_unreadable(path);
+        None
     }
 
-    /// A field that is there; an empty one counts as absent.
-    fn field<'a>(&mut self, map: &Map<'a>, names: &Names) -> Option<At<'a>> {
-        let name = names.first().copied().unwrap_or_default();
-        let (path, node) = (map.path_of(name), find(map, name)?);
-        self.found(&path, node.place);
-        if matches!(node.value, Value::Null) {
-            self.places.blanks.push(Problem {
-                line: node.place.line,
-                column: node.place.column,
-                template: self.template.clone(),
-                field: Some(path),
-                message: "is blank, which counts as absent; give a value, or remove it".to_owned(),
-            });
+    /// Returns a field that is there; a blank one counts as absent.
+    fn field<'a>(&mut self, map: &Map<'a>, key: &str) -> Option<&'a PlacedValue> {
+        let (path, node) = (map.path_of(key), map.find(key)?);
+        self.found(path.clone(), node.place);
+        if !matches!(node.value, Value::Null) {
+            return Some(node);
         }
-        map.get(names)
+        self.places.blanks.push(Problem {
+            template: self.template.clone(),
+            field: Some(path),
+            ..Problem::of_document(
+                node.place,
+                "is blank, which counts as absent; give a value, or remove it",
+            )
+        });
+        None
     }
 
-    fn found(&mut self, field: &str, place: Position) {
+    fn found(&mut self, field: String, place: Position) {
         if let Some((_, places)) = self.places.fields.last_mut() {
-            places.insert(field.to_owned(), place);
+            places.insert(field, place);
         }
     }
 
     /// Reports keys that are unknown or repeated.
-    fn check_keys(&mut self, map: &Map<'_>, known: &[&Names]) {
-        let mut problems = Problems::default();
-        map.check_keys(known, &mut problems);
-        for problem in problems.0 {
-            let template = self.template.clone();
-            self.problems.push(Problem {
-                template,
-                ..problem
-            });
+    fn check_keys(&mut self, map: &Map<'_>, known: &[&str]) {
+        let mut earlier = BTreeSet::new();
+        for (key, _) in map.entries {
+            let message = if !known.contains(&key.text.as_str()) {
+                match near(&key.text, known) {
+                    Some(meant) => format!("is unknown; did you mean {meant}?"),
+                    None => format!("is unknown; known are {}", known.join(", ")),
+                }
+            } else if earlier.insert(&key.text) {
+                continue;
+            } else {
+                "is given twice; remove one".to_owned()
+            };
+            let (name, more) = shortened(&key.text);
+            let path = map.path_of(&format!("{name}{more}"));
+            self.problem(key.place, Some(&path), message);
         }
     }
 
-    fn algorithm_is_unreadable(&mut self, index: usize) {
-        for field in [Field::Kind, Field::LeaseLength, Field::RefreshInterval] {
-            self.unreadable.insert((index, field.to_string()));
+    fn note_unreadable(&mut self, path: String) {
+        if let Some((number, _)) = self.template {
+            self.unreadable.insert((number - 1, path));
         }
     }
 
     fn problem(&mut self, place: Position, field: Option<&str>, message: impl Into<String>) {
         self.problems.push(Problem {
-            line: place.line,
-            column: place.column,
             template: self.template.clone(),
             field: field.map(str::to_owned),
-            message: message.into(),
+            ..Problem::of_document(place, message)
         });
     }
 }
 
-fn every_field() -> [Field; 5] {
-    [
-        Field::IdentifierGlob,
-        Field::Capacity,
-        Field::Kind,
-        Field::LeaseLength,
-        Field::RefreshInterval,
-    ]
+/// A text, and nothing that YAML takes for something else: an unquoted 1.10 would be "1.1".
+fn text(value: &Value) -> Result<String, String> {
+    let found = value.described();
+    Err(match value {
+        Value::Text(text) => return Ok(text.clone()),
+        Value::Bool(_) => format!("is the truth value {found}; put a text in quotes"),
+        Value::Whole(_) | Value::Number(_) => {
+            format!("is the number {found}; put a text in quotes")
+        }
+        Value::Null | Value::List(_) | Value::Map(_) => format!("is {found}; give a text"),
+    })
 }
 
-fn map_at<'a>(place: Position, path: &str, entries: &'a [(PlacedKey, PlacedValue)]) -> Map<'a> {
-    Map {
-        place,
-        path: path.to_owned(),
-        entries,
-    }
+fn number(value: &Value) -> Result<f64, String> {
+    let number = value.as_number();
+    number.ok_or_else(|| format!("is {}; give a number", value.described()))
 }
 
-fn find<'a>(map: &Map<'a>, key: &str) -> Option<&'a PlacedValue> {
-    let mut entries = map.entries.iter();
-    entries.find(|(k, _)| k.text == key).map(|(_, node)| node)
+fn duration(value: &Value) -> Result<Duration, String> {
+    let expected = "give seconds, or a duration such as 15s or 2m";
+    let duration = value.as_duration();
+    duration.ok_or_else(|| format!("is {}; {expected}", value.described()))
+}
+
+fn kind(value: &Value) -> Result<AlgorithmKind, String> {
+    let found = match value {
+        Value::Text(text) => AlgorithmKind::ALL
+            .into_iter()
+            .find(|it| it.as_str() == text),
+        Value::Whole(number) => {
+            let mut numbers = KIND_NUMBERS.into_iter();
+            numbers.find(|(n, _)| n == number).map(|(_, kind)| kind)
+        }
+        _ => None,
+    };
+    found.ok_or_else(|| {
+        let names = AlgorithmKind::ALL.map(AlgorithmKind::as_str);
+        let written = value.as_text().unwrap_or_default();
+        let near = near(&written.to_uppercase().replace('-', "_"), &names);
+        let hint = near.map_or_else(String::new, |name| format!("; did you mean {name}?"));
+        let (found, names) = (value.described(), names.join(", "));
+        format!("is {found}; give one of {names}{hint}")
+    })
 }

@@ -116,7 +116,7 @@ impl CredentialFiles {
     pub(crate) fn read(&self, former: Option<&Tls>) -> Result<Credentials, CredentialsError> {
         let user = match &self.user {
             Some((name, path)) => {
-                let password = crate::file::read_to_string(path);
+                let password = doorward_files::read_to_string(path);
                 let password = password.map_err(|why| CredentialsError::Password {
                     path: path.clone(),
                     why,
@@ -189,7 +189,7 @@ impl Tls {
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    crate::file::read(path).map_err(|why| TlsFileError::Read {
+    doorward_files::read(path).map_err(|why| TlsFileError::Read {
         path: path.to_owned(),
         why,
     })

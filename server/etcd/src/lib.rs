@@ -21,7 +21,6 @@ pub mod credentials;
 pub mod directory;
 pub mod documents;
 pub mod error;
-mod file;
 #[cfg(feature = "flags")]
 pub mod flags;
 pub mod follow;

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
@@ -20,6 +20,7 @@ use doorward_etcd::documents::{
 use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
+use doorward_files::{Follower, Replacement, read_regular};
 use doorward_proto::admin::v1::ApplyRulesRequest;
 use doorward_proto::version_of;
 use doorward_retriever::files::{self, Content};
@@ -154,35 +155,27 @@ impl RuleStore {
     pub async fn run(self: Arc<Self>, rereads: watch::Receiver<()>) {
         match &self.place {
             RulesPlace::Directory(path, interval) => {
-                let path = path.clone();
-                let read = move || files::read_directory(&path);
-                self.poll(read, *interval, rereads).await;
+                let follower = Follower::new(path, *interval, files::read_directory);
+                self.poll(follower, rereads).await;
             }
             RulesPlace::File(path, interval) => {
-                let path = path.clone();
-                self.poll(move || files::read_file(&path), *interval, rereads)
-                    .await;
+                let follower = Follower::new(path, *interval, files::read_file);
+                self.poll(follower, rereads).await;
             }
             RulesPlace::Etcd(prefix, config) => self.follow(prefix, Arc::clone(config)).await,
         }
     }
 
-    async fn poll(
-        &self,
-        read: impl Fn() -> Content + Clone + Send + 'static,
-        interval: Duration,
-        mut rereads: watch::Receiver<()>,
-    ) {
-        let mut content = files::read_apart(read.clone()).await;
+    async fn poll(&self, mut follower: Follower, mut rereads: watch::Receiver<()>) {
+        let mut content = follower.read().await;
         loop {
             self.take(content.clone()).await;
             let due = self.documents.borrow().due();
-            let changed = files::changed(read.clone(), &content, interval);
             content = tokio::select! {
-                changed = changed => changed,
+                changed = follower.changed(&content) => changed,
                 () = files::until(due) => content,
-                () = self.written.notified() => files::read_apart(read.clone()).await,
-                Ok(()) = rereads.changed() => files::read_apart(read.clone()).await,
+                () = self.written.notified() => follower.read().await,
+                Ok(()) = rereads.changed() => follower.read().await,
             };
         }
     }
@@ -383,7 +376,7 @@ fn write_file(path: &Path, edit: &ApplyRulesRequest, removes: bool) -> Result<()
     let name = path.display();
     let cannot =
         |error: io::Error| Status::failed_precondition(format!("cannot write {name}: {error}"));
-    let stored = match fs::read(path) {
+    let stored = match read_regular(path, files::FILE_BYTES_MAX) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         read => Some(read.map_err(cannot)?),
     };
@@ -391,16 +384,8 @@ fn write_file(path: &Path, edit: &ApplyRulesRequest, removes: bool) -> Result<()
     if removes {
         return fs::remove_file(path).map_err(cannot);
     }
-    // Hidden, so no reader takes it. A link stays, and the file that it leads to is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let new = target.with_file_name(format!(".{}{ENDING}.new", edit.domain));
-    let replace = || {
-        let mut file = File::create(&new)?;
-        file.write_all(edit.text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &target)
-    };
-    replace().map_err(cannot)
+    let new = Replacement::prepare(path, edit.text.as_bytes());
+    new.and_then(Replacement::put).map_err(cannot)
 }
 
 async fn write_key(

@@ -65,7 +65,7 @@ fn a_server_does_not_start_with_a_file_that_is_missing_or_not_in_order() {
     let missing = run(&start);
     assert_eq!(missing.status.code(), Some(2));
     let said = text(&missing.stderr);
-    assert!(said.contains("cannot read templates from"), "{said}");
+    assert!(said.contains("templates: cannot read /"), "{said}");
     assert_eq!(said.matches("No such file").count(), 1, "said once: {said}");
     fs::write(&file, document("-5")).expect("written");
     let bad = run(&start);

@@ -139,7 +139,7 @@ pub fn check(
 }
 
 fn bearer(path: &Path) -> Result<MetadataValue<Ascii>, TlsError> {
-    let read = std::fs::read_to_string(path);
+    let read = doorward_files::read_to_string(path);
     let text = read.map_err(|source| TlsError::Read {
         path: path.to_owned(),
         source,

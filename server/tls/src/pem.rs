@@ -1,6 +1,5 @@
 //! Certificates, keys and revocation lists in PEM files.
 
-use std::fs;
 use std::path::Path;
 
 use rustls::RootCertStore;
@@ -24,7 +23,7 @@ pub(crate) fn open<T>(
     path: &Path,
     take: impl FnOnce(PemFile<'_>) -> Result<T, TlsError>,
 ) -> Result<T, TlsError> {
-    let bytes = &fs::read(path).map_err(|source| TlsError::Read {
+    let bytes = &doorward_files::read(path).map_err(|source| TlsError::Read {
         path: path.to_owned(),
         source,
     })?;

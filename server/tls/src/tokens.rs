@@ -1,11 +1,12 @@
 //! Tokens of callers without certificates. The server has only their hashes.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
+use serde_saphyr::Spanned;
 use subtle::ConstantTimeEq;
 
 use crate::TlsError;
@@ -42,7 +43,7 @@ impl Role {
 #[serde(deny_unknown_fields)]
 struct Document {
     #[serde(default)]
-    tokens: Vec<Entry>,
+    tokens: Vec<Spanned<Entry>>,
     /// Says that no token is wanted: else a file without any is a mistake.
     #[serde(default)]
     empty: bool,
@@ -131,7 +132,7 @@ pub fn hash(token: &[u8]) -> Hash {
 }
 
 fn read(path: &Path) -> Result<Vec<Arc<Holder>>, TlsError> {
-    let text = fs::read_to_string(path).map_err(|source| TlsError::Read {
+    let text = doorward_files::read_to_string(path).map_err(|source| TlsError::Read {
         path: path.to_owned(),
         source,
     })?;
@@ -151,32 +152,36 @@ fn read(path: &Path) -> Result<Vec<Arc<Holder>>, TlsError> {
         return Err(refuse(problem.to_owned()));
     }
     let mut known: Vec<Arc<Holder>> = Vec::with_capacity(document.tokens.len());
-    for Entry {
+    let mut problems = Vec::new();
+    for entry in document.tokens {
+        match holder(entry.value, &known) {
+            Ok(holder) => known.push(Arc::new(holder)),
+            Err(problem) => {
+                let line = entry.referenced.line();
+                problems.push(format!("line {line}: {problem}"));
+            }
+        }
+    }
+    match problems.is_empty() {
+        true => Ok(known),
+        false => Err(refuse(problems.join("; "))),
+    }
+}
+
+fn holder(entry: Entry, known: &[Arc<Holder>]) -> Result<Holder, String> {
+    let Entry {
         name,
         sha256,
         roles,
-    } in document.tokens
-    {
-        let holder = holder(&name, &sha256, roles).map_err(refuse)?;
-        if let Some(other) = known.iter().find(|it| it.hash == holder.hash) {
-            return Err(refuse(format!(
-                "{name:?} and {} have the same token",
-                other.identity
-            )));
-        }
-        known.push(Arc::new(holder));
-    }
-    Ok(known)
-}
-
-fn holder(name: &str, sha256: &str, roles: Vec<Role>) -> Result<Holder, String> {
+    } = entry;
     let is_named = !name.is_empty()
         && name.len() <= 200
         && !name.contains(|it: char| it.is_control() || it == '#');
     if !is_named {
         return Err(format!("{name:?} is no name for a token"));
     }
-    let Some(given) = bytes(sha256) else {
+    let given = HEXLOWER_PERMISSIVE.decode(sha256.as_bytes()).ok();
+    let Some(given) = given.and_then(|bytes| Hash::try_from(bytes).ok()) else {
         return Err(format!(
             "sha256 of {name:?} must have 64 hexadecimal digits: printf %s TOKEN | sha256sum"
         ));
@@ -184,27 +189,21 @@ fn holder(name: &str, sha256: &str, roles: Vec<Role>) -> Result<Holder, String> 
     if [&b""[..], b"\n"].into_iter().any(|it| hash(it) == given) {
         return Err(format!("sha256 of {name:?} is that of an empty token"));
     }
+    if let Some(other) = known.iter().find(|it| it.hash == given) {
+        let other = &other.identity;
+        return Err(format!("{name:?} and {other} have the same token"));
+    }
     Ok(Holder {
-        identity: Identity::of_token(name),
+        identity: Identity::of_token(&name),
         hash: given,
         roles,
     })
 }
 
-fn bytes(hex: &str) -> Option<Hash> {
-    let mut bytes = [0; 32];
-    if hex.len() != 64 || !hex.is_ascii() {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        let digits = hex.get(2 * index..2 * index + 2)?;
-        *byte = u8::from_str_radix(digits, 16).ok()?;
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 
 use super::document::{is_directory, yaml_files};
-use super::file::{DocumentFile, folder};
+use super::file::DocumentFile;
 use super::{Document, show};
 use crate::common::Common;
 use crate::failure::Failure;
@@ -124,7 +124,9 @@ impl<'a> Store<'a> {
             return Vec::new();
         }
         let own = Path::new(&self.name);
-        let files = yaml_files(folder(own)).unwrap_or_default().into_iter();
+        let files = yaml_files(doorward_files::folder(own))
+            .unwrap_or_default()
+            .into_iter();
         let others = files.filter(|path| path.file_name() != own.file_name() && path.is_file());
         others
             .filter_map(|path| Document::read(&path).ok())

@@ -25,7 +25,7 @@ async fn a_start_without_valid_rules_says_what_to_do() {
             Retriever::file(at("bad.yaml")),
             "bad.yaml:4: rate: much is invalid",
         ),
-        (Retriever::file(at("empty")), "it is no regular file"),
+        (Retriever::file(at("empty")), "it is a directory"),
         (
             Retriever::directory(at("none")),
             "cannot read the directory",

@@ -108,7 +108,7 @@ async fn check(path: &Path) -> ExitCode {
             let text = error.to_string();
             let _ = writeln!(io::stderr(), "{}", visible::lines(&text));
             ExitCode::from(match error {
-                TemplateFileError::Read { .. } => MISUSED,
+                TemplateFileError::Read(_) => MISUSED,
                 TemplateFileError::Document(_) => FAILED,
             })
         }

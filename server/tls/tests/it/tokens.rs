@@ -29,8 +29,8 @@ fn a_file_that_would_lock_callers_out_or_let_others_in_changes_nothing() {
             "\"none\" is that of an empty token",
         ),
         (
-            format!("tokens:\n{}", entry("line", "\n")),
-            "\"line\" is that of an empty token",
+            format!("tokens:\n{}{}", entry("none", ""), entry("line", "\n")),
+            "empty token; line 3: sha256 of \"line\" is that of an empty token",
         ),
         (
             format!("tokens:\n{batch}{}", entry("other", "s3cret")),
