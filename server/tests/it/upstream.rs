@@ -325,7 +325,7 @@ async fn very_many_resources_are_asked_for_on_one_stream() {
     });
     eventually("all are leased", async || {
         let capacity: f64 = node.read(|node, now| {
-            let resources = node.snapshot(now).resources;
+            let resources = node.snapshots_after(None, usize::MAX, now);
             resources.iter().map(|resource| resource.capacity).sum()
         });
         capacity == 10_000.0

@@ -146,7 +146,7 @@ impl FuzzedChild {
 
     fn check(&self) {
         self.node.assert_consistent();
-        for resource in self.node.snapshot(self.now).resources {
+        for resource in self.node.snapshots_after(None, usize::MAX, self.now) {
             let sums = [
                 resource.wants,
                 resource.granted,
