@@ -18,9 +18,9 @@
 //! of two limits.
 //!
 //! Two halves make a round, and rounds alternate in their order, so that a load which grows or falls meanwhile has no
-//! effect. A round has no memory of earlier ones, so the limit does not drift. Only the limit at which requests
-//! last were slow, or at which fewer ended in all, is remembered, as in CUBIC (RFC 9438): near it, the limit grows by
-//! small steps, and not at all for a while.
+//! effect. A round has no memory of earlier ones, so the limit does not drift. Only the limit at which the
+//! service last collapsed is remembered, as in CUBIC (RFC 9438): near it, the limit grows by small steps, and not at all
+//! for a while.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ pub struct ConcurrencyLimit {
     state: State,
     /// When more requests at once last were slower.
     failed_at: Moment,
-    /// Upper half of the limit at which requests last were slow, or ended more slowly in all; a limit near it grows slowly.
+    /// Limit at which more requests at once last ended more slowly in all. A limit near it grows slowly.
     ceiling: f64,
     /// Most requests in flight in the last time, and the last end.
     peak: f64,
@@ -267,7 +267,6 @@ impl ConcurrencyLimit {
     /// Cuts the limit to the number of requests that would be in flight if none was slow (Little's law).
     fn fall(&mut self, in_flight: u32, slower: f64, cut: Cut, now: Moment) {
         let before = f64::from(in_flight.max(1));
-        self.ceiling = self.halves().1;
         self.centre = (before / slower.clamp(DIVISORS.0, DIVISORS.1)).max(RANGE.0);
         self.open = before;
         self.state = State::Falling(Cut { before, ..cut });

@@ -38,7 +38,7 @@ const DOUBLINGS: u32 = 3;
 const COLLAPSE: (f64, f64) = (2.0, 0.6);
 
 /// Range of the upper half, as a part of the ceiling, in which steps do not double and the limit does not open; and the
-/// part up to which it grows soon after requests were slow.
+/// part up to which it grows soon after a collapse.
 const NEAR: (f64, f64) = (0.7, 1.1);
 const KEPT: f64 = 0.95;
 
