@@ -18,7 +18,9 @@
 //! of two limits.
 //!
 //! Two halves make a round, and rounds alternate in their order, so that a load which grows or falls meanwhile has no
-//! effect. A round has no memory of earlier ones, so the limit does not drift.
+//! effect. A round has no memory of earlier ones, so the limit does not drift. Only the limit at which the
+//! service last collapsed is remembered, as in CUBIC (RFC 9438): near it, the limit grows by small steps, and not at all
+//! for a while.
 
 use std::time::Duration;
 
@@ -94,6 +96,8 @@ pub struct ConcurrencyLimit {
     state: State,
     /// When more requests at once last were slower.
     failed_at: Moment,
+    /// Limit at which more requests at once last ended more slowly in all. A limit near it grows slowly.
+    ceiling: f64,
     /// Most requests in flight in the last time, and the last end.
     peak: f64,
     seen_at: Moment,
@@ -123,6 +127,7 @@ impl ConcurrencyLimit {
                 most: RANGE.1,
             },
             failed_at: Moment::FIRST,
+            ceiling: RANGE.1,
             peak: 0.0,
             seen_at: Moment::FIRST,
             noise: NOISE.0,
@@ -286,6 +291,7 @@ impl ConcurrencyLimit {
 
     fn open(&mut self, limit: f64) {
         (self.centre, self.open) = (limit, limit);
+        self.ceiling = RANGE.1;
         let (latency, most) = (None, RANGE.1);
         self.state = State::Open { latency, most };
     }

@@ -33,6 +33,15 @@ const RUN: u32 = 3;
 /// Largest number of doublings.
 const DOUBLINGS: u32 = 3;
 
+/// Elasticity from which on more requests at once end more slowly in all, and the step down then, relative to the distance
+/// of the halves.
+const COLLAPSE: (f64, f64) = (2.0, 0.6);
+
+/// Range of the upper half, as a part of the ceiling, in which steps do not double and the limit does not open; and the
+/// part up to which it grows soon after a collapse.
+const NEAR: (f64, f64) = (0.7, 1.1);
+const KEPT: f64 = 0.95;
+
 /// The same share from which on a limit grows that is reached now and then, by requests that are not slow.
 const SELDOM: f64 = 0.05;
 
@@ -111,17 +120,32 @@ impl ConcurrencyLimit {
         // Neighbouring small limits differ so much that one round tells.
         let is_clear = follows && low < FEW && difference > CLEAR
             || run.length >= RUN && run.sum > CLEAR * f64::from(run.length);
-        if is_clear && self.has_waited(usual, now) {
+        let is_small = self.centre < SMALL;
+        let collapses = !is_small && elasticity >= COLLAPSE.0;
+        if collapses {
+            (self.ceiling, self.failed_at) = (high, now);
+        }
+        let near = NEAR.0 * self.ceiling..NEAR.1 * self.ceiling;
+        let is_near = !is_small && near.contains(&high);
+        if is_clear && self.has_waited(usual, now) && !is_near {
             return self.open(self.centre);
         }
-        let doublings = run.length.saturating_sub(RUN).min(DOUBLINGS);
-        let step = match self.centre < SMALL {
+        let doublings = match is_near {
+            true => 0,
+            false => run.length.saturating_sub(RUN).min(DOUBLINGS),
+        };
+        let step = match is_small {
             // One place too few costs more than one too many.
             true if grows => (difference * SMALL_STEP / self.centre).ln_1p(),
             true if low < FEW => GAIN * apart * difference,
+            _ if collapses => -COLLAPSE.1 * apart,
             _ => GAIN * apart * difference * f64::from(1 << doublings),
         };
-        self.centre = (self.centre * step.exp()).clamp(RANGE.0, RANGE.1);
+        let most = match is_small || self.has_waited(usual, now) {
+            true => RANGE.1,
+            false => KEPT * self.ceiling / (1.0 + SPREAD),
+        };
+        self.centre = (self.centre * step.exp()).clamp(RANGE.0, most.max(RANGE.0));
         // The halves change places from round to round.
         self.begin(half, run);
     }
