@@ -38,6 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The callers bring their own channels, so the generated code needs no transport.
     tonic_prost_build::configure()
         .build_transport(false)
+        .codec_path("crate::codec::Codec")
         .type_attribute(ADMIN, JSON)
         .field_attribute(UNIT, UNIT_BY_NAME)
         .extern_path(

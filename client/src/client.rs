@@ -262,7 +262,7 @@ impl ClientBuilder {
     }
 
     fn client(self, fake: Option<FakeAnswers>) -> Client {
-        let sequence = u64::try_from(clock::since_epoch().as_micros()).unwrap_or(0);
+        let sequence = u64::try_from(clock::wall().as_micros()).unwrap_or(0);
         let config = ClientConfig {
             clock_tolerance: self.config.clock_tolerance.or(Some(clock::tolerance())),
             ..self.config

@@ -3,13 +3,13 @@
 mod counter;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use doorward_clock::Instant;
+pub(crate) use doorward_clock::{tolerance, wall};
 use doorward_limits::Moment;
 
 use crate::clock::counter::Counter;
-use crate::time::{Time, Tolerance};
+use crate::time::Time;
 
 /// A clock that starts at 0.
 #[derive(Clone, Debug)]
@@ -92,23 +92,6 @@ impl LeaseClock {
     fn good_now(&self) -> Moment {
         Moment::ORIGIN.after(self.origin.elapsed())
     }
-}
-
-/// Returns the default tolerance of this platform's clock.
-pub(crate) const fn tolerance() -> Tolerance {
-    if doorward_clock::IS_STEERED {
-        Tolerance::STEERED
-    } else {
-        Tolerance::LEAST
-    }
-}
-
-/// Returns the wall-clock time since the Unix epoch, or zero if the clock is set before it.
-#[expect(clippy::disallowed_methods, reason = "this is the file that may")]
-pub(crate) fn since_epoch() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
 }
 
 /// Draws the number that identifies a process, or a client within it. Never 0, which means absent.

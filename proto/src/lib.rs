@@ -34,6 +34,7 @@ pub mod envoy {
     }
 }
 
+pub mod codec;
 #[cfg(feature = "json")]
 mod json;
 mod limits;

@@ -180,7 +180,9 @@ impl Server {
             .map(|parent| ParentTransport::new(parent, config.security.dialer, Arc::clone(&state)));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
-        let edge = rules.as_ref().map(|_| Arc::clone(state.start_edge()));
+        let edge = rules
+            .as_ref()
+            .map(|_| Arc::clone(state.start_edge(edge::new(&state))));
         let stop = stop_grpc.clone();
         let (services, health) =
             rpc::services(&state, &metrics, rules.clone(), stop, edge.as_ref())?;

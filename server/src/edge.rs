@@ -81,7 +81,7 @@ impl Node for OwnNode {
 pub const PART_OF_MEMORY: usize = 4;
 
 /// Returns the decisions of all doors, without rules yet.
-pub(crate) fn new(state: &ServerState) -> Arc<Edge> {
+pub fn new(state: &ServerState) -> Arc<Edge> {
     let node = Arc::new(OwnNode(Arc::clone(state.node())));
     let of_node = state.limits().of(ServerLimit::Memory).max();
     let bytes_max = usize::try_from(of_node).unwrap_or(usize::MAX) / (PART_OF_MEMORY - 1);

@@ -5,6 +5,7 @@
 //! it down. The modules:
 //!
 //! - [`replica_handle`] holds the replica behind a lock, which is held only for pure calls;
+//! - [`caller`] returns whom a call is attributed to;
 //! - [`rpc`] serves gRPC, and only [`rpc::convert`] knows both wire and engine types;
 //! - [`admin`] serves operators and tools by gRPC;
 //! - [`transports`] connect the replica to its parent and to etcd;
@@ -13,12 +14,13 @@
 //! - [`templates`] reads the templates again whenever they change, in a file or in etcd;
 //! - [`edge`] serves programs without a client library, by these rules;
 //! - [`rules`] keeps rule documents, and knows the services that run them;
-//! - [`otel`] sends metrics and traces to a collector, in builds with that feature;
+//! - [`otel`] makes spans, and [`otlp`] sends them and the metrics to a collector, in builds with that feature;
 //! - [`signals`] stop a program, or make it read its files again;
 //! - [`clock`] is the only module that reads clocks and draws entropy.
 
 pub mod admin;
 pub mod app;
+pub mod caller;
 pub mod clock;
 pub mod edge;
 pub mod files;
@@ -30,6 +32,8 @@ pub mod methods;
 pub mod metrics;
 #[cfg_attr(not(feature = "otel"), path = "otel/off.rs")]
 pub mod otel;
+#[cfg_attr(not(feature = "otel"), path = "otlp/off.rs")]
+pub mod otlp;
 pub mod replica_handle;
 pub mod rpc;
 pub mod rules;

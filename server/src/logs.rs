@@ -19,7 +19,6 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, fmt};
 
-use crate::flags::LogFlags;
 use crate::logs::plain::Style;
 use crate::logs::queue::LogGuard;
 
@@ -52,18 +51,17 @@ pub enum LogError {
     Twice(#[from] TryInitError),
 }
 
-/// Sets up logging for the whole process. Dropping the guard writes the last lines.
+/// Sets up logging for the whole process: the lines that `filter` lets pass. Dropping the guard writes the last lines.
 ///
 /// # Errors
 ///
 /// If the filter is malformed, the thread cannot be started, or logging was set up before.
-pub fn start(flags: &LogFlags) -> Result<LogGuard, LogError> {
-    let filter = &flags.log_level;
+pub fn start(filter: &str, format: LogFormat) -> Result<LogGuard, LogError> {
     let filter = EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
-        filter: filter.clone(),
+        filter: filter.to_owned(),
         source,
     })?;
-    let style = match flags.log_format {
+    let style = match format {
         LogFormat::Text => Style::Text {
             is_coloured: io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none(),
         },

@@ -18,6 +18,7 @@ use std::iter;
 use std::sync::Arc;
 use std::task::Poll;
 
+use doorward_door::refusals::Refusals;
 use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply};
 use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
@@ -50,6 +51,8 @@ pub struct ReplicaHandle {
     /// Master of the node, as the node knows it.
     mastership: watch::Sender<NumberedMastership>,
     limits: Arc<ServerLimits>,
+    /// Names of two live processes.
+    conflicts: Refusals,
 }
 
 /// Data behind the lock.
@@ -82,6 +85,7 @@ impl ReplicaHandle {
             timeout_moved: Notify::new(),
             parent_answered: watch::Sender::new(false),
             mastership: watch::Sender::new((0, Mastership::Unknown)),
+            conflicts: Refusals::default(),
         }
     }
 
@@ -192,7 +196,7 @@ impl ReplicaHandle {
             self.timeout_moved.notify_one();
         }
         for event in events {
-            events::log(&event);
+            events::log(&event, &self.conflicts);
         }
         answer
     }
@@ -404,11 +408,7 @@ impl Drop for WaitingAnswer {
 }
 
 fn is_earlier(after: Option<Time>, before: Option<Time>) -> bool {
-    match (before, after) {
-        (Some(before), Some(after)) => after < before,
-        (None, after) => after.is_some(),
-        (Some(_), None) => false,
-    }
+    after.is_some_and(|after| before.is_none_or(|before| after < before))
 }
 
 #[cfg(test)]

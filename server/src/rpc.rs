@@ -4,13 +4,12 @@
 //! turn, if it names many resources, and for a moment for the parent's first answer about a resource. If its caller
 //! leaves in between, the decisions stand, as if the answer had been lost.
 //!
-//! - [`caller`] returns whom a call is attributed to; [`bindings`] bind names to identities.
+//! - [`bindings`] bind names to identities.
 //! - [`stream`] serves child servers; [`closed`] and [`cycle`] tell them why a stream or a call
 //!   ended.
 //! - [`mod@services`] finds the service of a call; [`unary`] serves `GetCapacity` without streams.
 
 mod bindings;
-pub mod caller;
 pub mod child_outbox;
 pub mod closed;
 pub mod convert;
@@ -50,7 +49,6 @@ use crate::admin::callers_service::CallersService;
 use crate::admin::learning_service::LearningService;
 use crate::admin::rules_service::RulesService;
 use crate::admin::{rules_watch, status_service};
-use crate::clock;
 use crate::limits::ServerLimit;
 use crate::methods::{GET_STATUS, WATCH_RULES};
 use crate::metrics::Metrics;
@@ -60,6 +58,7 @@ use crate::rpc::services::Services;
 use crate::rules::store::RuleStore;
 use crate::security::Security;
 use crate::status::ServerState;
+use crate::{caller, clock};
 
 /// Largest message between servers, in bytes. A thousand resources take a tenth of it.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;

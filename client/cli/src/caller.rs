@@ -9,7 +9,7 @@ mod status_pages;
 use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use doorward_client::http_port;
 use doorward_etcd::address::{self, EtcdNode, NodeAddress};
@@ -356,20 +356,9 @@ fn authority(endpoint: &Endpoint) -> String {
     authority.map(ToString::to_string).unwrap_or_default()
 }
 
-/// The wall clock since the Unix epoch: for sequences, new client ids, and timestamps.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place of the command line that may"
-)]
-pub(crate) fn since_epoch() -> Duration {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-}
-
 /// A number above that of all requests sent before by this client id.
 pub(crate) fn sequence() -> u64 {
-    u64::try_from(since_epoch().as_micros()).unwrap_or(0)
+    u64::try_from(doorward_clock::wall().as_micros()).unwrap_or(0)
 }
 
 /// Returns a unique client id.
@@ -401,7 +390,7 @@ pub(crate) fn spans(lease: &doorman::Lease) -> (Duration, Duration) {
     let seconds = |seconds: i64| Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
     let expires_in = match lease.expires_in_ms {
         Some(millis) => Duration::from_millis(millis),
-        None => seconds(lease.expiry_time).saturating_sub(since_epoch()),
+        None => seconds(lease.expiry_time).saturating_sub(doorward_clock::wall()),
     };
     let refresh_in = match lease.refresh_in_ms {
         Some(millis) => Duration::from_millis(millis),

@@ -21,7 +21,6 @@ use anyhow::Context;
 use clap::Args;
 use doorward_engine::time::Time;
 use doorward_server::files;
-use doorward_server::flags::LogFlags;
 use doorward_server::logs::{self, LogFormat};
 
 use crate::demo::crowd::{DemoCrowd, TracePace};
@@ -87,13 +86,8 @@ const FILES_PER_CLIENT: usize = 8;
 
 /// Runs the demonstration to its end, or until Ctrl-C. Its own output is the view; servers and clients log errors only.
 pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
-    let logs = LogFlags {
-        log_format: LogFormat::Text,
-        log_level: "error".to_owned(),
-        log_lines_per_minute: None,
-        otlp: Default::default(),
-    };
-    let _logs = logs::start(&logs).map_err(|error| Failure::Usage(error.to_string()))?;
+    let logs = logs::start("error", LogFormat::Text);
+    let _logs = logs.map_err(|error| Failure::Usage(error.to_string()))?;
     let shown = show(flags).await;
     shown.map_err(|error| match error.downcast_ref::<io::Error>() {
         Some(why) if why.kind() == io::ErrorKind::BrokenPipe => Failure::Output(why.kind().into()),

@@ -288,7 +288,7 @@ fn next_call(
     }
     let Book { state, slots, .. } = &mut *book;
     let now = shared.clock.now();
-    let sent_since_epoch = clock::since_epoch();
+    let sent_since_epoch = clock::wall();
     let in_flight = |id: &str| slots.get(id).map_or(0.0, |slot| slot.in_flight());
     let request = state.request(in_flight, now);
     let sequence = request.sequence;

@@ -18,9 +18,13 @@
 //! [`sleep_until`] reads this clock again, and continues to sleep if the timer woke it too early. A timer that wakes
 //! late stays late. So code that decides about a lease reads this clock first.
 
+mod clock;
+
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
+
+pub use crate::clock::{Clock, tolerance, wall};
 
 /// Whether a program, such as chrony, may change the speed of the clock.
 pub const IS_STEERED: bool = !cfg!(any(

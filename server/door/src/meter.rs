@@ -5,11 +5,13 @@
 //!
 //! A message that is not valid Protobuf (for instance with a text that is not UTF-8) is the caller's mistake, so its
 //! code is `INVALID_ARGUMENT`. The codec calls it `INTERNAL`, which reads like a bug of the server and makes callers
-//! retry.
+//! retry. Its error has a [`DecodeError`] as its source.
 
+use std::error::Error;
 use std::time::Duration;
 
 use doorward_clock::Instant;
+use prost::DecodeError;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::{Code, Status as RpcStatus};
@@ -17,9 +19,6 @@ use tracing::debug;
 
 use crate::calls::CallService;
 use crate::request_body::RequestBody;
-
-/// Beginning of the codec's message.
-const DECODE_FAILURE: &str = "failed to decode Protobuf message";
 
 /// Services whose calls are counted and timed.
 #[derive(Debug)]
@@ -81,10 +80,8 @@ fn malformed(response: &Response<Body>) -> Option<RpcStatus> {
 
 /// Returns the corrected status, if `status` says that the codec could not read a message.
 pub fn decode_failure(status: &RpcStatus) -> Option<RpcStatus> {
-    let detail = status.message().strip_prefix(DECODE_FAILURE)?;
-    (status.code() == Code::Internal).then(|| {
-        RpcStatus::invalid_argument(format!(
-            "the request is no valid Protobuf message{detail}; texts must be UTF-8"
-        ))
-    })
+    let error = status.source()?.downcast_ref::<DecodeError>()?;
+    Some(RpcStatus::invalid_argument(format!(
+        "the request is no valid message, and its texts must be UTF-8: {error}"
+    )))
 }

@@ -1,38 +1,11 @@
-//! Time and chance: the only file of this crate that reads a clock or draws random numbers.
+//! Clocks and chance: the only file of this crate that draws random numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use doorward_client::time::Time;
-use doorward_clock::Instant;
+pub use doorward_clock::Clock;
 use doorward_engine::id::Incarnation;
 use doorward_limits::Moment;
-
-/// Clock that leases count on.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock {
-    origin: Instant,
-}
-
-impl Clock {
-    /// Returns a clock that shows [`Time::ZERO`] now.
-    pub fn start() -> Self {
-        Self {
-            origin: Instant::now(),
-        }
-    }
-
-    /// Returns the time now.
-    pub fn now(&self) -> Time {
-        Time::after_origin(self.origin.elapsed())
-    }
-
-    /// Sleeps until a time. Cancel safe.
-    pub async fn sleep_until(&self, time: Time) {
-        doorward_clock::sleep_until(self.origin + time.since_origin()).await;
-    }
-}
 
 /// Wall clock that rules count on.
 #[derive(Clone, Debug, Default)]
@@ -55,13 +28,8 @@ impl Wall {
 }
 
 /// Returns the wall clock, for windows that begin with 1970.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place that reads the clock"
-)]
 pub fn wall() -> Moment {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Moment::ORIGIN.after(since.unwrap_or_default())
+    Moment::ORIGIN.after(doorward_clock::wall())
 }
 
 /// Returns a number above those of earlier requests of the same name: the wall clock in microseconds.

@@ -7,7 +7,7 @@ use doorward_proto::admin::v1::{WhoAmIRequest, WhoAmIResponse};
 use doorward_tls::identity::Identity;
 use tonic::{Request, Response, Status as RpcStatus};
 
-use crate::rpc::caller;
+use crate::caller;
 
 /// The service.
 #[derive(Clone, Copy, Debug)]

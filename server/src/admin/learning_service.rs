@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::learning::{LearningRefusal, UnknownLeases};
+use doorward_engine::node::mastership::Mastership;
 use doorward_proto::admin::v1::learning_server::Learning;
 use doorward_proto::admin::v1::{SetLearningRequest, SetLearningResponse};
 use tonic::{Request, Response, Status as RpcStatus};
 use tracing::warn;
 
 use crate::admin::callers_service::may_write;
-use crate::rpc::{caller, convert};
+use crate::caller;
 use crate::status::ServerState;
 
 /// The service.
@@ -80,8 +81,9 @@ impl Learning for LearningService {
                 }
                 Err(LearningRefusal::NotMaster) => {
                     let masterships = self.state.node().masterships();
-                    let redirection = convert::redirection(&masterships.borrow().1);
-                    answer.master_address = redirection.master_address;
+                    if let Mastership::Elsewhere { master_address, .. } = &masterships.borrow().1 {
+                        answer.master_address = Some(master_address.clone());
+                    }
                     return Ok(Response::new(answer));
                 }
             }

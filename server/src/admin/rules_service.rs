@@ -16,7 +16,7 @@ use tokio_stream::Stream;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
 use crate::admin::callers_service::may_write;
-use crate::rpc::caller;
+use crate::caller;
 use crate::rules::document::{self, PROBLEMS_MAX};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;

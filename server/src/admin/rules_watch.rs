@@ -26,8 +26,9 @@ use tonic::{Code, Status as RpcStatus, Streaming};
 use tonic_prost::ProstDecoder;
 
 use crate::admin::rules_service::NO_RULES;
+use crate::rules::document::DOCUMENTS_MAX;
 use crate::rules::document::Document;
-use crate::rules::documents::{DOCUMENTS_MAX, Documents};
+use crate::rules::documents::Documents;
 use crate::rules::instances::{NAME_BYTES_MAX, REPORT_BYTES_MAX};
 use crate::rules::store::RuleStore;
 

@@ -1,30 +1,17 @@
 //! The flags of `doorward-agent`, and what `--help` teaches.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use clap::{ArgAction, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_door::listener::Address;
-use doorward_edge::rlqs;
-use doorward_engine::node;
-use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags, FlagsError};
-use doorward_etcd::{DocumentPlace, Etcd, EtcdConfig};
-use thiserror::Error;
+use doorward_etcd::DocumentPlace;
+use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags};
 
-use crate::app::ServerConfig;
-use crate::clock;
-use crate::edge::EdgeDoors;
-use crate::files;
 use crate::flags::bytes::Bytes;
 use crate::flags::limits::LimitFlags;
 use crate::flags::logs::LogFlags;
-use crate::flags::parent::{ParentError, ParentServers, parent_servers, parent_source};
+use crate::flags::parent::{ParentServers, parent_servers};
 use crate::flags::security::SecurityFlags;
 use crate::flags::{HttpListen, address, http_listen, node_name, with_variable};
-use crate::limits::ServerLimit;
-use crate::rules::store::RulesPlace;
-use crate::transports::parent::ParentTransportConfig;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,12 +26,6 @@ Examples:
 Every flag can be given as an environment variable; a flag wins over its variable.
 More flags: --help-all.
 Exit codes: 0 stopped by a signal; 1 failed; 2 wrong usage, or invalid rules.";
-
-/// Requests per second from one address, such as that of all programs of this machine.
-const REQUESTS_MAX: u64 = 200_000;
-
-/// Points of the demand curve of a resource with few callers: there may be many agents and resources.
-const FEW_POINTS: usize = 8;
 
 /// The arguments and variables of an agent.
 #[derive(Clone, Debug, Parser)]
@@ -148,93 +129,9 @@ pub enum AgentCommand {
     },
 }
 
-/// Flags that are invalid, alone or together.
-#[derive(Debug, Error)]
-pub enum AgentFlagsError {
-    /// Flags about etcd.
-    #[error(transparent)]
-    Etcd(#[from] FlagsError),
-    /// Address of the parent.
-    #[error(transparent)]
-    Parent(#[from] ParentError),
-    /// Place of the rules, TLS.
-    #[error("{0}")]
-    Other(String),
-}
-
 impl AgentFlags {
-    /// Returns the place of the rules. Files must be valid at the start.
-    fn rules_place(&self, etcd: Option<Arc<EtcdConfig>>) -> Result<RulesPlace, String> {
-        match self.rules.clone().ok_or("--rules is missing")? {
-            DocumentPlace::File(path) => RulesPlace::of_files(path),
-            keys @ DocumentPlace::Etcd(_) => RulesPlace::of(keys, etcd),
-        }
-    }
-
-    /// Returns the configuration of the agent. `host` is the name of this machine.
-    ///
-    /// # Errors
-    ///
-    /// If flags are invalid together.
-    pub fn config(&self, host: &str) -> Result<ServerConfig, AgentFlagsError> {
-        let etcd = self.etcd.config()?.map(Arc::new);
-        let elsewhere = etcd.clone().map(|config| Etcd {
-            config,
-            prefix: self.election.prefix.clone(),
-        });
-        let security = self.security.config().map_err(AgentFlagsError::Other)?;
-        let parent = parent_source(&self.parent, elsewhere.as_ref(), security.dialer.is_tls())?;
-        let rules = self.rules_place(etcd).map_err(AgentFlagsError::Other)?;
-        let default = ServerConfig::default();
-        let limits = LimitFlags::with_memory(self.memory_max);
-        let mut bounds = limits.of_door(files::raise_limit());
-        for limit in [
-            ServerLimit::CallsPerAddress,
-            ServerLimit::HttpRequestsPerAddress,
-        ] {
-            bounds.insert(limit, REQUESTS_MAX);
-        }
-        let message_bytes = u64::try_from(rlqs::MESSAGE_BYTES_MAX).unwrap_or(u64::MAX);
-        bounds.insert(ServerLimit::ChildMessageBytes, message_bytes);
-        let limits = limits.of_node_with_doors();
-        // Messages under way have a part of the memory, too.
-        let memory = u64::try_from(limits.memory_max).unwrap_or(u64::MAX);
-        for (limit, part) in [
-            (ServerLimit::IncomingBytes, 4),
-            (ServerLimit::IncomingBytesPerAddress, 8),
-            (ServerLimit::OutgoingBytes, 4),
-            (ServerLimit::OutgoingBytesPerAddress, 8),
-        ] {
-            let bound = bounds.entry(limit).or_insert(u64::MAX);
-            *bound = (*bound).min(memory / part);
-        }
-        let is_alone = parent.is_none();
-        Ok(ServerConfig {
-            node_name: self.node.clone().unwrap_or_else(|| format!("{host}/agent")),
-            listen: self.listen.clone(),
-            http_listen: self.http_listen.0.clone(),
-            templates_source: if is_alone { "the rules" } else { "the parent" }.to_owned(),
-            parent: parent.map(|servers| ParentTransportConfig {
-                servers,
-                round: Duration::from_millis(50),
-                slow_round: Duration::from_millis(1_100),
-            }),
-            node: node::Config {
-                refresh_floor: Duration::from_millis(100),
-                limits,
-                few_points: FEW_POINTS,
-                clock_tolerance: clock::tolerance(),
-                ..default.node.clone()
-            },
-            rules: Some(rules),
-            security,
-            doors: EdgeDoors {
-                has_http: true,
-                redis_listen: self.redis_listen.clone(),
-                makes_templates: is_alone,
-            },
-            bounds,
-            ..default
-        })
+    /// Returns the limits: the defaults, with the memory of the flag.
+    pub fn limits(&self) -> LimitFlags {
+        LimitFlags::with_memory(self.memory_max)
     }
 }

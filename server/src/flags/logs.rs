@@ -3,7 +3,6 @@
 use clap::Args;
 
 use crate::logs::LogFormat;
-use crate::otel::OtlpFlags;
 
 /// Flags for the content and the format of the log, and for telemetry.
 #[derive(Clone, Debug, Args)]
@@ -27,7 +26,11 @@ pub struct LogFlags {
     #[arg(long, hide = true)]
     pub log_lines_per_minute: Option<u32>,
 
-    /// OpenTelemetry.
-    #[command(flatten)]
-    pub otlp: OtlpFlags,
+    /// OpenTelemetry collector for metrics and traces, by OTLP over gRPC without TLS: usually one on
+    /// this machine, http://127.0.0.1:4317 [default: none].
+    ///
+    /// OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG choose traces.
+    #[cfg(feature = "otel")]
+    #[arg(long, hide_short_help = true, value_name = "http://HOST:PORT")]
+    pub otlp: Option<tonic::transport::Endpoint>,
 }

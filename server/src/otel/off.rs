@@ -2,26 +2,8 @@
 
 use std::convert::Infallible;
 
-use crate::app::{Server, ServerError};
-use crate::signals::Signals;
-
 /// There are no spans.
 pub(crate) type Span = Infallible;
-
-/// No flags.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct OtlpFlags {}
-
-impl OtlpFlags {
-    /// Runs a server until a signal stops it.
-    ///
-    /// # Errors
-    ///
-    /// If a part of the server stops by itself.
-    pub async fn run(self, _: &str, stop: Signals, server: Server) -> Result<(), ServerError> {
-        stop.run(server).await
-    }
-}
 
 /// The services, without spans.
 pub(crate) fn traced<S>(services: S) -> S {

@@ -1,12 +1,16 @@
 //! Events of the replica, in the log.
 
+use doorward_door::refusals::Refusals;
 use doorward_engine::messages::{NodeEvent, RefusalReason};
 use doorward_pages::numbers::span;
 use doorward_session::time::millis;
 use tracing::{debug, error, info, warn};
 
-/// Logs an event in one line. Events that any new client can cause are logged for debugging only.
-pub(super) fn log(event: &NodeEvent) {
+use crate::clock;
+
+/// Logs an event in one line. Events that any new client can cause are logged for debugging only, or once a minute for
+/// each name, and for few names.
+pub(super) fn log(event: &NodeEvent, conflicts: &Refusals) {
     match event {
         NodeEvent::TermEnded { epoch } => error!(
             epoch,
@@ -46,11 +50,16 @@ pub(super) fn log(event: &NodeEvent) {
             reserved,
             "capacity is below what is out; nothing new is granted until it fits"
         ),
-        NodeEvent::TwoProcesses { resource, holder } => error!(
-            %resource,
-            %holder,
-            "two live processes ask under one name; give each a name of its own, or stop one"
-        ),
+        NodeEvent::TwoProcesses { resource, holder } => {
+            if let Some(conflicts) = conflicts.note(&holder.to_string(), clock::wall()) {
+                error!(
+                    %resource,
+                    %holder,
+                    conflicts,
+                    "two live processes ask under one name; give each a name of its own, or stop one"
+                );
+            }
+        }
         NodeEvent::TemplateGone { resource } => {
             warn!(%resource, "its template is gone; its leases run down");
         }

@@ -135,7 +135,7 @@ where
                 Self::limit_plain(rls, message, Asker::new(name, identity, Some(&caller)))
             }
             (None, None) => {
-                // For `rpc::caller`.
+                // For [`caller`](crate::caller).
                 request.extensions_mut().insert(caller);
                 Answering::Later(self.answer_by_tonic(request))
             }

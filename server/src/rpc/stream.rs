@@ -27,13 +27,14 @@ use tokio_stream::Stream;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 use tracing::{info, warn};
 
+use crate::caller;
 use crate::clock;
 use crate::metrics::Metrics;
 use crate::otel::{self, Span};
 use crate::rpc::bindings::Bindings;
 use crate::rpc::child_outbox::{ChildOutbox, NotSent, StreamEnding};
 use crate::rpc::convert::server_capacity::ReadRequest;
-use crate::rpc::{CapacityService, caller, child_outbox, closed, convert, cycle};
+use crate::rpc::{CapacityService, child_outbox, closed, convert, cycle};
 use crate::status::ServerState;
 
 /// The stream of a child. The stream ends when this is dropped.

@@ -9,6 +9,7 @@ use std::convert::Infallible;
 
 use axum::body::Bytes;
 use bytes::{BufMut, BytesMut};
+use doorward_proto::codec::undecodable;
 use http_body::Frame;
 use http_body_util::StreamBody;
 use prost::Message;
@@ -38,7 +39,7 @@ pub(super) fn is_plain(headers: &HeaderMap) -> bool {
 ///
 /// The codec's error if the message is not valid Protobuf; [`meter`](super::meter) corrects its code.
 pub(super) fn read<M: Message + Default>(message: Bytes) -> Result<M, RpcStatus> {
-    M::decode(message).map_err(|error| RpcStatus::internal(error.to_string()))
+    M::decode(message).map_err(undecodable)
 }
 
 /// Returns the response to a call.

@@ -13,7 +13,11 @@ use doorward_rules::{Problem, Rules, domain_of};
 use prost::Message as _;
 use tracing::{info, warn};
 
-use crate::rules::documents::check_bounds;
+/// Largest number of documents.
+pub const DOCUMENTS_MAX: usize = files::FILES_MAX;
+
+/// Largest size of all documents, in bytes: they are one message of a watch.
+pub const TEXTS_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// Largest size of a domain's name, in bytes.
 const DOMAIN_BYTES_MAX: usize = 100;
@@ -203,6 +207,21 @@ fn stem(source: &str) -> &str {
         .strip_suffix(".yaml")
         .or_else(|| name.strip_suffix(".yml"));
     without.unwrap_or(name)
+}
+
+/// Checks the number and size of documents.
+///
+/// # Errors
+///
+/// If there are too many, or they are too large.
+pub fn check_bounds(count: usize, bytes: usize) -> Result<(), String> {
+    if count > DOCUMENTS_MAX || bytes > TEXTS_BYTES_MAX {
+        return Err(format!(
+            "there are {count} documents of {bytes} bytes; remove some: at most {DOCUMENTS_MAX} of {TEXTS_BYTES_MAX} \
+             bytes together are served"
+        ));
+    }
+    Ok(())
 }
 
 /// Checks the name of a domain: that of a new document is also that of a file, or the end of a key.

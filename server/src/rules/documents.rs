@@ -8,16 +8,10 @@ use std::sync::Arc;
 
 use doorward_clock::Instant;
 use doorward_proto::version_of;
-use doorward_retriever::files::{self, Content, GONE_FOR};
+use doorward_retriever::files::{Content, GONE_FOR};
 use tracing::{info, warn};
 
-use crate::rules::document::{Document, Found};
-
-/// Largest number of documents.
-pub const DOCUMENTS_MAX: usize = files::FILES_MAX;
-
-/// Largest size of all documents, in bytes: they are one message of a watch.
-pub const TEXTS_BYTES_MAX: usize = 3 * 1024 * 1024;
+use crate::rules::document::{Document, Found, check_bounds};
 
 /// Documents by domain.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -188,21 +182,6 @@ impl Documents {
             }
         }
     }
-}
-
-/// Checks the number and size of documents.
-///
-/// # Errors
-///
-/// If there are too many, or they are too large.
-pub fn check_bounds(count: usize, bytes: usize) -> Result<(), String> {
-    if count > DOCUMENTS_MAX || bytes > TEXTS_BYTES_MAX {
-        return Err(format!(
-            "there are {count} documents of {bytes} bytes; remove some: at most {DOCUMENTS_MAX} of {TEXTS_BYTES_MAX} \
-             bytes together are served"
-        ));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@ use tokio::sync::{Mutex, Notify, OwnedMutexGuard, watch};
 use tonic::Status;
 
 use crate::clock;
-use crate::rules::documents::{Documents, check_bounds};
+use crate::rules::document::check_bounds;
+use crate::rules::documents::Documents;
 use crate::rules::instances::Instances;
 
 /// Interval between two reads of all keys in etcd although no change is reported.

@@ -12,7 +12,6 @@ use doorward_proto::admin::v1::{LimitStatus, RuleDecisions, RulesStatus};
 use doorward_session::candidate::standing::Standing;
 use doorward_session::named;
 
-use crate::edge;
 use crate::limits::ServerLimits;
 use crate::replica_handle::ReplicaHandle;
 use crate::security::Security;
@@ -148,9 +147,9 @@ impl ServerState {
         self.edge.get()
     }
 
-    /// Returns the decisions by rules, which are none before the first call.
-    pub fn start_edge(&self) -> &Arc<Edge> {
-        self.edge.get_or_init(|| edge::new(self))
+    /// Sets the decisions by rules, once.
+    pub fn start_edge(&self, edge: Arc<Edge>) -> &Arc<Edge> {
+        self.edge.get_or_init(|| edge)
     }
 
     /// Returns TLS and identities. None: the server does not listen yet.

@@ -181,7 +181,8 @@ fn in_a_tree() -> Metrics {
         .input(|replica, now| replica.handle_election(election, now));
     let rules = "domain: api\ndescriptors: [{key: user, rate_limit: {rate: 1/s}}]\n";
     let rules = Rules::load(&[("api.yaml", rules)]).unwrap();
-    family.eu.start_edge().set_rules(rules);
+    let edge = doorward_server::edge::new(&family.eu);
+    family.eu.start_edge(edge).set_rules(rules);
     let metrics = Metrics::new(&Arc::clone(&family.eu));
     metrics.observe_call(
         Some(0),

@@ -14,10 +14,10 @@ use super::flags::ChangeFlags;
 use super::preview::Preview;
 use super::show::{self, about};
 use super::{Document, Effect, Shown, Standing, Store, WriteResult, lines};
-use crate::caller::since_epoch;
 use crate::common::Output;
 use crate::failure::Failure;
 use crate::output;
+use doorward_clock::wall;
 use doorward_pages::terminal::palette::Tone;
 
 pub(super) async fn apply<K: Shown>(
@@ -169,7 +169,7 @@ impl<'a> Changer<'a> {
             kind,
             who: &self.author.who,
             why: self.author.why.as_deref(),
-            when: UNIX_EPOCH + since_epoch(),
+            when: UNIX_EPOCH + wall(),
         };
         match self.store.write(&seen.stored, &change).await? {
             WriteResult::Done(number) => {

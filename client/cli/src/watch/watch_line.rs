@@ -8,7 +8,6 @@ use std::time::Duration;
 use doorward_client::{Capacity, Holding, LimitedBy, Resource, ResourceError, Source};
 use serde::Serialize;
 
-use crate::caller::since_epoch;
 use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::{ModeFlag, WatchFlags};
@@ -17,6 +16,7 @@ use crate::granted::tone_of;
 use crate::granted::{millis, number};
 use crate::output;
 use crate::why::{Explanation, LEARNING_ADVICE};
+use doorward_clock::wall;
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
@@ -98,7 +98,7 @@ impl<'a> Printer<'a> {
         let problem = resource.problem();
         let is_first = self.printed.is_none() && holding.remaining.is_none();
         self.printed = Some(printed(resource, holding));
-        let now = since_epoch();
+        let now = wall();
         self.since = problem.is_some().then(|| self.since.unwrap_or(now));
         let problem = match problem {
             Some(problem) => Some(problem.to_string()),
@@ -135,14 +135,14 @@ impl<'a> Printer<'a> {
             limited_by: None,
             learning_for: None,
         };
-        self.since = Some(since_epoch());
+        self.since = Some(wall());
         let problem = format!("no answer yet of {}", addresses.join(", "));
         self.write(wants, &holding, Some(problem))
     }
 
     fn write(&self, wants: f64, holding: &Holding, problem: Option<String>) -> Result<(), Failure> {
         let mut out = output::stdout();
-        let now = since_epoch();
+        let now = wall();
         if self.common.output == Output::Json {
             let why = Explanation::of_holding(holding);
             let change = WatchOutput {

@@ -1,5 +1,7 @@
 //! The agent: a server whose clients are Envoys, and programs that speak HTTP or Redis.
 
+mod settings;
+
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -8,13 +10,15 @@ use doorward_etcd::flags::unreadable_variable;
 use doorward_server::app::Server;
 use doorward_server::flags::{
     self,
-    agent::{AgentCommand, AgentFlags, AgentFlagsError},
+    agent::{AgentCommand, AgentFlags},
 };
-use doorward_server::logs;
 use doorward_server::signals::{self, Signals};
+use doorward_server::{logs, otlp};
 use doorward_session::visible;
 use doorward_tls::mounts::warn_of_mounts;
 use tokio::runtime::Runtime;
+
+use crate::settings::{SettingsError, config};
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
@@ -44,7 +48,7 @@ fn start(runtime: Runtime, signals: Signals) -> ExitCode {
     if let Some(AgentCommand::Completions { shell }) = flags.command {
         return ExitCode::from(flags::complete(AgentFlags::command(), shell));
     }
-    let logs = match logs::start(&flags.logs) {
+    let logs = match logs::start(&flags.logs.log_level, flags.logs.log_format) {
         Ok(logs) => logs,
         Err(error) => return complain(&error.into(), MISUSED),
     };
@@ -57,24 +61,24 @@ fn start(runtime: Runtime, signals: Signals) -> ExitCode {
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         // The operator mends invalid rules, like a wrong flag.
-        Err(error) if error.is::<AgentFlagsError>() => complain(&error, MISUSED),
+        Err(error) if error.is::<SettingsError>() => complain(&error, MISUSED),
         Err(error) => complain(&error, FAILED),
     }
 }
 
 /// Runs the agent until a signal stops it.
 async fn serve(flags: AgentFlags, mut signals: Signals) -> anyhow::Result<()> {
-    let otlp = flags.logs.otlp.clone();
+    let logs = flags.logs.clone();
     let started = signals.during(started(flags)).await?;
     match started {
-        Some(server) => Ok(otlp.run("doorward-agent", signals, server?).await?),
+        Some(server) => Ok(otlp::run(&logs, "doorward-agent", signals, server?).await?),
         None => Ok(()),
     }
 }
 
 async fn started(flags: AgentFlags) -> anyhow::Result<Server> {
     let host = gethostname::gethostname().to_string_lossy().into_owned();
-    Ok(Server::start(flags.config(&host)?).await?)
+    Ok(Server::start(config(&flags, &host)?).await?)
 }
 
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {

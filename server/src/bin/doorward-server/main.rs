@@ -70,7 +70,7 @@ fn start(runtime: &Runtime, mut signals: Signals) -> ExitCode {
         Some(Command::State { act }) => return state::run(&act),
         None => {}
     }
-    let logs = match logs::start(&serve.logs) {
+    let logs = match logs::start(&serve.logs.log_level, serve.logs.log_format) {
         Ok(logs) => logs,
         Err(error) => return complain(error.into(), MISUSED),
     };

@@ -8,6 +8,7 @@ use doorward_etcd::flags::ENDPOINTS;
 use doorward_server::app::Server;
 use doorward_server::flags::starts;
 use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
+use doorward_server::otlp;
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::signals::Signals;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
@@ -23,11 +24,11 @@ use crate::template_source::{Follows, Opened, open_templates};
 
 /// Runs a server until a signal stops it.
 pub(crate) async fn serve(flags: ServeFlags, mut signals: Signals) -> anyhow::Result<()> {
-    let otlp = flags.logs.otlp.clone();
+    let logs = flags.logs.clone();
     let Some(server) = signals.during(start(flags)).await? else {
         return Ok(());
     };
-    Ok(otlp.run("doorward-server", signals, server?).await?)
+    Ok(otlp::run(&logs, "doorward-server", signals, server?).await?)
 }
 
 async fn start(flags: ServeFlags) -> anyhow::Result<Server> {

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::*;
-use crate::rules::document::check_domain;
+use crate::rules::document::{DOCUMENTS_MAX, TEXTS_BYTES_MAX, check_domain};
 use crate::rules::store::RulesPlace;
 
 /// Time of the first read.

@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 
 use super::history::History;
 use super::marks::MarksReader;
-use super::values;
+use super::values::{self, renew};
 use crate::clock::Clock;
 
 /// Sends requests to etcd, one at a time.
@@ -126,15 +126,4 @@ impl Asker {
             }
         })
     }
-}
-
-/// Renews a lease, if there is one. Each renewal has a stream of its own: a kept stream may be dead without telling.
-pub(super) async fn renew(
-    mut client: Client,
-    lease: Option<LeaseId>,
-) -> Result<(), etcd_client::Error> {
-    if let Some(lease) = lease {
-        client.lease_keep_alive(lease.0).await?;
-    }
-    Ok(())
 }

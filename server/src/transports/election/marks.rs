@@ -13,7 +13,7 @@ use doorward_session::candidate::store::{LeaseId, MarkRecord, StoredMarks};
 use etcd_client::{Client, GetOptions, KeyValue};
 use smol_str::SmolStr;
 
-use super::asker::renew;
+use super::values::renew;
 
 /// Marks in one answer, about: far below the size of an answer.
 const PART: i64 = 4_000;

@@ -10,7 +10,7 @@ use doorward_session::candidate::store::{
 };
 use doorward_session::time::Time;
 use etcd_client::{
-    CompareOp, DeleteOptions, KeyValue, PutOptions, ResponseHeader, TxnOp, TxnOpResponse,
+    Client, CompareOp, DeleteOptions, KeyValue, PutOptions, ResponseHeader, TxnOp, TxnOpResponse,
 };
 use serde::de::DeserializeOwned;
 
@@ -163,6 +163,17 @@ fn unsigned(revision: i64) -> u64 {
 
 fn signed(revision: u64) -> i64 {
     i64::try_from(revision).unwrap_or(i64::MAX)
+}
+
+/// Renews a lease, if there is one. Each renewal has a stream of its own: a kept stream may be dead without telling.
+pub(super) async fn renew(
+    mut client: Client,
+    lease: Option<LeaseId>,
+) -> Result<(), etcd_client::Error> {
+    if let Some(lease) = lease {
+        client.lease_keep_alive(lease.0).await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,0 +1,116 @@
+//! The settings of an agent, from its flags.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_edge::rlqs;
+use doorward_engine::node;
+use doorward_etcd::flags::FlagsError;
+use doorward_etcd::{DocumentPlace, Etcd, EtcdConfig};
+use doorward_server::app::ServerConfig;
+use doorward_server::edge::EdgeDoors;
+use doorward_server::flags::agent::AgentFlags;
+use doorward_server::flags::{ParentError, parent_source};
+use doorward_server::limits::ServerLimit;
+use doorward_server::rules::store::RulesPlace;
+use doorward_server::transports::parent::ParentTransportConfig;
+use doorward_server::{clock, files};
+use thiserror::Error;
+
+/// Requests per second from one address, such as that of all programs of this machine.
+const REQUESTS_MAX: u64 = 200_000;
+
+/// Points of the demand curve of a resource with few callers: there may be many agents and resources.
+const FEW_POINTS: usize = 8;
+
+/// Flags that are invalid, alone or together.
+#[derive(Debug, Error)]
+pub(crate) enum SettingsError {
+    /// Flags about etcd.
+    #[error(transparent)]
+    Etcd(#[from] FlagsError),
+    /// Address of the parent.
+    #[error(transparent)]
+    Parent(#[from] ParentError),
+    /// Place of the rules, TLS.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// Returns the place of the rules. Files must be valid at the start.
+fn rules_place(flags: &AgentFlags, etcd: Option<Arc<EtcdConfig>>) -> Result<RulesPlace, String> {
+    match flags.rules.clone().ok_or("--rules is missing")? {
+        DocumentPlace::File(path) => RulesPlace::of_files(path),
+        keys @ DocumentPlace::Etcd(_) => RulesPlace::of(keys, etcd),
+    }
+}
+
+/// Returns the configuration of the agent. `host` is the name of this machine.
+///
+/// # Errors
+///
+/// If flags are invalid together.
+pub(crate) fn config(flags: &AgentFlags, host: &str) -> Result<ServerConfig, SettingsError> {
+    let etcd = flags.etcd.config()?.map(Arc::new);
+    let elsewhere = etcd.clone().map(|config| Etcd {
+        config,
+        prefix: flags.election.prefix.clone(),
+    });
+    let security = flags.security.config().map_err(SettingsError::Other)?;
+    let parent = parent_source(&flags.parent, elsewhere.as_ref(), security.dialer.is_tls())?;
+    let rules = rules_place(flags, etcd).map_err(SettingsError::Other)?;
+    let default = ServerConfig::default();
+    let limits = flags.limits();
+    let mut bounds = limits.of_door(files::raise_limit());
+    for limit in [
+        ServerLimit::CallsPerAddress,
+        ServerLimit::HttpRequestsPerAddress,
+    ] {
+        bounds.insert(limit, REQUESTS_MAX);
+    }
+    let message_bytes = u64::try_from(rlqs::MESSAGE_BYTES_MAX).unwrap_or(u64::MAX);
+    bounds.insert(ServerLimit::ChildMessageBytes, message_bytes);
+    let limits = limits.of_node_with_doors();
+    // Messages under way have a part of the memory, too.
+    let memory = u64::try_from(limits.memory_max).unwrap_or(u64::MAX);
+    for (limit, part) in [
+        (ServerLimit::IncomingBytes, 4),
+        (ServerLimit::IncomingBytesPerAddress, 8),
+        (ServerLimit::OutgoingBytes, 4),
+        (ServerLimit::OutgoingBytesPerAddress, 8),
+    ] {
+        let bound = bounds.entry(limit).or_insert(u64::MAX);
+        *bound = (*bound).min(memory / part);
+    }
+    let is_alone = parent.is_none();
+    Ok(ServerConfig {
+        node_name: flags
+            .node
+            .clone()
+            .unwrap_or_else(|| format!("{host}/agent")),
+        listen: flags.listen.clone(),
+        http_listen: flags.http_listen.0.clone(),
+        templates_source: if is_alone { "the rules" } else { "the parent" }.to_owned(),
+        parent: parent.map(|servers| ParentTransportConfig {
+            servers,
+            round: Duration::from_millis(50),
+            slow_round: Duration::from_millis(1_100),
+        }),
+        node: node::Config {
+            refresh_floor: Duration::from_millis(100),
+            limits,
+            few_points: FEW_POINTS,
+            clock_tolerance: clock::tolerance(),
+            ..default.node.clone()
+        },
+        rules: Some(rules),
+        security,
+        doors: EdgeDoors {
+            has_http: true,
+            redis_listen: flags.redis_listen.clone(),
+            makes_templates: is_alone,
+        },
+        bounds,
+        ..default
+    })
+}
