@@ -9,11 +9,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
 use crate::{PATIENCE, apart, hanging, read_regular};
 
@@ -32,6 +33,9 @@ pub fn document(path: &Path, bytes_max: usize) -> Content {
     }
 }
 
+/// A read that has not ended.
+type UnderWay = Arc<Mutex<mpsc::Receiver<Content>>>;
+
 /// Reads a file or a directory again and again.
 pub struct Follower {
     path: PathBuf,
@@ -39,7 +43,7 @@ pub struct Follower {
     interval: Duration,
     patience: Duration,
     /// A read that has not ended.
-    under_way: Option<oneshot::Receiver<Content>>,
+    under_way: Option<UnderWay>,
 }
 
 impl fmt::Debug for Follower {
@@ -115,29 +119,47 @@ impl Follower {
 
     /// Returns what the read that is under way brings, or else a new one.
     async fn next(&mut self) -> Content {
-        let under_way = match self.under_way.take() {
-            Some(under_way) => under_way,
-            None => self.start()?,
-        };
-        // The receiver stays here during the wait, so the next caller gets it if this one gives up.
-        let under_way = self.under_way.insert(under_way);
-        let Ok(read) = timeout(self.patience, under_way).await else {
-            let (path, problem) = (self.path.display(), hanging(self.patience));
-            return Err(format!("cannot read {path}: {problem}"));
-        };
-        self.under_way = None;
-        read.unwrap_or_else(|_| Err("the reading thread has ended".to_owned()))
+        loop {
+            let (is_new, under_way) = match self.under_way.clone() {
+                Some(under_way) => (false, under_way),
+                None => (true, self.start()?),
+            };
+            self.under_way = Some(Arc::clone(&under_way));
+            // On a thread of the runtime, whose paused clock stands still meanwhile. It stays under way if this caller
+            // gives up.
+            let patience = self.patience;
+            let waited = move || {
+                let under_way = under_way.lock().unwrap_or_else(PoisonError::into_inner);
+                under_way.recv_timeout(patience)
+            };
+            match spawn_blocking(waited).await {
+                Ok(Err(RecvTimeoutError::Timeout)) => {
+                    let (path, problem) = (self.path.display(), hanging(patience));
+                    return Err(format!("cannot read {path}: {problem}"));
+                }
+                Ok(Ok(content)) => {
+                    self.under_way = None;
+                    return content;
+                }
+                // A caller that gave up has taken it.
+                _ if !is_new => self.under_way = None,
+                _ => {
+                    self.under_way = None;
+                    return Err("the reading thread has ended".to_owned());
+                }
+            }
+        }
     }
 
-    fn start(&self) -> Result<oneshot::Receiver<Content>, String> {
-        let (sender, receiver) = oneshot::channel();
+    fn start(&self) -> Result<UnderWay, String> {
+        let (sender, receiver) = mpsc::channel();
         let (path, read) = (self.path.clone(), Arc::clone(&self.read));
         let started = apart(move || {
             // The receiver is gone if the follower is.
             let _ = sender.send(read(&path));
         });
         started.map_err(|error| error.to_string())?;
-        Ok(receiver)
+        Ok(Arc::new(Mutex::new(receiver)))
     }
 }
 
