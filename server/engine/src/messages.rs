@@ -230,7 +230,9 @@ impl RefusalReason {
         match self {
             Self::AnotherProcess(retry_in) => Some(retry_in),
             Self::Full(full) => Some(full.retry_in),
-            _ => None,
+            Self::UnknownResource | Self::NotReady | Self::Unnumbered | Self::RefusedByParent => {
+                None
+            }
         }
     }
 }

@@ -7,7 +7,7 @@
 const RESOURCE_BYTES: usize = 720;
 
 /// The tables of a resource that has more than a few leases, and what they begin with.
-const TABLES_BYTES: usize = 100;
+const TABLES_BYTES: usize = 540;
 
 /// Additional bytes of each early lease, if a resource has more than a few: the tables grow in steps, and are partly
 /// empty.
@@ -20,13 +20,13 @@ const EARLY_MAX: usize = 100;
 const SCANNED_MAX: usize = 4;
 
 /// Further bytes of the claims of a resource that do not fit into one leaf of their tree.
-const TREE_BYTES: usize = 3_000;
+const TREE_BYTES: usize = 1_400;
 
 /// A resource with this many leases, or fewer, has one leaf of claims.
 const ONE_LEAF: usize = 16;
 
 /// A lease of a client, its claim and its place in line; its name, if it is short.
-const LEASE_BYTES: usize = 265;
+const LEASE_BYTES: usize = 260;
 
 /// A lease of a child server, without the points of its curve.
 const CURVE_BYTES: usize = 550;
@@ -35,7 +35,7 @@ const CURVE_BYTES: usize = 550;
 const POINT_BYTES: usize = 55;
 
 /// A further priority of a resource.
-pub(crate) const BAND_BYTES: usize = 130;
+pub(crate) const BAND_BYTES: usize = 190;
 
 /// Bytes of an allocation besides its content.
 const ALLOCATION_BYTES: usize = 32;

@@ -6,19 +6,28 @@
 
 use std::cell::Cell;
 use std::cmp::Ordering;
-
-use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 use crate::amount::Amount;
-use crate::claims::{BandDemand, Claim, ClaimIndex, Demand, Level, Line, ServerDemand};
+use crate::claims::{
+    BandDemand, Claim, ClaimIndex, Demand, EmptiedTree, Level, Line, ServerDemand,
+};
 use crate::rounding::is_enough;
 
-/// Claim indexes by band. A band without claims has no entry.
+/// Claim indexes by band, sorted. A band without claims has no entry.
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
-    /// By rising priority. Most resources have one.
-    bands: SmallVec<[(i64, ClaimIndex); 1]>,
-    /// The level for several bands that was found last: the next one is near it.
+    /// The band of [the usual priority](Bands::USUAL): of most resources the only one.
+    usual: ClaimIndex,
+    /// Absent: there are no others.
+    others: Option<Box<Others>>,
+}
+
+/// The bands of all other priorities.
+#[derive(Clone, Debug, Default)]
+struct Others {
+    bands: BTreeMap<i64, ClaimIndex>,
+    /// The level for all bands that was found last: the next one is near it.
     level: Cell<f64>,
 }
 
@@ -28,55 +37,58 @@ impl Bands {
 
     /// Returns the claims in a band, if there are any.
     pub fn get(&self, band: i64) -> Option<&ClaimIndex> {
-        let place = self.place_of(band).ok()?;
-        self.bands.get(place).map(|(_, index)| index)
+        if band == Self::USUAL {
+            return Some(&self.usual).filter(|usual| !usual.is_empty());
+        }
+        self.others.as_ref()?.bands.get(&band)
     }
 
     /// Bands by rising priority.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, &ClaimIndex)> {
-        self.bands.iter().map(|(band, index)| (*band, index))
+        let others = || self.others.iter();
+        let below = others().flat_map(|others| others.bands.range(..Self::USUAL));
+        let above = others().flat_map(|others| others.bands.range(Self::USUAL..));
+        let usual = self.get(Self::USUAL).map(|usual| (&Self::USUAL, usual));
+        let all = below.chain(usual).chain(above);
+        all.map(|(band, index)| (*band, index))
     }
 
     /// Number of bands with claims.
     pub fn len(&self) -> usize {
-        self.bands.len()
+        let others = self.others.as_ref().map_or(0, |it| it.bands.len());
+        others + usize::from(!self.usual.is_empty())
     }
 
     /// Whether there are no claims.
     pub fn is_empty(&self) -> bool {
-        self.bands.is_empty()
+        self.len() == 0
     }
 
     /// Inserts a claim.
     pub fn insert(&mut self, band: i64, claim: Claim) {
-        let place = self.place_of(band).unwrap_or_else(|place| {
-            self.bands.insert(place, (band, ClaimIndex::default()));
-            place
-        });
-        if let Some((_, index)) = self.bands.get_mut(place) {
-            index.insert(claim);
-        }
+        self.index_mut(band).insert(claim);
     }
 
-    /// Removes a claim that was inserted.
-    pub fn remove(&mut self, band: i64, claim: Claim) {
-        let Ok(place) = self.place_of(band) else {
-            return;
-        };
-        if let Some((_, index)) = self.bands.get_mut(place) {
-            index.remove(claim);
-            if index.is_empty() {
-                self.bands.remove(place);
-            }
+    /// Removes a claim that was inserted. Returns the tree of the band if the band is now empty and the tree was large.
+    pub fn remove(&mut self, band: i64, claim: Claim) -> Option<EmptiedTree> {
+        if band == Self::USUAL {
+            return self.usual.remove(claim);
         }
+        let others = &mut self.others.as_mut()?.bands;
+        let index = others.get_mut(&band)?;
+        let emptied = index.remove(claim);
+        if index.is_empty() {
+            others.remove(&band);
+        }
+        if others.is_empty() {
+            self.others = None;
+        }
+        emptied
     }
 
     /// Replaces a claim that was inserted by another one in the same band.
     pub fn replace(&mut self, band: i64, before: Claim, after: Claim) {
-        let place = self.place_of(band);
-        if let Some((_, index)) = place.ok().and_then(|place| self.bands.get_mut(place)) {
-            index.replace(before, after);
-        }
+        self.index_mut(band).replace(before, after);
     }
 
     /// Whether the capacity is enough for all bands together.
@@ -86,13 +98,14 @@ impl Bands {
 
     /// Σ wants of all bands.
     pub fn total_wants(&self) -> f64 {
-        self.indexes().fold(0.0, |sum, it| sum + it.total_wants())
+        let others: f64 = self.other_bands().map(ClaimIndex::total_wants).sum();
+        self.usual.total_wants() + others
     }
 
     /// Σ subclients of all bands.
     pub fn total_subclients(&self) -> f64 {
-        self.indexes()
-            .fold(0.0, |sum, it| sum + it.total_subclients())
+        let others: f64 = self.other_bands().map(ClaimIndex::total_subclients).sum();
+        self.usual.total_subclients() + others
     }
 
     /// Demand of all bands together at a level. O(bands · log n).
@@ -107,14 +120,14 @@ impl Bands {
     /// the one looked for and nearer to it. Each step halves the distance to the capacity or the slope at least, so
     /// there are few hundred at most; from the level that was found last, it takes one or two.
     pub(crate) fn level_for(&self, capacity: Amount) -> Level {
-        if let [(_, only)] = self.bands.as_slice() {
-            return only.level_for(capacity.get());
-        }
+        let Some(others) = &self.others else {
+            return self.usual.level_for(capacity.get());
+        };
         if self.are_satisfied_by(capacity) {
             return Level::AboveAll;
         }
-        let level = self.search_level(capacity.get(), self.level.get());
-        self.level.set(level);
+        let level = self.search_level(capacity.get(), others.level.get());
+        others.level.set(level);
         Level::At(level)
     }
 
@@ -139,21 +152,21 @@ impl Bands {
     }
 
     fn line_at(&self, level: f64) -> Line {
-        let lines = self.indexes().map(|index| index.line_at(level));
-        lines.fold(Line::default(), Line::plus)
+        let lines = self.other_bands().map(|index| index.line_at(level));
+        lines.fold(self.usual.line_at(level), Line::plus)
     }
 
-    fn indexes(&self) -> impl Iterator<Item = &ClaimIndex> {
-        self.bands.iter().map(|(_, index)| index)
+    fn other_bands(&self) -> impl Iterator<Item = &ClaimIndex> {
+        let others = self.others.iter();
+        others.flat_map(|others| others.bands.values())
     }
 
-    /// Returns the place of a band.
-    ///
-    /// # Errors
-    ///
-    /// The place where it belongs, if it has no claims.
-    fn place_of(&self, band: i64) -> Result<usize, usize> {
-        self.bands.binary_search_by_key(&band, |(it, _)| *it)
+    fn index_mut(&mut self, band: i64) -> &mut ClaimIndex {
+        if band == Self::USUAL {
+            return &mut self.usual;
+        }
+        let others = self.others.get_or_insert_default();
+        others.bands.entry(band).or_default()
     }
 }
 
@@ -166,13 +179,21 @@ impl Bands {
         demand.for_each_claim(|band, claim| self.insert(band, claim));
     }
 
-    /// Takes out the claims of a holder.
-    pub(crate) fn remove_all(&mut self, demand: &Demand) {
-        demand.for_each_claim(|band, claim| self.remove(band, claim));
+    /// Takes out the claims of a holder. Large trees of bands that are empty now are `emptied`.
+    pub(crate) fn remove_all(&mut self, demand: &Demand, mut emptied: impl FnMut(EmptiedTree)) {
+        demand.for_each_claim(|band, claim| {
+            self.remove(band, claim).map(&mut emptied);
+        });
     }
 
-    /// Puts the claims of another demand of a holder in the place of those it had.
-    pub(crate) fn replace_all(&mut self, before: &Demand, after: &Demand) {
+    /// Puts the claims of another demand of a holder in the place of those it had. Large trees of bands that are empty
+    /// now are `emptied`.
+    pub(crate) fn replace_all(
+        &mut self,
+        before: &Demand,
+        after: &Demand,
+        emptied: impl FnMut(EmptiedTree),
+    ) {
         match (before, after) {
             (
                 Demand::Client { priority, claim },
@@ -181,21 +202,30 @@ impl Bands {
                     claim: after,
                 },
             ) if priority == same => self.replace(*priority, *claim, *after),
-            (Demand::Server(before), Demand::Server(after)) => self.replace_changed(before, after),
+            (Demand::Server(before), Demand::Server(after)) => {
+                self.replace_changed(before, after, emptied);
+            }
             _ => {
                 self.insert_all(after);
-                self.remove_all(before);
+                self.remove_all(before, emptied);
             }
         }
     }
 
-    fn replace_changed(&mut self, before: &ServerDemand, after: &ServerDemand) {
+    fn replace_changed(
+        &mut self,
+        before: &ServerDemand,
+        after: &ServerDemand,
+        mut emptied: impl FnMut(EmptiedTree),
+    ) {
         let changed: Vec<_> = changed_bands(before, after).collect();
         for band in changed.iter().filter_map(|(_, comes)| *comes) {
             band.for_each_claim(|claim| self.insert(band.priority, claim));
         }
         for band in changed.iter().filter_map(|(goes, _)| *goes) {
-            band.for_each_claim(|claim| self.remove(band.priority, claim));
+            band.for_each_claim(|claim| {
+                self.remove(band.priority, claim).map(&mut emptied);
+            });
         }
     }
 }
@@ -425,13 +455,13 @@ mod change_tests {
             let mut bands = Bands::default();
             bands.insert_all(&demands[0]);
             for both in demands.windows(2) {
-                bands.replace_all(&both[0], &both[1]);
+                bands.replace_all(&both[0], &both[1], drop);
             }
             let last = &demands[demands.len() - 1];
             let mut anew = Bands::default();
             anew.insert_all(last);
             prop_assert_eq!(seen(&bands), seen(&anew));
-            bands.remove_all(last);
+            bands.remove_all(last, drop);
             prop_assert!(bands.is_empty());
         }
     }

@@ -13,16 +13,19 @@
 //! * **No names.** Equal claims are interchangeable, so they are one entry with a count. A million
 //!   clients with the same wants are one entry.
 //! * **Wide nodes.** A B⁺ tree with up to 16 claims in a leaf and 32 children in a node is 5 levels
-//!   deep at a million claims: a few cache misses.
+//!   deep at a million claims: a few cache misses. A change of a claim first reads everything that it
+//!   needs of a node, for the old and the new claim together, so it waits for memory once a level.
 //!
-//! Most resources have few holders. So few claims are one leaf, which is no larger than it must be.
+//! Most resources have few holders. So few claims are one leaf without a tree, and a single claim is kept in place.
 
+mod arena;
 mod inner;
 mod leaf;
 mod tree;
 
 use crate::claims::Claim;
-use crate::claims::index::tree::Node;
+use crate::claims::index::leaf::Leaf;
+use crate::claims::index::tree::Tree;
 use crate::rounding::is_enough;
 
 /// Water level.
@@ -47,50 +50,136 @@ impl Level {
 /// An ordered multiset of claims that answers "level for C" and "D at w". See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct ClaimIndex {
-    root: Node,
+    claims: Claims,
+    /// Number of claims; equal claims count each.
+    len: usize,
 }
 
+/// Largest number of different claims without a tree.
+const INLINE_MAX: usize = 6;
+
+/// Claims, in one of three forms by the number of different ones.
+#[derive(Clone, Debug)]
+enum Claims {
+    /// At most one claim.
+    One(Leaf<1>),
+    /// A few claims.
+    Few(Box<Leaf<INLINE_MAX>>),
+    /// More claims. The form stays when most of them are removed.
+    Many(Box<Tree>),
+}
+
+impl Default for Claims {
+    fn default() -> Self {
+        Self::One(Leaf::default())
+    }
+}
+
+impl Claims {
+    /// Inserts a claim. The claims move into the next larger form when the present one is full.
+    fn insert(&mut self, key: Key) {
+        match self {
+            Self::One(leaf) => {
+                if !leaf.try_insert(key) {
+                    let mut few = Box::new(Leaf::copied_from(leaf));
+                    few.try_insert(key);
+                    *self = Self::Few(few);
+                }
+            }
+            Self::Few(leaf) => {
+                if !leaf.try_insert(key) {
+                    let mut tree = Box::new(Tree::of(Leaf::copied_from(leaf)));
+                    tree.insert(key);
+                    *self = Self::Many(tree);
+                }
+            }
+            Self::Many(tree) => tree.insert(key),
+        }
+    }
+
+    fn remove(&mut self, key: Key) -> bool {
+        match self {
+            Self::One(leaf) => leaf.remove(key),
+            Self::Few(leaf) => leaf.remove(key),
+            Self::Many(tree) => tree.remove(key),
+        }
+    }
+
+    /// Replaces a claim by another one. Returns whether the first one was present.
+    fn replace(&mut self, before: Key, after: Key) -> bool {
+        if let Self::Many(tree) = self {
+            return tree.replace(before, after);
+        }
+        let found = self.remove(before);
+        self.insert(after);
+        found
+    }
+
+    fn sums(&self) -> Sums {
+        match self {
+            Self::One(leaf) => leaf.sums(),
+            Self::Few(leaf) => leaf.sums(),
+            Self::Many(tree) => tree.sums(),
+        }
+    }
+}
+
+/// Tree of an index that had many claims and has none now. It still has all its leaves. Dropping a hundred thousand
+/// leaves takes long, so the owner drops the tree on a thread that serves no request.
+#[derive(Debug)]
+pub struct EmptiedTree(#[expect(dead_code, reason = "it is to be dropped")] Box<Tree>);
+
 impl ClaimIndex {
-    /// Number of claims. O(n).
+    /// Number of claims.
     pub fn len(&self) -> usize {
-        self.root.count()
+        self.len
     }
 
     /// Whether there are no claims.
     pub fn is_empty(&self) -> bool {
-        self.root.is_empty()
+        self.len == 0
     }
 
     /// Σ wants, to a few ulp.
     pub fn total_wants(&self) -> f64 {
-        self.root.sums().wants
+        self.claims.sums().wants
     }
 
     /// Σ subclients, to a few ulp (exact for whole numbers).
     pub fn total_subclients(&self) -> f64 {
-        self.root.sums().subclients
+        self.claims.sums().subclients
     }
 
     /// Inserts a claim. O(log n).
     pub fn insert(&mut self, claim: Claim) {
-        self.root.change_root(None, Some(Key::of(claim)));
+        self.claims.insert(Key::of(claim));
+        self.len += 1;
     }
 
-    /// Removes a claim that was inserted, equal to the bit. O(log n).
-    pub fn remove(&mut self, claim: Claim) {
-        let found = self.root.change_root(Some(Key::of(claim)), None);
+    /// Removes a claim that was inserted, equal to the bit. O(log n). Returns the tree if it is now empty and was
+    /// large.
+    pub fn remove(&mut self, claim: Claim) -> Option<EmptiedTree> {
+        let found = self.claims.remove(Key::of(claim));
         debug_assert!(found, "{claim:?} is not in the index");
-        if self.is_empty() {
-            // An empty leaf frees its memory.
-            self.root = Node::default();
+        if found {
+            self.len -= 1;
+        }
+        if self.len > 0 {
+            return None;
+        }
+        // An emptied tree frees its memory.
+        match std::mem::take(&mut self.claims) {
+            Claims::Many(tree) if tree.has_had_many() => Some(EmptiedTree(tree)),
+            _ => None,
         }
     }
 
-    /// Replaces a claim that was inserted by another one. O(log n).
-    pub fn replace(&mut self, before: Claim, after: Claim) {
-        let (goes, comes) = (Key::of(before), Key::of(after));
-        let found = self.root.change_root(Some(goes), Some(comes));
+    /// Replaces a claim that was inserted by another one. O(log n). Returns whether the first one was present.
+    pub fn replace(&mut self, before: Claim, after: Claim) -> bool {
+        let found = self.claims.replace(Key::of(before), Key::of(after));
         debug_assert!(found, "{before:?} is not in the index");
+        self.len += usize::from(!found);
+        found
     }
 
     /// D(w) = Σ min(wants, w·subclients), for w ≥ 0. O(log n).
@@ -100,7 +189,11 @@ impl ClaimIndex {
 
     /// The piece of the demand curve around a level. O(log n).
     pub(crate) fn line_at(&self, level: f64) -> Line {
-        self.root.line_at(level)
+        match &self.claims {
+            Claims::One(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
+            Claims::Few(leaf) => leaf.piece_at(level, 0.0, 0.0).line,
+            Claims::Many(tree) => tree.line_at(level),
+        }
     }
 
     /// Returns the level w* at which all claims together get `capacity`, or all they want. O(log n).
@@ -108,7 +201,11 @@ impl ClaimIndex {
         if is_enough(capacity, self.total_wants()) {
             return Level::AboveAll;
         }
-        let level = self.root.level_for(capacity);
+        let level = match &self.claims {
+            Claims::One(leaf) => leaf.level_for(capacity, 0.0, 0.0),
+            Claims::Few(leaf) => leaf.level_for(capacity, 0.0, 0.0),
+            Claims::Many(tree) => tree.level_for(capacity),
+        };
         level.map_or(Level::AboveAll, Level::At)
     }
 
@@ -117,12 +214,20 @@ impl ClaimIndex {
     ///
     /// Of all points of D, this is the one farthest above a line of that slope.
     pub(crate) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
-        self.root.vertex(slope)
+        match &self.claims {
+            Claims::One(leaf) => leaf.vertex(slope, 0.0, 0.0),
+            Claims::Few(leaf) => leaf.vertex(slope, 0.0, 0.0),
+            Claims::Many(tree) => tree.vertex(slope),
+        }
     }
 
     /// Returns the largest wants per subclient: the level that satisfies every claim. O(log n).
     pub(crate) fn highest_ratio(&self) -> Option<f64> {
-        self.root.highest_ratio()
+        match &self.claims {
+            Claims::One(leaf) => leaf.last_ratio(),
+            Claims::Few(leaf) => leaf.last_ratio(),
+            Claims::Many(tree) => tree.highest_ratio(),
+        }
     }
 }
 
@@ -156,15 +261,6 @@ pub(super) struct Sums {
     pub(super) subclients: f64,
 }
 
-impl Sums {
-    pub(super) fn plus(self, other: Self) -> Self {
-        Self {
-            wants: self.wants + other.wants,
-            subclients: self.subclients + other.subclients,
-        }
-    }
-}
-
 /// A piece of a demand curve, around a level: D(w) = `wants` + w · `subclients`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Line {
@@ -172,6 +268,15 @@ pub(crate) struct Line {
     pub(crate) wants: f64,
     /// Σ subclients of all others.
     pub(crate) subclients: f64,
+}
+
+/// A [`Line`], and the levels at which the demand curve is known to be on it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Piece {
+    pub(super) from: f64,
+    /// Not included.
+    pub(super) to: f64,
+    pub(super) line: Line,
 }
 
 impl Line {
@@ -192,6 +297,12 @@ impl Line {
             subclients: self.subclients + other.subclients,
         }
     }
+}
+
+/// A length or a position as it is stored: of a leaf or an inner node, which have few places.
+pub(super) fn narrow(len: usize) -> u8 {
+    debug_assert!(len <= usize::from(u8::MAX));
+    u8::try_from(len).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]

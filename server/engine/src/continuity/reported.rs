@@ -87,8 +87,10 @@ impl Reported {
         let before = std::mem::replace(&mut report.counts, counts);
         let is_nothing = counts.is_none() && report.cut_from.is_none();
         if before != counts {
-            before.inspect(|claim| self.index.remove(*claim));
-            counts.inspect(|claim| self.index.insert(*claim));
+            before.map(|claim| self.index.remove(claim));
+            counts
+                .into_iter()
+                .for_each(|claim| self.index.insert(claim));
         }
         if is_nothing {
             self.reports.remove(&holder);
@@ -214,7 +216,7 @@ impl Reported {
 mod tests {
     use super::*;
     use crate::claims::Demand;
-    use crate::division::{Bound, DecidedBy, KnownWhy};
+    use crate::division::{Bound, Reason, Why};
     use crate::holders::{Holding, Lease, LeaseTable, Leases};
     use crate::id::{HolderId, HolderName};
     use crate::time::Time;
@@ -236,8 +238,8 @@ mod tests {
             priority: 0,
             claim: claim(1.0),
         };
-        let why = KnownWhy {
-            decided_by: DecidedBy::Learning,
+        let why = Why {
+            reason: Reason::Learning,
             bound: Bound::Share,
         };
         let id = HolderId::client(HolderName::new("a").unwrap(), None);

@@ -116,11 +116,14 @@ pub fn priority_bands(
     }
     let all = band_capacities(bands, min_shares, supply);
     let asked = all.filter(|(band, ..)| is_asked(*band));
-    let shares = asked.map(|(band, index, capacity)| {
+    let mut shares = asked.map(|(band, index, capacity)| {
         let level = index.level_for(capacity);
         (band, BandShare { capacity, level })
     });
-    Rule::Bands(shares.collect())
+    match (shares.next(), shares.next()) {
+        (Some((band, share)), None) => Rule::Band(band, share),
+        (first, second) => Rule::Bands(first.into_iter().chain(second).chain(shares).collect()),
+    }
 }
 
 /// Returns the capacity of each band, from the highest priority down. O(bands) for all of them.

@@ -9,7 +9,7 @@ mod ending;
 mod holding;
 mod places;
 
-pub(crate) use holding::{Holding, ServerReport, Standing, Version};
+pub(crate) use holding::{DecidedBy, Holding, KnownWhy, ServerReport, Standing, Version};
 pub(crate) use places::Slot;
 
 use std::cell::OnceCell;
@@ -19,7 +19,6 @@ use crate::claims::Demand;
 use crate::exact_sum::ExactSum;
 use crate::holders::Leases;
 use crate::holders::table::ending::Ending;
-use crate::holders::table::holding::Part;
 use crate::holders::table::places::{NameHash, Places};
 use crate::id::HolderId;
 use crate::time::Time;
@@ -36,30 +35,11 @@ pub(crate) struct LeaseTable {
     /// No lease that is worth anything ends later.
     in_use_until: Time,
     len: u32,
-    sums: Sums,
-}
-
-/// Sums over all holders.
-#[derive(Debug, Default, PartialEq)]
-struct Sums {
     waiting: u32,
     granted: ExactSum,
     reserved: ExactSum,
     wants: ExactSum,
     needs: ExactSum,
-}
-
-impl Sums {
-    /// Replaces the part of a holder.
-    fn replace(&mut self, before: &Part, after: &Part) {
-        self.waiting = self.waiting + u32::from(after.waits) - u32::from(before.waits);
-        self.granted.replace(before.granted, after.granted);
-        self.wants.replace(before.wants, after.wants);
-        self.needs.replace(before.needs, after.needs);
-        // Put in first: between the two steps the sum never goes below what it holds.
-        self.reserved.add_sum(&after.reserved);
-        self.reserved.subtract_sum(&before.reserved);
-    }
 }
 
 impl LeaseTable {
@@ -70,8 +50,12 @@ impl LeaseTable {
             version: Version::FIRST,
             places: Places::new(),
             len: 0,
-            sums: Sums::default(),
+            waiting: 0,
+            granted: ExactSum::ZERO,
+            reserved: ExactSum::ZERO,
             in_use_until: Time::ZERO,
+            wants: ExactSum::ZERO,
+            needs: ExactSum::ZERO,
             ending: None,
         }
     }
@@ -98,35 +82,35 @@ impl LeaseTable {
 
     /// Σ of what the newest leases say.
     pub(crate) fn granted(&self) -> &ExactSum {
-        &self.sums.granted
+        &self.granted
     }
 
     /// Σ of the most that may be in use.
     pub(crate) fn reserved(&self) -> &ExactSum {
-        &self.sums.reserved
+        &self.reserved
     }
 
     /// Time until which capacity may be in use, if no more is granted. None: nothing is in use. If a holder reported
     /// less than its grant, this time may be later than the end of the last lease, but never later than the end of a
     /// granted lease.
     pub(crate) fn in_use_until(&self, now: Time) -> Option<Time> {
-        let in_use = !self.sums.reserved.rounded_up().is_zero() && self.in_use_until > now;
+        let in_use = !self.reserved.rounded_up().is_zero() && self.in_use_until > now;
         in_use.then_some(self.in_use_until)
     }
 
     /// Σ wants.
     pub(crate) fn wants(&self) -> &ExactSum {
-        &self.sums.wants
+        &self.wants
     }
 
     /// Σ of the larger of wants and the most that may be in use.
     pub(crate) fn needs(&self) -> &ExactSum {
-        &self.sums.needs
+        &self.needs
     }
 
     /// Number of holders that get less than their share because of leases of others.
     pub(crate) fn waiting(&self) -> usize {
-        self.sums.waiting as usize
+        self.waiting as usize
     }
 
     /// That holder.
@@ -165,27 +149,36 @@ impl LeaseTable {
     }
 
     /// Puts in a holder that is not there yet.
-    pub(crate) fn insert(&mut self, mut holding: Holding) -> Slot {
+    pub(crate) fn insert(&mut self, holding: Holding) -> Slot {
         debug_assert!(
             self.find(&holding.holder()).is_none(),
             "{} is there already",
             holding.holder()
         );
         self.note_changed();
-        self.sums.replace(&Part::default(), &holding.part());
+        self.wants.add(holding.demand.wants());
+        self.needs.add(holding.needs());
+        self.granted.add(holding.newest().capacity);
+        self.reserved.add_sum(&holding.leases.reserved_sum());
+        self.waiting += u32::from(holding.waits);
         self.len += 1;
         if let Some(until) = holding.leases.in_use_until() {
             self.in_use_until = self.in_use_until.max(until);
         }
-        holding.is_ended = self.ending.is_some();
-        self.places.insert(holding, self.hash)
+        let slot = self.places.insert(holding, self.hash);
+        self.note_other(slot);
+        slot
     }
 
     /// Takes a holder out.
     pub(crate) fn remove(&mut self, slot: Slot) -> Option<Holding> {
         let holding = self.places.remove(slot, self.hash)?;
         self.note_changed();
-        self.sums.replace(&holding.part(), &Part::default());
+        self.wants.subtract(holding.demand.wants());
+        self.needs.subtract(holding.needs());
+        self.granted.subtract(holding.newest().capacity);
+        self.reserved.subtract_sum(&holding.leases.reserved_sum());
+        self.waiting -= u32::from(holding.waits);
         self.len -= 1;
         if self.is_empty() {
             self.in_use_until = Time::ZERO;
@@ -194,44 +187,58 @@ impl LeaseTable {
         Some(holding)
     }
 
-    /// Changes a holder, keeping the sums and the schedule in step.
-    fn change<T>(&mut self, slot: Slot, change: impl FnOnce(&mut Holding) -> T) -> Option<T> {
-        let holding = self.get_mut(slot)?;
-        let before = holding.part();
-        let result = change(holding);
-        let after = holding.part();
-        let next_expiry = holding.leases.next_expiry();
-        let in_use_until = holding.leases.in_use_until();
-        if next_expiry < holding.scheduled {
-            self.places.schedule(slot, next_expiry);
-        }
-        if before != after {
-            self.note_changed();
-            self.sums.replace(&before, &after);
-        }
-        self.in_use_until = self.in_use_until.max(in_use_until.unwrap_or_default());
-        Some(result)
-    }
-
-    /// Changes a holder's leases.
+    /// Changes a holder's leases, keeping the sums and the schedule in step.
     pub(crate) fn change_leases<T>(
         &mut self,
         slot: Slot,
         change: impl FnOnce(&mut Leases) -> T,
     ) -> Option<T> {
-        self.end_leases_of(slot);
-        self.change(slot, |holding| change(&mut holding.leases))
+        if self.ending.is_some() {
+            self.end_leases_of(slot);
+        }
+        let holding = self.get_mut(slot)?;
+        let granted = holding.newest().capacity;
+        let reserved = holding.leases.reserved_sum();
+        let needs = holding.needs();
+        let result = change(&mut holding.leases);
+        let granted_now = holding.newest().capacity;
+        let reserved_now = holding.leases.reserved_sum();
+        let needs_now = holding.needs();
+        let next_expiry = holding.leases.next_expiry();
+        let in_use_until = holding.leases.in_use_until();
+        if next_expiry < holding.scheduled {
+            self.places.schedule(slot, next_expiry);
+        }
+        if granted_now != granted {
+            self.note_changed();
+            self.granted.replace(granted, granted_now);
+        }
+        if reserved_now != reserved {
+            self.note_changed();
+            // Put in first: between the two steps the sum never goes below what it holds.
+            self.reserved.add_sum(&reserved_now);
+            self.reserved.subtract_sum(&reserved);
+            self.needs.replace(needs, needs_now);
+        }
+        if let Some(until) = in_use_until {
+            self.in_use_until = self.in_use_until.max(until);
+        }
+        Some(result)
     }
 
     /// The leases of a holder as they are now: those that are ended step by step have ended.
     pub(crate) fn copy_leases(&mut self, slot: Slot) -> Option<Leases> {
-        self.end_leases_of(slot);
+        if self.ending.is_some() {
+            self.end_leases_of(slot);
+        }
         self.get(slot).map(|holding| holding.leases.clone())
     }
 
     /// The newest lease of a holder that has no other one lasts until then.
     pub(crate) fn renew(&mut self, slot: Slot, expires_at: Time) {
-        self.end_leases_of(slot);
+        if self.ending.is_some() {
+            self.end_leases_of(slot);
+        }
         let Some(holding) = self.get_mut(slot) else {
             return;
         };
@@ -243,17 +250,37 @@ impl LeaseTable {
 
     /// Changes what a holder asks for.
     pub(crate) fn change_demand(&mut self, slot: Slot, demand: Demand) {
-        self.change(slot, |holding| holding.demand = demand);
+        self.note_changed();
+        if let Some(holding) = self.get_mut(slot) {
+            let after = demand.wants();
+            let needs = holding.needs();
+            let before = std::mem::replace(&mut holding.demand, demand).wants();
+            let needs_now = holding.needs();
+            self.wants.replace(before, after);
+            self.needs.replace(needs, needs_now);
+        }
     }
 
     /// Changes a child server's report about itself.
     pub(crate) fn change_report(&mut self, slot: Slot, report: Option<ServerReport>) {
-        self.change(slot, |holding| holding.report = report.map(Box::new));
+        if let Some(holding) = self.get_mut(slot) {
+            let needs = holding.needs();
+            holding.report = report.map(Box::new);
+            let needs_now = holding.needs();
+            self.needs.replace(needs, needs_now);
+        }
     }
 
     /// Changes whether a holder waits for others.
     pub(crate) fn change_waits(&mut self, slot: Slot, waits: bool) {
-        self.change(slot, |holding| holding.waits = waits);
+        let Some(holding) = self.get_mut(slot) else {
+            return;
+        };
+        let before = std::mem::replace(&mut holding.waits, waits);
+        if waits != before {
+            self.waiting = self.waiting + u32::from(waits) - u32::from(before);
+            self.note_changed();
+        }
     }
 
     /// Changes the standing of a client's process, and with it how the process is found.
@@ -335,9 +362,18 @@ impl LeaseTable {
     ///
     /// If one is not.
     pub(crate) fn assert_consistent(&self) {
-        let (mut sums, mut len) = (Sums::default(), 0);
+        let mut granted = ExactSum::ZERO;
+        let mut reserved = ExactSum::ZERO;
+        let mut wants = ExactSum::ZERO;
+        let mut needs = ExactSum::ZERO;
+        let mut waiting = 0;
+        let mut len = 0;
         for holding in self.iter() {
-            sums.replace(&Part::default(), &holding.part());
+            granted.add(holding.newest().capacity);
+            reserved.add_sum(&holding.leases.reserved_sum());
+            wants.add(holding.demand.wants());
+            needs.add(holding.needs());
+            waiting += u32::from(holding.waits);
             len += 1;
             assert!(
                 holding.newest().capacity <= holding.reserved(),
@@ -352,7 +388,11 @@ impl LeaseTable {
                 "{holding:?}"
             );
         }
-        assert_eq!(sums, self.sums);
+        assert_eq!(granted, self.granted, "Σ granted");
+        assert_eq!(reserved, self.reserved, "Σ reserved");
+        assert_eq!(wants, self.wants, "Σ wants");
+        assert_eq!(needs, self.needs, "Σ needs");
+        assert_eq!(waiting, self.waiting, "waiting holders");
         assert_eq!(len, self.len(), "holders");
         self.places.assert_consistent(len);
     }

@@ -102,4 +102,11 @@ impl Node {
         }
         last.filter(|_| totals.resources - before == max).cloned()
     }
+
+    /// Sums over all resources. O(resources): [`Node::add_to_totals`] is for a reader that must not hold up requests.
+    pub fn totals(&self, now: Time) -> Totals {
+        let mut totals = Totals::default();
+        self.add_to_totals(&mut totals, None, usize::MAX, now);
+        totals
+    }
 }

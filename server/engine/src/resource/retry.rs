@@ -70,7 +70,10 @@ impl Retries {
             RefusalReason::NotReady if self.short > 0 => Some(NOT_READY_AT_FIRST),
             RefusalReason::NotReady => Some(NOT_READY),
             RefusalReason::RefusedByParent => Some(REFUSED_BY_PARENT),
-            _ => None,
+            RefusalReason::UnknownResource
+            | RefusalReason::Unnumbered
+            | RefusalReason::AnotherProcess(_)
+            | RefusalReason::Full(_) => None,
         }
     }
 }

@@ -28,4 +28,3 @@ mod story;
 mod tree_accuracy;
 mod tree_invariants;
 mod vectors;
-mod whole;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use doorward_engine::claims::EmptiedTree;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{GetCapacityReply, Has};
 use doorward_engine::node::Node;
@@ -13,7 +14,6 @@ use doorward_engine::time::Time;
 
 use crate::asking::{self, amount, do_due, no_floor, release_request, served, template};
 use crate::story::chance::Chance;
-use crate::whole::Whole as _;
 
 /// More resources than get new templates at once.
 const RESOURCES: usize = 100;
@@ -317,6 +317,26 @@ fn the_driver_of_a_node_drops_the_leases_that_it_has_forgotten() {
     do_due(&mut node, now + 2 * LEASE);
     assert_eq!(node.resources_count(), 0);
     assert!(node.poll_garbage().is_some());
+}
+
+#[test]
+fn claims_of_former_holders_are_handed_out_to_be_dropped() {
+    let now = Time::from_secs(1);
+    let bands = spec("*", AlgorithmKind::PriorityBands, 100.0);
+    let mut node = master(templates(&[bands]));
+    // Their wants differ, since equal claims are one entry.
+    for client in 0..20_000 {
+        ask(&mut node, client, 0, 1.0 + client as f64, None, now);
+    }
+    while node.poll_garbage().is_some() {}
+    // One client of priority 0 stays.
+    let second = Duration::from_secs(1);
+    gets(&mut node, 0, 1.0, None, now + LEASE - second);
+    do_due(&mut node, now + LEASE + second);
+    assert_eq!(node.resources_count(), 1);
+    let trees = std::iter::from_fn(|| node.poll_garbage());
+    let trees = trees.filter(|value| value.is::<EmptiedTree>());
+    assert_eq!(trees.count(), 2, "of two priorities");
 }
 
 #[test]

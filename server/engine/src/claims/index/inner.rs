@@ -8,7 +8,7 @@
     reason = "positions are within the arrays, see above"
 )]
 
-use crate::claims::index::{Key, Sums};
+use crate::claims::index::{Key, Sums, narrow};
 
 /// Largest number of children of an inner node.
 pub(super) const INNER_MAX: usize = 32;
@@ -19,9 +19,9 @@ pub(super) const INNER_MAX: usize = 32;
 /// processor does side by side. Beyond the length, sums are zero and ratios are infinite, so a search can add and
 /// compare all places without waiting for the length.
 #[derive(Clone, Debug)]
-pub(super) struct Inner<C> {
-    len: usize,
-    children: [C; INNER_MAX],
+pub(super) struct Inner {
+    len: u8,
+    children: [u32; INNER_MAX],
     wants: [f64; INNER_MAX],
     subclients: [f64; INNER_MAX],
     /// A lower bound of all keys in the child, above all keys in the children before it. No search reads the first one.
@@ -46,11 +46,11 @@ pub(super) struct Found {
     pub(super) subclients_after: f64,
 }
 
-impl<C: Default> Default for Inner<C> {
+impl Default for Inner {
     fn default() -> Self {
         Self {
             len: 0,
-            children: std::array::from_fn(|_| C::default()),
+            children: [0; INNER_MAX],
             wants: [0.0; INNER_MAX],
             subclients: [0.0; INNER_MAX],
             bound_ratios: [f64::INFINITY; INNER_MAX],
@@ -60,17 +60,20 @@ impl<C: Default> Default for Inner<C> {
     }
 }
 
-impl<C: Default> Inner<C> {
+impl Inner {
     pub(super) fn len(&self) -> usize {
-        self.len
+        usize::from(self.len)
     }
 
-    pub(super) fn child(&self, position: usize) -> &C {
-        &self.children[position]
+    /// Returns a number whose computation reads everything that a change of a claim needs.
+    pub(super) fn touched(&self) -> f64 {
+        let lines = |array: &[f64; INNER_MAX]| array.iter().step_by(8).sum::<f64>();
+        let children: u32 = self.children.iter().step_by(16).fold(0, |a, b| a | b);
+        lines(&self.wants) + lines(&self.subclients) + f64::from(children)
     }
 
-    pub(super) fn child_mut(&mut self, position: usize) -> &mut C {
-        &mut self.children[position]
+    pub(super) fn child(&self, position: usize) -> u32 {
+        self.children[position]
     }
 
     pub(super) fn key(&self, position: usize) -> Key {
@@ -106,65 +109,38 @@ impl<C: Default> Inner<C> {
         }
     }
 
-    /// Inserts a child. If the node was full, splits it and returns its new right neighbour.
-    pub(super) fn insert(
-        &mut self,
-        position: usize,
-        (child, key, sums): (C, Key, Sums),
-    ) -> Option<Self> {
-        if self.len == INNER_MAX {
-            let mut right = Self::default();
-            self.balance(&mut right, INNER_MAX / 2);
-            // The first place of the right half also ends the left half. Both fit, but a key below the right half's
-            // first key belongs to the left.
-            match position.checked_sub(self.len) {
-                None | Some(0) => self.insert(position, (child, key, sums)),
-                Some(position) => right.insert(position, (child, key, sums)),
-            };
-            return Some(right);
-        }
-        self.children[position..=self.len].rotate_right(1);
-        let places = position..=self.len;
+    /// Inserts a child.
+    pub(super) fn insert(&mut self, position: usize, child: u32, key: Key, sums: Sums) {
+        let (from, to) = (position..self.len(), position + 1);
+        self.children.copy_within(from.clone(), to);
         for array in self.numbers() {
-            array[places.clone()].rotate_right(1);
+            array.copy_within(from.clone(), to);
         }
         self.children[position] = child;
         self.set_key(position, key);
         self.set_sums(position, sums);
         self.len += 1;
-        None
     }
 
     /// Removes a child.
-    pub(super) fn remove(&mut self, position: usize) -> (C, Key, Sums) {
-        let (key, sums) = (self.key(position), self.sums_at(position));
-        let places = position..self.len;
-        self.children[places.clone()].rotate_left(1);
+    pub(super) fn remove(&mut self, position: usize) {
+        let last = self.len() - 1;
+        let from = position + 1..last + 1;
+        self.children.copy_within(from.clone(), position);
         for array in self.numbers() {
-            array[places.clone()].rotate_left(1);
+            array.copy_within(from.clone(), position);
         }
-        self.len -= 1;
-        self.set_sums(self.len, Sums::default());
-        self.bound_ratios[self.len] = f64::INFINITY;
-        (std::mem::take(&mut self.children[self.len]), key, sums)
+        self.truncate(last);
     }
 
-    /// Moves children between two neighbours so that this one has `keep` of them.
-    fn balance(&mut self, right: &mut Self, keep: usize) {
-        while self.len < keep {
-            self.insert(self.len, right.remove(0));
+    /// Drops all children from a position on.
+    fn truncate(&mut self, at: usize) {
+        let gone = at..self.len();
+        for array in self.numbers() {
+            array[gone.clone()].fill(0.0);
         }
-        while self.len > keep {
-            right.insert(0, self.remove(self.len - 1));
-        }
-    }
-
-    /// Merges or balances two nodes, as a [leaf](crate::claims::index::leaf::Leaf::share_with) does.
-    pub(super) fn share_with(&mut self, right: &mut Self) -> bool {
-        let total = self.len + right.len;
-        let merge = total <= INNER_MAX * 3 / 4;
-        self.balance(right, if merge { total } else { total / 2 });
-        merge
+        self.bound_ratios[gone].fill(f64::INFINITY);
+        self.len = narrow(at);
     }
 
     /// Asserts that the bounds are in order, and that places beyond the length change no sum and no search.
@@ -174,7 +150,7 @@ impl<C: Default> Inner<C> {
     /// If one of them is wrong.
     #[cfg(test)]
     pub(super) fn assert_consistent(&self) {
-        let len = self.len;
+        let len = self.len();
         for position in 2..len {
             assert!(self.key(position - 1).is_before(&self.key(position)));
         }
@@ -192,6 +168,41 @@ impl<C: Default> Inner<C> {
             &mut self.bound_wants,
             &mut self.bound_subclients,
         ]
+    }
+
+    /// Moves all children from a position on into a new node.
+    pub(super) fn split_off(&mut self, at: usize) -> Self {
+        let mut right = Self::default();
+        let moved = at..self.len();
+        right.children[..moved.len()].copy_from_slice(&self.children[moved.clone()]);
+        for (array, of_right) in self.numbers().into_iter().zip(right.numbers()) {
+            of_right[..moved.len()].copy_from_slice(&array[moved.clone()]);
+        }
+        right.len = narrow(moved.len());
+        self.truncate(at);
+        right
+    }
+
+    /// Merges or balances two nodes, as a [leaf](crate::claims::index::leaf::Leaf::share_with) does.
+    pub(super) fn share_with(&mut self, right: &mut Self) -> bool {
+        let total = self.len() + right.len();
+        let merge = total <= INNER_MAX * 3 / 4;
+        let keep = if merge { total } else { total / 2 };
+        while self.len() < keep {
+            self.insert(
+                self.len(),
+                right.children[0],
+                right.key(0),
+                right.sums_at(0),
+            );
+            right.remove(0);
+        }
+        while self.len() > keep {
+            let last = self.len() - 1;
+            right.insert(0, self.children[last], self.key(last), self.sums_at(last));
+            self.remove(last);
+        }
+        merge
     }
 
     /// Returns the child that holds `key`, or that it belongs to.

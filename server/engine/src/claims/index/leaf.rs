@@ -1,79 +1,122 @@
-//! A leaf of the claim index's tree: claims in order, each with a count.
+//! A leaf of the claim index's tree: claims in order.
+//!
+//! Each field is an array of its own (all counts, all wants, …), because most steps need one field only. All arrays are
+//! sorted by key. Every position passed in is that of a present claim, or of a new one for which there is room.
+//! Therefore indexing here cannot fail.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "positions are within the arrays, see above"
+)]
 
-use smallvec::SmallVec;
+use crate::claims::index::{Key, Line, Piece, Sums, narrow};
 
-use crate::claims::index::{Key, Line, Sums};
-
-/// Largest number of different claims in a leaf.
+/// Largest number of different claims in a leaf of a tree.
 pub(super) const LEAF_MAX: usize = 16;
 
-/// Different claims, in order. Most resources have few holders, so a single claim is kept in place.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Leaf(SmallVec<[Counted; 1]>);
+/// Number of sums that are added up side by side. A single sum would wait for each of its additions.
+const LANES: usize = 4;
 
-/// Equal claims.
-#[derive(Clone, Copy, Debug)]
-struct Counted {
-    wants: f64,
-    subclients: f64,
-    count: u32,
+/// Up to `MAX` different claims, each with a count. Places beyond the length are zero, so a sum can add all places
+/// without reading the length.
+#[derive(Clone, Debug)]
+pub(super) struct Leaf<const MAX: usize> {
+    len: u8,
+    counts: [u32; MAX],
+    wants: [f64; MAX],
+    subclients: LeafSubclients<MAX>,
 }
 
-impl Counted {
-    /// Returns the wants per subclient. Not stored, since a division costs less than the memory would.
-    fn ratio(&self) -> f64 {
-        self.wants / self.subclients
-    }
-
-    fn key(&self) -> Key {
-        Key {
-            ratio: self.ratio(),
-            wants: self.wants,
-            subclients: self.subclients,
-        }
-    }
-
-    fn sums(&self) -> Sums {
-        let count = f64::from(self.count);
-        Sums {
-            wants: self.wants * count,
-            subclients: self.subclients * count,
-        }
-    }
-
-    fn is_before(&self, key: Key) -> bool {
-        // Claims of clients differ in their wants alone, so they need no division.
-        if self.subclients == key.subclients {
-            self.wants < key.wants
-        } else {
-            self.key().is_before(&key)
+impl<const MAX: usize> Default for Leaf<MAX> {
+    fn default() -> Self {
+        Self {
+            len: 0,
+            counts: [0; MAX],
+            wants: [0.0; MAX],
+            subclients: LeafSubclients::default(),
         }
     }
 }
 
-impl Leaf {
+impl<const MAX: usize> Leaf<MAX> {
+    /// Returns a leaf with all claims of a smaller one.
+    pub(super) fn copied_from<const LESS: usize>(smaller: &Leaf<LESS>) -> Self {
+        debug_assert!(LESS <= MAX);
+        let mut leaf = Self::default();
+        for position in 0..smaller.len() {
+            leaf.insert_at(position, smaller.key(position), smaller.counts[position]);
+        }
+        leaf
+    }
+
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        usize::from(self.len)
     }
 
-    /// Number of claims; equal claims count each.
-    pub(super) fn count(&self) -> usize {
-        self.0.iter().map(|claim| claim.count as usize).sum()
+    /// Returns a number whose computation reads nearly the whole leaf.
+    pub(super) fn touched(&self) -> f64 {
+        let lines = |array: &[f64; MAX]| array.iter().step_by(8).sum::<f64>();
+        let counts: u32 = self.counts.iter().step_by(16).fold(0, |a, b| a | b);
+        let subclients = self.subclients.each().map_or(0.0, lines);
+        lines(&self.wants) + subclients + f64::from(counts)
     }
 
-    /// Returns the first key. The default, if there are no claims.
-    pub(super) fn first_key(&self) -> Key {
-        self.0.first().map(Counted::key).unwrap_or_default()
+    pub(super) fn key(&self, position: usize) -> Key {
+        Key {
+            ratio: self.ratio_at(position),
+            wants: self.wants[position],
+            subclients: self.subclients.at(position),
+        }
     }
 
-    /// Returns the largest ratio.
-    pub(super) fn last_ratio(&self) -> Option<f64> {
-        self.0.last().map(Counted::ratio)
+    /// Returns the ratio at a position. Not stored, since a division costs less than the memory would.
+    fn ratio_at(&self, position: usize) -> f64 {
+        self.wants[position] / self.subclients.at(position)
+    }
+
+    /// Σ wants at a position: equal claims times their count.
+    fn wants_at(&self, position: usize) -> f64 {
+        self.wants[position] * f64::from(self.counts[position])
+    }
+
+    /// Σ subclients at a position.
+    fn subclients_at(&self, position: usize) -> f64 {
+        self.subclients.at(position) * f64::from(self.counts[position])
     }
 
     pub(super) fn sums(&self) -> Sums {
-        let claims = self.0.iter().map(Counted::sums);
-        claims.fold(Sums::default(), Sums::plus)
+        // Each client counts as 1, so the counts add up as whole numbers.
+        let clients = || f64::from(self.counts.iter().sum::<u32>());
+        let subclients = self.subclients.each();
+        Sums {
+            wants: self.sum_of(&self.wants),
+            subclients: subclients.map_or_else(clients, |each| self.sum_of(each)),
+        }
+    }
+
+    /// Returns the sum over all claims of their number in `numbers` times their count.
+    fn sum_of(&self, numbers: &[f64; MAX]) -> f64 {
+        let mut sums = [0.0; LANES];
+        for (position, number) in numbers.iter().enumerate() {
+            sums[position % LANES] += number * f64::from(self.counts[position]);
+        }
+        (sums[0] + sums[1]) + (sums[2] + sums[3])
+    }
+
+    /// Returns the first position whose key is not before `key`.
+    ///
+    /// Claims of clients differ in their wants alone, so they need no division. The loop compares all of them side by
+    /// side. A loop that stops early would be a branch that the processor mispredicts.
+    fn position_of(&self, key: Key) -> usize {
+        if self.subclients.each().is_some() || key.subclients != 1.0 {
+            let is_before = |at: &usize| self.key(*at).is_before(&key);
+            return (0..self.len()).take_while(is_before).count();
+        }
+        let mut position = 0;
+        for at in 0..MAX {
+            let is_there = self.counts[at] != 0;
+            position += usize::from(is_there & (self.wants[at] < key.wants));
+        }
+        position
     }
 
     /// Returns the position of a claim.
@@ -81,46 +124,92 @@ impl Leaf {
     /// # Errors
     ///
     /// The position where the claim belongs, if it is not present.
-    fn find(&self, key: Key) -> Result<usize, usize> {
-        // This compares all claims. A loop that stops early would be a branch that the processor mispredicts.
-        let before = self.0.iter().filter(|claim| claim.is_before(key));
-        let position = before.count();
-        let found = self.0.get(position).is_some_and(|it| it.key() == key);
-        if found { Ok(position) } else { Err(position) }
+    pub(super) fn find(&self, key: Key) -> Result<usize, usize> {
+        let position = self.position_of(key);
+        if position < self.len() && self.key(position) == key {
+            Ok(position)
+        } else {
+            Err(position)
+        }
+    }
+
+    /// Count of the claim at a position.
+    pub(super) fn count_at(&self, position: usize) -> u32 {
+        self.counts[position]
+    }
+
+    /// Whether there is room for one more different claim.
+    pub(super) fn has_room(&self) -> bool {
+        self.len() < MAX
+    }
+
+    /// Inserts a claim, if there is room. Returns whether there was.
+    pub(super) fn try_insert(&mut self, key: Key) -> bool {
+        let place = self.find(key);
+        let fits = place.is_ok() || self.has_room();
+        if fits {
+            self.put(key, place);
+        }
+        fits
+    }
+
+    /// Inserts a claim at the place that [`find`](Self::find) returned. There must be room.
+    pub(super) fn put(&mut self, key: Key, place: Result<usize, usize>) {
+        debug_assert!(place.is_ok() || self.has_room());
+        match place {
+            Ok(position) => self.counts[position] += 1,
+            Err(position) => self.insert_at(position, key, 1),
+        }
     }
 
     /// Inserts a claim. If the leaf was full, splits it and returns its new right neighbour.
     pub(super) fn insert(&mut self, key: Key) -> Option<Self> {
-        let position = match self.find(key) {
-            Err(position) => position,
-            Ok(position) => {
-                self.0.get_mut(position)?.count += 1;
+        let place = self.find(key);
+        let position = match place {
+            Err(position) if !self.has_room() => position,
+            _ => {
+                self.put(key, place);
                 return None;
             }
         };
-        if self.len() < LEAF_MAX {
-            self.put(position, key);
-            return None;
-        }
-        let mut right = Self(self.0.drain(LEAF_MAX / 2..).collect());
-        match position.checked_sub(self.len()) {
-            None | Some(0) => self.put(position, key),
-            Some(position) => right.put(position, key),
+        let mut right = self.split_off(MAX / 2);
+        if position <= self.len() {
+            self.insert_at(position, key, 1);
+        } else {
+            right.insert_at(position - self.len(), key, 1);
         }
         Some(right)
     }
 
-    fn put(&mut self, position: usize, key: Key) {
-        if self.len() == self.0.capacity() {
-            let more = (1 + self.len() / 2).min(LEAF_MAX - self.len());
-            self.0.reserve_exact(more);
-        }
-        let claim = Counted {
-            wants: key.wants,
-            subclients: key.subclients,
-            count: 1,
-        };
-        self.0.insert(position, claim);
+    fn insert_at(&mut self, position: usize, key: Key, count: u32) {
+        let len = self.len();
+        self.counts.copy_within(position..len, position + 1);
+        self.wants.copy_within(position..len, position + 1);
+        self.counts[position] = count;
+        self.wants[position] = key.wants;
+        self.subclients.insert(position, key.subclients, len);
+        self.len += 1;
+    }
+
+    fn remove_at(&mut self, position: usize) {
+        let len = self.len();
+        self.counts.copy_within(position + 1..len, position);
+        self.wants.copy_within(position + 1..len, position);
+        self.subclients.remove(position, len);
+        self.truncate_but_subclients(len - 1);
+    }
+
+    /// Drops all claims from a position on.
+    fn truncate(&mut self, at: usize) {
+        self.subclients.truncate(at, self.len());
+        self.truncate_but_subclients(at);
+    }
+
+    fn truncate_but_subclients(&mut self, at: usize) {
+        let gone = at..self.len();
+        self.counts[gone.clone()].fill(0);
+        self.wants[gone].fill(0.0);
+        self.len = narrow(at);
     }
 
     /// Removes one claim. Returns whether it was present.
@@ -128,58 +217,116 @@ impl Leaf {
         let Ok(position) = self.find(key) else {
             return false;
         };
-        if let Some(claim) = self.0.get_mut(position) {
-            claim.count -= 1;
-            if claim.count == 0 {
-                self.0.remove(position);
-            }
-        }
+        self.take_at(position);
         true
+    }
+
+    /// Removes one of the equal claims at a position.
+    pub(super) fn take_at(&mut self, position: usize) {
+        self.counts[position] -= 1;
+        if self.counts[position] == 0 {
+            self.remove_at(position);
+        }
+    }
+
+    /// Asserts that the claims are in order, and that places beyond them are zero.
+    ///
+    /// # Panics
+    ///
+    /// If they are not.
+    #[cfg(test)]
+    pub(super) fn assert_consistent(&self) {
+        let len = self.len();
+        for position in 1..len {
+            assert!(self.key(position - 1).is_before(&self.key(position)));
+        }
+        assert!(self.counts[..len].iter().all(|count| *count > 0));
+        assert!(self.counts[len..].iter().all(|count| *count == 0));
+        let each = self.subclients.each().map_or(&[][..], |each| &each[len..]);
+        assert!(
+            len > 0 || self.subclients.each().is_none(),
+            "an empty leaf keeps no subclients"
+        );
+        let beyond = self.wants[len..].iter().chain(each);
+        assert!(beyond.copied().all(|it| it == 0.0), "beyond the length");
+    }
+
+    /// Moves all claims from a position on into a new leaf.
+    fn split_off(&mut self, at: usize) -> Self {
+        let mut right = Self::default();
+        for position in at..self.len() {
+            right.insert_at(position - at, self.key(position), self.counts[position]);
+        }
+        self.truncate(at);
+        right
     }
 
     /// Moves all claims of both into this leaf, if that leaves room to grow, and returns true; else gives each a half
     /// of them.
     pub(super) fn share_with(&mut self, right: &mut Self) -> bool {
         let total = self.len() + right.len();
-        let merge = total <= LEAF_MAX * 3 / 4;
+        let merge = total <= MAX * 3 / 4;
         let keep = if merge { total } else { total / 2 };
-        match keep.checked_sub(self.len()) {
-            Some(more) => self.0.extend(right.0.drain(..more)),
-            None => right.0.insert_many(0, self.0.drain(keep..)),
+        while self.len() < keep {
+            let position = self.len();
+            self.insert_at(position, right.key(0), right.counts[0]);
+            right.remove_at(0);
+        }
+        while self.len() > keep {
+            let last = self.len() - 1;
+            right.insert_at(0, self.key(last), self.counts[last]);
+            self.truncate(last);
         }
         merge
     }
 
     /// The piece of the demand curve around a level, given Σ wants of all leaves before this one and Σ subclients of
     /// all after it.
-    pub(super) fn line_at(&self, level: f64, wants_before: f64, subclients_after: f64) -> Line {
+    pub(super) fn piece_at(&self, level: f64, wants_before: f64, subclients_after: f64) -> Piece {
         let (mut wants, mut subclients) = (wants_before, 0.0);
-        for claim in &self.0 {
-            let sums = claim.sums();
-            if claim.ratio() <= level {
-                wants += sums.wants;
+        // Where the neighbours end is not known here.
+        let (mut from, mut to) = (level, level.next_up());
+        for position in 0..self.len() {
+            let ratio = self.ratio_at(position);
+            if ratio <= level {
+                wants += self.wants_at(position);
+                from = ratio;
             } else {
-                subclients += sums.subclients;
+                if subclients == 0.0 {
+                    to = ratio;
+                }
+                subclients += self.subclients_at(position);
             }
         }
         let subclients = subclients + subclients_after;
-        Line { wants, subclients }
+        Piece {
+            from,
+            to,
+            line: Line { wants, subclients },
+        }
     }
 
     /// Finds the first claim after which at most `slope` subclients are left, given the sums before and after this
     /// leaf. The claim is in this leaf. Returns its ratio, and D there.
-    pub(super) fn vertex(&self, slope: f64, before: f64, mut after: f64) -> Option<(f64, f64)> {
-        for (position, claim) in self.0.iter().enumerate().rev() {
-            let with = after + claim.sums().subclients;
+    pub(super) fn vertex(&self, slope: f64, before: f64, after: f64) -> Option<(f64, f64)> {
+        let mut after = after;
+        let mut position = self.len();
+        while position > 0 && after <= slope {
+            position -= 1;
+            let with = after + self.subclients_at(position);
             if with > slope {
-                let satisfied = self.0.iter().take(position + 1);
-                let wants: f64 = satisfied.map(|claim| claim.sums().wants).sum();
-                let level = claim.ratio();
+                let wants: f64 = (0..=position).map(|at| self.wants_at(at)).sum();
+                let level = self.ratio_at(position);
                 return Some((level, before + wants + level * after));
             }
             after = with;
         }
         None
+    }
+
+    /// Returns the largest ratio.
+    pub(super) fn last_ratio(&self) -> Option<f64> {
+        self.len().checked_sub(1).map(|last| self.ratio_at(last))
     }
 
     /// Returns the level at which all claims together get `capacity`. It lies in this leaf or at its edge. Returns
@@ -190,35 +337,82 @@ impl Leaf {
         wants_before: f64,
         subclients_after: f64,
     ) -> Option<f64> {
-        // Σ subclients of all claims behind each one.
-        let mut behind = [subclients_after; LEAF_MAX];
+        // Σ subclients of all claims behind each position.
+        let mut behind = [0.0; MAX];
         let mut after = subclients_after;
-        for (claim, behind) in self.0.iter().zip(&mut behind).rev() {
+        for (position, behind) in behind.iter_mut().enumerate().take(self.len()).rev() {
             *behind = after;
-            after += claim.sums().subclients;
+            after += self.subclients_at(position);
         }
         let mut wants = wants_before;
-        for (claim, behind) in self.0.iter().zip(behind) {
-            let sums = claim.sums();
-            let satisfied = wants + sums.wants;
+        for (position, behind) in behind.into_iter().enumerate().take(self.len()) {
+            let satisfied = wants + self.wants_at(position);
             // D at this claim's ratio: this claim and all before it have their wants.
-            if satisfied + claim.ratio() * behind > capacity {
-                return Some(((capacity - wants) / (behind + sums.subclients)).max(0.0));
+            if satisfied + self.ratio_at(position) * behind > capacity {
+                let rising = behind + self.subclients_at(position);
+                return Some(((capacity - wants) / rising).max(0.0));
             }
             wants = satisfied;
         }
         (subclients_after > 0.0).then(|| ((capacity - wants) / subclients_after).max(0.0))
     }
+}
 
-    /// Asserts that the claims are in order.
-    ///
-    /// # Panics
-    ///
-    /// If they are not.
-    #[cfg(test)]
-    pub(super) fn assert_consistent(&self) {
-        assert!(self.len() <= LEAF_MAX);
-        assert!(self.0.is_sorted_by(|one, next| one.is_before(next.key())));
-        assert!(self.0.iter().all(|claim| claim.count > 0));
+/// Number of subclients of each claim of a leaf.
+///
+/// A client's claim has one subclient, and nearly all claims are clients'. A leaf of such claims stores no numbers.
+/// That makes it a third smaller, and a change of a claim waits for less memory. Claims of child servers have any
+/// number of subclients.
+///
+/// Stored numbers beyond the length of the leaf are zero.
+#[derive(Clone, Debug)]
+pub(super) struct LeafSubclients<const MAX: usize>(Option<Box<[f64; MAX]>>);
+
+impl<const MAX: usize> Default for LeafSubclients<MAX> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<const MAX: usize> LeafSubclients<MAX> {
+    /// Numbers of all claims. None: every claim has one subclient.
+    pub(super) fn each(&self) -> Option<&[f64; MAX]> {
+        self.0.as_deref()
+    }
+
+    /// Number of subclients of the claim at a position.
+    pub(super) fn at(&self, position: usize) -> f64 {
+        self.each().map_or(1.0, |each| each[position])
+    }
+
+    /// Inserts the number of a new claim at a position, among `len` others.
+    pub(super) fn insert(&mut self, position: usize, subclients: f64, len: usize) {
+        if self.0.is_none() && subclients != 1.0 {
+            let mut each = Box::new([0.0; MAX]);
+            each[..len].fill(1.0);
+            self.0 = Some(each);
+        }
+        if let Some(each) = &mut self.0 {
+            each.copy_within(position..len, position + 1);
+            each[position] = subclients;
+        }
+    }
+
+    /// Removes the number at a position, one of `len`.
+    pub(super) fn remove(&mut self, position: usize, len: usize) {
+        if let Some(each) = &mut self.0 {
+            each.copy_within(position + 1..len, position);
+        }
+        self.truncate(len - 1, len);
+    }
+
+    /// Drops the numbers from a position on, of `len`.
+    pub(super) fn truncate(&mut self, at: usize, len: usize) {
+        if at == 0 {
+            self.0 = None;
+        }
+        if let Some(each) = &mut self.0 {
+            each[at..len].fill(0.0);
+        }
     }
 }

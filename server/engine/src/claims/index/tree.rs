@@ -1,162 +1,253 @@
-//! The claims, in order: a B⁺ tree with up to 16 claims in a leaf and 32 children in an inner node.
+//! Many claims, in order: a B⁺ tree with up to 16 claims in a leaf and 32 children in a node.
 
+use std::cell::Cell;
+
+use crate::claims::index::arena::Arena;
 use crate::claims::index::inner::{Found, INNER_MAX, Inner};
 use crate::claims::index::leaf::{LEAF_MAX, Leaf};
-use crate::claims::index::{Key, Line, Sums};
+use crate::claims::index::{Key, Line, Piece, Sums, narrow};
 
-/// A node, and all claims below it. All children of an inner node have the same height.
+/// The claims, in leaves below inner nodes.
 #[derive(Clone, Debug)]
-pub(super) enum Node {
-    /// Few claims.
-    Leaf(Leaf),
-    /// More claims.
-    Inner(Box<Inner<Node>>),
+pub(super) struct Tree {
+    leaves: Arena<Leaf<LEAF_MAX>>,
+    inners: Arena<Inner>,
+    root: u32,
+    /// Levels of inner nodes above the leaves.
+    height: u32,
+    known: LastFound,
 }
 
-impl Default for Node {
-    fn default() -> Self {
-        Self::Leaf(Leaf::default())
+/// Results of searches since a claim last came or went. Most requests change no claim and divide the same capacity, so
+/// it is the same again.
+#[derive(Clone, Debug, Default)]
+struct LastFound {
+    sums: Cell<Option<Sums>>,
+    /// A capacity and the level for it.
+    level: Cell<Option<(f64, Option<f64>)>>,
+    /// A piece of the demand curve. Of no levels: none.
+    piece: Cell<Piece>,
+}
+
+/// Dropping more leaves than this takes long.
+const MANY_LEAVES: usize = 256;
+
+/// Inner nodes above a leaf, at most: each has a quarter of its children, and nodes are counted in 32 bits.
+const PATH_MAX: usize = 12;
+
+/// A child of an inner node, on the path to a leaf.
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    node: u32,
+    position: u8,
+}
+
+impl Step {
+    fn of(node: u32, position: usize) -> Self {
+        let position = narrow(position);
+        Self { node, position }
+    }
+
+    fn position(self) -> usize {
+        usize::from(self.position)
     }
 }
 
-impl Node {
+impl Tree {
+    /// Returns a tree with the claims of one leaf.
+    pub(super) fn of(leaf: Leaf<LEAF_MAX>) -> Self {
+        let mut leaves = Arena::default();
+        let root = leaves.insert(leaf);
+        Self {
+            leaves,
+            inners: Arena::default(),
+            root,
+            height: 0,
+            known: LastFound::default(),
+        }
+    }
+
+    /// Whether the tree once had so many claims that dropping it takes long. O(chunks).
+    pub(super) fn has_had_many(&self) -> bool {
+        self.leaves.places() > MANY_LEAVES
+    }
+
     /// Σ wants and Σ subclients of all claims.
     pub(super) fn sums(&self) -> Sums {
-        match self {
-            Self::Leaf(leaf) => leaf.sums(),
-            Self::Inner(inner) => inner.sums(),
+        if let Some(sums) = self.known.sums.get() {
+            return sums;
+        }
+        let sums = self.sums_of(self.root, self.height);
+        self.known.sums.set(Some(sums));
+        sums
+    }
+
+    /// Inserts a claim. O(log n).
+    pub(super) fn insert(&mut self, key: Key) {
+        self.known = LastFound::default();
+        if let Some(right) = self.insert_below(self.root, self.height, key) {
+            let mut root = Inner::default();
+            let left_sums = self.sums_of(self.root, self.height);
+            root.insert(0, self.root, Key::default(), left_sums);
+            let (key, sums) = self.key_and_sums(right, self.height);
+            root.insert(1, right, key, sums);
+            self.root = self.inners.insert(root);
+            self.height += 1;
         }
     }
 
-    /// At the root: removes a claim, and inserts another one. O(log n). Returns whether the first one was present, equal
-    /// to the bit.
-    pub(super) fn change_root(&mut self, goes: Option<Key>, comes: Option<Key>) -> bool {
-        let (found, right) = self.change(goes, comes);
-        if let Some(right) = right {
-            let mut root = Box::<Inner<Self>>::default();
-            root.insert(0, std::mem::take(self).into_child());
-            root.insert(1, right.into_child());
-            *self = Self::Inner(root);
-        }
-        while let Self::Inner(inner) = self
-            && inner.len() == 1
-        {
-            let (only, ..) = inner.remove(0);
-            *self = only;
+    /// Removes a claim that was inserted, equal to the bit. O(log n). Returns whether it was present.
+    pub(super) fn remove(&mut self, key: Key) -> bool {
+        self.known = LastFound::default();
+        let found = self.remove_below(self.root, self.height, key);
+        while self.height > 0 && self.inners[self.root].len() == 1 {
+            let only = self.inners[self.root].child(0);
+            self.inners.remove(self.root);
+            self.root = only;
+            self.height -= 1;
         }
         found
     }
 
-    /// Removes a claim, and inserts another one. Returns whether the first one was present, and the new right neighbour
-    /// if the node had to split. Sums on the way are computed again from their parts: of claims near each other, once.
-    fn change(&mut self, goes: Option<Key>, comes: Option<Key>) -> (bool, Option<Self>) {
-        let inner = match self {
-            Self::Inner(inner) => inner,
-            Self::Leaf(leaf) => {
-                let found = goes.is_some_and(|key| leaf.remove(key));
-                let right = comes.and_then(|key| leaf.insert(key));
-                return (found, right.map(Self::Leaf));
-            }
+    /// Replaces a claim that was inserted by another one. The result is that of a removal and an insertion. In a large
+    /// tree this fetches the memory of both paths side by side, and computes the sums that both change only once.
+    /// Returns whether the first claim was present.
+    pub(super) fn replace(&mut self, before: Key, after: Key) -> bool {
+        let mut paths = [[Step::default(); 2]; PATH_MAX];
+        if self.height as usize > PATH_MAX {
+            return self.replace_one_by_one(before, after);
+        }
+        let [mut left, mut entered] = self.paths_to(before, after, &mut paths);
+        let from = &self.leaves[left];
+        let Ok(position) = from.find(before) else {
+            return self.replace_one_by_one(before, after);
         };
-        let from = goes.map(|key| inner.position_of(key));
-        let to = comes.map(|key| inner.position_of(key));
-        if let (Some(from), Some(to)) = (from, to)
-            && from != to
+        let is_last = from.count_at(position) == 1;
+        if is_last && from.len() <= LEAF_MAX / 4 {
+            return self.replace_one_by_one(before, after);
+        }
+        let place = self.leaves[entered].find(after);
+        let frees_a_place = left == entered && is_last;
+        if place.is_err() && !frees_a_place && !self.leaves[entered].has_room() {
+            return self.replace_one_by_one(before, after);
+        }
+        self.known = LastFound::default();
+        self.leaves[left].take_at(position);
+        if left == entered {
+            self.leaves[entered].try_insert(after);
+        } else {
+            self.leaves[entered].put(after, place);
+        }
+        for (below, [from, to]) in paths
+            .into_iter()
+            .take(self.height as usize)
+            .rev()
+            .enumerate()
         {
-            let (found, _) = inner.change_child(from, goes, None);
-            let (_, right) = self.change(None, comes);
-            return (found, right);
-        }
-        let Some(position) = from.or(to) else {
-            return (false, None);
-        };
-        let (found, right) = inner.change_child(position, goes, comes);
-        (found, right.map(|right| Self::Inner(Box::new(right))))
-    }
-
-    /// Merges or balances two neighbours. `boundary` is above all keys of this node, and not above any of the other one.
-    fn share_with(&mut self, right: &mut Self, boundary: Key) -> bool {
-        match (self, right) {
-            (Self::Leaf(left), Self::Leaf(right)) => left.share_with(right),
-            (Self::Inner(left), Self::Inner(right)) => {
-                right.set_key(0, boundary);
-                left.share_with(right)
+            let below = below as u32;
+            let sums = self.sums_of(left, below);
+            self.inners[from.node].set_sums(from.position(), sums);
+            if left != entered {
+                let sums = self.sums_of(entered, below);
+                self.inners[to.node].set_sums(to.position(), sums);
             }
-            // They have the same height.
-            _ => false,
+            (left, entered) = (from.node, to.node);
         }
+        true
     }
 
-    /// Number of claims; equal claims count each. O(n).
-    pub(super) fn count(&self) -> usize {
-        match self {
-            Self::Leaf(leaf) => leaf.count(),
-            Self::Inner(inner) => (0..inner.len()).map(|it| inner.child(it).count()).sum(),
+    /// The same as [`replace`](Self::replace), for when nodes may split or merge, or the claim is missing.
+    fn replace_one_by_one(&mut self, before: Key, after: Key) -> bool {
+        let found = self.remove(before);
+        self.insert(after);
+        found
+    }
+
+    /// Finds the paths to the claim that goes and to the place of the new one. Returns their leaves.
+    fn paths_to(&self, before: Key, after: Key, paths: &mut [[Step; 2]; PATH_MAX]) -> [u32; 2] {
+        let (mut left, mut entered) = (self.root, self.root);
+        let mut touched = 0.0;
+        for steps in paths.iter_mut().take(self.height as usize) {
+            let (from, to) = (&self.inners[left], &self.inners[entered]);
+            let positions = [from.position_of(before), to.position_of(after)];
+            *steps = [
+                Step::of(left, positions[0]),
+                Step::of(entered, positions[1]),
+            ];
+            // These reads fetch all memory of the node side by side, before the code waits for the first of it.
+            touched += from.touched() + to.touched();
+            (left, entered) = (from.child(positions[0]), to.child(positions[1]));
         }
+        touched += self.leaves[left].touched() + self.leaves[entered].touched();
+        std::hint::black_box(touched);
+        [left, entered]
     }
 
-    /// Whether there are no claims.
-    pub(super) fn is_empty(&self) -> bool {
-        matches!(self, Self::Leaf(leaf) if leaf.len() == 0)
-    }
-
-    fn is_small(&self) -> bool {
-        match self {
-            Self::Leaf(leaf) => leaf.len() < LEAF_MAX / 4,
-            Self::Inner(inner) => inner.len() < INNER_MAX / 4,
-        }
-    }
-
-    /// Returns the node with its first key and its sums.
-    fn into_child(self) -> (Self, Key, Sums) {
-        let key = match &self {
-            Self::Leaf(leaf) => leaf.first_key(),
-            Self::Inner(inner) => inner.key(0),
-        };
-        let sums = self.sums();
-        (self, key, sums)
-    }
-
-    /// Goes down by the child that `find` chooses of each node. Returns the leaf, the wants of the claims before it, and
-    /// the subclients of those after it. O(log n).
-    fn descend(&self, find: impl Fn(&Inner<Self>, f64, f64) -> Found) -> (&Leaf, f64, f64) {
-        let (mut node, mut before, mut after) = (self, 0.0, 0.0);
-        loop {
-            let inner = match node {
-                Self::Leaf(leaf) => return (leaf, before, after),
-                Self::Inner(inner) => inner,
-            };
+    /// Goes down from the root, by the child that `find` chooses of each node. Returns the leaf, the wants of the
+    /// claims before it, and the subclients of those after it. O(log n).
+    fn descend(&self, find: impl Fn(&Inner, f64, f64) -> Found) -> (&Leaf<LEAF_MAX>, f64, f64) {
+        let (mut node, mut before, mut after) = (self.root, 0.0, 0.0);
+        for _ in 0..self.height {
+            let inner = &self.inners[node];
             let found = find(inner, before, after);
             node = inner.child(found.position);
-            (before, after) = (found.wants_before, found.subclients_after);
+            Found {
+                wants_before: before,
+                subclients_after: after,
+                ..
+            } = found;
         }
+        (&self.leaves[node], before, after)
     }
 
     /// The piece of the demand curve around a level. O(log n).
     pub(super) fn line_at(&self, level: f64) -> Line {
-        let find = |inner: &Inner<Self>, before, after| inner.find_level(level, before, after);
-        let (leaf, before, after) = self.descend(find);
-        leaf.line_at(level, before, after)
+        let piece = self.known.piece.get();
+        if (piece.from..piece.to).contains(&level) {
+            return piece.line;
+        }
+        let (leaf, before, after) =
+            self.descend(|inner, before, after| inner.find_level(level, before, after));
+        let piece = leaf.piece_at(level, before, after);
+        self.known.piece.set(piece);
+        piece.line
     }
 
     /// Returns the level at which all claims together get `capacity`, or nothing if it is above every claim. O(log n).
     pub(super) fn level_for(&self, capacity: f64) -> Option<f64> {
-        let find = |inner: &Inner<Self>, before, after| inner.find_demand(capacity, before, after);
-        let (leaf, before, after) = self.descend(find);
-        leaf.level_for(capacity, before, after)
+        if let Some((of, level)) = self.known.level.get()
+            && of == capacity
+        {
+            return level;
+        }
+        let (leaf, before, after) =
+            self.descend(|inner, before, after| inner.find_demand(capacity, before, after));
+        let level = leaf.level_for(capacity, before, after);
+        self.known.level.set(Some((capacity, level)));
+        level
     }
 
     /// Finds the corner of D after which D rises by no more than `slope` per level. O(log n).
     pub(super) fn vertex(&self, slope: f64) -> Option<(f64, f64)> {
-        let find = |inner: &Inner<Self>, before, after| inner.find_slope(slope, before, after);
-        let (leaf, before, after) = self.descend(find);
+        let (leaf, before, after) =
+            self.descend(|inner, before, after| inner.find_slope(slope, before, after));
         leaf.vertex(slope, before, after)
     }
 
     /// Returns the largest wants per subclient: the level that satisfies every claim. O(log n).
     pub(super) fn highest_ratio(&self) -> Option<f64> {
-        let last = |inner: &Inner<Self>, before, after| inner.find_slope(0.0, before, after);
-        self.descend(last).0.last_ratio()
+        let mut node = self.root;
+        for _ in 0..self.height {
+            let inner = &self.inners[node];
+            node = inner.child(inner.len().saturating_sub(1));
+        }
+        self.leaves[node].last_ratio()
+    }
+
+    /// Drops the results of earlier searches.
+    #[cfg(test)]
+    pub(super) fn forget_known(&mut self) {
+        self.known = LastFound::default();
     }
 
     /// Asserts that each node is in order, and that its sums are those of its children.
@@ -166,56 +257,127 @@ impl Node {
     /// If one of them is wrong.
     #[cfg(test)]
     pub(super) fn assert_consistent(&self) {
-        match self {
-            Self::Leaf(leaf) => leaf.assert_consistent(),
-            Self::Inner(inner) => {
-                inner.assert_consistent();
-                for position in 0..inner.len() {
-                    let child = inner.child(position);
-                    assert_eq!(inner.sums_at(position), child.sums());
-                    child.assert_consistent();
-                }
-            }
-        }
-    }
-}
-
-impl Inner<Node> {
-    /// Changes the claims of a child. Returns whether `goes` was present, and the new right neighbour if the node had to
-    /// split.
-    fn change_child(
-        &mut self,
-        position: usize,
-        goes: Option<Key>,
-        comes: Option<Key>,
-    ) -> (bool, Option<Self>) {
-        let child = self.child_mut(position);
-        let (found, new) = child.change(goes, comes);
-        let sums = child.sums();
-        self.set_sums(position, sums);
-        let right = match new {
-            Some(new) => self.insert(position + 1, new.into_child()),
-            None => {
-                self.mend(position);
-                None
-            }
-        };
-        (found, right)
+        self.assert_consistent_below(self.root, self.height);
     }
 
-    /// If a child is too small, merges it with a neighbour, or moves some of the neighbour's claims to it.
-    fn mend(&mut self, position: usize) {
-        if !self.child(position).is_small() || self.len() < 2 {
+    #[cfg(test)]
+    fn assert_consistent_below(&self, node: u32, height: u32) {
+        if height == 0 {
+            self.leaves[node].assert_consistent();
             return;
         }
-        let position = position.saturating_sub(1);
-        let (mut right, boundary, _) = self.remove(position + 1);
-        let left = self.child_mut(position);
-        let is_merged = left.share_with(&mut right, boundary);
-        let sums = left.sums();
-        self.set_sums(position, sums);
-        if !is_merged {
-            self.insert(position + 1, right.into_child());
+        let inner = &self.inners[node];
+        inner.assert_consistent();
+        for position in 0..inner.len() {
+            let child = inner.child(position);
+            assert_eq!(inner.sums_at(position), self.sums_of(child, height - 1));
+            self.assert_consistent_below(child, height - 1);
+        }
+    }
+
+    fn sums_of(&self, node: u32, height: u32) -> Sums {
+        if height == 0 {
+            self.leaves[node].sums()
+        } else {
+            self.inners[node].sums()
+        }
+    }
+
+    /// Returns the first key of a node, and its sums.
+    fn key_and_sums(&self, node: u32, height: u32) -> (Key, Sums) {
+        if height == 0 {
+            let leaf = &self.leaves[node];
+            (leaf.key(0), leaf.sums())
+        } else {
+            let inner = &self.inners[node];
+            (inner.key(0), inner.sums())
+        }
+    }
+
+    /// Inserts below a node. If the node had to split, returns its new right neighbour.
+    fn insert_below(&mut self, node: u32, height: u32, key: Key) -> Option<u32> {
+        if height == 0 {
+            let split = self.leaves[node].insert(key)?;
+            return Some(self.leaves.insert(split));
+        }
+        let position = self.inners[node].position_of(key);
+        let child = self.inners[node].child(position);
+        let new = self.insert_below(child, height - 1, key);
+        let sums = self.sums_of(child, height - 1);
+        self.inners[node].set_sums(position, sums);
+        let mut split = None;
+        if let Some(new) = new {
+            let (key, sums) = self.key_and_sums(new, height - 1);
+            let inner = &mut self.inners[node];
+            if inner.len() < INNER_MAX {
+                inner.insert(position + 1, new, key, sums);
+            } else {
+                let mut right = inner.split_off(INNER_MAX / 2);
+                match (position + 1).checked_sub(inner.len()) {
+                    // The first place of the right half also ends the left half. Both fit, but a key below the right
+                    // half's first key belongs to the left.
+                    None | Some(0) => inner.insert(position + 1, new, key, sums),
+                    Some(position) => right.insert(position, new, key, sums),
+                }
+                split = Some(right);
+            }
+        }
+        split.map(|right| self.inners.insert(right))
+    }
+
+    /// Removes below a node, and repairs a child that became too small. Returns whether the key was present.
+    fn remove_below(&mut self, node: u32, height: u32, key: Key) -> bool {
+        if height == 0 {
+            return self.leaves[node].remove(key);
+        }
+        let position = self.inners[node].position_of(key);
+        let child = self.inners[node].child(position);
+        let found = self.remove_below(child, height - 1, key);
+        let sums = self.sums_of(child, height - 1);
+        self.inners[node].set_sums(position, sums);
+        self.mend(node, height, position);
+        found
+    }
+
+    /// If the child at `position` is too small, merges it with a neighbour, or moves some of the neighbour's claims to
+    /// it.
+    fn mend(&mut self, node: u32, height: u32, position: usize) {
+        let child = self.inners[node].child(position);
+        let (len, min) = if height == 1 {
+            (self.leaves[child].len(), LEAF_MAX / 4)
+        } else {
+            (self.inners[child].len(), INNER_MAX / 4)
+        };
+        if len >= min || self.inners[node].len() < 2 {
+            return;
+        }
+        let left_position = position.saturating_sub(1);
+        let left = self.inners[node].child(left_position);
+        let right = self.inners[node].child(left_position + 1);
+        // A lower bound of all keys on the right, above all keys on the left.
+        let boundary = self.inners[node].key(left_position + 1);
+        let emptied = if height == 1 {
+            self.leaves
+                .change_both(left, right, |left, right| left.share_with(right))
+        } else {
+            self.inners.change_both(left, right, |left, right| {
+                right.set_key(0, boundary);
+                left.share_with(right)
+            })
+        };
+        let left_sums = self.sums_of(left, height - 1);
+        self.inners[node].set_sums(left_position, left_sums);
+        if emptied {
+            self.inners[node].remove(left_position + 1);
+            if height == 1 {
+                self.leaves.remove(right);
+            } else {
+                self.inners.remove(right);
+            }
+        } else {
+            let (key, sums) = self.key_and_sums(right, height - 1);
+            self.inners[node].set_key(left_position + 1, key);
+            self.inners[node].set_sums(left_position + 1, sums);
         }
     }
 }
