@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 
@@ -22,12 +23,24 @@ pub(crate) fn holders(leases: usize, resources: usize) -> Arc<Population> {
     Arc::new(Population::new("holder", clients, resources, each))
 }
 
+/// Number of times that a refused client asks again.
+const TRIES_MAX: u32 = 40;
+
 /// Asks until every client has its wants.
 pub(crate) async fn fill(address: SocketAddr, holders: &Population) {
     let fill = async |number| {
         let wire = Wire::open(address, None).await.unwrap();
         for client in (number..holders.clients()).step_by(CONNECTIONS) {
-            holders.ask(&wire, client).await.unwrap();
+            // A new resource may be refused while a busy disk keeps its mark waiting.
+            let mut asked = holders.ask(&wire, client).await;
+            for _ in 0..TRIES_MAX {
+                if asked.is_ok() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                asked = holders.ask(&wire, client).await;
+            }
+            asked.unwrap();
         }
     };
     join_all((0..CONNECTIONS).map(fill)).await;
