@@ -114,7 +114,7 @@ pub enum Command {
     /// Names the command that has taken the demonstration's place.
     #[command(hide = true)]
     Demo {
-        /// What the demonstration took: ignored.
+        /// Arguments of the demonstration, which are ignored.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },

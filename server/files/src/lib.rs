@@ -40,7 +40,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// # Errors
 ///
-/// Those of [`read`], and if it is no UTF-8 text.
+/// As [`read`]; also if the content is not UTF-8.
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read(path)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text"))
