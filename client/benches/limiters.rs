@@ -1,6 +1,6 @@
 //! Cost of a client's limiter, compared with the crate `governor`, and with tokio's semaphore.
 //!
-//! `cargo bench -p doorward-client --bench limiters`
+//! `cargo bench -p doorward --bench limiters`
 //!
 //! The contenders of a table take turns, and are compared with the first of them. Each reads its default clock. The
 //! client has no server and works by its mode. With a lease its limiters do the same work, because each call checks
@@ -18,9 +18,9 @@ use std::hint::black_box;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use doorward_client::capacity::Capacity;
-use doorward_client::limiter::rate::Burst;
-use doorward_client::{Client, Mode, RateLimiter, Resource};
+use doorward::capacity::Capacity;
+use doorward::limiter::rate::Burst;
+use doorward::{Client, Mode, RateLimiter, Resource};
 use governor::clock::Clock as _;
 use governor::{DefaultDirectRateLimiter, Quota};
 use tokio::sync::Semaphore;

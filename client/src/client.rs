@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doorward_tls::dialer::Dialer;
+use doorward_tls::http_port;
 use tokio::sync::{Notify, watch};
 
 use crate::clock::{self, Clock};
@@ -21,7 +22,6 @@ use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
 use crate::transport::connection::{Connection, Reason};
 use crate::transport::fake_answers::FakeAnswers;
-use crate::transport::http_port;
 use crate::transport::task::{self, Book, Shared};
 
 /// Largest length of an id, in bytes.
@@ -51,6 +51,8 @@ pub struct ClientBuilder {
     clock: Clock,
     connect_timeout: Duration,
 }
+
+debug_by_name!(Client, ClientBuilder, ResourceBuilder<'_>);
 
 impl Client {
     /// Creates a builder for a client with this id. The id must be unique among the clients of a resource, and must
@@ -157,12 +159,6 @@ impl ClientBuilder {
     /// Sets the largest error of this machine's clock, as in [`ClientConfig::clock_tolerance`].
     pub fn clock_tolerance(mut self, tolerance: Tolerance) -> Self {
         self.config.clock_tolerance = Some(tolerance);
-        self
-    }
-
-    /// Has no effect.
-    #[deprecated(note = "no server refuses a client because of another process of its id")]
-    pub fn restart_overlap(self, _overlap: Duration) -> Self {
         self
     }
 

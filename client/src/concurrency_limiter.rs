@@ -31,6 +31,8 @@ pub struct Permit {
     permits: u64,
 }
 
+debug_by_name!(ConcurrencyLimiter);
+
 impl ConcurrencyLimiter {
     pub(crate) fn new(handle: Arc<Handle>, gate: &'static Gate) -> Self {
         Self {

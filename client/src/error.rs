@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// An error of setting a client up.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// No address was given.
     #[error("no server address was given; call `address`")]
@@ -36,6 +37,7 @@ pub enum ConnectError {
 
 /// An error of opening a resource or of changing its wants.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
 pub enum ResourceError {
     /// The resource id is empty or too long.
     #[error("the resource id {0:?} is invalid; give 1 to 256 printable bytes")]
@@ -57,15 +59,6 @@ pub enum ResourceError {
         /// The server's message.
         message: String,
     },
-    /// Never returned.
-    #[deprecated(note = "no server refuses a client because of another process of its id")]
-    #[error("{resource} got no lease: another process has the client id {client_id:?}")]
-    AnotherProcess {
-        /// Id of the resource.
-        resource: String,
-        /// Id that both processes have.
-        client_id: String,
-    },
     /// The server refused the resource for another reason, or its answer was invalid.
     #[error("{resource} got no lease: {message}")]
     Refused {
@@ -86,6 +79,7 @@ pub enum ResourceError {
 #[derive(Clone, Debug, PartialEq, Error)]
 // The tag is not within a time, which every caller would have to compute.
 #[repr(u8)]
+#[non_exhaustive]
 pub enum AcquireError {
     /// The cost is over the limit now.
     #[error("over the limit; come back in {retry_after:?}")]
@@ -103,13 +97,6 @@ pub enum AcquireError {
     UnknownResource {
         /// The server's message.
         message: String,
-    },
-    /// Never returned.
-    #[deprecated(note = "no server refuses a client because of another process of its id")]
-    #[error("another process has the client id {client_id:?}")]
-    AnotherProcess {
-        /// Id that both processes have.
-        client_id: String,
     },
     /// The cost is not a number, negative or infinite; or the number of permits is 0.
     #[error("cannot acquire {0}; give a finite number that is not negative")]

@@ -3,8 +3,8 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use doorward_client::Client;
-//! use doorward_client::etcd::{Endpoint, Etcd, EtcdConfig};
+//! use doorward::Client;
+//! use doorward::etcd::{Endpoint, Etcd, EtcdConfig};
 //!
 //! # fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let etcd = Etcd {

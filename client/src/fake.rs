@@ -5,8 +5,8 @@
 //! set. There is no network and no background task, so a plain `#[test]` is enough, unless it awaits something.
 //!
 //! ```
-//! use doorward_client::limiter::rate::Burst;
-//! use doorward_client::{Capacity, Client, Mode};
+//! use doorward::limiter::rate::Burst;
+//! use doorward::{Capacity, Client, Mode};
 //!
 //! let (client, server) = Client::fake("frontend-7");
 //! server.set_capacity("db/orders", 30.0);
@@ -21,7 +21,7 @@
 //! // No server answers until every lease has expired: the mode decides.
 //! server.stop();
 //! assert_eq!(database.capacity(), Capacity::NONE);
-//! # Ok::<(), doorward_client::ResourceError>(())
+//! # Ok::<(), doorward::ResourceError>(())
 //! ```
 //!
 //! **A resource without settings gets all that the client wants**, as from a real server with enough capacity. A client
@@ -72,15 +72,6 @@ impl FakeServer {
     pub fn set_unknown(&self, resource: &str, message: &str) {
         self.change(resource, |setting| {
             setting.refusal = Some((RefusalKind::Unknown, message.to_owned()));
-        });
-    }
-
-    /// Refuses a resource for a while. A valid lease stays valid.
-    #[deprecated(note = "no server refuses a client because of another process of its id")]
-    pub fn set_another_process(&self, resource: &str) {
-        self.change(resource, |setting| {
-            let message = "the fake server says that another process has the client id";
-            setting.refusal = Some((RefusalKind::NotReady, message.to_owned()));
         });
     }
 

@@ -4,7 +4,7 @@
 //! The first request of a key waits for its lease, but not for long; without a lease, [`OnFailure`] decides.
 //!
 //! ```
-//! use doorward_client::{Client, OnFailure};
+//! use doorward::{Client, OnFailure};
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let (client, _server) = Client::fake("api-1");
@@ -100,6 +100,8 @@ struct Entry {
     /// Limit while there is no lease.
     fallback: OnceLock<AtomicBucket>,
 }
+
+debug_by_name!(Keyed, KeyedBuilder<'_>);
 
 impl Client {
     /// Creates a builder for resources whose ids are `pattern` with a key instead of `{}`, such as `tenants/{}`. Bytes

@@ -1,8 +1,20 @@
-//! Doorward's client: leases capacity of a shared resource, and throttles the program to it.
+//! Limits of a service: rules for its callers, leases of what it shares with other programs, and overload control.
+//!
+//! | module | feature | purpose |
+//! | --- | --- | --- |
+//! | this one | `leases` (default) | [`Client`] leases capacity of a shared resource from a server, and throttles the program to it |
+//! | `rules` | `rules` | a limit for each caller of a service, by rules; `rules::source` keeps them up to date |
+//! | `overload` | `overload` | the most critical requests that a service can serve in time |
+//! | `layer` | `tower` | all of them around the services of axum (feature `axum`), hyper and tonic (feature `tonic`) |
+//!
+//! The features `tls`, `etcd` and `otel` extend `leases`. Without `leases`, the library needs no server and brings
+//! neither tonic nor the protocol. Local limits without rules are a crate of their own, `doorward-limits`.
+//!
+//! # Leases
 //!
 //! ```no_run
-//! use doorward_client::limiter::rate::Burst;
-//! use doorward_client::{Client, Mode};
+//! use doorward::limiter::rate::Burst;
+//! use doorward::{Client, Mode};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! // One client per program. Its id must be unique among the clients of a resource.
@@ -59,82 +71,98 @@
 //! # The two halves
 //!
 //! [`state`] and [`limiter`] are pure: time and random numbers are arguments, and they use no network. They compile
-//! without the feature `transport`, and the simulator runs them. The rest is a tokio and tonic shell around them.
+//! with the feature `state` alone, and the simulator runs them. The rest is a tokio and tonic shell around them.
 
+#![warn(missing_debug_implementations)]
+
+/// Implements `Debug` for types whose content is locks, tasks and functions: by their names alone.
+#[cfg(any(feature = "leases", feature = "rules"))]
+macro_rules! debug_by_name {
+    ($($(@$generic:ident)* $type:ty),+) => {$(
+        impl <$($generic),*> std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($type)).finish_non_exhaustive()
+            }
+        }
+    )+};
+}
+
+#[cfg(feature = "state")]
 pub mod capacity;
 #[cfg(feature = "engine")]
 pub mod in_process;
+#[cfg(feature = "tower")]
+pub mod layer;
+#[cfg(feature = "state")]
 pub mod limiter;
+#[cfg(feature = "overload")]
+pub mod overload;
+#[cfg(feature = "rules")]
+pub mod rules;
+#[cfg(feature = "state")]
 pub mod state;
+#[cfg(feature = "state")]
 pub mod time;
 
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod client;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod clock;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod concurrency_limiter;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod error;
 #[cfg(feature = "etcd")]
 pub mod etcd;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 pub mod fake;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod gate;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod handle;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod holding;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod hooks;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod keyed;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod measured;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod queue;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod rate_limiter;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod resource;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod slot;
 #[cfg(feature = "tls")]
 pub mod tls;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod transport;
 
+#[cfg(feature = "state")]
 pub use capacity::{Capacity, Source};
+#[cfg(feature = "state")]
 pub use state::{LimitedBy, Mode};
 
-#[cfg(feature = "transport")]
-pub use client::{Client, ClientBuilder, ResourceBuilder};
-#[cfg(feature = "transport")]
-pub use concurrency_limiter::{ConcurrencyLimiter, Permit};
-#[cfg(feature = "transport")]
-pub use error::{AcquireError, ConnectError, ResourceError};
-#[cfg(feature = "transport")]
-pub use holding::Holding;
-#[cfg(feature = "transport")]
-pub use hooks::{Hooks, NoHooks};
-#[cfg(feature = "transport")]
-pub use keyed::{Keyed, KeyedBuilder, OnFailure};
-#[cfg(feature = "transport")]
-pub use rate_limiter::RateLimiter;
-#[cfg(feature = "transport")]
-pub use resource::Resource;
-/// Conversion of wire messages, for tests of it. Not part of the library's interface.
-#[cfg(feature = "transport")]
-#[doc(hidden)]
+#[cfg(feature = "leases")]
+pub use self::{
+    client::{Client, ClientBuilder, ResourceBuilder},
+    concurrency_limiter::{ConcurrencyLimiter, Permit},
+    error::{AcquireError, ConnectError, ResourceError},
+    holding::Holding,
+    hooks::{Hooks, NoHooks},
+    keyed::{Keyed, KeyedBuilder, OnFailure},
+    rate_limiter::RateLimiter,
+    resource::Resource,
+};
+
+/// Conversion of wire messages.
+#[cfg(feature = "wire")]
 pub use transport::convert as wire;
 
-/// Detection of an HTTP port, for the command line. Not part of the library's interface.
-#[cfg(feature = "transport")]
-#[doc(hidden)]
-pub use transport::http_port;
-
 /// The guide, whose programs compile as tests.
-#[cfg(all(doctest, feature = "transport"))]
+#[cfg(all(doctest, feature = "leases"))]
 #[doc = include_str!("../../docs/clients.md")]
 struct Guide;

@@ -28,6 +28,8 @@ pub struct RateLimiter {
     handle: Arc<Handle>,
 }
 
+debug_by_name!(RateLimiter);
+
 impl RateLimiter {
     pub(crate) fn new(handle: Arc<Handle>) -> Self {
         Self {

@@ -25,6 +25,8 @@ pub struct Resource {
     handle: Arc<Handle>,
 }
 
+debug_by_name!(Resource);
+
 impl Resource {
     pub(crate) fn new(slot: Arc<Slot>, shared: Arc<Shared>, guard: Arc<CloseGuard>) -> Self {
         Self {

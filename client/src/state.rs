@@ -264,7 +264,7 @@ impl ClientState {
 
     /// Sends a request for every resource now, even if none is due, for a fake server. Returns its number and the wants
     /// of each resource.
-    #[cfg(feature = "transport")]
+    #[cfg(feature = "leases")]
     pub(crate) fn ask_at_once(&mut self, now: Time) -> (u64, BTreeMap<String, f64>) {
         let sequence = self.next_sequence();
         let wants = |(id, state): (&Arc<str>, &ResourceState)| (id.to_string(), state.wants);
@@ -278,7 +278,7 @@ impl ClientState {
     }
 
     /// Ends every lease now: a fake server is down for longer than any of them lasts.
-    #[cfg(feature = "transport")]
+    #[cfg(feature = "leases")]
     pub(crate) fn end_leases(&mut self, now: Time) {
         for state in self.resources.values_mut() {
             state.end_lease(now);
@@ -447,7 +447,7 @@ impl ClientState {
     }
 
     /// Returns the resources of the request under way.
-    #[cfg(feature = "transport")]
+    #[cfg(feature = "leases")]
     pub(crate) fn asked(&self) -> impl Iterator<Item = &str> {
         let under_way = self.under_way.iter();
         under_way.flat_map(|it| it.wanted.keys().map(String::as_str))

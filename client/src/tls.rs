@@ -1,8 +1,8 @@
 //! Connections by TLS, and the proof of who the client is: a certificate or a token.
 //!
 //! ```no_run
-//! use doorward_client::Client;
-//! use doorward_client::tls::{ClientFiles, ClientTls};
+//! use doorward::Client;
+//! use doorward::tls::{ClientFiles, ClientTls};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let tls = ClientTls::open(ClientFiles {

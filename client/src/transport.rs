@@ -4,7 +4,6 @@ pub(crate) mod addresses;
 pub(crate) mod connection;
 pub mod convert;
 pub(crate) mod fake_answers;
-pub mod http_port;
 #[cfg(feature = "otel")]
 mod otel;
 pub(crate) mod pushback;

@@ -39,9 +39,6 @@ pub mod codec;
 mod json;
 mod limits;
 mod quota_reports;
-mod rules;
-
-pub use rules::version_of;
 
 /// Version of the model [`admin::v1::GetStatusResponse`]. It grows when a field is renamed, removed or given another
 /// meaning, and not when one is added.

@@ -7,6 +7,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use doorward::rules::Rules;
+use doorward::rules::source::files;
 use doorward_door::listener::Address;
 use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
@@ -18,8 +20,6 @@ use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
 use doorward_proto::admin::v1::RulesStatus;
-use doorward_retriever::files;
-use doorward_rules::Rules;
 use tracing::warn;
 
 use crate::clock;

@@ -23,7 +23,7 @@ use std::net::TcpStream;
 use std::process::{ChildStderr, Command, Stdio};
 use std::sync::LazyLock;
 
-use doorward_client::Client;
+use doorward::Client;
 use doorward_proto::doorman::GetServerCapacityRequest;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use opentelemetry::global;

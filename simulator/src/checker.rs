@@ -33,7 +33,7 @@ mod wanted;
 
 use std::time::Duration;
 
-use doorward_client::capacity::{Capacity, Source};
+use doorward::capacity::{Capacity, Source};
 use doorward_engine::amount::Amount;
 use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::id::ResourceId;

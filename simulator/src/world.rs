@@ -33,7 +33,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::state::ClientState;
+use doorward::state::ClientState;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;

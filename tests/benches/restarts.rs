@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use doorward_client::{Client, Resource};
+use doorward::{Client, Resource};
 use doorward_tests::processes::{PATIENCE, Server, doorward_server, stderr};
 use doorward_tests::template_file::TemplateFile;
 use tempfile::TempDir;

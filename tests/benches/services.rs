@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use doorward_client::limiter::demand::AdaptiveWants;
-use doorward_client::limiter::rate::Burst;
-use doorward_client::{Client, Mode};
+use doorward::layer::{Limits, LimitsBuilder, RulesLayer};
+use doorward::limiter::demand::AdaptiveWants;
+use doorward::limiter::rate::Burst;
+use doorward::rules::{Part, Rules, Value};
+use doorward::{Client, Mode};
 use doorward_tests::figures::memory;
 use doorward_tests::http_load::{Passed, load};
 use doorward_tests::processes::Server;
 use doorward_tests::template_file::TemplateFile;
-use doorward_tower::rules::{Part, Rules, Value};
-use doorward_tower::{Limits, LimitsBuilder, RulesLayer};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use doorward_client::Mode;
+use doorward::Mode;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use doorward_client::Mode;
+use doorward::Mode;
 use serde_json::Value;
 use tokio::time::Instant;
 

@@ -14,8 +14,8 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, ClientConfig};
-use doorward_client::{Capacity, Client, Hooks, Mode, Resource, Source};
+use doorward::state::{BackoffConfig, ClientConfig};
+use doorward::{Capacity, Client, Hooks, Mode, Resource, Source};
 
 use tokio::time::Instant;
 

@@ -51,7 +51,7 @@ fn build() {
     }
     let build = build
         .args(["build", "--quiet", "--locked", "--bins"])
-        .args(["-p", "doorward-server", "-p", "doorward"])
+        .args(["-p", "doorward-server", "-p", "doorward-cli"])
         .args(["--profile", if IS_DEV { "dev" } else { "dist" }])
         .status()
         .unwrap();

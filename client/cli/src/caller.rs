@@ -11,7 +11,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::http_port;
 use doorward_etcd::address::{self, EtcdNode, NodeAddress};
 use doorward_etcd::directory;
 use doorward_etcd::error::innermost;
@@ -22,6 +21,7 @@ use doorward_session::master_finder::{DeadEndReason, MasterFinder, in_order};
 use doorward_session::race::{self, HEAD_START};
 use doorward_session::visible;
 use doorward_tls::dialer::{Dialed as Channel, Dialer};
+use doorward_tls::http_port;
 use tonic::transport::Endpoint;
 
 use crate::common::{Common, hurried};
@@ -170,7 +170,7 @@ impl MasterCaller {
                 "Does a server run there, with a certificate that --ca has signed? --server says where to look"
                     .to_owned()
             }
-            true => http_port::advice(&servers).await.unwrap_or_else(|| {
+            true => http_port::advice(servers.iter()).await.unwrap_or_else(|| {
                 "Is a server running there? --server says where to look".to_owned()
             }),
         };

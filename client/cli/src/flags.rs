@@ -247,7 +247,7 @@ pub(crate) struct WatchFlags {
     pub(crate) duration: Option<Duration>,
 }
 
-/// As [`doorward_client::Mode`].
+/// As [`doorward::Mode`].
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum ModeFlag {
     /// Nothing.
@@ -259,7 +259,7 @@ pub(crate) enum ModeFlag {
     Safe,
 }
 
-impl From<ModeFlag> for doorward_client::Mode {
+impl From<ModeFlag> for doorward::Mode {
     fn from(mode: ModeFlag) -> Self {
         match mode {
             ModeFlag::Pessimistic => Self::Pessimistic,

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use doorward_client::{Capacity, Client, ConnectError};
+use doorward::{Capacity, Client, ConnectError};
 use doorward_etcd::address;
 use doorward_proto::doorman;
 use doorward_session::visible;
@@ -204,9 +204,9 @@ pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client
 }
 
 /// Returns the failure for a resource without a lease.
-pub(crate) fn failure_of(error: &doorward_client::ResourceError) -> Failure {
+pub(crate) fn failure_of(error: &doorward::ResourceError) -> Failure {
     match error {
-        doorward_client::ResourceError::NotConnected(_) => Failure::Unreachable(error.to_string()),
+        doorward::ResourceError::NotConnected(_) => Failure::Unreachable(error.to_string()),
         _ => Failure::No(error.to_string()),
     }
 }

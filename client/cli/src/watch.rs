@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Write};
 use std::pin::pin;
 use std::time::Duration;
 
-use doorward_client::{Client, Resource};
+use doorward::{Client, Resource};
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use doorward_client::{Holding, LimitedBy};
+use doorward::{Holding, LimitedBy};
 use doorward_proto::doorman;
 
 use doorward_pages::numbers::typed_span as span;

@@ -102,6 +102,8 @@
 //!
 //! [`headers`] writes decisions as `RateLimit`, `RateLimit-Policy`, `Retry-After` and `X-RateLimit-*`.
 
+#![warn(missing_debug_implementations)]
+
 pub mod algorithm;
 mod atomic_bucket;
 mod atomic_fed;

@@ -13,6 +13,7 @@
 //! other thread took meanwhile. A limit may be in the list twice; then the takes before a refusal are refunded.
 
 use std::cmp::Ordering;
+use std::fmt;
 use std::time::Duration;
 
 use crate::decision::{Answer, Decision, Standing};
@@ -30,6 +31,16 @@ pub struct Part<'a> {
     pub limit: &'a dyn Limit,
     /// Cost of the request; 0 only asks.
     pub cost: Units,
+}
+
+impl fmt::Debug for Part<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, cost, .. } = self;
+        f.debug_struct("Part")
+            .field("name", name)
+            .field("cost", cost)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The answer of several limits.

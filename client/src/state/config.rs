@@ -27,16 +27,12 @@ pub struct ClientConfig {
     pub timeout: Duration,
     /// Waits after failures.
     pub backoff: BackoffConfig,
-    /// Without effect.
-    #[deprecated(note = "no server refuses a client because of another process of its id")]
-    pub restart_overlap: Duration,
     /// Largest error of this machine's clock. None: a thousandth, or a tenth where the platform has no clock of
     /// constant speed.
     pub clock_tolerance: Option<Tolerance>,
 }
 
 impl Default for ClientConfig {
-    #[allow(deprecated, reason = "the field without effect needs a value")]
     fn default() -> Self {
         Self {
             early_gap: Duration::from_millis(1_100),
@@ -44,7 +40,6 @@ impl Default for ClientConfig {
             refresh_floor: Duration::from_millis(100),
             timeout: Duration::from_secs(5),
             backoff: BackoffConfig::default(),
-            restart_overlap: Duration::ZERO,
             clock_tolerance: None,
         }
     }

@@ -383,7 +383,7 @@ impl ResourceState {
     }
 
     /// Ends the lease now, before its expiry. Its refresh is due.
-    #[cfg(feature = "transport")]
+    #[cfg(feature = "leases")]
     pub(super) fn end_lease(&mut self, now: Time) {
         if let Some(lease) = self.lease.as_mut().filter(|lease| lease.expires_at > now) {
             lease.expires_at = now;

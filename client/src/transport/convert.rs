@@ -1,5 +1,10 @@
 //! Conversion between messages of the wire and of the state; no other file knows both.
 
+#![cfg_attr(
+    not(feature = "wire"),
+    allow(unreachable_pub, reason = "only tests reach it")
+)]
+
 use std::time::Duration;
 
 use doorward_proto::doorman;

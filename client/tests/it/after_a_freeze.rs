@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use doorward_client::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Source};
-use doorward_client::limiter::concurrency::LeasedPermits;
-use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
-use doorward_client::time::Time;
+use doorward::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Source};
+use doorward::limiter::concurrency::LeasedPermits;
+use doorward::limiter::rate::{Burst, LeasedRate, NotNow};
+use doorward::time::Time;
 use doorward_limits::{Moment, Units};
 
 fn at(seconds: f64) -> Time {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorward_client::limiter::demand::AdaptiveWants;
-use doorward_client::limiter::rate::Burst;
-use doorward_client::{
+use doorward::limiter::demand::AdaptiveWants;
+use doorward::limiter::rate::Burst;
+use doorward::{
     AcquireError, Capacity, Client, Hooks, LimitedBy, Mode, Resource, ResourceError, Source,
 };
 use tokio::time::Instant;

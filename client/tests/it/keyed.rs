@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use doorward_client::limiter::demand::AdaptiveWants;
-use doorward_client::limiter::rate::Burst;
-use doorward_client::{AcquireError, Client, KeyedBuilder, OnFailure, ResourceError};
+use doorward::limiter::demand::AdaptiveWants;
+use doorward::limiter::rate::Burst;
+use doorward::{AcquireError, Client, KeyedBuilder, OnFailure, ResourceError};
 
 fn tenants(client: &Client) -> KeyedBuilder<'_> {
     client.keyed("tenants/{}").burst(Burst {

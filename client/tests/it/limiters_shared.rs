@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use doorward_client::fake::FakeServer;
-use doorward_client::limiter::demand::AdaptiveWants;
-use doorward_client::limiter::rate::Burst;
-use doorward_client::{AcquireError, Client, Mode, Resource};
+use doorward::fake::FakeServer;
+use doorward::limiter::demand::AdaptiveWants;
+use doorward::limiter::rate::Burst;
+use doorward::{AcquireError, Client, Mode, Resource};
 use tokio_test::{assert_pending, task};
 
 /// Opens a resource of a fake client without a background task; it wants 50 and gets 30, and its safe capacity is 2.

@@ -9,11 +9,11 @@
 #![allow(unreachable_pub, reason = "helpers of modules beside them")]
 
 mod after_a_freeze;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod fake;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod keyed;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod limiters_shared;
-#[cfg(feature = "transport")]
+#[cfg(feature = "leases")]
 mod transport;

@@ -10,10 +10,10 @@ mod processes;
 
 use std::time::Duration;
 
-use doorward_client::limiter::demand::AdaptiveWants;
-use doorward_client::limiter::rate::Burst;
-use doorward_client::state::{BackoffConfig, ClientConfig};
-use doorward_client::{
+use doorward::limiter::demand::AdaptiveWants;
+use doorward::limiter::rate::Burst;
+use doorward::state::{BackoffConfig, ClientConfig};
+use doorward::{
     AcquireError, Capacity, Client, ClientBuilder, ConnectError, Hooks, Mode, Resource,
     ResourceError,
 };

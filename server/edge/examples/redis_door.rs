@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use doorward::rules::Rules;
 use doorward_door::Door;
 use doorward_door::door_limits::DoorLimits;
 use doorward_edge::edge::Edge;
@@ -9,7 +10,6 @@ use doorward_edge::node::{Later, Node};
 use doorward_edge::resp;
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
-use doorward_rules::Rules;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;

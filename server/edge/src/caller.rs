@@ -19,11 +19,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use doorward_client::capacity::{Allowance, Capacity, Source};
-use doorward_client::limiter::demand::DemandMeter;
-use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
-use doorward_client::state::Step;
-use doorward_client::time::Time;
+use doorward::capacity::{Allowance, Capacity, Source};
+use doorward::limiter::demand::DemandMeter;
+use doorward::limiter::rate::{Burst, LeasedRate, NotNow};
+use doorward::state::Step;
+use doorward::time::Time;
 use doorward_engine::id::ResourceId;
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;

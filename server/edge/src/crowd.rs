@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use doorward_client::time::Time;
+use doorward::time::Time;
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, ResourceId};
 

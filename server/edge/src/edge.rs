@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use doorward_client::time::Time;
-use doorward_engine::id::HolderName;
-use doorward_limits::Decision as Taken;
-use doorward_rules::limiter::Settled;
-use doorward_rules::tally::Tell;
-use doorward_rules::{
+use doorward::rules::limiter::Settled;
+use doorward::rules::tally::Tell;
+use doorward::rules::{
     Advice, Decision, Descriptor, Leases, Limiter, OnFailure, Rule, Rules, Status, Why,
 };
+use doorward::time::Time;
+use doorward_engine::id::HolderName;
+use doorward_limits::Decision as Taken;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 

@@ -6,12 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use doorward_client::capacity::{Allowance, Capacity};
-use doorward_client::in_process;
-use doorward_client::state::{
-    AMOUNT_MAX, ClientConfig, ClientState, LimitedBy, Mode, Step, Trouble,
-};
-use doorward_client::time::Time;
+use doorward::capacity::{Allowance, Capacity};
+use doorward::in_process;
+use doorward::state::{AMOUNT_MAX, ClientConfig, ClientState, LimitedBy, Mode, Step, Trouble};
+use doorward::time::Time;
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};

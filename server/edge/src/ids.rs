@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use doorward_rules::{Rule, add_encoded, is_plain};
+use doorward::rules::{Rule, add_encoded, is_plain};
 
 /// Returns the resource of a descriptor.
 pub fn resource(domain: &str, descriptor: &str) -> String {
@@ -57,7 +57,7 @@ pub(crate) fn encode(text: &str, id: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use doorward_rules::Rules;
+    use doorward::rules::Rules;
 
     use super::*;
 

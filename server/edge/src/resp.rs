@@ -18,11 +18,11 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 
+use doorward::rules::{Descriptor, Entry, Settled};
 use doorward_door::Door;
 use doorward_door::listener::Listener;
 use doorward_door::raw::{self, Conversation};
 use doorward_limits::Moment;
-use doorward_rules::{Descriptor, Entry, Settled};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorward_client::time::Time;
+use doorward::time::Time;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_server::RateLimitQuotaService;
 use doorward_proto::envoy::rate_limit_quota::{RateLimitQuotaResponse, RateLimitQuotaUsageReports};
 use tokio::sync::mpsc;

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward::rules::{Decision, Descriptor, Entry, Settled, Status as RuleStatus, rule::Counted};
 use doorward_limits::rate::Period;
 use doorward_proto::envoy::ratelimit::rate_limit_response::rate_limit::Unit;
 use doorward_proto::envoy::ratelimit::rate_limit_response::{Code, DescriptorStatus, RateLimit};
@@ -15,7 +16,6 @@ use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServic
 use doorward_proto::envoy::ratelimit::{
     HeaderValue, RateLimitDescriptor, RateLimitRequest, RateLimitResponse,
 };
-use doorward_rules::{Decision, Descriptor, Entry, Settled, Status as RuleStatus, rule::Counted};
 use tonic::{Request, Response, Status};
 
 use crate::asker::Asker;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use doorward_client::time::Time;
+use doorward::time::Time;
 
 /// An identity's streams use a processor for one of so many seconds.
 const PART_OF_IDENTITY: u32 = 8;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
+use doorward_files::warn_of_mounts;
 use doorward_session::address::ipv6_advice;
-use doorward_tls::mounts::warn_of_mounts;
 use thiserror::Error;
 
 use crate::credentials::{

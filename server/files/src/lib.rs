@@ -6,9 +6,11 @@
 //!
 //! [`read`] is for files that are read now and then. A pipe with a writer is as good as a file there. [`read_regular`]
 //! is for documents: reading a pipe takes its content away, and reading a device may do anything. [`Follower`] reads
-//! documents whenever they change. [`Replacement`] writes one.
+//! documents whenever they change. [`Replacement`] writes one. [`warn_of_mounts`] tells of files that cannot change.
 
 mod follower;
+mod mounts;
+#[cfg(feature = "replacement")]
 mod replacement;
 
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
@@ -19,6 +21,8 @@ use std::thread;
 use std::time::Duration;
 
 pub use crate::follower::{Content, Follower, document};
+pub use crate::mounts::warn_of_mounts;
+#[cfg(feature = "replacement")]
 pub use crate::replacement::{Replacement, folder};
 
 /// Largest certificate, list, token or password, in bytes. A bundle of every public CA has a fifth of that.

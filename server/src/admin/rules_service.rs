@@ -5,12 +5,12 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use doorward::rules::version_of;
 use doorward_clock::Instant;
 use doorward_door::caller_id::CallerId;
 use doorward_etcd::documents::Recorded;
 use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::rules_server::Rules;
-use doorward_proto::version_of;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};

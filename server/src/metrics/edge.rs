@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use doorward_rules::Outcome;
+use doorward::rules::Outcome;
 
 use crate::metrics::families::{Families, flag, float};
 use crate::status::ServerState;

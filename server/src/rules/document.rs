@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use doorward::rules::source::files::{self, GONE_FOR};
+use doorward::rules::version_of;
+use doorward::rules::{Problem, Rules, domain_of};
 use doorward_clock::Instant;
 use doorward_proto::admin::v1::{RuleDocument, RulesInForce, WatchRulesResponse};
-use doorward_proto::version_of;
-use doorward_retriever::files::{self, GONE_FOR};
-use doorward_rules::{Problem, Rules, domain_of};
 use prost::Message as _;
 use tracing::{info, warn};
 

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use doorward::rules::source::files::{Content, GONE_FOR};
+use doorward::rules::version_of;
 use doorward_clock::Instant;
-use doorward_proto::version_of;
-use doorward_retriever::files::{Content, GONE_FOR};
 use tracing::{info, warn};
 
 use crate::rules::document::{Document, Found, check_bounds};

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
+use doorward::rules::source::files::{self, Content};
+use doorward::rules::version_of;
 use doorward_clock::Instant;
 use doorward_etcd::documents::{
     self as stored, DocumentEdit, Recorded, StoredDocument, VersionKind, WriteError,
@@ -22,8 +24,6 @@ use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 use doorward_files::{Follower, Replacement, read_regular};
 use doorward_proto::admin::v1::ApplyRulesRequest;
-use doorward_proto::version_of;
-use doorward_retriever::files::{self, Content};
 use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Notify, OwnedMutexGuard, watch};

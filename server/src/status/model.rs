@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use doorward::rules::{Outcome, Tally};
 use doorward_engine::messages::{
     ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
 };
@@ -15,7 +16,6 @@ use doorward_proto::admin::v1::{
     ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus, ParentStatus,
     ResourceStatus, RuleDecisions, RulesStatus, States,
 };
-use doorward_rules::{Outcome, Tally};
 
 use crate::clock;
 use crate::replica_handle::events::refusal;

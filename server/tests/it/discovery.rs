@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, ClientConfig};
-use doorward_client::{Capacity, Client, ClientBuilder, Resource};
+use doorward::state::{BackoffConfig, ClientConfig};
+use doorward::{Capacity, Client, ClientBuilder, Resource};
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::Templates;
 use doorward_etcd::NodeAddress;

@@ -36,6 +36,7 @@ mod process;
 mod processes;
 mod processes_of_a_node;
 mod readiness;
+mod retriever;
 mod rules;
 mod rules_shown;
 mod running;

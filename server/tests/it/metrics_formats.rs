@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use doorward_rules::Rules;
+use doorward::rules::Rules;
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
 use doorward_server::security::{Security, SecurityConfig};

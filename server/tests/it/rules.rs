@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward::rules::version_of;
 use doorward_door::caller_id::CallerId;
 use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::rules_client::RulesClient;
 use doorward_proto::admin::v1::rules_server::Rules;
-use doorward_proto::version_of;
 use doorward_server::admin::rules_service::RulesService;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::rules::store::{RuleStore, RulesPlace};

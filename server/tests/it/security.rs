@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::tls::{ClientFiles, ClientTls};
-use doorward_client::{Capacity, Client};
+use doorward::tls::{ClientFiles, ClientTls};
+use doorward::{Capacity, Client};
 use doorward_door::listener::Address;
 use doorward_engine::templates::Templates;
 use doorward_proto::admin::v1::callers_client::CallersClient;

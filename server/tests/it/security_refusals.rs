@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use doorward_client::tls::{ClientFiles, ClientTls};
-use doorward_client::{Client, ConnectError};
+use doorward::tls::{ClientFiles, ClientTls};
+use doorward::{Client, ConnectError};
 use doorward_proto::admin::v1::GetStatusRequest;
 use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::doorman::DiscoveryRequest;

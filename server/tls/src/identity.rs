@@ -15,6 +15,7 @@ pub struct Identity(Arc<str>);
 
 impl Identity {
     /// Returns the identity of the holder of a token.
+    #[cfg(feature = "server")]
     pub(crate) fn of_token(name: &str) -> Self {
         Self(format!("token:{name}").into())
     }

@@ -2,8 +2,7 @@
 //!
 //! - [`dialer`] and [`client`] connect to servers, [`server`] accepts connections.
 //! - [`identity`] names a caller by its certificate, [`tokens`] by a secret that it sends.
-//! - [`reloading`] reads files again when they change. The last valid ones stay in force. [`mounts`] finds files that
-//!   cannot change.
+//! - [`reloading`] reads files again when they change. The last valid ones stay in force.
 //!
 //! Cryptography is that of ring, through rustls: TLS 1.2 and 1.3, with their safe suites.
 
@@ -16,11 +15,11 @@ pub mod client;
 pub mod dialer;
 #[cfg(feature = "flags")]
 pub mod flags;
+pub mod http_port;
 #[cfg(feature = "identity")]
 pub mod identity;
 #[cfg(feature = "tls")]
 mod keys;
-pub mod mounts;
 #[cfg(feature = "tls")]
 mod own;
 #[cfg(feature = "tls")]

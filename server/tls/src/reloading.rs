@@ -9,8 +9,8 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
-use crate::mounts::warn_of_mounts;
 use crate::{TlsError, described};
+use doorward_files::warn_of_mounts;
 
 /// Number, times and length of each file. A replaced file has another number, and new permissions another time.
 type Stamp = Vec<Option<(u64, i64, i64, SystemTime, u64)>>;

@@ -8,7 +8,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use doorward_client::state::Mode;
+use doorward::state::Mode;
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Template, Templates};

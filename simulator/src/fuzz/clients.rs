@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use doorward_client::state::Mode;
+use doorward::state::Mode;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_client::state::ClientConfig;
+use doorward::state::ClientConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

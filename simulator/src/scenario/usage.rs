@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_client::limiter::demand::AdaptiveWants;
-use doorward_client::state::Mode;
+use doorward::limiter::demand::AdaptiveWants;
+use doorward::state::Mode;
 use doorward_engine::id::ResourceId;
 use schemars::JsonSchema;
 use serde::de::Error as _;

@@ -5,9 +5,9 @@
 //! For rates the check needs only the allowances: over every span, admissions may exceed income by
 //! at most a burst, so the largest difference is that of a running maximum.
 
-use doorward_client::capacity::Allowance;
-use doorward_client::limiter::rate::Burst;
-use doorward_client::time::Time;
+use doorward::capacity::Allowance;
+use doorward::limiter::rate::Burst;
+use doorward::time::Time;
 
 /// Relative error that rounding may add to sums.
 const ROUNDING: f64 = 1e-6;

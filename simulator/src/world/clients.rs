@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use doorward_client::in_process;
-use doorward_client::state::{ClientConfig, ClientState, Request, Step};
+use doorward::in_process;
+use doorward::state::{ClientConfig, ClientState, Request, Step};
 use doorward_engine::messages::GetCapacity;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;

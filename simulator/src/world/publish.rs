@@ -1,7 +1,7 @@
 //! Reports clients to the checkers: what a client may use by a lease, in safe mode and otherwise;
 //! the reason for which it waits; and its comeback after it lost its server.
 
-use doorward_client::state::{ClientState, LimitedBy, Mode, ResourceState};
+use doorward::state::{ClientState, LimitedBy, Mode, ResourceState};
 use doorward_engine::messages::GetCapacityReply;
 use doorward_engine::time::Time;
 

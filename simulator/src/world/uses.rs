@@ -99,7 +99,7 @@ pub(crate) fn chance_of(chance: &Chance, client: u32, which: u32) -> Chance {
 
 #[cfg(test)]
 mod tests {
-    use doorward_client::state::Mode;
+    use doorward::state::Mode;
     use doorward_engine::id::ResourceId;
 
     use super::*;

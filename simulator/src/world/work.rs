@@ -13,11 +13,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use doorward_client::capacity::Allowance;
-use doorward_client::limiter::concurrency::LeasedPermits;
-use doorward_client::limiter::demand::DemandMeter;
-use doorward_client::limiter::rate::{Burst, LeasedRate, NotNow};
-use doorward_client::state::Lease;
+use doorward::capacity::Allowance;
+use doorward::limiter::concurrency::LeasedPermits;
+use doorward::limiter::demand::DemandMeter;
+use doorward::limiter::rate::{Burst, LeasedRate, NotNow};
+use doorward::state::Lease;
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use doorward_client::capacity::{Capacity, Source};
+use doorward::capacity::{Capacity, Source};
 use doorward_engine::templates::Template;
 use doorward_engine::time::Time;
 use doorward_simulator::checker::{Watched, by_source};

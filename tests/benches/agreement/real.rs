@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use doorward_client::{Client, Holding, Mode, Resource};
+use doorward::{Client, Holding, Mode, Resource};
 use doorward_simulator::recording::Figures;
 use doorward_simulator::scenario::demand::Demand;
 use doorward_simulator::scenario::{ClientGroup, Scenario};

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use doorward_client::limiter::rate::{Burst, LeasedRate};
-use doorward_client::state::{ClientConfig, ClientState, EpochFilter, Mode, Step};
-use doorward_client::time::Time;
-use doorward_client::{Capacity, Source, wire as convert};
+use doorward::limiter::rate::{Burst, LeasedRate};
+use doorward::state::{ClientConfig, ClientState, EpochFilter, Mode, Step};
+use doorward::time::Time;
+use doorward::{Capacity, Source, wire as convert};
 use doorward_proto::doorman as wire;
 use prost::Message;
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorward_client::limiter::rate::Burst;
-use doorward_client::state::ClientConfig;
-use doorward_client::{Capacity, Client, Mode, RateLimiter, Resource, Source};
+use doorward::limiter::rate::Burst;
+use doorward::state::ClientConfig;
+use doorward::{Capacity, Client, Mode, RateLimiter, Resource, Source};
 use doorward_engine::time::Time;
 use tokio::task::JoinSet;
 

@@ -6,8 +6,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use doorward::rules::document::DOCUMENT_BYTES_MAX;
 use doorward_files::{Replacement, read_regular};
-use doorward_rules::document::DOCUMENT_BYTES_MAX;
 
 use super::WriteResult;
 use crate::failure::Failure;

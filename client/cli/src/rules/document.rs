@@ -5,12 +5,12 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
+use doorward::rules::document::DOCUMENT_BYTES_MAX;
+use doorward::rules::source::files::{self, FILES_MAX};
+use doorward::rules::{Problem, Rules};
 use doorward_documents::{Kind, PROBLEMS_SHOWN_MAX};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};
-use doorward_retriever::files::{self, FILES_MAX};
-use doorward_rules::document::DOCUMENT_BYTES_MAX;
-use doorward_rules::{Problem, Rules};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 

@@ -1,9 +1,9 @@
 //! Rules and domains as fields of text, to be listed and compared.
 
+use doorward::rules::guarded::Bans;
+use doorward::rules::rule::{Counted, MAX_WAIT, Rule};
+use doorward::rules::{Algorithm, OnFailure, Rank, Rules, Scope};
 use doorward_limits::Algorithm as _;
-use doorward_rules::guarded::Bans;
-use doorward_rules::rule::{Counted, MAX_WAIT, Rule};
-use doorward_rules::{Algorithm, OnFailure, Rank, Rules, Scope};
 
 /// A field of a rule or a domain.
 #[derive(Debug, PartialEq, Eq)]

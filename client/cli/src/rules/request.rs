@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use doorward_rules::{Address, Request};
+use doorward::rules::{Address, Request};
 
 /// A request, as the entries that rules may ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]

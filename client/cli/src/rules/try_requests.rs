@@ -5,9 +5,9 @@ use std::io::Write as _;
 use std::iter;
 use std::time::Duration;
 
+use doorward::rules::{Advice, Decision, Descriptor, Entry, Limiter, Rules};
 use doorward_etcd::DocumentPlace;
 use doorward_limits::Moment;
-use doorward_rules::{Advice, Decision, Descriptor, Entry, Limiter, Rules};
 use serde_json::json;
 
 use crate::common::{Common, Output};

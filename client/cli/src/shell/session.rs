@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use doorward_client::{Client, Resource, Source};
+use doorward::{Client, Resource, Source};
 use serde::Serialize;
 use tokio::task::JoinSet;
 

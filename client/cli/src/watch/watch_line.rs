@@ -5,7 +5,7 @@ use std::io::Write;
 use std::mem::Discriminant;
 use std::time::Duration;
 
-use doorward_client::{Capacity, Holding, LimitedBy, Resource, ResourceError, Source};
+use doorward::{Capacity, Holding, LimitedBy, Resource, ResourceError, Source};
 use serde::Serialize;
 
 use crate::common::{Common, Output};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use doorward_retriever::Retriever;
+use doorward::rules::source::Retriever;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::rules::store::{POLL_INTERVAL, RulesPlace};
 use serde_json::Value;

@@ -1,5 +1,6 @@
 //! Keys of a map that are held together with other limits.
 
+use std::fmt;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -17,6 +18,12 @@ use crate::units::Units;
 pub struct AtKey<'a, A: Algorithm> {
     pub(super) map: &'a Keyed<A>,
     pub(super) key: Key,
+}
+
+impl<A: Algorithm> fmt::Debug for AtKey<'_, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AtKey").field(&self.key).finish()
+    }
 }
 
 impl<A> Limit for AtKey<'_, A>

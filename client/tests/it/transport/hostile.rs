@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, ClientConfig};
-use doorward_client::{Client, ClientBuilder, Hooks, Mode};
+use doorward::state::{BackoffConfig, ClientConfig};
+use doorward::{Client, ClientBuilder, Hooks, Mode};
 use doorward_proto::doorman::refusal::Reason;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_client::state::ClientConfig;
-use doorward_client::{Capacity, Client, LimitedBy, Mode, Source};
+use doorward::state::ClientConfig;
+use doorward::{Capacity, Client, LimitedBy, Mode, Source};
 use doorward_proto::doorman;
 use tokio_stream::StreamExt;
 

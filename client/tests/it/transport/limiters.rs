@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_client::limiter::rate::Burst;
-use doorward_client::{AcquireError, Mode, ResourceError};
+use doorward::limiter::rate::Burst;
+use doorward::{AcquireError, Mode, ResourceError};
 use doorward_proto::doorman::{self, refusal::Reason};
 use tokio_test::{assert_pending, task};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, ClientConfig};
-use doorward_client::{Capacity, Client, ClientBuilder};
+use doorward::state::{BackoffConfig, ClientConfig};
+use doorward::{Capacity, Client, ClientBuilder};
 use tonic::Status;
 
 use crate::transport::fake_server::{FakeServer, discovery, lease, redirect};
@@ -44,7 +44,7 @@ async fn while_there_is_no_master_the_client_asks_at_an_even_pace() {
 async fn after_epoch_9(
     other: &FakeServer,
     failures: &Arc<Failures>,
-) -> (Client, doorward_client::Resource, FakeServer) {
+) -> (Client, doorward::Resource, FakeServer) {
     let gone = Err(Status::unavailable("gone"));
     let newest = FakeServer::start(Some(discovery(true, None, 9)), [lease(8.0, 20), gone]).await;
     let client = patient(&[&newest.address, &other.address]).hooks(failures.clone());

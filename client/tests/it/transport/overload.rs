@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, ClientConfig};
-use doorward_client::{Client, ClientBuilder};
+use doorward::state::{BackoffConfig, ClientConfig};
+use doorward::{Client, ClientBuilder};
 use tonic::Code;
 
 use crate::transport::PATIENCE;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::limiter::rate::Burst;
-use doorward_client::{AcquireError, Mode, ResourceError};
+use doorward::limiter::rate::Burst;
+use doorward::{AcquireError, Mode, ResourceError};
 use doorward_proto::doorman;
 use tonic::Status;
 

@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use doorward_client::limiter::demand::{AdaptiveWants, DemandMeter};
-use doorward_client::time::Time;
+use doorward::limiter::demand::{AdaptiveWants, DemandMeter};
+use doorward::time::Time;
 
 /// Measurement of dense requests.
 const DENSE: AdaptiveWants = AdaptiveWants {

@@ -1,6 +1,6 @@
 //! Amounts that requests used in fact, or did not use.
 
-use doorward_client::time::Time;
+use doorward::time::Time;
 use doorward_limits::Units;
 
 use super::{By, Caller, WANTS_FIRST};

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use doorward_client::capacity::{Allowance, Capacity, Source};
-use doorward_client::time::Time;
+use doorward::capacity::{Allowance, Capacity, Source};
+use doorward::time::Time;
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::{Claim, ClaimIndex, Level, Subclients};
 use tokio::sync::Notify;

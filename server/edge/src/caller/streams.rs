@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use doorward_client::capacity::Allowance;
-use doorward_client::time::Time;
+use doorward::capacity::Allowance;
+use doorward::time::Time;
 
 use super::{By, Caller, Changes};
 

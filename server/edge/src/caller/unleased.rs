@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use doorward_client::time::Time;
+use doorward::time::Time;
 
 use super::RETRY_IN;
 

@@ -13,7 +13,7 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use doorward_rules::{Advice, Decision, Descriptor, Entry, Settled, Why};
+use doorward::rules::{Advice, Decision, Descriptor, Entry, Settled, Why};
 use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::{BytesRejection, JsonRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use doorward_rules::answer::PROBLEM_TYPE;
+use doorward::rules::answer::PROBLEM_TYPE;
 use serde::Serialize;
 
 use crate::clock;

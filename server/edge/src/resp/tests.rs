@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use doorward::rules::{Descriptor, Entry, Limiter, Rules};
 use doorward_door::access::Denied;
 use doorward_door::caller_id::CallerId;
 use doorward_limits::Moment;
-use doorward_rules::{Descriptor, Entry, Limiter, Rules};
 use doorward_tls::identity::Identity;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -13,11 +13,11 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use doorward::rules::rule::Scope;
+use doorward::rules::{Decision, Why};
 use doorward_limits::{
     Algorithm, FixedWindow, Gcra, GcraState, Key, Keyed, Keys, Moment, Period, Rate, Units,
 };
-use doorward_rules::rule::Scope;
-use doorward_rules::{Decision, Why};
 
 use crate::asker::Asker;
 

@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::capacity::Source;
-use doorward_client::time::Time;
+use doorward::capacity::Source;
+use doorward::rules::{Limiter, OnFailure, Scope};
+use doorward::time::Time;
 use doorward_limits::Units;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::BucketAction;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::BucketQuotaUsage;
 use doorward_proto::envoy::rate_limit_quota::{BucketId, USAGES_MAX};
-use doorward_rules::{Limiter, OnFailure, Scope};
 
 use crate::asker::Asker;
 use crate::caller::{Caller, Changes, Part};

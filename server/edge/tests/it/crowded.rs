@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use doorward_client::time::Time;
+use doorward::rules::{Descriptor, Entry, Limiter, Rules};
+use doorward::time::Time;
 use doorward_door::caller_id::CallerId;
 use doorward_edge::asker::Asker;
 use doorward_edge::caller::{By, Caller};
@@ -13,7 +14,6 @@ use doorward_edge::room::Room;
 use doorward_engine::id::{HolderName, Incarnation, ResourceId};
 use doorward_engine::templates::glob::Glob;
 use doorward_limits::Decision;
-use doorward_rules::{Descriptor, Entry, Limiter, Rules};
 use serde_json::json;
 
 use crate::http::{Answering, FakeNode, Site, request};

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use doorward::rules::{Descriptor, Entry, Limiter, Rules};
 use doorward_edge::asker::Asker;
 use doorward_edge::rls;
 use doorward_limits::Moment;
 use doorward_proto::envoy::ratelimit::rate_limit_descriptor;
 use doorward_proto::envoy::ratelimit::rate_limit_response::Code;
 use doorward_proto::envoy::ratelimit::{RateLimitDescriptor, RateLimitRequest};
-use doorward_rules::{Descriptor, Entry, Limiter, Rules};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
+use doorward::rules::Rules;
 use doorward_door::caller_id::CallerId;
 use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
@@ -22,7 +23,6 @@ use doorward_engine::messages::{
     ClientLease, GetCapacity, GetCapacityReply, LimitedBy, Refusal, RefusalReason, ReleaseCapacity,
 };
 use doorward_engine::node::mastership::{Mastership, Outcome};
-use doorward_rules::Rules;
 use http_body_util::BodyExt as _;
 use serde_json::Value;
 use tower::ServiceExt as _;

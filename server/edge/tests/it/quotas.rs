@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use doorward_client::state::Step;
-use doorward_client::time::Time;
+use doorward::rules::{Limiter, Rules};
+use doorward::state::Step;
+use doorward::time::Time;
 use doorward_door::caller_id::CallerId;
 use doorward_edge::asker::Asker;
 use doorward_edge::caller::Caller;
@@ -24,7 +25,6 @@ use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::bucket_a
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::BucketQuotaUsage;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_strategy::{BlanketRule, Strategy};
 use doorward_replica::{ClientAnswer, Replica};
-use doorward_rules::{Limiter, Rules};
 use proptest::prelude::*;
 
 const CAPACITY: f64 = 300.0;

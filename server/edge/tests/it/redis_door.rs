@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use doorward::rules::Rules;
 use doorward_door::Door;
 use doorward_door::door_limits::DoorLimits;
 use doorward_edge::edge::Edge;
 use doorward_edge::resp;
-use doorward_rules::Rules;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::state::Step;
-use doorward_client::time::Time;
+use doorward::state::Step;
+use doorward::time::Time;
 use doorward_edge::caller::{By, Caller};
 use doorward_edge::holder::Holder;
 use doorward_edge::room::Room;

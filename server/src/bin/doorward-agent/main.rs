@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 use doorward_etcd::flags::unreadable_variable;
+use doorward_files::warn_of_mounts;
 use doorward_server::app::Server;
 use doorward_server::flags::{
     self,
@@ -15,7 +16,6 @@ use doorward_server::flags::{
 use doorward_server::signals::{self, Signals};
 use doorward_server::{logs, otlp};
 use doorward_session::visible;
-use doorward_tls::mounts::warn_of_mounts;
 use tokio::runtime::Runtime;
 
 use crate::settings::{SettingsError, config};

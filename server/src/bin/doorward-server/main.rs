@@ -16,13 +16,13 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::CommandFactory;
 use doorward_etcd::flags::unreadable_variable;
+use doorward_files::warn_of_mounts;
 use doorward_pages::exits;
 use doorward_server::flags::{self, Command, Flags};
 use doorward_server::logs;
 use doorward_server::signals::{self, Signals};
 use doorward_server::templates::file::{self, TemplateFileError};
 use doorward_session::visible;
-use doorward_tls::mounts::warn_of_mounts;
 use tokio::runtime::Runtime;
 
 use crate::misused::Misused;

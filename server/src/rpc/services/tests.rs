@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::body::Body as AxumBody;
+use doorward::rules::Rules;
 use doorward_door::Door;
 use doorward_door::paths::Paths;
 use doorward_engine::node::mastership::Mastership;
@@ -14,7 +15,6 @@ use doorward_proto::doorman as wire;
 use doorward_proto::envoy::ratelimit::rate_limit_descriptor::Entry;
 use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServiceServer;
 use doorward_proto::envoy::ratelimit::{RateLimitDescriptor, RateLimitRequest, RateLimitResponse};
-use doorward_rules::Rules;
 use prost::Message;
 use tokio::sync::Semaphore;
 use tonic::codegen::http::HeaderMap;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use doorward_client::capacity::{Capacity, Source};
+use doorward::capacity::{Capacity, Source};
 
 fn at(seconds: f64) -> Time {
     Time::after_origin(Duration::from_secs_f64(seconds))

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use doorward_client::Mode;
+use doorward::Mode;
 use tokio::time::Instant;
 
 use doorward_tests::candidates::Candidate;

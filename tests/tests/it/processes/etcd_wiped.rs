@@ -1,6 +1,6 @@
 //! etcd is wiped while no server runs: epochs start again, and no surviving client is cut off.
 
-use doorward_client::Mode;
+use doorward::Mode;
 use doorward_tests::candidates::{CAPACITY, SHARED, Setup, until_fair};
 use doorward_tests::crowd::Crowd;
 use doorward_tests::etcd::Etcd;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_client::state::{BackoffConfig, ClientConfig};
-use doorward_client::{Capacity, Client, LimitedBy, Mode, Resource, Source};
+use doorward::state::{BackoffConfig, ClientConfig};
+use doorward::{Capacity, Client, LimitedBy, Mode, Resource, Source};
 
 use doorward_tests::processes::Server;
 use doorward_tests::template_file::TemplateFile;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_client::{Capacity, Client, Mode, Resource};
+use doorward::{Capacity, Client, Mode, Resource};
 use doorward_tests::processes::{PATIENCE, Server, doorward_server, stderr, stdout};
 use doorward_tests::template_file::TemplateFile;
 use tempfile::TempDir;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use doorward_client::{Mode, Source};
+use doorward::{Mode, Source};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 

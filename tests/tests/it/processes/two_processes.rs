@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use doorward_client::{Capacity, Mode, Source};
+use doorward::{Capacity, Mode, Source};
 use serde_json::Value;
 
 use doorward_tests::crowd::Crowd;

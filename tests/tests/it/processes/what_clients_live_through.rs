@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_client::{Capacity, Client, Mode, Resource, ResourceError, Source};
+use doorward::{Capacity, Client, Mode, Resource, ResourceError, Source};
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_proto::doorman::{GetCapacityRequest, ResourceRequest};
 use tonic::transport::Endpoint;

@@ -229,3 +229,27 @@ fn folders_of_the_engine_use_only_folders_below_them() {
         }
     }
 }
+
+/// Returns the part of the library that a module belongs to.
+fn part(module: &Module) -> &str {
+    match module[0].as_str() {
+        name @ ("layer" | "overload" | "rules") => name,
+        _ => "leases",
+    }
+}
+
+#[test]
+fn leases_rules_and_overload_control_know_neither_layers_nor_each_other() {
+    for (module, needs) in Modules::of_crate("client/src").needs {
+        for need in needs
+            .iter()
+            .filter(|need| !module.is_empty() && !need.is_empty())
+        {
+            let is_above = part(&module) == "layer";
+            assert!(
+                is_above || part(&module) == part(need),
+                "{module:?} uses {need:?}"
+            );
+        }
+    }
+}

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_client::time::Time;
-use doorward_rules::{OnFailure, Rule, Scope};
+use doorward::rules::{OnFailure, Rule, Scope};
+use doorward::time::Time;
 
 use super::{Callers, HEADROOM, NEW_PART, SPAN_MIN, WANTS_LEAST, rate};
 use crate::asker::{Asker, cut};

@@ -1,0 +1,73 @@
+//! A gateway to a language model: each tenant has tokens per minute, and all share the requests at once.
+//!
+//! The number of tokens is known only after the answer. So the gateway takes an estimate before the request and settles
+//! the difference after it: a smaller use is refunded, and a larger one is paid back by later requests.
+//!
+//! ```sh
+//! cargo run -p doorward --example llm_gateway          # without a server, by the client's fake one
+//! ```
+
+#![allow(clippy::print_stdout, reason = "a program for a terminal")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use doorward::limiter::demand::AdaptiveWants;
+use doorward::limiter::rate::Burst;
+use doorward::{AcquireError, Client, ConcurrencyLimiter, Keyed, OnFailure};
+
+/// Limits of the gateway.
+pub struct Gateway {
+    tokens: Keyed,
+    requests: ConcurrencyLimiter,
+}
+
+impl Gateway {
+    /// Opens the leases: tokens per second of each tenant, and requests at once of all of them.
+    pub fn open(client: &Client) -> Result<Self, Box<dyn Error>> {
+        let tokens = client
+            .keyed("llm/tokens/{}")
+            .adaptive_wants(AdaptiveWants {
+                least: 1_000.0,
+                ..AdaptiveWants::default()
+            })
+            .burst(Burst {
+                span: Duration::from_secs(1),
+                least: 4_000.0,
+            })
+            .on_failure(OnFailure::UpTo(2_000.0))
+            .open()?;
+        let requests = client.resource("llm/requests").wants(16.0).open()?;
+        let requests = requests.concurrency_limiter();
+        Ok(Self { tokens, requests })
+    }
+
+    /// Asks the model for a tenant.
+    pub async fn complete(&self, tenant: &str, prompt: &str) -> Result<String, AcquireError> {
+        // A token has about four letters; the answer is at most as long as the request allows.
+        let estimate = prompt.len() as f64 / 4.0 + 500.0;
+        self.tokens.acquire(tenant, estimate).await?;
+        let admitted_at = tokio::time::Instant::now();
+        let _permit = self.requests.acquire().await?;
+        let (answer, used) = model(prompt).await;
+        let took = admitted_at.elapsed();
+        self.tokens.settle(tenant, estimate, used, took);
+        Ok(answer)
+    }
+}
+
+/// Stands for the model: returns its answer, and the tokens that it used.
+async fn model(prompt: &str) -> (String, f64) {
+    (format!("about {prompt}"), prompt.len() as f64 / 4.0 + 20.0)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let (client, server) = Client::fake("gateway-1");
+    server.set_capacity("llm/requests", 16.0);
+    let gateway = Gateway::open(&client)?;
+    for tenant in ["acme", "umbrella"] {
+        println!("{tenant}: {}", gateway.complete(tenant, "leases").await?);
+    }
+    Ok(())
+}

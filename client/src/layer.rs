@@ -1,0 +1,68 @@
+//! Layers by which a service limits its callers, and a client obeys the limits of others: for axum, hyper and tonic.
+//!
+//! ```no_run
+//! use std::net::SocketAddr;
+//!
+//! use axum::{Router, routing::get};
+//! use doorward::layer::{Limits, RulesLayer};
+//! use doorward::rules::{Address, Part, Rules};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let text = "
+//! domain: api
+//! descriptors:
+//! - key: remote_address
+//!   rate_limit: {rate: 100/s, algorithm: token_bucket}
+//! ";
+//! let rules = Rules::load(&[("api.yaml", text)]).map_err(|problems| format!("{problems:?}"))?;
+//! let limits = Limits::builder("api").part("remote_address", Part::Address(Address::peer())).build(rules)?;
+//! let app = Router::new().route("/", get(|| async { "hello\n" })).layer(RulesLayer::new(limits));
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+//! axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! - [`RulesLayer`] decides each request of a server by [rules](crate::rules). Around one service of tonic, it limits
+//!   that service alone. [`Limits::interceptor`] is for a server of tonic that takes no layer.
+//! - [`ThrottleLayer`] makes the requests of a client wait for a lease, and [`RetryPolicy`] repeats refused ones.
+//!
+//! - [`OverloadLayer`] admits the most critical requests that a server can serve in time, with nothing to configure.
+//!
+//! The documents `docs/overload.md`, `docs/services.md` and `docs/rules.md` of the repository explain their use.
+
+mod clock;
+#[cfg(feature = "tonic")]
+mod grpc;
+#[cfg(feature = "tonic")]
+mod interceptor;
+mod leases;
+mod limits;
+mod meters;
+pub mod overload;
+mod refusal;
+mod request;
+mod retry;
+mod server;
+#[cfg(feature = "leases")]
+mod throttle;
+
+#[cfg(feature = "tonic")]
+pub use interceptor::RulesInterceptor;
+pub use limits::{BuildError, Limits, LimitsBuilder};
+pub use overload::{Overload, OverloadLayer};
+pub use request::{Degraded, Login};
+pub use retry::{Refusal, RetryConfig, RetryPolicy};
+pub use server::{RefusableBody, ResponseFuture, RulesLayer, RulesService};
+#[cfg(feature = "leases")]
+pub use throttle::{Throttle, ThrottleError, ThrottleLayer};
+
+/// The guide and the package's page, whose programs compile as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/services.md")]
+#[doc = include_str!("../README.md")]
+struct Guide;
+
+/// The guide of overload control.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/overload.md")]
+struct OverloadGuide;

@@ -1,0 +1,289 @@
+//! The limits of a service: its rules, the part of a request for each key, and the form of its answers.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use http::HeaderValue;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::layer::clock;
+use crate::layer::leases::LeasesOfKeys;
+use crate::layer::meters;
+use crate::layer::request::with_request;
+use crate::rules::source::{Retriever, Status};
+use crate::rules::{Decision, Leases, Limiter, Part, Request, Rules, Service};
+
+/// Largest number of keys of one rule, unless the program says otherwise.
+const KEYS_MAX: usize = 100_000;
+
+/// Longest random addition to the wait of a refused caller.
+pub(crate) const JITTER_MAX: Duration = Duration::from_secs(1);
+
+/// Limits of a service. Cheap to clone; clones share all counters.
+#[derive(Clone)]
+pub struct Limits {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    needs: Needs,
+    /// Source of the rules, if they are followed.
+    retriever: OnceLock<Retriever>,
+    pub(crate) service: Service,
+    pub(crate) leases: Option<Box<dyn LeasesOfKeys>>,
+    pub(crate) answers: Answers,
+    /// Number of these limits in this process, by which a request knows that they have decided.
+    pub(crate) number: u64,
+}
+
+/// Needs of rules that these limits can use.
+#[derive(Clone)]
+struct Needs {
+    domain: String,
+    /// Keys with a part of a request.
+    keys: Vec<String>,
+    has_leases: bool,
+}
+
+/// Form of answers.
+#[derive(Clone, Default)]
+pub(crate) struct Answers {
+    /// Whether allowed requests get the headers too.
+    pub(crate) on_all: bool,
+    /// Target of `action: redirect`.
+    pub(crate) redirect_to: Option<HeaderValue>,
+}
+
+/// Settings of limits.
+#[must_use = "nothing is limited until `build`"]
+pub struct LimitsBuilder {
+    domain: String,
+    parts: Vec<(String, Part)>,
+    keys_max: usize,
+    leases: Option<Box<dyn LeasesOfKeys>>,
+    answers: Answers,
+}
+
+/// An error of building limits.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The rules have no such domain.
+    #[error("the rules have no domain {domain:?}; they have {known}")]
+    NoDomain {
+        /// Name of the domain.
+        domain: String,
+        /// Names of the domains that exist.
+        known: String,
+    },
+    /// Keys of the rules have no part of a request.
+    #[error("the rules of {domain} use {keys}; name the part of a request for each with `part`")]
+    UnknownKeys {
+        /// Name of the domain.
+        domain: String,
+        /// The keys.
+        keys: String,
+    },
+    /// Rules are shared, and no leases are given.
+    #[error("rules of {domain} have scope shared; give the leases of a client with `leases`")]
+    NoLeases {
+        /// Name of the domain.
+        domain: String,
+    },
+}
+
+debug_by_name!(Limits, LimitsBuilder);
+
+impl Limits {
+    /// Creates a builder for limits by the rules of a domain.
+    pub fn builder(domain: impl Into<String>) -> LimitsBuilder {
+        LimitsBuilder {
+            domain: domain.into(),
+            parts: Vec::new(),
+            keys_max: KEYS_MAX,
+            leases: None,
+            answers: Answers::default(),
+        }
+    }
+
+    /// Puts other rules in force, while requests come. Counters of rules that stay keep their ratio.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitsBuilder::build`]; then the former rules stay in force.
+    pub fn replace(&self, rules: Rules) -> Result<(), BuildError> {
+        self.inner.needs.check(&rules)?;
+        let limiter = self.inner.service.limiter();
+        limiter.replace(rules, clock::moment());
+        Ok(())
+    }
+
+    /// Returns the versions in force, and the problem with newer ones. `None`: the rules follow no retriever.
+    pub fn status(&self) -> Option<Status> {
+        self.inner.retriever.get().map(Retriever::status)
+    }
+
+    /// Decides a request without waiting, and counts it if it passes.
+    pub fn decide(&self, request: &Request<'_>) -> Decision {
+        self.inner.decide(request)
+    }
+}
+
+impl LimitsBuilder {
+    /// Names the part of a request that a key of the rules stands for.
+    pub fn part(mut self, key: impl Into<String>, part: Part) -> Self {
+        self.parts.push((key.into(), part));
+        self
+    }
+
+    /// Sets the largest number of keys of one rule; beyond it, new keys share one limit. Default: 100,000.
+    pub fn keys_max(mut self, keys_max: usize) -> Self {
+        self.keys_max = keys_max;
+        self
+    }
+
+    /// Sets the leases of shared rules: those of `client.keyed("shared/DOMAIN/{}")`, where a key is the text of a
+    /// descriptor, such as `tenant=acme`.
+    #[cfg(feature = "leases")]
+    pub fn leases(mut self, leases: crate::Keyed) -> Self {
+        self.leases = Some(Box::new(leases));
+        self
+    }
+
+    /// Sends `RateLimit` and `RateLimit-Policy` with all answers, and not only with refusals.
+    pub fn headers_on_all_answers(mut self) -> Self {
+        self.answers.on_all = true;
+        self
+    }
+
+    /// Sets the target of rules with `action: redirect`. Without it, they answer as `reject`.
+    pub fn redirect_to(mut self, location: HeaderValue) -> Self {
+        self.answers.redirect_to = Some(location);
+        self
+    }
+
+    /// Puts the rules of a retriever in force, now and whenever they change. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitsBuilder::build`]. If later rules have such an error, the former ones stay in force. The retriever
+    /// tells the problem to its server, and [`Limits::status`] to the program.
+    pub fn follow(self, retriever: Retriever) -> Result<Limits, BuildError> {
+        let needs = self.needs();
+        retriever.accept(move |rules| needs.check(rules).map_err(|it| it.to_string()));
+        let mut rules = retriever.rules();
+        let now = rules.borrow_and_update().clone();
+        let limits = self.build(now)?;
+        tokio::spawn(follow(Arc::downgrade(&limits.inner), rules));
+        // The retriever ends with the limits, and ends the task.
+        limits.inner.retriever.get_or_init(|| retriever);
+        Ok(limits)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            keys: self.parts.iter().map(|(key, _)| key.clone()).collect(),
+            has_leases: self.leases.is_some(),
+            domain: self.domain.clone(),
+        }
+    }
+
+    /// Puts rules in force.
+    ///
+    /// # Errors
+    ///
+    /// If the rules lack the domain, or one of their keys has no part of a request, or a shared rule has no leases.
+    pub fn build(self, rules: Rules) -> Result<Limits, BuildError> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let needs = self.needs();
+        needs.check(&rules)?;
+        let seed = [clock::random(), clock::random()];
+        let limiter = Limiter::new(rules, self.keys_max, seed).telling(meters::counters);
+        let service = Service::new(limiter, &needs.domain, self.parts);
+        let inner = Inner {
+            service,
+            needs,
+            retriever: OnceLock::new(),
+            leases: self.leases,
+            answers: self.answers,
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+        };
+        Ok(Limits {
+            inner: Arc::new(inner),
+        })
+    }
+}
+
+/// Puts each new set of rules in force, until the limits are gone.
+async fn follow(limits: Weak<Inner>, mut rules: watch::Receiver<Rules>) {
+    while rules.changed().await.is_ok() {
+        let Some(inner) = limits.upgrade() else {
+            return;
+        };
+        if let Err(error) = (Limits { inner }).replace(rules.borrow_and_update().clone()) {
+            tracing::error!(%error, "the former rules stay in force");
+        }
+    }
+}
+
+impl Needs {
+    fn check(&self, rules: &Rules) -> Result<(), BuildError> {
+        let domain = self.domain.clone();
+        if !rules.domains().contains(&domain.as_str()) {
+            let known = rules.domains().join(", ");
+            return Err(BuildError::NoDomain { domain, known });
+        }
+        if rules.has_shared(&domain) && !self.has_leases {
+            return Err(BuildError::NoLeases { domain });
+        }
+        let keys = rules.key_paths(&domain).flatten();
+        let unknown = keys.filter(|key| !self.keys.contains(*key));
+        let unknown: BTreeSet<_> = unknown.map(String::as_str).collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let keys = unknown.into_iter().collect::<Vec<_>>().join(", ");
+        Err(BuildError::UnknownKeys { domain, keys })
+    }
+}
+
+impl Inner {
+    pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
+        let now = clock::moment();
+        let decision = self.service.decide_with(request, self.leases(), now);
+        self.log(&decision);
+        decision
+    }
+
+    /// Decides a request that cannot wait.
+    #[cfg(feature = "tonic")]
+    pub(crate) fn decide_at_once(&self, request: &Request<'_>) -> Decision {
+        let now = clock::moment();
+        let decision = self.service.decide_at_once(request, self.leases(), now);
+        self.log(&decision);
+        decision
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        self.leases.as_deref().map(|leases| leases as &dyn Leases)
+    }
+
+    fn log(&self, decision: &Decision) {
+        if !decision.is_allowed {
+            let rule = decision.rule().map(|rule| rule.path.as_str());
+            let retry_after = decision.retry_after();
+            tracing::debug!(rule, why = %decision.why, ?retry_after, "a request is refused");
+        }
+    }
+
+    /// Gives back what a request took that passed, and that is not served.
+    pub(crate) fn undo<B>(&self, request: &http::Request<B>, decision: &Decision) {
+        with_request(request, |request| {
+            self.service
+                .undo(request, decision, self.leases(), clock::moment());
+        });
+    }
+}

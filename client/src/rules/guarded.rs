@@ -1,0 +1,223 @@
+//! The limit of a rule, and the ban of callers that keep exceeding it.
+//!
+//! A ban counts all attempts, whatever their cost, even those that the limit or another rule refuses. Each further ban
+//! of a caller is twice as long, up to the longest length. The number of bans is forgotten when the longest length has
+//! passed since the end of the last one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_limits::{
+    Algorithm, Ban, BanState, Decision, Moment, Rate, SettingsError, Standing, Units,
+};
+
+use crate::rules::counting::{Counting, CountingState};
+
+/// Bans of one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bans {
+    /// More attempts than the amount, in a period that begins with an attempt, lead to a ban.
+    pub threshold: Rate,
+    /// Length of a first ban.
+    pub length: Duration,
+    /// Length that later bans do not exceed. The same as `length`: all bans are equally long.
+    pub longest: Duration,
+    /// Bans of each length.
+    steps: Arc<[Ban]>,
+}
+
+/// A limit, and perhaps bans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guarded {
+    /// The limit.
+    pub limit: Counting,
+    /// The bans.
+    pub bans: Option<Bans>,
+}
+
+/// State of one key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GuardedState {
+    limit: CountingState,
+    bans: Option<Box<Offences>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Offences {
+    state: BanState,
+    /// Number of bans.
+    number: usize,
+    /// End of the last one.
+    until: Moment,
+}
+
+impl Bans {
+    /// Creates bans that begin with a length, and double with each further one up to the longest.
+    ///
+    /// # Errors
+    ///
+    /// If the threshold's rate is by the calendar.
+    pub fn new(
+        threshold: Rate,
+        length: Duration,
+        longest: Duration,
+    ) -> Result<Self, SettingsError> {
+        let mut steps = vec![Ban::new(threshold, length)?];
+        let mut next = length;
+        while next < longest && !next.is_zero() {
+            next = next.saturating_mul(2).min(longest);
+            steps.push(Ban::new(threshold, next)?);
+        }
+        let steps = steps.into();
+        Ok(Self {
+            threshold,
+            length,
+            longest: longest.max(length),
+            steps,
+        })
+    }
+
+    /// Returns the ban after a number of others.
+    fn step(&self, number: usize) -> Option<&Ban> {
+        self.steps.get(number).or(self.steps.last())
+    }
+
+    fn is_over(&self, offences: &Offences, now: Moment) -> bool {
+        offences.number == 0 || now >= offences.until.after(self.longest)
+    }
+
+    /// Counts an attempt. Returns the refusal of a banned caller.
+    fn count(&self, offences: &mut Offences, now: Moment) -> Option<Decision> {
+        if self.is_over(offences, now) {
+            offences.number = 0;
+        }
+        let ban = self.step(offences.number)?;
+        let was_banned = !ban.peek(&offences.state, Units::ZERO, now).is_allowed();
+        let decision = ban.take(&mut offences.state, Units::ONE, now);
+        if let (false, Decision::After(wait)) = (was_banned, decision) {
+            offences.number += 1;
+            offences.until = now.after(wait);
+        }
+        (!decision.is_allowed()).then_some(decision)
+    }
+}
+
+impl Guarded {
+    /// Returns the refusal of a banned caller.
+    pub fn ban(&self, state: &GuardedState, now: Moment) -> Option<Decision> {
+        let (bans, offences) = (self.bans.as_ref()?, state.bans.as_deref()?);
+        let looked = bans
+            .step(offences.number)?
+            .peek(&offences.state, Units::ZERO, now);
+        (!looked.is_allowed()).then_some(looked)
+    }
+
+    /// Takes `cost`, available or not, up to a debt. Returns the amount that was taken.
+    pub(crate) fn charge_up_to(
+        &self,
+        debt_max: Units,
+        state: &mut GuardedState,
+        cost: Units,
+        now: Moment,
+    ) -> Units {
+        let standing = self.limit.standing(&state.limit, now);
+        let more = debt_max.saturating_sub(standing.debt);
+        let cost = cost.min(standing.remaining.saturating_add(more));
+        self.charge(state, cost, now);
+        cost
+    }
+
+    fn count(&self, state: &mut GuardedState, cost: Units, now: Moment) -> Option<Decision> {
+        let bans = self.bans.as_ref()?;
+        if cost == Units::ZERO {
+            return self.ban(state, now);
+        }
+        let fresh = || {
+            let state = bans.step(0)?.fresh();
+            Some(Box::new(Offences {
+                state,
+                number: 0,
+                until: Moment::ORIGIN,
+            }))
+        };
+        if state.bans.is_none() {
+            state.bans = fresh();
+        }
+        bans.count(state.bans.as_deref_mut()?, now)
+    }
+}
+
+impl Algorithm for Guarded {
+    type State = GuardedState;
+
+    fn limit(&self) -> Units {
+        self.limit.limit()
+    }
+
+    fn fills(&self) -> u64 {
+        let bans = self.bans.as_ref().and_then(|bans| bans.steps.last());
+        self.limit.fills().max(bans.map_or(0, Ban::fills))
+    }
+
+    fn fresh(&self) -> GuardedState {
+        GuardedState {
+            limit: self.limit.fresh(),
+            bans: None,
+        }
+    }
+
+    fn take(&self, state: &mut GuardedState, cost: Units, now: Moment) -> Decision {
+        let refusal = self.count(state, cost, now);
+        refusal.unwrap_or_else(|| self.limit.take(&mut state.limit, cost, now))
+    }
+
+    fn attempt(&self, state: &mut GuardedState, cost: Units, now: Moment) {
+        self.count(state, cost, now);
+    }
+
+    fn standing(&self, state: &GuardedState, now: Moment) -> Standing {
+        match self.ban(state, now) {
+            Some(Decision::After(reset)) => Standing {
+                remaining: Units::ZERO,
+                reset,
+                debt: Units::ZERO,
+            },
+            _ => self.limit.standing(&state.limit, now),
+        }
+    }
+
+    fn charge(&self, state: &mut GuardedState, cost: Units, now: Moment) {
+        self.limit.charge(&mut state.limit, cost, now);
+    }
+
+    fn refund(&self, state: &mut GuardedState, cost: Units, now: Moment) {
+        self.limit.refund(&mut state.limit, cost, now);
+    }
+
+    fn change(&self, next: &Self, state: &mut GuardedState, now: Moment) {
+        self.limit.change(&next.limit, &mut state.limit, now);
+        match (&self.bans, &next.bans, &mut state.bans) {
+            (Some(bans), Some(next), Some(offences)) => {
+                let former = bans.step(offences.number);
+                if let (Some(former), Some(next)) = (former, next.step(offences.number)) {
+                    former.change(next, &mut offences.state, now);
+                }
+            }
+            (_, None, offences) => *offences = None,
+            _ => {}
+        }
+    }
+
+    fn is_fresh(&self, state: &GuardedState, now: Moment) -> bool {
+        let is_over = match (&self.bans, &state.bans) {
+            (Some(bans), Some(offences)) => {
+                bans.is_over(offences, now)
+                    && bans
+                        .step(0)
+                        .is_none_or(|ban| ban.is_fresh(&offences.state, now))
+            }
+            _ => true,
+        };
+        is_over && self.limit.is_fresh(&state.limit, now)
+    }
+}

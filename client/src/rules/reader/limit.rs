@@ -1,0 +1,264 @@
+//! The limit of a descriptor, and its bans.
+
+use std::time::Duration;
+
+use doorward_limits::{
+    Algorithm as _, FixedWindow, LeakyQueue, Rate, SettingsError, SlidingCounter, SlidingLog,
+    SoftHard, TokenBucket, Units,
+};
+
+use doorward_limits::rate::Period;
+
+use super::Reader;
+use super::scalar::{duration, scalar};
+use crate::rules::counting::Counting;
+use crate::rules::form::{BanForm, LimitForm, Placed};
+use crate::rules::guarded::{Bans, Guarded};
+use crate::rules::rule::{Algorithm, Counted, Limit, MAX_WAIT};
+
+/// Units of envoyproxy/ratelimit, in seconds.
+const UNITS: [(&str, u64); 7] = [
+    ("second", 1),
+    ("minute", 60),
+    ("hour", 3_600),
+    ("day", 86_400),
+    ("week", 7 * 86_400),
+    ("month", 30 * 86_400),
+    ("year", 365 * 86_400),
+];
+
+/// Longest ban of `growing: true`.
+const BAN_MAX: Duration = Duration::from_secs(86_400);
+
+/// Largest amount of a `sliding_log`, which keeps 8 bytes for each request.
+const LOG_MAX: u64 = 100_000;
+
+impl Reader<'_> {
+    /// Returns the limit; `None` with a problem. `max_wait`: as it is written.
+    pub(super) fn limit(
+        &mut self,
+        form: &LimitForm,
+        line: u64,
+        (cost, max_wait): (u64, Option<Duration>),
+        bans: Option<Bans>,
+    ) -> Option<Limit> {
+        let is_said = scalar(&form.unlimited).is_some_and(|(text, _)| text != "false");
+        let is_unlimited = self.truth("unlimited", &form.unlimited);
+        let has_rate = [&form.rate, &form.unit, &form.requests_per_unit];
+        if is_said && !is_unlimited && has_rate.into_iter().all(|it| scalar(it).is_none()) {
+            return None;
+        }
+        if is_unlimited {
+            self.unlimited_alone(form, line, bans.is_some());
+            return Some(Limit::Unlimited);
+        }
+        let rate = self.rate(form, line);
+        let algorithm: Algorithm = self.word("algorithm", &form.algorithm).unwrap_or_default();
+        let burst = self.amount("burst", &form.burst);
+        let soft_limit = self.amount("soft_limit", &form.soft_limit);
+        let rate = rate?;
+        if let (
+            Some((_, line)),
+            Algorithm::FixedWindow | Algorithm::SlidingLog | Algorithm::SlidingCounter,
+        ) = (scalar(&form.burst), algorithm)
+        {
+            let message = "burst: needs algorithm: token_bucket or leaky_queue; windows have none";
+            self.problem(line, message.to_owned());
+        }
+        if algorithm == Algorithm::SlidingLog && rate.amount() > Units::whole(LOG_MAX) {
+            let message = format!(
+                "algorithm: sliding_log keeps each request, {LOG_MAX} at most; write sliding_counter"
+            );
+            self.problem(line, message);
+            return None;
+        }
+        if algorithm == Algorithm::LeakyQueue && max_wait.is_none() {
+            self.check_turns(rate, burst, line);
+        }
+        let limit = match counting(algorithm, rate, burst, max_wait.unwrap_or(MAX_WAIT)) {
+            Ok(limit) => limit,
+            Err(error) => {
+                self.problem(line, format!("rate_limit: {error}"));
+                return None;
+            }
+        };
+        let most = limit.limit();
+        if rate.amount() > Units::ZERO && most < Units::whole(cost) {
+            let message = format!(
+                "rate_limit: {most} at once is less than the cost of {cost}, so no request passes; write a larger amount or burst, or a smaller cost"
+            );
+            self.problem(line, message);
+        }
+        self.check_soft(form, soft_limit, most);
+        let hard = Guarded { limit, bans };
+        let soft = soft_limit.unwrap_or(most);
+        let settings = SoftHard::new(hard, soft);
+        Some(Limit::Counted(Box::new(Counted {
+            rate,
+            algorithm,
+            soft_limit,
+            settings,
+        })))
+    }
+
+    /// Refuses fields of a limit beside `unlimited: true`.
+    fn unlimited_alone(&mut self, form: &LimitForm, line: u64, has_ban: bool) {
+        let others = [
+            ("unit", &form.unit),
+            ("requests_per_unit", &form.requests_per_unit),
+            ("rate", &form.rate),
+            ("algorithm", &form.algorithm),
+            ("burst", &form.burst),
+            ("soft_limit", &form.soft_limit),
+        ];
+        let beside = "stands beside unlimited; remove one of the two";
+        for (field, value) in others {
+            if let Some((_, line)) = scalar(value) {
+                self.problem(line, format!("{field}: {beside}"));
+            }
+        }
+        if has_ban {
+            self.problem(line, format!("ban: {beside}"));
+        }
+    }
+
+    /// Refuses a soft limit that is not below the limit.
+    fn check_soft(&mut self, form: &LimitForm, soft_limit: Option<Units>, most: Units) {
+        if let (Some((_, line)), Some(soft)) = (scalar(&form.soft_limit), soft_limit)
+            && soft >= most
+        {
+            let remedy = match most {
+                Units::ZERO => "remove it, since nothing is below 0".to_owned(),
+                most => format!("write less than {most}"),
+            };
+            let message = format!("soft_limit: {soft} is not below the limit; {remedy}");
+            self.problem(line, message);
+        }
+    }
+
+    /// Refuses a queue whose requests would wait longer than the default of `max_wait`, so that it refuses them.
+    fn check_turns(&mut self, rate: Rate, burst: Option<Units>, line: u64) {
+        let turns = burst.map_or(Units::ONE, |burst| burst.saturating_sub(Units::ONE));
+        let Some(turn) = turn(rate) else { return };
+        let wait = turns.as_f64() * turn / 1e6;
+        if wait > MAX_WAIT.as_secs_f64() * 1e3 {
+            let wait = humantime::format_duration(Duration::from_millis(wait.ceil() as u64));
+            let message = format!(
+                "max_wait: is missing; a request of this queue may wait for {wait}, and by default for 5ms only; write it"
+            );
+            self.problem(line, message);
+        }
+    }
+
+    /// Returns the rate of `rate`, or of `unit` and `requests_per_unit`.
+    fn rate(&mut self, form: &LimitForm, line: u64) -> Option<Rate> {
+        let units = [
+            ("unit", &form.unit),
+            ("requests_per_unit", &form.requests_per_unit),
+        ];
+        if let Some((_, line)) = scalar(&form.rate) {
+            if units.iter().any(|(_, value)| scalar(value).is_some()) {
+                let message =
+                    "rate: stands beside unit or requests_per_unit; remove one of the two";
+                self.problem(line, message.to_owned());
+            }
+            let what = "a rate such as 10/min or 2000/20min";
+            return self.parsed("rate", &form.rate, what, |text| text.parse().ok());
+        }
+        let what = "second, minute, hour, day, week, month or year";
+        let unit = self.parsed("unit", &form.unit, what, seconds);
+        let what = "a whole number from 0 to 4294967295";
+        let amount: Option<u32> =
+            self.number("requests_per_unit", &form.requests_per_unit, what, |_| true);
+        for (field, value) in units {
+            if scalar(value).is_none() {
+                let message = format!("{field}: is missing; write it, or a rate such as 10/min");
+                self.missing(line, message);
+            }
+        }
+        Rate::new(Units::whole(amount?.into()), Duration::from_secs(unit?)).ok()
+    }
+
+    /// Returns the bans; `None` with a problem.
+    pub(super) fn bans(&mut self, form: &Placed<Option<BanForm>>) -> Option<Bans> {
+        const EXAMPLE: &str = "ban: {threshold: 20, interval: 1min, length: 10min}";
+        let line = form.line;
+        let Some(form) = &form.value else {
+            self.problem(line, format!("ban: is empty; write it, as in {EXAMPLE}"));
+            return None;
+        };
+        let what = "a whole number of attempts above 0";
+        let threshold: Option<u32> = self.number("threshold", &form.threshold, what, |threshold| {
+            *threshold > 0
+        });
+        let what = "a duration above 0, such as 1min";
+        let rate = self.parsed("interval", &form.interval, what, |text| {
+            Rate::new(Units::whole(threshold.unwrap_or(1).into()), duration(text)?).ok()
+        });
+        let length = self.duration("length", &form.length);
+        let fields = [
+            ("threshold", &form.threshold),
+            ("interval", &form.interval),
+            ("length", &form.length),
+        ];
+        for (field, value) in fields {
+            if scalar(value).is_none() {
+                let message = format!("{field}: is missing; write it, as in {EXAMPLE}");
+                self.missing(line, message);
+            }
+        }
+        let longest = match scalar(&form.growing) {
+            None => length?,
+            Some(("true" | "false", _)) => match self.truth("growing", &form.growing) {
+                true => BAN_MAX,
+                false => length?,
+            },
+            Some((_, line)) => {
+                let longest = self.duration("growing", &form.growing)?;
+                if length.is_some_and(|length| longest < length) {
+                    let message = "growing: is shorter than length; write a longer duration";
+                    self.problem(line, message.to_owned());
+                }
+                longest
+            }
+        };
+        threshold?;
+        let bans = Bans::new(rate?, length?, longest);
+        bans.map_err(|error| self.problem(line, format!("ban: {error}")))
+            .ok()
+    }
+}
+
+/// Returns the nanoseconds from one request of a queue to the next. None: its windows are those of the calendar, or nothing
+/// passes.
+pub(crate) fn turn(rate: Rate) -> Option<f64> {
+    match rate.period() {
+        Period::Nanos(period) if rate.amount() > Units::ZERO => {
+            Some(period.get() as f64 / rate.amount().as_f64())
+        }
+        _ => None,
+    }
+}
+
+/// Returns the settings of an algorithm. The default burst is the amount of one second.
+fn counting(
+    algorithm: Algorithm,
+    rate: Rate,
+    burst: Option<Units>,
+    max_wait: Duration,
+) -> Result<Counting, SettingsError> {
+    let burst = burst.or(rate.in_a_second()).unwrap_or(rate.amount());
+    Ok(match algorithm {
+        Algorithm::FixedWindow => Counting::FixedWindow(FixedWindow::new(rate)),
+        Algorithm::TokenBucket => Counting::TokenBucket(TokenBucket::new(burst, rate)?),
+        Algorithm::LeakyQueue => Counting::LeakyQueue(LeakyQueue::new(burst, rate, max_wait)?),
+        Algorithm::SlidingLog => Counting::SlidingLog(SlidingLog::new(rate)?),
+        Algorithm::SlidingCounter => Counting::SlidingCounter(SlidingCounter::new(rate)?),
+    })
+}
+
+fn seconds(unit: &str) -> Option<u64> {
+    let mut units = UNITS.iter();
+    let found = units.find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    found.map(|(_, seconds)| *seconds)
+}

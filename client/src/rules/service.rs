@@ -1,0 +1,163 @@
+//! The rules of one domain for the requests of a service: its keys are parts of a request.
+//!
+//! The document says which combinations of keys are limited. [`Service::decide`] asks for each of them that a rule is
+//! for. A part that the request lacks is a value of its own, so no caller gets rid of a limit by omitting a header.
+
+use std::time::Duration;
+
+use doorward_limits::Moment;
+use smallvec::SmallVec;
+
+use crate::rules::decision::Decision;
+use crate::rules::document::{Domain, INLINE};
+use crate::rules::limiter::{Asked, InForce, Limiter};
+use crate::rules::shared::{Leases, Terms};
+use crate::rules::tree::Entry;
+use crate::rules::value::Value;
+use crate::rules::who::{Part, Request};
+
+/// The rules of one domain, and the part of a request that each of their keys stands for.
+pub struct Service {
+    limiter: Limiter,
+    domain: String,
+    parts: Vec<(String, Part)>,
+}
+
+debug_by_name!(Service);
+
+impl Service {
+    /// Limits requests by the rules of a domain. `parts`: the part of a request for each key of the rules.
+    pub fn new(limiter: Limiter, domain: &str, parts: Vec<(String, Part)>) -> Self {
+        Self {
+            limiter,
+            domain: domain.to_owned(),
+            parts,
+        }
+    }
+
+    /// Returns the rules and their counters.
+    pub const fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    /// Returns the keys of the rules in force that have no part, in alphabetical order. Their value is missing in every
+    /// request; a service should refuse such rules, or warn of them.
+    pub fn unknown_keys(&self) -> Vec<String> {
+        self.limiter.with_rules(|in_force| {
+            let keys = in_force.rules.key_paths(&self.domain).flatten();
+            let mut keys: Vec<_> = keys
+                .filter(|key| self.part(key).is_none())
+                .cloned()
+                .collect();
+            keys.sort_unstable();
+            keys.dedup();
+            keys
+        })
+    }
+
+    /// Returns whether a request passes, and counts it if so. The time is in nanoseconds since 1970.
+    pub fn allow(&self, request: &Request<'_>, now: Moment) -> bool {
+        self.decide(request, now).is_allowed
+    }
+
+    /// Decides a request, and counts it if it passes. The time is in nanoseconds since 1970. Shared rules have no
+    /// lease.
+    pub fn decide(&self, request: &Request<'_>, now: Moment) -> Decision {
+        self.decide_with(request, None, now)
+    }
+
+    /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
+    /// wait that long for the lease before it decides.
+    pub fn shared(&self, request: &Request<'_>) -> Vec<(String, Duration)> {
+        let shared = self.with_asked(request, |in_force, _domain, asked| in_force.shared(asked));
+        let shared = shared.into_iter();
+        shared.map(|(text, rule)| (text, rule.max_wait)).collect()
+    }
+
+    /// Does the same with the leases of shared rules.
+    pub fn decide_with(
+        &self,
+        request: &Request<'_>,
+        leases: Option<&dyn Leases>,
+        now: Moment,
+    ) -> Decision {
+        let may_wait = true;
+        self.decide_on(request, Terms { leases, may_wait }, now)
+    }
+
+    /// Does the same for a request that cannot wait: a rule refuses it where it would make it wait.
+    pub fn decide_at_once(
+        &self,
+        request: &Request<'_>,
+        leases: Option<&dyn Leases>,
+        now: Moment,
+    ) -> Decision {
+        let may_wait = false;
+        self.decide_on(request, Terms { leases, may_wait }, now)
+    }
+
+    fn decide_on(&self, request: &Request<'_>, terms: Terms<'_>, now: Moment) -> Decision {
+        self.with_asked(request, |in_force, domain, asked| {
+            self.limiter.decide_by(in_force, domain, asked, terms, now)
+        })
+    }
+
+    /// Gives back what a request took that passed, and that something else than the rules refuses. Attempts stay
+    /// counted in a domain that counts them.
+    pub fn undo(
+        &self,
+        request: &Request<'_>,
+        decision: &Decision,
+        leases: Option<&dyn Leases>,
+        now: Moment,
+    ) {
+        self.with_asked(request, |in_force, domain, asked| {
+            if !domain.is_some_and(|domain| domain.counts_attempts) {
+                self.limiter.undo(in_force, asked, decision, leases, now);
+            }
+        });
+    }
+
+    /// Calls a function with the descriptors of a request that a rule is for.
+    fn with_asked<R>(
+        &self,
+        request: &Request<'_>,
+        read: impl FnOnce(&InForce, Option<&Domain>, &[Asked<'_>]) -> R,
+    ) -> R {
+        let values: SmallVec<[Option<Value<'_>>; INLINE]> = self
+            .parts
+            .iter()
+            .map(|(_, part)| part.value(request))
+            .collect();
+        self.limiter.with_rules(|in_force| {
+            let domain = in_force.rules.domain(&self.domain);
+            let value = |key| {
+                self.part(key)
+                    .and_then(|place| values.get(place)?.as_deref())
+            };
+            let key_paths = || domain.into_iter().flat_map(|domain| &domain.key_paths);
+            let entries = key_paths().flatten().map(|key| Entry {
+                key,
+                value: value(key),
+            });
+            let entries: SmallVec<[Entry<'_>; 2 * INLINE]> = entries.collect();
+            let mut rest = entries.as_slice();
+            let asked = key_paths().filter_map(|keys| {
+                let (entries, others) = rest.split_at_checked(keys.len())?;
+                rest = others;
+                let number = Some(domain?.root.find(entries)?);
+                Some(Asked {
+                    entries,
+                    number,
+                    hits: None,
+                })
+            });
+            let asked: SmallVec<[_; INLINE]> = asked.collect();
+            read(in_force, domain, &asked)
+        })
+    }
+
+    fn part(&self, key: &str) -> Option<usize> {
+        self.parts.iter().position(|(name, _)| name == key)
+    }
+}
