@@ -8,7 +8,7 @@ pub mod algorithms;
 mod grant;
 mod supply;
 
-pub(crate) use grant::Grant;
+pub(crate) use grant::{DecidedBy, Grant, KnownWhy};
 pub use supply::*;
 
 use std::collections::BTreeMap;

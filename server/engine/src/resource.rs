@@ -2,8 +2,7 @@
 //!
 //! `Resource` owns its parts, and calls them: [`holders`], the leases and wants of each holder; [`policy`], the
 //! algorithm and its source; [`Supply`], the capacity to divide; [`Recovery`], what is known of earlier masterships, until
-//! that is over; [`pace`], the time of a holder's next request; and, below the root, [`parent`], its own lease. A
-//! [`Timer`] is a task of the resource that has a due time.
+//! that is over; [`pace`], the time of a holder's next request; and, below the root, [`parent`], its own lease.
 //!
 //! A request becomes a lease in [`admit`] (may it come?), [`ask`] (what counts of it?), [`decide`] and [`grant`].
 //! [`lowering`] keeps leases when the capacity is lowered. [`marking`] keeps the mark of a root, and [`pending`] lets holders
@@ -43,7 +42,7 @@ use crate::resource::holders::Holders;
 use crate::resource::lowering::Lowerings;
 use crate::resource::marking::Predecessors;
 use crate::resource::pace::Pace;
-use crate::resource::parent::{Parent, ParentPace};
+use crate::resource::parent::Parent;
 use crate::resource::policy::Policy;
 use crate::templates::{Algorithm, Template};
 use crate::time::Time;
@@ -286,7 +285,7 @@ impl Resource {
     }
 
     /// Divides by another algorithm from now on.
-    fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) {
+    fn set_algorithm(&mut self, algorithm: Arc<Algorithm>, now: Time) {
         self.holders.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
         if before.kind != self.policy.algorithm().kind {
@@ -396,46 +395,24 @@ impl Resource {
     }
 }
 
-/// Work that is due at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timer {
-    /// When to look for ended leases of holders. It may be too early, if the next one was renewed meanwhile.
-    LeaseExpiry,
-    /// When to stop granting, since the own lease from the parent has ended.
-    OwnLeaseEnd,
-    /// When to drop a refusal of the parent, if the resource has no holders any more.
-    RefusalEnd,
-    /// When to end learning mode: what predecessors granted is over.
-    LearningEnd,
-    /// When to lower the mark.
-    MarkFall,
-    /// When to ask the parent.
-    ParentRequest,
-}
-
 impl Resource {
-    /// Returns when a timer is due, or nothing if only a change can make it due. `pace` says how soon changes go up.
-    pub(crate) fn due(&self, timer: Timer, pace: ParentPace) -> Option<Time> {
-        match timer {
-            Timer::LeaseExpiry => self.holders.table().next_expiry(),
-            Timer::OwnLeaseEnd => self.supply.expires_at,
-            Timer::RefusalEnd => {
-                let upstream = self.parent.as_ref();
-                let upstream = upstream.filter(|_| self.holders.is_empty());
-                upstream.and_then(|upstream| upstream.lease.refused_until())
-            }
-            Timer::LearningEnd => self.recovery.as_ref()?.ends_at(),
-            Timer::MarkFall => self.mark.as_ref()?.due_at(),
-            Timer::ParentRequest => self.next_request(pace),
-        }
-    }
-
     /// Returns when [`Resource::handle_timeout`] is due.
-    pub(crate) fn next_timeout(&self, pace: ParentPace) -> Option<Time> {
-        let due = |timer| self.due(timer, pace);
-        let own = [Timer::LeaseExpiry, Timer::LearningEnd, Timer::MarkFall];
-        let below_root = [Timer::OwnLeaseEnd, Timer::RefusalEnd];
-        let below_root = below_root.into_iter().filter(|_| self.parent.is_some());
-        own.into_iter().chain(below_root).filter_map(due).min()
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let due = [
+            // When to look for ended leases of holders. It may be too early, if the next one was renewed meanwhile.
+            self.holders.table().next_expiry(),
+            // When to end learning mode: what predecessors granted is over.
+            self.recovery.as_ref().and_then(|it| it.ends_at()),
+            // When to lower the mark.
+            self.mark.as_ref().and_then(|it| it.due_at()),
+            // When to stop granting, since the own lease from the parent has ended.
+            self.supply.expires_at,
+            // When to drop a refusal of the parent, if the resource has no holders any more.
+            self.parent
+                .as_ref()
+                .filter(|_| self.holders.is_empty())
+                .and_then(|it| it.lease.refused_until()),
+        ];
+        due.into_iter().flatten().min()
     }
 }

@@ -15,6 +15,7 @@ pub use set::Templates;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -169,7 +170,7 @@ pub struct Template {
     /// Text for people.
     pub description: String,
     /// Rule that divides the capacity.
-    pub algorithm: Algorithm,
+    pub algorithm: Arc<Algorithm>,
 }
 
 /// A template before any check. `None` means absent.

@@ -216,7 +216,7 @@ impl Reported {
 mod tests {
     use super::*;
     use crate::claims::Demand;
-    use crate::division::{Bound, Reason, Why};
+    use crate::division::{Bound, DecidedBy, KnownWhy};
     use crate::holders::{Holding, Lease, LeaseTable, Leases};
     use crate::id::{HolderId, HolderName};
     use crate::time::Time;
@@ -238,8 +238,8 @@ mod tests {
             priority: 0,
             claim: claim(1.0),
         };
-        let why = Why {
-            reason: Reason::Learning,
+        let why = KnownWhy {
+            decided_by: DecidedBy::Learning,
             bound: Bound::Share,
         };
         let id = HolderId::client(HolderName::new("a").unwrap(), None);

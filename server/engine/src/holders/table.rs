@@ -9,7 +9,7 @@ mod ending;
 mod holding;
 mod places;
 
-pub(crate) use holding::{DecidedBy, Holding, KnownWhy, ServerReport, Standing, Version};
+pub(crate) use holding::{Holding, ServerReport, Standing, Version};
 pub(crate) use places::Slot;
 
 use std::cell::OnceCell;

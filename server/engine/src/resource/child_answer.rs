@@ -58,7 +58,7 @@ impl Resource {
         let grant = self.grant_known(holding, &ask, self.lowering.kept(holding), now);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
         if same(grant.gets, holding.newest().capacity)
-            && same(grant.share.amount, holding.share)
+            && same(grant.share, holding.share)
             && !self.safe_fell(holding, now)
         {
             return None;

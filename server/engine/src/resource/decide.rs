@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::division::Grant;
-use crate::holders::{HolderAsk, Holding, KnownWhy, Lease, Leases, Precedence, Slot, Standing};
+use crate::holders::{HolderAsk, Holding, Lease, Leases, Precedence, Slot, Standing};
 use crate::id::HolderKind;
 use crate::messages::{LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind};
@@ -347,12 +347,7 @@ impl Resource {
             let newest = holding.newest().capacity;
             let grant = self.grant(ask, newest, newest, newest, now);
             let known = (newest, holding.share, holding.why, holding.waits);
-            let fresh = (
-                grant.gets,
-                grant.share.amount,
-                KnownWhy::of(grant.why),
-                grant.waits,
-            );
+            let fresh = (grant.gets, grant.share, grant.why, grant.waits);
             assert_eq!(known, fresh, "{}: decided as before", self.id);
         }
     }

@@ -11,10 +11,9 @@ use crate::admission::{AdmissionGate, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::Recovery;
-use crate::division::{Bound, Reason, Why};
+use crate::division::{Bound, DecidedBy, KnownWhy};
 use crate::holders::{
-    Expired, HolderAsk, Holding, KnownWhy, Lease, LeaseTable, Leases, ProcessHistory, Slot,
-    Standing, Version,
+    Expired, HolderAsk, Holding, Lease, LeaseTable, Leases, ProcessHistory, Slot, Standing, Version,
 };
 use crate::id::{HolderKind, HolderName};
 use crate::resource::Effects;
@@ -30,7 +29,7 @@ pub(super) struct Decision {
     /// Its share, which it gets once others have shrunk.
     pub(super) share: Amount,
     /// Why it got what it got.
-    pub(super) why: Why,
+    pub(super) why: KnownWhy,
     /// It got less than its share because of what others hold.
     pub(super) waits: bool,
     /// The latest lowering of the capacity that this takes into account.
@@ -266,10 +265,10 @@ impl Holders {
         let nothing = Demand::Client { priority, claim };
         self.change_demand(slot, &nothing);
         self.table.change_waits(slot, false);
-        let (reason, bound) = (Reason::Replaced, Bound::Share);
+        let (decided_by, bound) = (DecidedBy::Replaced, Bound::Share);
         self.table.note(slot, |holding| {
             holding.share = Amount::ZERO;
-            holding.why = KnownWhy::of(Why { reason, bound });
+            holding.why = KnownWhy { decided_by, bound };
         });
     }
 
@@ -401,7 +400,7 @@ impl Decision {
     /// Writes the fields that no sum includes.
     fn write_to(&self, holding: &mut Holding) {
         holding.share = self.share;
-        holding.why = KnownWhy::of(self.why);
+        holding.why = self.why;
         holding.lowering = self.lowering;
     }
 }

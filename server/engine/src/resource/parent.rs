@@ -103,7 +103,7 @@ impl Parent {
 
 impl Resource {
     /// Returns when to ask the parent, or nothing if only a change can make that necessary.
-    pub(super) fn next_request(&self, pace: ParentPace) -> Option<Time> {
+    pub(crate) fn next_request(&self, pace: ParentPace) -> Option<Time> {
         let upstream = self.parent.as_ref()?;
         let needs = if !self.holders.is_empty() {
             Needs::Holders

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::division::{Bound, Reason, Why};
+use crate::division::{Bound, DecidedBy, KnownWhy};
 use crate::holders::{HolderAsk, Holding, Lease, Leases, Slot};
 use crate::resource::Resource;
 use crate::resource::holders::Decision;
@@ -75,11 +75,11 @@ impl Resource {
                 reports.into_iter().for_each(|lease| leases.grant(lease));
                 leases.grant(nothing);
                 self.holders.claim(&ask.demand);
-                let (reason, bound) = (Reason::WaitsForParent, Bound::Share);
+                let (decided_by, bound) = (DecidedBy::WaitsForParent, Bound::Share);
                 let decision = Decision {
                     lease: nothing,
                     share: Amount::ZERO,
-                    why: Why { reason, bound },
+                    why: KnownWhy { decided_by, bound },
                     waits: false,
                     lowering: self.lowering.number(),
                 };

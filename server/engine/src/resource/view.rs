@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::continuity::{MastershipStart, Recovery};
-use crate::division::{self, Bound, Reason, Rule, Why};
-use crate::holders::{DecidedBy, Holding};
+use crate::division::{self, Bound, DecidedBy, Reason, Rule, Share, Why};
+use crate::holders::Holding;
 use crate::id::HolderKind;
 use crate::messages::{
     ChildSnapshot, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot, Totals,
@@ -120,9 +120,8 @@ impl Resource {
             let (reason, bound) = (Reason::TemplateGone, Bound::Share);
             return (Amount::ZERO, Why { reason, bound });
         }
-        let share = rule.share_of(&holding.demand);
-        let reason = share.reason;
-        let share = self.prospect(&holding.demand, share);
+        let Share { amount, reason } = rule.share_of(&holding.demand);
+        let share = self.prospect(&holding.demand, amount);
         let outlook = self.in_recovery(now, |recovery, s| recovery.outlook(s));
         let confirms = outlook.flatten().is_some_and(|outlook| !outlook.grows);
         if holding.pending

@@ -1,6 +1,7 @@
 //! The check of a template: a valid template, or all its problems.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::amount::Amount;
@@ -83,13 +84,13 @@ impl Check<'_> {
             safe_capacity,
             holder_bounds,
             description: spec.description.clone().unwrap_or_default(),
-            algorithm: Algorithm {
+            algorithm: Arc::new(Algorithm {
                 kind: spec.kind?,
                 lease_length: lease_length?,
                 refresh_interval: refresh_interval?,
                 learning_mode_duration: learning?,
                 ..parameters
-            },
+            }),
         })
     }
 
