@@ -193,7 +193,7 @@ impl Admission {
 
     /// Checks that there is room for so much more.
     fn check(&mut self, limit: Limit, has: usize, more: usize, max: usize) -> Result<(), Full> {
-        if has.saturating_add(more) <= max {
+        if more == 0 || has.saturating_add(more) <= max {
             return Ok(());
         }
         Err(self.full(limit, max, Duration::ZERO))

@@ -170,7 +170,7 @@ impl Resource {
     /// Whether nothing is lost by forgetting it: it has no holders and no mark, and the parent needs no further request.
     pub(crate) fn is_empty(&self) -> bool {
         let is_bounded = self.recovery.as_ref().is_some_and(|it| it.is_bounded());
-        self.holders.is_empty()
+        self.holders.table.is_empty()
             && !self.has_mark()
             && !is_bounded
             && self
@@ -186,7 +186,7 @@ impl Resource {
 
     /// Returns the capacity and Σ reserved, if the algorithm keeps to the capacity and Σ reserved exceeds it.
     pub(crate) fn overcommitted(&self) -> Option<(f64, f64)> {
-        let (capacity, reserved) = (self.supply.capacity, self.holders.table().reserved());
+        let (capacity, reserved) = (self.supply.capacity, self.holders.table.reserved());
         let exceeds = self.policy.promises_total() && reserved.exceeds(capacity);
         exceeds.then(|| (capacity.get(), reserved.rounded_down()))
     }
@@ -201,7 +201,7 @@ impl Resource {
         now: Time,
     ) {
         // While the template was removed, nothing was lowered: no holder was cut.
-        self.holders.note_changed();
+        self.holders.table.note_changed();
         let was_overcommitted = self.policy.is_in_force() && self.overcommitted().is_some();
         let capacity = template.as_ref().map(|template| template.capacity);
         let algorithm = self.policy.change_template(template);
@@ -229,7 +229,7 @@ impl Resource {
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
-        let nobody = self.holders.is_empty();
+        let nobody = self.holders.table.is_empty();
         if let Some(upstream) = self.parent.as_mut().filter(|_| nobody) {
             upstream.lease.forget_refusal(now);
         }
@@ -253,7 +253,7 @@ impl Resource {
 
     /// Whether it has had so many holders that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
-        self.holders.table().has_had_many()
+        self.holders.table.has_had_many()
     }
 
     /// When the server's own lease ends. None: it has none, or is the root's.
@@ -264,7 +264,7 @@ impl Resource {
     /// Levels of servers from this one down, as far as this resource's holders tell.
     pub(crate) fn height(&self) -> u32 {
         let heights = self.holders.children().values().filter_map(|slot| {
-            let report = self.holders.get(*slot)?.report.as_ref()?;
+            let report = self.holders.table.get(*slot)?.report.as_ref()?;
             Some(report.height)
         });
         1 + heights.max().unwrap_or(0)
@@ -286,7 +286,7 @@ impl Resource {
 
     /// Divides by another algorithm from now on.
     fn set_algorithm(&mut self, algorithm: Arc<Algorithm>, now: Time) {
-        self.holders.note_changed();
+        self.holders.table.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
         if before.kind != self.policy.algorithm().kind {
             // Below the root, the next request tells the parent which of its answers was understood.
@@ -311,7 +311,7 @@ impl Resource {
     }
 
     fn end_recovery(&mut self) {
-        self.holders.note_changed();
+        self.holders.table.note_changed();
         if let Some(recovery) = self.recovery.take() {
             self.holders.effects.waste.push(recovery);
         }
@@ -341,7 +341,7 @@ impl Resource {
             bounds: self.policy.holder_bounds(),
             length_max: self.mark.as_ref().map_or(Duration::MAX, |it| it.longest()),
             start: &self.start,
-            table: self.holders.table(),
+            table: &self.holders.table,
             now,
         }
     }
@@ -379,7 +379,7 @@ impl Resource {
     }
 
     fn change_supply(&mut self, supply: Supply, was_overcommitted: bool) {
-        self.holders.note_changed();
+        self.holders.table.note_changed();
         let lowered = supply.capacity < self.supply.capacity;
         if supply != self.supply {
             self.holders.note_unsettled();
@@ -388,7 +388,7 @@ impl Resource {
         // While leases still shrink after an earlier lowering, only a further lowering changes the amounts that holders
         // may keep.
         if self.overcommitted().is_some() && (lowered || !was_overcommitted) {
-            let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+            let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
             let rule = division::solve_for_all(algorithm, bands, &self.supply);
             self.lowering.add(&rule, !was_overcommitted);
         }
@@ -400,7 +400,7 @@ impl Resource {
     pub(crate) fn next_timeout(&self) -> Option<Time> {
         let due = [
             // When to look for ended leases of holders. It may be too early, if the next one was renewed meanwhile.
-            self.holders.table().next_expiry(),
+            self.holders.table.next_expiry(),
             // When to end learning mode: what predecessors granted is over.
             self.recovery.as_ref().and_then(|it| it.ends_at()),
             // When to lower the mark.
@@ -410,7 +410,7 @@ impl Resource {
             // When to drop a refusal of the parent, if the resource has no holders any more.
             self.parent
                 .as_ref()
-                .filter(|_| self.holders.is_empty())
+                .filter(|_| self.holders.table.is_empty())
                 .and_then(|it| it.lease.refused_until()),
         ];
         due.into_iter().flatten().min()

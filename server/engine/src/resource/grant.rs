@@ -42,7 +42,7 @@ impl Resource {
         if let Some((confirmed, false)) = confirmed {
             return confirmed;
         }
-        let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
         let rule = division::solve(algorithm, bands, &self.supply, &ask.demand);
         let share = rule.share_of(&ask.demand).amount;
         let keeps =
@@ -80,7 +80,7 @@ impl Resource {
             capacity: terms.share,
             ..self.supply.clone()
         };
-        let rule = division::solve(algorithm, self.holders.bands(), &expected, demand);
+        let rule = division::solve(algorithm, &self.holders.claims, &expected, demand);
         rule.share_of(demand).amount.max(share)
     }
 
@@ -90,7 +90,7 @@ impl Resource {
         let Some(most) = most else {
             return Amount::MAX;
         };
-        let mut others = *self.holders.table().reserved();
+        let mut others = *self.holders.table.reserved();
         others.subtract(held);
         if let Some(recovery) = &self.recovery {
             others.add_sum(&recovery.unreported());

@@ -7,17 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{Weight, counted};
-use crate::admission::{AdmissionGate, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::Recovery;
 use crate::division::{Bound, DecidedBy, KnownWhy};
 use crate::holders::{
-    Expired, HolderAsk, Holding, Lease, LeaseTable, Leases, ProcessHistory, Slot, Standing, Version,
+    Expired, HolderAsk, Holding, Lease, LeaseTable, Leases, ProcessHistory, Slot, Standing,
 };
 use crate::id::{HolderKind, HolderName};
 use crate::resource::Effects;
-use crate::resource::admit::{Arrivals, Brings};
+use crate::resource::admit::Arrivals;
 use crate::templates::{Algorithm, Shrink};
 use crate::time::Time;
 
@@ -40,9 +39,9 @@ pub(super) struct Decision {
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Holders {
-    /// The claims of all holders in the table.
-    claims: Bands,
-    table: LeaseTable,
+    /// The claims of all holders in the table. Only [`Holders`] changes them, or the holders and their demand.
+    pub(super) claims: Bands,
+    pub(super) table: LeaseTable,
     /// The child servers among the holders. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
@@ -66,26 +65,6 @@ impl Holders {
         }
     }
 
-    /// The holders.
-    pub(super) fn table(&self) -> &LeaseTable {
-        &self.table
-    }
-
-    /// Their claims.
-    pub(super) fn bands(&self) -> &Bands {
-        &self.claims
-    }
-
-    /// Returns the holder in `slot`.
-    pub(super) fn get(&self, slot: Slot) -> Option<&Holding> {
-        self.table.get(slot)
-    }
-
-    /// Whether there are no holders.
-    pub(super) fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
     /// The child servers that hold something.
     pub(super) fn children(&self) -> &BTreeMap<HolderName, Slot> {
         static NOBODY: BTreeMap<HolderName, Slot> = BTreeMap::new();
@@ -99,23 +78,12 @@ impl Holders {
 
     /// Clients served, those below child servers included.
     pub(super) fn clients(&self) -> f64 {
-        self.bands().total_subclients()
+        self.claims.total_subclients()
     }
 
     /// Grows whenever a claim comes, goes or changes.
     pub(super) fn demand_version(&self) -> u64 {
         self.demand_version
-    }
-
-    /// Changes whenever an input of decisions changes. Code that changes an input outside of it, such as the
-    /// capacity, calls [`Holders::note_changed`].
-    pub(super) fn version(&self) -> Version {
-        self.table.version()
-    }
-
-    /// Notes that an input of decisions has changed.
-    pub(super) fn note_changed(&mut self) {
-        self.table.note_changed();
     }
 
     /// Weight in memory.
@@ -125,7 +93,7 @@ impl Holders {
             leases: counted(self.table.len() - children),
             curves: counted(children),
             points: self.arrivals.points(),
-            bands: counted(self.bands().len().saturating_sub(1)),
+            bands: counted(self.claims.len().saturating_sub(1)),
             name_bytes: self.arrivals.name_bytes(),
         }
     }
@@ -136,25 +104,9 @@ impl Holders {
         let usual = (!algorithm.kind.has_bands()).then_some(Bands::USUAL);
         let is_new = |band: &i64| {
             let is_named = algorithm.min_shares.contains_key(band);
-            !is_named && usual != Some(*band) && self.bands().get(*band).is_none()
+            !is_named && usual != Some(*band) && self.claims.get(*band).is_none()
         };
         demand.bands().filter(is_new).collect()
-    }
-
-    /// Checks that `more` new priorities may be brought ([`Arrivals::admit_priorities`]).
-    ///
-    /// # Errors
-    ///
-    /// The limit that is reached.
-    pub(super) fn admit_priorities(
-        &mut self,
-        by: Brings,
-        more: usize,
-        named: &BTreeMap<i64, f64>,
-        gate: &mut AdmissionGate<'_>,
-    ) -> Result<(), Full> {
-        self.arrivals
-            .admit_priorities(by, more, &self.claims, named, gate)
     }
 
     /// Puts in the claims of a holder that is about to come.
@@ -305,39 +257,9 @@ impl Holders {
         looked_at
     }
 
-    /// Ends every lease by then, at the latest: a few at once, and the others as leases are that have ended
-    /// ([`Holders::expire`]).
-    pub(super) fn end_all_by(&mut self, time: Time, now: Time) {
-        self.table.end_all_by(time, now);
-    }
-
-    /// Changes what a holder may be using.
-    pub(super) fn change_leases<T>(
-        &mut self,
-        slot: Slot,
-        change: impl FnOnce(&mut Leases) -> T,
-    ) -> Option<T> {
-        self.table.change_leases(slot, change)
-    }
-
-    /// The leases of a holder as they are now.
-    pub(super) fn copy_leases(&mut self, slot: Slot) -> Option<Leases> {
-        self.table.copy_leases(slot)
-    }
-
-    /// The newest lease of a holder that has no other one lasts until then.
-    pub(super) fn renew(&mut self, slot: Slot, expires_at: Time) {
-        self.table.renew(slot, expires_at);
-    }
-
-    /// Changes what is in no sum.
-    pub(super) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
-        self.table.note(slot, note);
-    }
-
     /// Changes the history of a child server's name, if it has one.
     pub(super) fn note_past(&mut self, slot: Slot, note: impl FnOnce(&mut ProcessHistory)) {
-        self.note(slot, |holding| {
+        self.table.note(slot, |holding| {
             holding.past.as_deref_mut().map(note);
         });
     }
@@ -386,7 +308,7 @@ impl Holders {
     /// Claims have come, gone or changed.
     pub(super) fn note_demand_changed(&mut self) {
         self.demand_version += 1;
-        self.note_changed();
+        self.table.note_changed();
         self.note_unsettled();
     }
 

@@ -27,7 +27,7 @@ impl Holders {
     /// Whether a request earlier than the floor changes the wants, and its holder may do so: a number of times in a
     /// row, and then once a floor.
     pub(super) fn take_early_news(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> bool {
-        let Some(holding) = self.get(slot) else {
+        let Some(holding) = self.table.get(slot) else {
             return false;
         };
         if holding.demand == ask.demand {
@@ -37,7 +37,7 @@ impl Holders {
         if holding.news_paid_until.since(now) > saved_up {
             return false;
         }
-        self.note(slot, |holding| {
+        self.table.note(slot, |holding| {
             holding.news_paid_until = holding.news_paid_until.max(now) + ask.floor;
         });
         true
@@ -56,7 +56,7 @@ impl Resource {
     ) -> Answer {
         let mut refresh_in = floor_left;
         let mut is_same = false;
-        self.holders.note(slot, |holding| {
+        self.holders.table.note(slot, |holding| {
             let planned_in = holding.refresh_at.since(now);
             if holding.invited {
                 refresh_in = refresh_in.min(planned_in);
@@ -93,7 +93,7 @@ impl Resource {
         now: Time,
     ) -> Duration {
         let planned = self.plan_refresh(slot, grew, waited, ask.floor, now);
-        self.holders.note(slot, |holding| {
+        self.holders.table.note(slot, |holding| {
             holding.refresh_at = now + planned.refresh_in;
             // A push does not bring the holder's own next request nearer to the floor.
             if !ask.is_push {
@@ -114,13 +114,13 @@ impl Resource {
         floor: Duration,
         now: Time,
     ) -> Planned {
-        let Some(holding) = self.holders.get(slot) else {
+        let Some(holding) = self.holders.table.get(slot) else {
             return Planned::at_leisure(self.policy.algorithm().refresh_interval);
         };
         let interval = interval_of(self.policy.algorithm(), holding, floor);
         let newest = holding.newest();
         let wanting = newest.capacity < holding.demand.wants();
-        let table = self.holders.table();
+        let table = &self.holders.table;
         let others_want = || table.waiting() > 0 || table.wants() > table.granted();
         // Below the root, a holder anywhere in the tree may wait for it.
         let awaited = holding.own() > newest.capacity && (self.parent.is_some() || others_want());

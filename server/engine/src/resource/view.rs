@@ -29,13 +29,13 @@ impl Resource {
             refresh_interval: algorithm.refresh_interval,
             capacity: self.supply.capacity.get(),
             safe_capacity: Some(self.safe_capacity(self.learning_for(now))),
-            wants: self.holders.table().wants().rounded_down(),
-            granted: self.holders.table().granted().rounded_down(),
-            reserved: self.holders.table().reserved().rounded_down(),
-            leases: self.holders.table().len(),
+            wants: self.holders.table.wants().rounded_down(),
+            granted: self.holders.table.granted().rounded_down(),
+            reserved: self.holders.table.reserved().rounded_down(),
+            leases: self.holders.table.len(),
             children: self.holders.children().len(),
             clients: self.holders.clients(),
-            waiting: self.holders.table().waiting(),
+            waiting: self.holders.table.waiting(),
             learning_remaining: self.learning_remaining(now),
             unreported: recovery.map_or(0.0, |it| it.unreported().rounded_up().get()),
             unreported_for: self.recovery_remaining(now).filter(|_| !self.learns()),
@@ -49,7 +49,7 @@ impl Resource {
 
     /// Adds this resource to the sums over all of a node.
     pub(crate) fn add_to(&self, totals: &mut Totals, now: Time) {
-        let table = self.holders.table();
+        let table = &self.holders.table;
         totals.resources += 1;
         totals.leases += table.len();
         totals.children += self.holders.children().len();
@@ -76,8 +76,8 @@ impl Resource {
         max: usize,
         now: Time,
     ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
-        let table = self.holders.table();
-        let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+        let table = &self.holders.table;
+        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
         let rule = division::solve_for_all(algorithm, bands, &self.supply);
         let view = |holding: &Holding| {
             let (share, why) = self.share_now(holding, &rule, now);
@@ -93,7 +93,7 @@ impl Resource {
                 };
                 let mut last = None;
                 for (name, slot) in self.children_after(after).take(max) {
-                    seen.extend(self.holders.get(slot).map(view));
+                    seen.extend(self.holders.table.get(slot).map(view));
                     last = Some(name);
                 }
                 if seen.len() >= max
