@@ -230,9 +230,7 @@ impl RefusalReason {
         match self {
             Self::AnotherProcess(retry_in) => Some(retry_in),
             Self::Full(full) => Some(full.retry_in),
-            Self::UnknownResource | Self::NotReady | Self::Unnumbered | Self::RefusedByParent => {
-                None
-            }
+            _ => None,
         }
     }
 }

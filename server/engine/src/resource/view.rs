@@ -181,11 +181,7 @@ impl Resource {
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
             Bound::OthersHold | Bound::Unreported => LimitedBy::Others,
             _ if self.supply.expects_more() => LimitedBy::Others,
-            Bound::Share
-            | Bound::SaysItHas
-            | Bound::LearningLeft
-            | Bound::NotAskedYet
-            | Bound::ShrinksNext => LimitedBy::Share,
+            _ => LimitedBy::Share,
         }
     }
 
