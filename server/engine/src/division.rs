@@ -11,8 +11,9 @@ mod supply;
 pub(crate) use grant::{DecidedBy, Grant, KnownWhy};
 pub use supply::*;
 
-use std::collections::BTreeMap;
 use std::fmt;
+
+use smallvec::SmallVec;
 
 use crate::amount::Amount;
 use crate::claims::{Bands, Demand, Level, ServerDemand};
@@ -46,10 +47,8 @@ pub enum Rule {
     },
     /// At most this much per subclient.
     Level(f64),
-    /// One band and its share, as a client's request needs it: this allocates nothing. Every other band gets nothing.
-    Band(i64, BandShare),
-    /// Bands and their shares. Every other band gets nothing.
-    Bands(BTreeMap<i64, BandShare>),
+    /// Bands and their shares, by falling priority. Every other band gets nothing. A client's request needs only one.
+    Bands(SmallVec<[(i64, BandShare); 1]>),
 }
 
 impl Rule {
@@ -75,7 +74,7 @@ impl Rule {
                 (own + beyond * top_up, reason)
             }
             Self::Level(level) => (demand.at(Level::At(level)), Reason::FairLevel { level }),
-            Self::Band(..) | Self::Bands(_) => self.share_of_bands(demand),
+            Self::Bands(_) => self.share_of_bands(demand),
         };
         Share {
             amount: Amount::from_computed(amount).min(demand.wants()),
@@ -88,10 +87,10 @@ impl Rule {
         match (self, other) {
             (Self::EnoughForAll | Self::NoAlgorithm, rule)
             | (rule, Self::EnoughForAll | Self::NoAlgorithm) => rule.clone(),
-            (Self::Bands(shares), Self::Bands(others)) => {
+            (Self::Bands(shares), Self::Bands(_)) => {
                 let both = shares.iter().filter_map(|(band, share)| {
-                    let other = others.get(band)?;
-                    Some((*band, share.stricter(*other)))
+                    let other = other.band(*band)?;
+                    Some((*band, share.stricter(other)))
                 });
                 Self::Bands(both.collect())
             }
@@ -142,11 +141,11 @@ impl Rule {
     }
 
     fn band(&self, priority: i64) -> Option<BandShare> {
-        match self {
-            Self::Band(band, share) if *band == priority => Some(*share),
-            Self::Bands(shares) => shares.get(&priority).copied(),
-            _ => None,
-        }
+        let Self::Bands(shares) = self else {
+            return None;
+        };
+        let place = shares.binary_search_by(|(band, _)| priority.cmp(band));
+        shares.get(place.ok()?).map(|(_, share)| *share)
     }
 
     /// Splits a child server's share over its bands, in their order.
@@ -263,11 +262,7 @@ pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Dem
 
 /// Divides the supply by the template's algorithm among all holders.
 pub(crate) fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
-    match solve_for(algorithm, bands, supply, |_| true) {
-        // Rules for all holders stay comparable, however many bands there were.
-        Rule::Band(band, share) => Rule::Bands(BTreeMap::from([(band, share)])),
-        rule => rule,
-    }
+    solve_for(algorithm, bands, supply, |_| true)
 }
 
 fn solve_for(

@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 
 /// Allowed dependencies of the engine. It uses no clock, network, logging, wire format or YAML, and this list proves
 /// it.
-const ENGINE_DEPENDENCIES: [&str; 5] = [
+const ENGINE_DEPENDENCIES: [&str; 6] = [
     "doorward-time",
     "hashbrown",
     "siphasher",
+    "smallvec",
     "smol_str",
     "thiserror",
 ];
