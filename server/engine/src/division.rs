@@ -284,62 +284,53 @@ fn solve_for(
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::EnoughForAll => write!(f, "there is enough for everyone"),
-            Self::NoAlgorithm => write!(f, "everyone gets what it wants (NO_ALGORITHM)"),
+        f.write_str(match *self {
+            Self::EnoughForAll => "there is enough for everyone",
+            Self::NoAlgorithm => "everyone gets what it wants (NO_ALGORITHM)",
             Self::PerClient { capacity } => {
-                write!(f, "at most {} per client (STATIC)", Rounded(capacity))
+                return write!(f, "at most {} per client (STATIC)", Rounded(capacity));
             }
             Self::Proportional {
                 equal_share,
                 top_up,
-            } => write!(
-                f,
-                "an equal share of {} per client and {} % of what is wanted beyond it",
-                Rounded(equal_share),
-                Rounded(top_up * 100.0)
-            ),
-            Self::FairLevel { level } => {
-                write!(
+            } => {
+                let (share, part) = (Rounded(equal_share), Rounded(top_up * 100.0));
+                return write!(
                     f,
-                    "fair share: everyone gets at most {} per client",
-                    Rounded(level)
-                )
+                    "an equal share of {share} per client and {part} % of what is wanted beyond it"
+                );
+            }
+            Self::FairLevel { level } => {
+                let level = Rounded(level);
+                return write!(f, "fair share: everyone gets at most {level} per client");
             }
             Self::BandLevel {
                 band_capacity,
                 level,
-            } => write!(
-                f,
-                "higher priorities leave {} for its priority: at most {} per client",
-                Rounded(band_capacity),
-                Rounded(level)
-            ),
-            Self::BandSatisfied => write!(f, "there is enough for everyone of its priority"),
-            Self::TemplateGone => write!(f, "its template is gone; the lease runs down"),
-            Self::ByBand => write!(f, "each of its priorities gets its part"),
-            Self::DividedBefore => write!(
-                f,
+            } => {
+                let (left, level) = (Rounded(band_capacity), Rounded(level));
+                return write!(
+                    f,
+                    "higher priorities leave {left} for its priority: at most {level} per client"
+                );
+            }
+            Self::BandSatisfied => "there is enough for everyone of its priority",
+            Self::TemplateGone => "its template is gone; the lease runs down",
+            Self::ByBand => "each of its priorities gets its part",
+            Self::DividedBefore => {
                 "by the division when it last asked, whose numbers are not kept"
-            ),
+            }
             Self::WaitsForParent => {
-                write!(
-                    f,
-                    "this server waits for its parent, or for its marks to be stored, and decides nothing before"
-                )
+                "this server waits for its parent, or for its marks to be stored, and decides nothing before"
             }
-            Self::Replaced => write!(
-                f,
+            Self::Replaced => {
                 "a later process of its name has asked, and this one has not since; its lease counts until it ends"
-            ),
-            Self::ChildLearns => {
-                write!(
-                    f,
-                    "it is in learning mode: meanwhile the lease of its node does not shrink"
-                )
             }
-            Self::Learning => write!(f, "learning mode: a new master only confirms what is out"),
-        }
+            Self::ChildLearns => {
+                "it is in learning mode: meanwhile the lease of its node does not shrink"
+            }
+            Self::Learning => "learning mode: a new master only confirms what is out",
+        })
     }
 }
 
@@ -376,17 +367,12 @@ impl fmt::Display for Rounded {
         }
         let magnitude = value.abs().log10().floor();
         if (-5.0..15.0).contains(&magnitude) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "0 to 10"
-            )]
+            // 0 to 10.
             let decimals = (5.0 - magnitude).clamp(0.0, 10.0) as usize;
             let text = format!("{value:.decimals$}");
-            let text = if text.contains('.') {
-                text.trim_end_matches('0').trim_end_matches('.')
-            } else {
-                &text
+            let text = match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.'),
+                false => &text,
             };
             f.write_str(text)
         } else {

@@ -88,9 +88,7 @@ impl Reported {
         let is_nothing = counts.is_none() && report.cut_from.is_none();
         if before != counts {
             before.map(|claim| self.index.remove(claim));
-            counts
-                .into_iter()
-                .for_each(|claim| self.index.insert(claim));
+            counts.inspect(|claim| self.index.insert(*claim));
         }
         if is_nothing {
             self.reports.remove(&holder);

@@ -209,7 +209,7 @@ impl Arrivals {
 
     /// Changes the number of clients of a caller.
     fn count_client(&mut self, holding: &Holding, change: impl FnOnce(usize) -> usize) {
-        let is_client = holding.kind == HolderKind::Client;
+        let is_client = holding.kind() == HolderKind::Client;
         let Some(clients) = self.clients.as_mut().filter(|_| is_client) else {
             return;
         };
@@ -251,7 +251,7 @@ impl Arrivals {
         after: &Demand,
         charges: &mut Vec<Charge>,
     ) {
-        if holding.kind == HolderKind::Server {
+        if holding.kind() == HolderKind::Server {
             self.points = self.points + points(after) - points(&holding.demand);
             let bytes = holder_bytes(holding.name.as_str(), after);
             charge(charges, holding, bytes_of(holding), bytes);

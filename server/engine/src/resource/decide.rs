@@ -367,7 +367,7 @@ fn is_same(holding: &Holding, ask: &HolderAsk<'_>) -> bool {
         Some(sequence) => sequence > holding.sequence,
         None => holding.sequence == 0,
     };
-    holding.kind == HolderKind::Client
+    holding.kind() == HolderKind::Client
         && is_next
         && is_alone
         && !holding.pending

@@ -106,7 +106,12 @@ impl Holders {
             let is_named = algorithm.min_shares.contains_key(band);
             !is_named && usual != Some(*band) && self.claims.get(*band).is_none()
         };
-        demand.bands().filter(is_new).collect()
+        let mut new = match demand {
+            Demand::Client { priority, .. } => BTreeSet::from([*priority]),
+            Demand::Server(demand) => demand.bands().iter().map(|band| band.priority).collect(),
+        };
+        new.retain(is_new);
+        new
     }
 
     /// Puts in the claims of a holder that is about to come.
@@ -142,7 +147,7 @@ impl Holders {
         let Some(holding) = self.table.get(slot) else {
             return;
         };
-        let (kind, waited) = (holding.kind, holding.waits);
+        let (kind, waited) = (holding.kind(), holding.waits);
         self.table.change_leases(slot, |leases| {
             grant_by_kind(leases, kind, decision.lease);
             if shrink == Shrink::Immediate {
@@ -277,7 +282,7 @@ impl Holders {
         let mut keys = BTreeSet::new();
         for holding in self.table.iter() {
             holding.demand.for_each_claim(|_, _| claims += 1);
-            children += usize::from(holding.kind == HolderKind::Server);
+            children += usize::from(holding.kind() == HolderKind::Server);
             keys.insert(self.table.name_hash(&holding.holder()));
         }
         let there = self.claims.iter().map(|(_, index)| index.len());
@@ -298,7 +303,7 @@ impl Holders {
             recovery.note_gone(self.table.name_hash(&gone.holder()));
         }
         if let Some(children) = self.children.as_mut()
-            && gone.kind == HolderKind::Server
+            && gone.kind() == HolderKind::Server
         {
             children.remove(&gone.name);
         }

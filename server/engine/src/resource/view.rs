@@ -107,7 +107,7 @@ impl Resource {
         let end = place.saturating_add(max - seen.len()).min(table.places());
         let clients = table
             .in_places(place..end)
-            .filter(|holding| holding.kind == HolderKind::Client);
+            .filter(|holding| holding.kind() == HolderKind::Client);
         seen.extend(clients.map(view));
         let next = Some(LeasesFrom::Place(end)).filter(|_| end < table.places());
         (seen, next)

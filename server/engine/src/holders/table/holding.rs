@@ -41,8 +41,6 @@ pub(crate) enum Standing {
 /// that it reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
-    /// Client or child server.
-    pub kind: HolderKind,
     /// Its name among those of its kind.
     pub name: HolderName,
     /// The demand of its newest request.
@@ -102,7 +100,6 @@ impl Holding {
     ) -> Self {
         let scheduled = leases.next_expiry();
         Self {
-            kind: holder.kind,
             name: holder.name,
             demand,
             report: None,
@@ -130,21 +127,31 @@ impl Holding {
     /// Returns the kind and the name of the holder.
     pub(crate) fn holder(&self) -> HolderId {
         HolderId {
-            kind: self.kind,
+            kind: self.kind(),
             name: self.name.clone(),
-            process: self.incarnation.filter(|_| self.kind == HolderKind::Client),
+            process: self
+                .incarnation
+                .filter(|_| self.kind() == HolderKind::Client),
+        }
+    }
+
+    /// Client or child server.
+    pub(crate) fn kind(&self) -> HolderKind {
+        match self.demand {
+            Demand::Client { .. } => HolderKind::Client,
+            Demand::Server(_) => HolderKind::Server,
         }
     }
 
     /// Whether it is that holder.
     pub(super) fn is(&self, holder: &HolderId) -> bool {
-        let is_process = self.kind == HolderKind::Server || self.incarnation == holder.process;
+        let is_process = self.kind() == HolderKind::Server || self.incarnation == holder.process;
         self.is_named(holder) && is_process
     }
 
     /// Whether it is a process of that holder's name.
     pub(super) fn is_named(&self, holder: &HolderId) -> bool {
-        self.kind == holder.kind && self.name == holder.name
+        self.kind() == holder.kind && self.name == holder.name
     }
 
     /// Its newest lease.
@@ -183,7 +190,7 @@ impl Holding {
     /// one request is.
     pub(crate) fn overdue_at(&self) -> Time {
         let interval = self.refresh_at.since(self.decided_at);
-        let least = match self.kind {
+        let least = match self.kind() {
             HolderKind::Client => OVERDUE_MIN,
             // Or clients of a node that is started again would be without leases before it has anything to confirm.
             HolderKind::Server => {

@@ -60,7 +60,7 @@ impl NameHash {
     fn of_holding(self, holding: &Holding) -> u32 {
         let is_replaced = holding.standing == Standing::Replaced;
         let process = holding.incarnation.filter(|_| is_replaced);
-        self.of_parts(holding.kind, holding.name.as_str(), process) as u32
+        self.of_parts(holding.kind(), holding.name.as_str(), process) as u32
     }
 
     fn of_parts(self, kind: HolderKind, name: &str, process: Option<Incarnation>) -> u64 {
