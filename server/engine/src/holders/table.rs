@@ -149,7 +149,7 @@ impl LeaseTable {
     }
 
     /// Puts in a holder that is not there yet.
-    pub(crate) fn insert(&mut self, holding: Holding) -> Slot {
+    pub(crate) fn insert(&mut self, mut holding: Holding) -> Slot {
         debug_assert!(
             self.find(&holding.holder()).is_none(),
             "{} is there already",
@@ -165,9 +165,8 @@ impl LeaseTable {
         if let Some(until) = holding.leases.in_use_until() {
             self.in_use_until = self.in_use_until.max(until);
         }
-        let slot = self.places.insert(holding, self.hash);
-        self.note_other(slot);
-        slot
+        holding.is_ended = self.ending.is_some();
+        self.places.insert(holding, self.hash)
     }
 
     /// Takes a holder out.
@@ -193,9 +192,7 @@ impl LeaseTable {
         slot: Slot,
         change: impl FnOnce(&mut Leases) -> T,
     ) -> Option<T> {
-        if self.ending.is_some() {
-            self.end_leases_of(slot);
-        }
+        self.end_leases_of(slot);
         let holding = self.get_mut(slot)?;
         let granted = holding.newest().capacity;
         let reserved = holding.leases.reserved_sum();
@@ -228,17 +225,13 @@ impl LeaseTable {
 
     /// The leases of a holder as they are now: those that are ended step by step have ended.
     pub(crate) fn copy_leases(&mut self, slot: Slot) -> Option<Leases> {
-        if self.ending.is_some() {
-            self.end_leases_of(slot);
-        }
+        self.end_leases_of(slot);
         self.get(slot).map(|holding| holding.leases.clone())
     }
 
     /// The newest lease of a holder that has no other one lasts until then.
     pub(crate) fn renew(&mut self, slot: Slot, expires_at: Time) {
-        if self.ending.is_some() {
-            self.end_leases_of(slot);
-        }
+        self.end_leases_of(slot);
         let Some(holding) = self.get_mut(slot) else {
             return;
         };

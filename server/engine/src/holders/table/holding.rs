@@ -85,6 +85,8 @@ pub(crate) struct Holding {
     pub(super) leases: Leases,
     /// When it is to be looked at, because a lease of it may have ended.
     pub(super) scheduled: Time,
+    /// Whether the [end of all leases](super::ending) concerns it no more.
+    pub(super) is_ended: bool,
 }
 
 const _: () = assert!(size_of::<Option<Holding>>() <= 3 * 64);
@@ -121,6 +123,7 @@ impl Holding {
             wants_more: false,
             leases,
             scheduled,
+            is_ended: false,
         }
     }
 
