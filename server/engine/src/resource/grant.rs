@@ -45,9 +45,7 @@ impl Resource {
         let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
         let rule = division::solve(algorithm, bands, &self.supply, &ask.demand);
         let share = rule.share_of(&ask.demand);
-        let keeps =
-            (!ask.acknowledges()).then(|| keeps(newest, share, ask.without_demand().min(held)));
-        let shared = self.grant_share(share, room, lowered, keeps);
+        let shared = self.grant_share(share, room, lowered, keeps(ask, held, newest, share));
         // Reports come first; what is left then is free. At the root, that counts for child servers which know only a
         // part of their holders.
         let reports_first = self.parent.is_some() || !ask.acknowledges();
@@ -105,9 +103,9 @@ impl Resource {
         mut share: Share,
         room: Amount,
         lowered: bool,
-        keeps: Option<Amount>,
+        keeps: Amount,
     ) -> Grant {
-        if let Some(keeps) = keeps.filter(|keeps| *keeps > share.amount) {
+        if keeps > share.amount {
             share = Share {
                 amount: keeps,
                 reason: Reason::ChildLearns,
@@ -144,11 +142,16 @@ impl Resource {
     }
 }
 
-/// Returns the amount that a child server in learning mode keeps: its newest lease or, if that is more, its share by
-/// the known demand plus the unreported leases of its holders. `unreported` is at most its lease.
-fn keeps(newest: Amount, share: Share, unreported: Amount) -> Amount {
-    let share = share.amount.get() + unreported.get();
-    newest.max(Amount::from_computed(share))
+/// Returns the amount that a child server keeps above which a server is in learning mode: its share by the known demand
+/// plus the unreported leases of its holders, which are at most what it has `held`; if it learns itself, at least its
+/// newest lease.
+fn keeps(ask: &HolderAsk<'_>, held: Amount, newest: Amount, share: Share) -> Amount {
+    let unreported = ask.without_demand().min(held);
+    let keeps = Amount::from_computed(share.amount.get() + unreported.get());
+    match ask.acknowledges() {
+        true => keeps,
+        false => keeps.max(newest),
+    }
 }
 
 /// Returns the part of `kept` that a holder may keep if the leases exceed the capacity: without the leases of other
