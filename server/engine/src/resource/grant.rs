@@ -98,13 +98,7 @@ impl Resource {
 
     /// Grants a share, bounded by leases of others, and not below `keeps`: the lease of a child server in learning
     /// mode, whose demand looks smaller than it is.
-    fn grant_share(
-        &self,
-        mut share: Share,
-        room: Amount,
-        lowered: bool,
-        keeps: Amount,
-    ) -> Grant {
+    fn grant_share(&self, mut share: Share, room: Amount, lowered: bool, keeps: Amount) -> Grant {
         if keeps > share.amount {
             share = Share {
                 amount: keeps,
