@@ -1,10 +1,10 @@
 //! Time of a failover: from the end of a master to the first grant of its successor, and until a newcomer has all that it
 //! wants.
 //!
-//! `cargo bench -p doorward-tests --bench failover` takes ten minutes: for a root, a region and a leaf. The TTL of the
-//! election is `DOORWARD_TTL`, in whole seconds. Masters end at instants that are spread over the time between two
-//! renewals. Twelve clients share another resource, whose capacity they use up: it fails if one of them loses a part, or
-//! if they ever use more.
+//! `cargo bench -p doorward-tests --bench failover` takes a quarter of an hour: for a root, a region and a
+//! leaf. The TTL of the election is `DOORWARD_TTL`, in whole seconds. Masters end at instants that are spread over the
+//! time between two renewals. Twelve clients share another resource, whose capacity they use up: it fails if one of them
+//! loses a part, or if they ever use more.
 
 use std::time::Duration;
 
