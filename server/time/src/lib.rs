@@ -6,6 +6,7 @@
 //! deadline that may be absent is an `Option<Time>`, or a [`Due`](due::Due) where space matters.
 
 pub mod due;
+pub mod marks;
 mod named;
 pub mod spread;
 pub mod term;

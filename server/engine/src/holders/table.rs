@@ -39,6 +39,7 @@ pub(crate) struct LeaseTable {
     granted: ExactSum,
     reserved: ExactSum,
     wants: ExactSum,
+    without_demand: ExactSum,
     needs: ExactSum,
 }
 
@@ -55,6 +56,7 @@ impl LeaseTable {
             reserved: ExactSum::ZERO,
             in_use_until: Time::ZERO,
             wants: ExactSum::ZERO,
+            without_demand: ExactSum::ZERO,
             needs: ExactSum::ZERO,
             ending: None,
         }
@@ -101,6 +103,11 @@ impl LeaseTable {
     /// Σ wants.
     pub(crate) fn wants(&self) -> &ExactSum {
         &self.wants
+    }
+
+    /// Σ of what child servers count for holders that are not in their demand yet.
+    pub(crate) fn without_demand(&self) -> &ExactSum {
+        &self.without_demand
     }
 
     /// Σ of the larger of wants and the most that may be in use.
@@ -157,6 +164,7 @@ impl LeaseTable {
         );
         self.note_changed();
         self.wants.add(holding.demand.wants());
+        self.without_demand.add(holding.without_demand());
         self.needs.add(holding.needs());
         self.granted.add(holding.newest().capacity);
         self.reserved.add_sum(&holding.leases.reserved_sum());
@@ -174,6 +182,7 @@ impl LeaseTable {
         let holding = self.places.remove(slot, self.hash)?;
         self.note_changed();
         self.wants.subtract(holding.demand.wants());
+        self.without_demand.subtract(holding.without_demand());
         self.needs.subtract(holding.needs());
         self.granted.subtract(holding.newest().capacity);
         self.reserved.subtract_sum(&holding.leases.reserved_sum());
@@ -257,10 +266,11 @@ impl LeaseTable {
     /// Changes a child server's report about itself.
     pub(crate) fn change_report(&mut self, slot: Slot, report: Option<ServerReport>) {
         if let Some(holding) = self.get_mut(slot) {
-            let needs = holding.needs();
+            let (needs, without) = (holding.needs(), holding.without_demand());
             holding.report = report.map(Box::new);
-            let needs_now = holding.needs();
+            let (needs_now, without_now) = (holding.needs(), holding.without_demand());
             self.needs.replace(needs, needs_now);
+            self.without_demand.replace(without, without_now);
         }
     }
 
@@ -358,6 +368,7 @@ impl LeaseTable {
         let mut granted = ExactSum::ZERO;
         let mut reserved = ExactSum::ZERO;
         let mut wants = ExactSum::ZERO;
+        let mut without_demand = ExactSum::ZERO;
         let mut needs = ExactSum::ZERO;
         let mut waiting = 0;
         let mut len = 0;
@@ -365,6 +376,7 @@ impl LeaseTable {
             granted.add(holding.newest().capacity);
             reserved.add_sum(&holding.leases.reserved_sum());
             wants.add(holding.demand.wants());
+            without_demand.add(holding.without_demand());
             needs.add(holding.needs());
             waiting += u32::from(holding.waits);
             len += 1;
@@ -384,6 +396,7 @@ impl LeaseTable {
         assert_eq!(granted, self.granted, "Σ granted");
         assert_eq!(reserved, self.reserved, "Σ reserved");
         assert_eq!(wants, self.wants, "Σ wants");
+        assert_eq!(without_demand, self.without_demand, "Σ without demand");
         assert_eq!(needs, self.needs, "Σ needs");
         assert_eq!(waiting, self.waiting, "waiting holders");
         assert_eq!(len, self.len(), "holders");

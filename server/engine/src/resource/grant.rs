@@ -45,9 +45,7 @@ impl Resource {
         let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
         let rule = division::solve(algorithm, bands, &self.supply, &ask.demand);
         let share = rule.share_of(&ask.demand).amount;
-        let keeps =
-            (!ask.acknowledges()).then(|| keeps(newest, share, ask.without_demand().min(held)));
-        let shared = self.grant_share(share, room, lowered, keeps);
+        let shared = self.grant_share(share, room, lowered, keeps(ask, held, newest, share));
         // Reports come first; what is left then is free. At the root, that counts for child servers which know only a
         // part of their holders.
         let reports_first = self.parent.is_some() || !ask.acknowledges();
@@ -100,16 +98,10 @@ impl Resource {
 
     /// Grants a share, bounded by leases of others, and not below `keeps`: the lease of a child server in learning
     /// mode, whose demand looks smaller than it is.
-    fn grant_share(
-        &self,
-        share: Amount,
-        room: Amount,
-        lowered: bool,
-        keeps: Option<Amount>,
-    ) -> Grant {
-        let (share, decided_by) = match keeps.filter(|keeps| *keeps > share) {
-            Some(keeps) => (keeps, DecidedBy::ChildLearns),
-            None => (share, DecidedBy::Division),
+    fn grant_share(&self, share: Amount, room: Amount, lowered: bool, keeps: Amount) -> Grant {
+        let (share, decided_by) = match keeps > share {
+            true => (keeps, DecidedBy::ChildLearns),
+            false => (share, DecidedBy::Division),
         };
         let gets = if self.policy.promises_total() || self.mark.is_some() {
             share.min(room)
@@ -138,10 +130,16 @@ impl Resource {
     }
 }
 
-/// Returns the amount that a child server in learning mode keeps: its newest lease or, if that is more, its share by
-/// the known demand plus the unreported leases of its holders. `unreported` is at most its lease.
-fn keeps(newest: Amount, share: Amount, unreported: Amount) -> Amount {
-    newest.max(Amount::from_computed(share.get() + unreported.get()))
+/// Returns the amount that a child server keeps above which a server is in learning mode: its share by the known demand
+/// plus the unreported leases of its holders, which are at most what it has `held`; if it learns itself, at least its
+/// newest lease.
+fn keeps(ask: &HolderAsk<'_>, held: Amount, newest: Amount, share: Amount) -> Amount {
+    let unreported = ask.without_demand().min(held);
+    let keeps = Amount::from_computed(share.get() + unreported.get());
+    match ask.acknowledges() {
+        true => keeps,
+        false => keeps.max(newest),
+    }
 }
 
 /// Returns the part of `kept` that a holder may keep if the leases exceed the capacity: without the leases of other

@@ -120,7 +120,7 @@ impl Resource {
 
     /// Returns the size of the changes since that request.
     fn changes_since(&self, request: &LeaseRequest) -> Changes {
-        let wants = self.holders.table.wants().rounded_down();
+        let wants = self.holders.wants_above();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
             || self.holding() < request.holding
             || request.learning != self.recovery.is_some()
@@ -156,6 +156,10 @@ impl Resource {
             // The rest is no longer granted, whatever the answer is.
             self.set_supply(Supply::NONE);
         }
+        let unreported = match said.learning {
+            true => said.unreported,
+            false => *self.holders.table.without_demand(),
+        };
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
         let demand = self.holders.aggregate(few_points);
@@ -169,7 +173,7 @@ impl Resource {
                 granted_by: self.parent.as_ref().and_then(|it| it.granted_by),
             }),
             outstanding: Some(self.holders.outstanding(&said, now)),
-            unreported: said.unreported.rounded_up(),
+            unreported: unreported.rounded_up(),
             reported: said.reported,
             learning: said.learning,
         };
@@ -177,7 +181,7 @@ impl Resource {
             sequence,
             sent_at: now,
             demand_version: self.holders.demand_version(),
-            wants: self.holders.table.wants().rounded_down(),
+            wants: self.holders.wants_above(),
             clients,
             holding,
             learning: said.learning,
@@ -213,6 +217,12 @@ impl Holders {
             expires_in: Some(until.since(now)),
             ..Has::untimed(sum.rounded_up())
         }
+    }
+
+    /// Everything that holders want, with those that only a child in learning mode counts.
+    fn wants_above(&self) -> f64 {
+        let table = &self.table;
+        table.wants().rounded_down() + table.without_demand().rounded_down()
     }
 
     /// The demand of all holders together. `few_points`: points of the curve of few holders. O(points · log n).

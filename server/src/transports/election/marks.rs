@@ -7,11 +7,13 @@
 use std::sync::Arc;
 
 use doorward_clock::Instant;
+use doorward_engine::amount::Amount;
+use doorward_engine::id::ResourceId;
+use doorward_engine::node::marks::StoredMark;
 use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
 use doorward_session::candidate::store::{LeaseId, MarkRecord, StoredMarks};
 use etcd_client::{Client, GetOptions, KeyValue};
-use smol_str::SmolStr;
 
 use super::values::renew;
 
@@ -74,8 +76,14 @@ impl MarksReader {
 
 impl Progress {
     fn add(&mut self, keys: &NodeKeys, entries: &[KeyValue]) {
-        let marks = entries.iter().filter_map(|entry| mark(keys, entry));
-        self.found.marks.extend(marks);
+        let entries = entries.iter();
+        let entries = entries.filter_map(|entry| mark(keys, entry.key_str().ok()?, entry.value()));
+        for (resource, mark) in entries {
+            match mark {
+                Some(mark) => self.found.marks.insert(resource, mark),
+                None => self.found.has_unreadable = true,
+            }
+        }
     }
 }
 
@@ -116,7 +124,48 @@ async fn begin(
     Ok(progress)
 }
 
-fn mark(keys: &NodeKeys, entry: &KeyValue) -> Option<(SmolStr, Option<MarkRecord>)> {
-    let resource = keys.marked(entry.key_str().ok()?)?;
-    Some((resource.into(), serde_json::from_slice(entry.value()).ok()))
+/// Returns the resource of an entry and its mark, if that is valid. None: it is no mark.
+fn mark<'a>(keys: &NodeKeys, key: &'a str, value: &[u8]) -> Option<(&'a str, Option<StoredMark>)> {
+    let resource = keys.marked(key)?;
+    let mark = || {
+        let MarkRecord { amount, longest } = serde_json::from_slice(value).ok()?;
+        amount.map(Amount::new).transpose().ok()?;
+        ResourceId::new(resource).ok()?;
+        Some((amount, longest))
+    };
+    Some((resource, mark()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn only_valid_marks_of_the_node_are_read() {
+        let keys = NodeKeys::new("/doorward", "root");
+        let read = |resource: &str, value: &str| {
+            let key = keys.mark(resource);
+            let read = mark(&keys, &key, value.as_bytes());
+            read.map(|(resource, mark)| (resource.to_owned(), mark))
+        };
+        let length = Duration::from_secs(60);
+        for (value, expected) in [
+            (
+                r#"{"amount": 0.3, "longest_ms": 60000}"#,
+                Some((Some(0.3), length)),
+            ),
+            (r#"{"longest_ms": 60000}"#, Some((None, length))),
+            (r#"{"amount": -1, "longest_ms": 60000}"#, None),
+            (r#"{"amount": 1}"#, None),
+            ("by hand", None),
+        ] {
+            let expected = Some(("a/b".to_owned(), expected));
+            assert_eq!(read("a/b", value), expected, "{value}");
+        }
+        let nameless = read("", r#"{"longest_ms": 60000}"#);
+        assert_eq!(nameless, Some((String::new(), None)));
+        assert_eq!(mark(&keys, &keys.marks_head(), b"{}"), None);
+    }
 }

@@ -213,12 +213,15 @@ impl Holding {
     /// The larger of what it wants, with what is not in the demand of a learning child server, and the most that may be in
     /// use.
     pub(crate) fn needs(&self) -> Amount {
-        let wants = self.demand.wants();
-        let wants = match &self.report {
-            Some(report) => Amount::from_computed(wants.get() + report.unreported.get()).max(wants),
-            None => wants,
-        };
+        let (wants, without) = (self.demand.wants(), self.without_demand());
+        let wants = Amount::from_computed(wants.get() + without.get()).max(wants);
         wants.max(self.reserved())
+    }
+
+    /// The amount that it counts for holders that have not reported yet and so are not in its demand.
+    pub(super) fn without_demand(&self) -> Amount {
+        let report = self.report.as_ref();
+        report.map_or(Amount::ZERO, |report| report.unreported)
     }
 
     /// The most that it may be using itself.
@@ -255,7 +258,8 @@ pub(crate) struct ServerReport {
     pub has: Option<Amount>,
     /// The most its holders may be using. Absent: it is a Doorman server.
     pub outstanding: Option<Amount>,
-    /// In learning mode, the capacity it counts for holders that have not reported yet and so are not in its demand.
+    /// The capacity that it counts for holders that have not reported yet and so are not in its demand: its own if it is
+    /// in learning mode, or else those of its children.
     pub unreported: Amount,
     /// The last safe capacity that it got.
     pub last_safe_capacity: Option<SafeCapacity>,
