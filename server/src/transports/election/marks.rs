@@ -14,11 +14,15 @@ use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
 use doorward_session::candidate::store::{LeaseId, MarkRecord, StoredMarks};
 use etcd_client::{Client, GetOptions, KeyValue};
+use futures_util::future::try_join_all;
 
 use super::values::renew;
 
 /// Marks in one answer, about: far below the size of an answer.
 const PART: i64 = 4_000;
+
+/// Parts that are read at once: etcd and this server work at the same time.
+const AT_ONCE: usize = 4;
 
 /// Reads marks step by step.
 #[derive(Debug, Default)]
@@ -54,20 +58,27 @@ impl MarksReader {
             }
         };
         let progress = self.progress.insert(begun);
-        while let Some(digits) = progress.left.last() {
+        while !progress.left.is_empty() {
             if Instant::now() >= until {
                 return Ok(None);
             }
-            let prefix = keys.marks_of(digits);
-            let answer = connection
+            let rest = progress.left.len().saturating_sub(AT_ONCE);
+            let parts = progress.left.iter().skip(rest);
+            let parts: Vec<_> = parts.map(|digits| keys.marks_of(digits)).collect();
+            let answers = connection
                 .call("read marks", async move |client: &mut Client| {
-                    client
-                        .get(prefix, Some(GetOptions::new().with_prefix()))
-                        .await
+                    let read = |prefix| {
+                        let mut client = client.clone();
+                        let all = Some(GetOptions::new().with_prefix());
+                        async move { client.get(prefix, all).await }
+                    };
+                    try_join_all(parts.into_iter().map(read)).await
                 })
                 .await?;
-            progress.add(keys, answer.kvs());
-            progress.left.pop();
+            for answer in answers {
+                progress.add(keys, answer.kvs());
+            }
+            progress.left.truncate(rest);
         }
         let read = self.progress.take().map(|progress| progress.found);
         Ok(Some(Arc::new(read.unwrap_or_default())))
