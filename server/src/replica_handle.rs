@@ -462,13 +462,10 @@ mod tests {
             node.handle_mastership(Mastership::Master { epoch: Some(1) }, now);
             node.handle_get_capacity(&request, now)
         });
-        while handle.read(|node, now| !node.snapshot(now).resources.is_empty()) {
+        while handle.read(|node, _| node.resources_count() > 0) {
             tokio::task::yield_now().await;
         }
-        assert_eq!(
-            handle.read(|node, now| node.snapshot(now).counters.expired),
-            1
-        );
+        assert_eq!(handle.read(|node, _| node.counters().expired), 1);
         timer.abort();
     }
 

@@ -238,8 +238,11 @@ impl StateDirectory {
             starts,
             _lock: lock,
         };
+        let counted = marks.iter().filter(|_| is_complete);
         let marks = FoundMarks {
-            marks: if is_complete { marks } else { BTreeMap::new() },
+            marks: counted
+                .map(|(id, mark)| (id.as_str(), mark.stored()))
+                .collect(),
             is_complete,
         };
         Ok((

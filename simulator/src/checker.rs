@@ -147,7 +147,7 @@ impl Watched {
     pub fn new(resource: ResourceId, template: &Template, settled_after: Time) -> Self {
         Self {
             resource,
-            algorithm: template.algorithm.clone(),
+            algorithm: (*template.algorithm).clone(),
             wants_max: template.holder_bounds.wants_max.map(Amount::get),
             settled_after,
             standings: Numbered::default(),
@@ -224,7 +224,7 @@ impl Watched {
         self.overshoot.note_template(template, lease_length, now);
         self.pass_span(now);
         if let Some(template) = template {
-            self.algorithm = template.algorithm.clone();
+            self.algorithm = (*template.algorithm).clone();
             self.note_wants_max(template.holder_bounds.wants_max.map(Amount::get), now);
         }
         let former = self.overshoot.former_leases_end;

@@ -9,8 +9,8 @@
 //! request can wait until its deadline, less the usual latency of its operation; at most the longest wait that is set,
 //! or 10 times the usual latency. If requests of its tier have waited without a pause for an interval, it can wait only
 //! for a fifth of that interval: a queue that never empties makes all requests late, and serves no more of them than a
-//! short one. Source: CoDel (Nichols and Jacobson, "Controlling Queue Delay", 2012), and its use for requests (Maurer,
-//! "Fail at Scale", 2015).
+//! short one. With few places, 16 requests may wait all the same: a shorter queue would often be empty. Source: CoDel
+//! (Nichols and Jacobson, "Controlling Queue Delay", 2012), and its use for requests (Maurer, "Fail at Scale", 2015).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -40,6 +40,9 @@ const INTERVAL: f64 = 10.0;
 
 /// Divisor from that time to the longest wait then.
 const WAIT: u64 = 5;
+
+/// Limit below which places are few, and the number of requests of a tier that then wait before waits are cut.
+const FEW: (u32, usize) = (6, 16);
 
 /// Latency of a request before one has ended.
 const FIRST_LATENCY: Duration = Duration::from_millis(10);
@@ -439,7 +442,8 @@ impl<W> Throttler<W> {
             None => max_wait,
         };
         let busy_since = self.queue.busy_since(ask.criticality);
-        if busy_since.is_some_and(|since| now.nanos_since(since) >= interval) {
+        let is_long = self.limit() >= FEW.0 || self.queue.len_of(ask.criticality) >= FEW.1;
+        if is_long && busy_since.is_some_and(|since| now.nanos_since(since) >= interval) {
             longest.min(interval / WAIT)
         } else {
             longest

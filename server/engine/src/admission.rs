@@ -57,7 +57,6 @@ pub struct Admission {
     /// Bytes of all resources and their holders.
     bytes: usize,
     refused: [u64; Limit::ALL.len()],
-    refusals: u64,
 }
 
 impl Admission {
@@ -68,7 +67,6 @@ impl Admission {
             templates: BTreeMap::new(),
             bytes: 0,
             refused: [0; Limit::ALL.len()],
-            refusals: 0,
         }
     }
 
@@ -76,7 +74,6 @@ impl Admission {
     pub(crate) fn forget(&mut self, seed: u64) -> Self {
         let anew = Self {
             refused: self.refused,
-            refusals: self.refusals,
             ..Self::new(seed)
         };
         std::mem::replace(self, anew)
@@ -153,7 +150,7 @@ impl Admission {
 
     /// Number of refusals by all limits.
     pub fn refusals(&self) -> u64 {
-        self.refusals
+        self.refused.iter().sum()
     }
 
     /// Finds a caller that has come before.
@@ -193,7 +190,7 @@ impl Admission {
 
     /// Checks that there is room for so much more.
     fn check(&mut self, limit: Limit, has: usize, more: usize, max: usize) -> Result<(), Full> {
-        if has.saturating_add(more) <= max {
+        if more == 0 || has.saturating_add(more) <= max {
             return Ok(());
         }
         Err(self.full(limit, max, Duration::ZERO))
@@ -204,11 +201,10 @@ impl Admission {
         if let Some(refused) = self.refused.get_mut(limit as usize) {
             *refused += 1;
         }
-        self.refusals += 1;
         Full {
             limit,
             max: u64::try_from(max).unwrap_or(u64::MAX),
-            retry_in: at_least + spread::evenly(self.refusals, COME_BACK),
+            retry_in: at_least + spread::evenly(self.refusals(), COME_BACK),
         }
     }
 }

@@ -8,11 +8,12 @@ pub mod algorithms;
 mod grant;
 mod supply;
 
-pub(crate) use grant::Grant;
+pub(crate) use grant::{DecidedBy, Grant, KnownWhy};
 pub use supply::*;
 
-use std::collections::BTreeMap;
 use std::fmt;
+
+use smallvec::SmallVec;
 
 use crate::amount::Amount;
 use crate::claims::{Bands, Demand, Level, ServerDemand};
@@ -46,10 +47,8 @@ pub enum Rule {
     },
     /// At most this much per subclient.
     Level(f64),
-    /// One band and its share, as a client's request needs it: this allocates nothing. Every other band gets nothing.
-    Band(i64, BandShare),
-    /// Bands and their shares. Every other band gets nothing.
-    Bands(BTreeMap<i64, BandShare>),
+    /// Bands and their shares, by falling priority. Every other band gets nothing. A client's request needs only one.
+    Bands(SmallVec<[(i64, BandShare); 1]>),
 }
 
 impl Rule {
@@ -75,7 +74,7 @@ impl Rule {
                 (own + beyond * top_up, reason)
             }
             Self::Level(level) => (demand.at(Level::At(level)), Reason::FairLevel { level }),
-            Self::Band(..) | Self::Bands(_) => self.share_of_bands(demand),
+            Self::Bands(_) => self.share_of_bands(demand),
         };
         Share {
             amount: Amount::from_computed(amount).min(demand.wants()),
@@ -88,10 +87,10 @@ impl Rule {
         match (self, other) {
             (Self::EnoughForAll | Self::NoAlgorithm, rule)
             | (rule, Self::EnoughForAll | Self::NoAlgorithm) => rule.clone(),
-            (Self::Bands(shares), Self::Bands(others)) => {
+            (Self::Bands(shares), Self::Bands(_)) => {
                 let both = shares.iter().filter_map(|(band, share)| {
-                    let other = others.get(band)?;
-                    Some((*band, share.stricter(*other)))
+                    let other = other.band(*band)?;
+                    Some((*band, share.stricter(other)))
                 });
                 Self::Bands(both.collect())
             }
@@ -142,11 +141,11 @@ impl Rule {
     }
 
     fn band(&self, priority: i64) -> Option<BandShare> {
-        match self {
-            Self::Band(band, share) if *band == priority => Some(*share),
-            Self::Bands(shares) => shares.get(&priority).copied(),
-            _ => None,
-        }
+        let Self::Bands(shares) = self else {
+            return None;
+        };
+        let place = shares.binary_search_by(|(band, _)| priority.cmp(band));
+        shares.get(place.ok()?).map(|(_, share)| *share)
     }
 
     /// Splits a child server's share over its bands, in their order.
@@ -263,11 +262,7 @@ pub fn solve(algorithm: &Algorithm, bands: &Bands, supply: &Supply, demand: &Dem
 
 /// Divides the supply by the template's algorithm among all holders.
 pub(crate) fn solve_for_all(algorithm: &Algorithm, bands: &Bands, supply: &Supply) -> Rule {
-    match solve_for(algorithm, bands, supply, |_| true) {
-        // Rules for all holders stay comparable, however many bands there were.
-        Rule::Band(band, share) => Rule::Bands(BTreeMap::from([(band, share)])),
-        rule => rule,
-    }
+    solve_for(algorithm, bands, supply, |_| true)
 }
 
 fn solve_for(
@@ -289,62 +284,53 @@ fn solve_for(
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::EnoughForAll => write!(f, "there is enough for everyone"),
-            Self::NoAlgorithm => write!(f, "everyone gets what it wants (NO_ALGORITHM)"),
+        f.write_str(match *self {
+            Self::EnoughForAll => "there is enough for everyone",
+            Self::NoAlgorithm => "everyone gets what it wants (NO_ALGORITHM)",
             Self::PerClient { capacity } => {
-                write!(f, "at most {} per client (STATIC)", Rounded(capacity))
+                return write!(f, "at most {} per client (STATIC)", Rounded(capacity));
             }
             Self::Proportional {
                 equal_share,
                 top_up,
-            } => write!(
-                f,
-                "an equal share of {} per client and {} % of what is wanted beyond it",
-                Rounded(equal_share),
-                Rounded(top_up * 100.0)
-            ),
-            Self::FairLevel { level } => {
-                write!(
+            } => {
+                let (share, part) = (Rounded(equal_share), Rounded(top_up * 100.0));
+                return write!(
                     f,
-                    "fair share: everyone gets at most {} per client",
-                    Rounded(level)
-                )
+                    "an equal share of {share} per client and {part} % of what is wanted beyond it"
+                );
+            }
+            Self::FairLevel { level } => {
+                let level = Rounded(level);
+                return write!(f, "fair share: everyone gets at most {level} per client");
             }
             Self::BandLevel {
                 band_capacity,
                 level,
-            } => write!(
-                f,
-                "higher priorities leave {} for its priority: at most {} per client",
-                Rounded(band_capacity),
-                Rounded(level)
-            ),
-            Self::BandSatisfied => write!(f, "there is enough for everyone of its priority"),
-            Self::TemplateGone => write!(f, "its template is gone; the lease runs down"),
-            Self::ByBand => write!(f, "each of its priorities gets its part"),
-            Self::DividedBefore => write!(
-                f,
+            } => {
+                let (left, level) = (Rounded(band_capacity), Rounded(level));
+                return write!(
+                    f,
+                    "higher priorities leave {left} for its priority: at most {level} per client"
+                );
+            }
+            Self::BandSatisfied => "there is enough for everyone of its priority",
+            Self::TemplateGone => "its template is gone; the lease runs down",
+            Self::ByBand => "each of its priorities gets its part",
+            Self::DividedBefore => {
                 "by the division when it last asked, whose numbers are not kept"
-            ),
+            }
             Self::WaitsForParent => {
-                write!(
-                    f,
-                    "this server waits for its parent, or for its marks to be stored, and decides nothing before"
-                )
+                "this server waits for its parent, or for its marks to be stored, and decides nothing before"
             }
-            Self::Replaced => write!(
-                f,
+            Self::Replaced => {
                 "a later process of its name has asked, and this one has not since; its lease counts until it ends"
-            ),
-            Self::ChildLearns => {
-                write!(
-                    f,
-                    "it is in learning mode: meanwhile the lease of its node does not shrink"
-                )
             }
-            Self::Learning => write!(f, "learning mode: a new master only confirms what is out"),
-        }
+            Self::ChildLearns => {
+                "it is in learning mode: meanwhile the lease of its node does not shrink"
+            }
+            Self::Learning => "learning mode: a new master only confirms what is out",
+        })
     }
 }
 
@@ -381,17 +367,12 @@ impl fmt::Display for Rounded {
         }
         let magnitude = value.abs().log10().floor();
         if (-5.0..15.0).contains(&magnitude) {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "0 to 10"
-            )]
+            // 0 to 10.
             let decimals = (5.0 - magnitude).clamp(0.0, 10.0) as usize;
             let text = format!("{value:.decimals$}");
-            let text = if text.contains('.') {
-                text.trim_end_matches('0').trim_end_matches('.')
-            } else {
-                &text
+            let text = match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.'),
+                false => &text,
             };
             f.write_str(text)
         } else {

@@ -100,7 +100,9 @@ impl ExactSum {
             return 0.0;
         }
         // The top 53 bits, from the highest that is set, and the weight of the last of them.
-        let top = self.shifted_left(zeros) >> (128 - 53);
+        let zeros = zeros.cast_signed();
+        let high = shifted_left(self.whole, zeros) | shifted_left(self.fraction, zeros - 128);
+        let top = high >> (128 - 53);
         let exponent = 127 - i64::from(zeros) - 52;
         // 53 bits fit an f64 exactly, and the weight is between 2⁻¹⁸⁰ and 2⁷⁵: a normal number. The
         // processor converts 64 bits itself; 128 bits would need a routine.
@@ -119,16 +121,6 @@ impl ExactSum {
             down
         }
     }
-
-    /// Returns the high half after a shift to the left by `bits` (below 256).
-    fn shifted_left(&self, bits: u32) -> u128 {
-        match bits {
-            0 => self.whole,
-            1..128 => (self.whole << bits) | (self.fraction >> (128 - bits)),
-            128 => self.fraction,
-            _ => self.fraction << (bits - 128),
-        }
-    }
 }
 
 impl From<Amount> for ExactSum {
@@ -140,25 +132,22 @@ impl From<Amount> for ExactSum {
             return Self::ZERO;
         }
         let mantissa = u128::from(bits & ((1 << 52) - 1) | (1 << 52));
-        // The amount is mantissa · 2^shift.
+        // The amount is mantissa · 2^shift. No bit falls out at the end: it is a multiple of 2⁻¹²⁸.
         let shift = exponent as i32 - 1023 - 52;
-        if shift >= 0 {
-            return Self {
-                whole: mantissa << shift,
-                fraction: 0,
-            };
+        Self {
+            whole: shifted_left(mantissa, shift),
+            fraction: shifted_left(mantissa, shift + 128),
         }
-        let down = shift.unsigned_abs();
-        let whole = mantissa.checked_shr(down).unwrap_or(0);
-        let fraction = if down <= 128 {
-            // The bits that fell out, aligned to the top of the fraction.
-            mantissa.checked_shl(128 - down).unwrap_or(0)
-        } else {
-            // Only zero bits fall out here: an amount is a multiple of 2⁻¹²⁸.
-            mantissa.checked_shr(down - 128).unwrap_or(0)
-        };
-        Self { whole, fraction }
     }
+}
+
+/// Returns the bits after a shift to the left, or to the right if `by` is negative.
+fn shifted_left(bits: u128, by: i32) -> u128 {
+    let shifted = match by {
+        0.. => bits.checked_shl(by.unsigned_abs()),
+        _ => bits.checked_shr(by.unsigned_abs()),
+    };
+    shifted.unwrap_or(0)
 }
 
 /// 2 to the power of `exponent`, which must give a normal number.

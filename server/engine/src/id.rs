@@ -8,6 +8,7 @@ use std::fmt;
 
 use std::num::NonZeroU64;
 
+use doorward_time::named;
 use smol_str::SmolStr;
 use thiserror::Error;
 
@@ -167,22 +168,14 @@ id! {
     HolderName
 }
 
-/// Kind of a holder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HolderKind {
-    /// A client asks for itself: one subclient.
-    Client,
-    /// A child server asks on behalf of the clients below it.
-    Server,
-}
-
-impl HolderKind {
-    /// `client` or `server`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        }
+named! {
+    /// Kind of a holder.
+    #[derive(PartialOrd, Ord, Hash)]
+    HolderKind {
+        /// A client asks for itself: one subclient.
+        Client = "client",
+        /// A child server asks on behalf of the clients below it.
+        Server = "server",
     }
 }
 

@@ -230,9 +230,7 @@ impl RefusalReason {
         match self {
             Self::AnotherProcess(retry_in) => Some(retry_in),
             Self::Full(full) => Some(full.retry_in),
-            Self::UnknownResource | Self::NotReady | Self::Unnumbered | Self::RefusedByParent => {
-                None
-            }
+            _ => None,
         }
     }
 }
@@ -310,7 +308,8 @@ pub struct ServerAsk {
     pub outstanding: Option<Has>,
     /// Learning mode: leases that holders reported from earlier masterships of its node.
     pub reported: Vec<ReportedLeases>,
-    /// Part of the outstanding amount that it keeps for holders that have not reported yet.
+    /// In learning mode: part of the outstanding amount that it keeps for holders that have not reported yet. Otherwise:
+    /// the amount that its children keep for theirs beyond their demand.
     pub unreported: Amount,
     /// Whether it does not know yet what its predecessor granted to others.
     pub learning: bool,

@@ -37,9 +37,7 @@ use crate::admission::Admission;
 use crate::admission::limits::Limits;
 use crate::claims::POINTS_MAX;
 use crate::id::{Incarnation, MastershipId, ResourceId};
-use crate::messages::{
-    Counters, LeaseSnapshot, LeasesFrom, NodeEvent, NodeSnapshot, ResourceSnapshot,
-};
+use crate::messages::{Counters, NodeEvent, ResourceSnapshot};
 use crate::node::children::Children;
 use crate::node::entry::{Conflicts, Entry};
 use crate::node::marks::NodeMarks;
@@ -188,37 +186,11 @@ impl Node {
         }
     }
 
-    /// A view of the node without its leases. O(resources).
-    pub fn snapshot(&self, now: Time) -> NodeSnapshot {
-        NodeSnapshot {
-            resources: self
-                .resources
-                .values()
-                .map(|entry| entry.resource.snapshot(now))
-                .collect(),
-            conflicts: self.conflicts_after(None, usize::MAX, now),
-            counters: self.counters,
-        }
-    }
-
     /// A view of one resource that has holders.
     pub fn resource_snapshot(&self, resource: &ResourceId, now: Time) -> Option<ResourceSnapshot> {
         self.resources
             .get(resource)
             .map(|entry| entry.resource.snapshot(now))
-    }
-
-    /// Up to `max` leases of one resource, sorted by holder if those are all.
-    pub fn lease_snapshots(
-        &self,
-        resource: &ResourceId,
-        max: usize,
-        now: Time,
-    ) -> Vec<LeaseSnapshot> {
-        let (mut leases, _) = self.leases_from(resource, &LeasesFrom::Start, usize::MAX, now);
-        leases.truncate(max);
-        leases.sort_by(|a, b| a.holder.cmp(&b.holder));
-        leases
     }
 
     /// Asserts that every kept sum is what its parts add up to. O(leases), for tests.

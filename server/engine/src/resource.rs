@@ -2,8 +2,7 @@
 //!
 //! `Resource` owns its parts, and calls them: [`holders`], the leases and wants of each holder; [`policy`], the
 //! algorithm and its source; [`Supply`], the capacity to divide; [`Recovery`], what is known of earlier masterships, until
-//! that is over; [`pace`], the time of a holder's next request; and, below the root, [`parent`], its own lease. A
-//! [`Timer`] is a task of the resource that has a due time.
+//! that is over; [`pace`], the time of a holder's next request; and, below the root, [`parent`], its own lease.
 //!
 //! A request becomes a lease in [`admit`] (may it come?), [`ask`] (what counts of it?), [`decide`] and [`grant`].
 //! [`lowering`] keeps leases when the capacity is lowered. [`marking`] keeps the mark of a root, and [`pending`] lets holders
@@ -43,7 +42,7 @@ use crate::resource::holders::Holders;
 use crate::resource::lowering::Lowerings;
 use crate::resource::marking::Predecessors;
 use crate::resource::pace::Pace;
-use crate::resource::parent::{Parent, ParentPace};
+use crate::resource::parent::Parent;
 use crate::resource::policy::Policy;
 use crate::templates::{Algorithm, Template};
 use crate::time::Time;
@@ -171,7 +170,7 @@ impl Resource {
     /// Whether nothing is lost by forgetting it: it has no holders and no mark, and the parent needs no further request.
     pub(crate) fn is_empty(&self) -> bool {
         let is_bounded = self.recovery.as_ref().is_some_and(|it| it.is_bounded());
-        self.holders.is_empty()
+        self.holders.table.is_empty()
             && !self.has_mark()
             && !is_bounded
             && self
@@ -187,7 +186,7 @@ impl Resource {
 
     /// Returns the capacity and Σ reserved, if the algorithm keeps to the capacity and Σ reserved exceeds it.
     pub(crate) fn overcommitted(&self) -> Option<(f64, f64)> {
-        let (capacity, reserved) = (self.supply.capacity, self.holders.table().reserved());
+        let (capacity, reserved) = (self.supply.capacity, self.holders.table.reserved());
         let exceeds = self.policy.promises_total() && reserved.exceeds(capacity);
         exceeds.then(|| (capacity.get(), reserved.rounded_down()))
     }
@@ -202,7 +201,7 @@ impl Resource {
         now: Time,
     ) {
         // While the template was removed, nothing was lowered: no holder was cut.
-        self.holders.note_changed();
+        self.holders.table.note_changed();
         let was_overcommitted = self.policy.is_in_force() && self.overcommitted().is_some();
         let capacity = template.as_ref().map(|template| template.capacity);
         let algorithm = self.policy.change_template(template);
@@ -230,7 +229,7 @@ impl Resource {
         if self.supply.expires_at.is_some_and(|end| end <= now) {
             self.set_supply(Supply::NONE);
         }
-        let nobody = self.holders.is_empty();
+        let nobody = self.holders.table.is_empty();
         if let Some(upstream) = self.parent.as_mut().filter(|_| nobody) {
             upstream.lease.forget_refusal(now);
         }
@@ -254,7 +253,7 @@ impl Resource {
 
     /// Whether it has had so many holders that dropping it takes long.
     pub(crate) fn has_had_many(&self) -> bool {
-        self.holders.table().has_had_many()
+        self.holders.table.has_had_many()
     }
 
     /// When the server's own lease ends. None: it has none, or is the root's.
@@ -265,7 +264,7 @@ impl Resource {
     /// Levels of servers from this one down, as far as this resource's holders tell.
     pub(crate) fn height(&self) -> u32 {
         let heights = self.holders.children().values().filter_map(|slot| {
-            let report = self.holders.get(*slot)?.report.as_ref()?;
+            let report = self.holders.table.get(*slot)?.report.as_ref()?;
             Some(report.height)
         });
         1 + heights.max().unwrap_or(0)
@@ -286,8 +285,8 @@ impl Resource {
     }
 
     /// Divides by another algorithm from now on.
-    fn set_algorithm(&mut self, algorithm: Algorithm, now: Time) {
-        self.holders.note_changed();
+    fn set_algorithm(&mut self, algorithm: Arc<Algorithm>, now: Time) {
+        self.holders.table.note_changed();
         let before = self.policy.replace_algorithm(algorithm);
         if before.kind != self.policy.algorithm().kind {
             // Below the root, the next request tells the parent which of its answers was understood.
@@ -312,7 +311,7 @@ impl Resource {
     }
 
     fn end_recovery(&mut self) {
-        self.holders.note_changed();
+        self.holders.table.note_changed();
         if let Some(recovery) = self.recovery.take() {
             self.holders.effects.waste.push(recovery);
         }
@@ -342,7 +341,7 @@ impl Resource {
             bounds: self.policy.holder_bounds(),
             length_max: self.mark.as_ref().map_or(Duration::MAX, |it| it.longest()),
             start: &self.start,
-            table: self.holders.table(),
+            table: &self.holders.table,
             now,
         }
     }
@@ -380,7 +379,7 @@ impl Resource {
     }
 
     fn change_supply(&mut self, supply: Supply, was_overcommitted: bool) {
-        self.holders.note_changed();
+        self.holders.table.note_changed();
         let lowered = supply.capacity < self.supply.capacity;
         if supply != self.supply {
             self.holders.note_unsettled();
@@ -389,53 +388,31 @@ impl Resource {
         // While leases still shrink after an earlier lowering, only a further lowering changes the amounts that holders
         // may keep.
         if self.overcommitted().is_some() && (lowered || !was_overcommitted) {
-            let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+            let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
             let rule = division::solve_for_all(algorithm, bands, &self.supply);
             self.lowering.add(&rule, !was_overcommitted);
         }
     }
 }
 
-/// Work that is due at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Timer {
-    /// When to look for ended leases of holders. It may be too early, if the next one was renewed meanwhile.
-    LeaseExpiry,
-    /// When to stop granting, since the own lease from the parent has ended.
-    OwnLeaseEnd,
-    /// When to drop a refusal of the parent, if the resource has no holders any more.
-    RefusalEnd,
-    /// When to end learning mode: what predecessors granted is over.
-    LearningEnd,
-    /// When to lower the mark.
-    MarkFall,
-    /// When to ask the parent.
-    ParentRequest,
-}
-
 impl Resource {
-    /// Returns when a timer is due, or nothing if only a change can make it due. `pace` says how soon changes go up.
-    pub(crate) fn due(&self, timer: Timer, pace: ParentPace) -> Option<Time> {
-        match timer {
-            Timer::LeaseExpiry => self.holders.table().next_expiry(),
-            Timer::OwnLeaseEnd => self.supply.expires_at,
-            Timer::RefusalEnd => {
-                let upstream = self.parent.as_ref();
-                let upstream = upstream.filter(|_| self.holders.is_empty());
-                upstream.and_then(|upstream| upstream.lease.refused_until())
-            }
-            Timer::LearningEnd => self.recovery.as_ref()?.ends_at(),
-            Timer::MarkFall => self.mark.as_ref()?.due_at(),
-            Timer::ParentRequest => self.next_request(pace),
-        }
-    }
-
     /// Returns when [`Resource::handle_timeout`] is due.
-    pub(crate) fn next_timeout(&self, pace: ParentPace) -> Option<Time> {
-        let due = |timer| self.due(timer, pace);
-        let own = [Timer::LeaseExpiry, Timer::LearningEnd, Timer::MarkFall];
-        let below_root = [Timer::OwnLeaseEnd, Timer::RefusalEnd];
-        let below_root = below_root.into_iter().filter(|_| self.parent.is_some());
-        own.into_iter().chain(below_root).filter_map(due).min()
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        let due = [
+            // When to look for ended leases of holders. It may be too early, if the next one was renewed meanwhile.
+            self.holders.table.next_expiry(),
+            // When to end learning mode: what predecessors granted is over.
+            self.recovery.as_ref().and_then(|it| it.ends_at()),
+            // When to lower the mark.
+            self.mark.as_ref().and_then(|it| it.due_at()),
+            // When to stop granting, since the own lease from the parent has ended.
+            self.supply.expires_at,
+            // When to drop a refusal of the parent, if the resource has no holders any more.
+            self.parent
+                .as_ref()
+                .filter(|_| self.holders.table.is_empty())
+                .and_then(|it| it.lease.refused_until()),
+        ];
+        due.into_iter().flatten().min()
     }
 }

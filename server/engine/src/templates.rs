@@ -15,8 +15,10 @@ pub use set::Templates;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_time::named;
 use thiserror::Error;
 
 use crate::amount::Amount;
@@ -37,44 +39,26 @@ pub(crate) const DURATION_MIN: Duration = Duration::from_millis(10);
 /// Largest number of templates in one set.
 pub(crate) const TEMPLATES_MAX: usize = 10_000;
 
-/// Algorithm that divides a resource's capacity. See `docs/algorithms.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AlgorithmKind {
-    /// Every holder gets all it wants, whatever the capacity is.
-    NoAlgorithm,
-    /// Every client gets all it wants up to the capacity, which is per client.
-    Static,
-    /// Every client gets an equal share first. The rest is divided in proportion to the remaining
-    /// wants.
-    ProportionalShare,
-    /// Max-min fairness: no holder gets more than a level while one that wants more gets less.
-    FairShare,
-    /// Each priority gets its guaranteed minimum first. Then the highest priority comes first, fair
-    /// inside each priority.
-    PriorityBands,
+named! {
+    /// Algorithm that divides a resource's capacity. See `docs/algorithms.md`.
+    #[derive(PartialOrd, Ord, Hash)]
+    AlgorithmKind {
+        /// Every holder gets all it wants, whatever the capacity is.
+        NoAlgorithm = "NO_ALGORITHM",
+        /// Every client gets all it wants up to the capacity, which is per client.
+        Static = "STATIC",
+        /// Every client gets an equal share first. The rest is divided in proportion to the remaining
+        /// wants.
+        ProportionalShare = "PROPORTIONAL_SHARE",
+        /// Max-min fairness: no holder gets more than a level while one that wants more gets less.
+        FairShare = "FAIR_SHARE",
+        /// Each priority gets its guaranteed minimum first. Then the highest priority comes first, fair
+        /// inside each priority.
+        PriorityBands = "PRIORITY_BANDS",
+    }
 }
 
 impl AlgorithmKind {
-    /// All kinds.
-    pub const ALL: [Self; 5] = [
-        Self::NoAlgorithm,
-        Self::Static,
-        Self::ProportionalShare,
-        Self::FairShare,
-        Self::PriorityBands,
-    ];
-
-    /// Returns the name in templates.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NoAlgorithm => "NO_ALGORITHM",
-            Self::Static => "STATIC",
-            Self::ProportionalShare => "PROPORTIONAL_SHARE",
-            Self::FairShare => "FAIR_SHARE",
-            Self::PriorityBands => "PRIORITY_BANDS",
-        }
-    }
-
     /// Whether the algorithm divides by priority.
     pub const fn has_bands(self) -> bool {
         matches!(self, Self::PriorityBands)
@@ -169,7 +153,7 @@ pub struct Template {
     /// Text for people.
     pub description: String,
     /// Rule that divides the capacity.
-    pub algorithm: Algorithm,
+    pub algorithm: Arc<Algorithm>,
 }
 
 /// A template before any check. `None` means absent.

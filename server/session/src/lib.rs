@@ -29,8 +29,9 @@ pub mod child_streams;
 pub mod close_reason;
 pub mod epoch_filter;
 pub mod master_finder;
-mod named;
 pub mod parent_session;
 pub mod race;
 pub mod time;
 pub mod visible;
+
+pub use doorward_time::named;

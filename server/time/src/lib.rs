@@ -1,11 +1,13 @@
 //! A point in time as code without a clock counts it, the allowed [difference](tolerance) between two clocks, and waits
-//! that are [spread].
+//! that are [spread]. And [`named!`], since all of them have enums with names.
 //!
 //! The engine, sessions and the client's state read no clock. Every event carries its time, counted from an origin that
 //! the caller chooses: a program takes its own start, the simulator and tests take zero. There is no "never" value. A
 //! deadline that may be absent is an `Option<Time>`, or a [`Due`](due::Due) where space matters.
 
 pub mod due;
+pub mod marks;
+mod named;
 pub mod spread;
 pub mod term;
 pub mod tolerance;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::node::marks::{FoundMarks, MarkWrites};
+use doorward_engine::node::marks::{FoundMarks, MarkWrites, MarksByResource};
 
 use crate::world::World;
 use crate::world::message::ServerId;
@@ -37,12 +37,12 @@ impl StateDirectory {
         self.found.is_complete = batch.unmarked_for.is_zero();
         for (resource, mark) in batch.writes {
             match mark {
-                Some(mark) => self.found.marks.insert(resource, mark),
-                None => self.found.marks.remove(&resource),
-            };
+                Some(mark) => self.found.marks.insert(resource.as_str(), mark.stored()),
+                None => _ = self.found.marks.remove(resource.as_str()),
+            }
         }
         if batch.count == 0 {
-            self.found.marks.clear();
+            self.found.marks = MarksByResource::default();
         }
     }
 }

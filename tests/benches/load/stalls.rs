@@ -353,6 +353,7 @@ async fn mastership(place: &Place, size: &Size) {
     let is_master = "this server is the master";
     wait_for_log(&mut full.subject, is_master);
     let (mut lost, mut gained) = (Worst::default(), Worst::default());
+    let mut took = Vec::new();
     for _ in 0..size.runs {
         full.holders.forget();
         full.fill().await;
@@ -363,10 +364,13 @@ async fn mastership(place: &Place, size: &Size) {
         full.measure(&mut lost, lose).await;
         let gain = async |subject: &mut Subject| {
             way.pass();
+            let begins = Instant::now();
             wait_for_log(subject, is_master);
+            took.push(begins.elapsed());
         };
         full.measure(&mut gained, gain).await;
     }
     lost.print("mastership lost");
     gained.print("mastership gained");
+    println!("the master again after {took:.2?}");
 }

@@ -98,7 +98,7 @@ fn described(template: &Template) -> String {
         lease_length,
         refresh_interval,
         ..
-    } = template.algorithm;
+    } = *template.algorithm;
     format!(
         "{kind}, capacity {}, lease_length {}, refresh_interval {}",
         number(template.capacity.get()),

@@ -133,15 +133,14 @@ impl Callers {
     }
 
     fn place(&mut self, account: CallerAccount) -> CallerSlot {
-        let free = self.free.pop();
-        if let Some(slot) = free
-            && let Some(place) = self.accounts.get_mut(slot.0 as usize)
-        {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.accounts.push(CallerAccount::default());
+            CallerSlot(u32::try_from(self.accounts.len() - 1).unwrap_or(u32::MAX))
+        });
+        if let Some(place) = self.accounts.get_mut(slot.0 as usize) {
             *place = account;
-            return slot;
         }
-        self.accounts.push(account);
-        CallerSlot(u32::try_from(self.accounts.len() - 1).unwrap_or(u32::MAX))
+        slot
     }
 
     /// Looks at a few entries, each time at others, and drops those that are idle.

@@ -6,7 +6,8 @@
 
 use std::cell::Cell;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
 
 use crate::amount::Amount;
 use crate::claims::{
@@ -14,20 +15,12 @@ use crate::claims::{
 };
 use crate::rounding::is_enough;
 
-/// Claim indexes by band, sorted. A band without claims has no entry.
+/// Claim indexes by band. A band without claims has no entry.
 #[derive(Clone, Debug, Default)]
 pub struct Bands {
-    /// The band of [the usual priority](Bands::USUAL): of most resources the only one.
-    usual: ClaimIndex,
-    /// Absent: there are no others.
-    others: Option<Box<Others>>,
-}
-
-/// The bands of all other priorities.
-#[derive(Clone, Debug, Default)]
-struct Others {
-    bands: BTreeMap<i64, ClaimIndex>,
-    /// The level for all bands that was found last: the next one is near it.
+    /// By rising priority. Most resources have one.
+    bands: SmallVec<[(i64, ClaimIndex); 1]>,
+    /// The level for several bands that was found last: the next one is near it.
     level: Cell<f64>,
 }
 
@@ -37,58 +30,53 @@ impl Bands {
 
     /// Returns the claims in a band, if there are any.
     pub fn get(&self, band: i64) -> Option<&ClaimIndex> {
-        if band == Self::USUAL {
-            return Some(&self.usual).filter(|usual| !usual.is_empty());
-        }
-        self.others.as_ref()?.bands.get(&band)
+        let place = self.place_of(band).ok()?;
+        self.bands.get(place).map(|(_, index)| index)
     }
 
     /// Bands by rising priority.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (i64, &ClaimIndex)> {
-        let others = || self.others.iter();
-        let below = others().flat_map(|others| others.bands.range(..Self::USUAL));
-        let above = others().flat_map(|others| others.bands.range(Self::USUAL..));
-        let usual = self.get(Self::USUAL).map(|usual| (&Self::USUAL, usual));
-        let all = below.chain(usual).chain(above);
-        all.map(|(band, index)| (*band, index))
+        self.bands.iter().map(|(band, index)| (*band, index))
     }
 
     /// Number of bands with claims.
     pub fn len(&self) -> usize {
-        let others = self.others.as_ref().map_or(0, |it| it.bands.len());
-        others + usize::from(!self.usual.is_empty())
+        self.bands.len()
     }
 
     /// Whether there are no claims.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.bands.is_empty()
     }
 
     /// Inserts a claim.
     pub fn insert(&mut self, band: i64, claim: Claim) {
-        self.index_mut(band).insert(claim);
+        let place = self.place_of(band).unwrap_or_else(|place| {
+            self.bands.insert(place, (band, ClaimIndex::default()));
+            place
+        });
+        if let Some((_, index)) = self.bands.get_mut(place) {
+            index.insert(claim);
+        }
     }
 
     /// Removes a claim that was inserted. Returns the tree of the band if the band is now empty and the tree was large.
     pub fn remove(&mut self, band: i64, claim: Claim) -> Option<EmptiedTree> {
-        if band == Self::USUAL {
-            return self.usual.remove(claim);
-        }
-        let others = &mut self.others.as_mut()?.bands;
-        let index = others.get_mut(&band)?;
+        let place = self.place_of(band).ok()?;
+        let (_, index) = self.bands.get_mut(place)?;
         let emptied = index.remove(claim);
         if index.is_empty() {
-            others.remove(&band);
-        }
-        if others.is_empty() {
-            self.others = None;
+            self.bands.remove(place);
         }
         emptied
     }
 
     /// Replaces a claim that was inserted by another one in the same band.
     pub fn replace(&mut self, band: i64, before: Claim, after: Claim) {
-        self.index_mut(band).replace(before, after);
+        let place = self.place_of(band);
+        if let Some((_, index)) = place.ok().and_then(|place| self.bands.get_mut(place)) {
+            index.replace(before, after);
+        }
     }
 
     /// Whether the capacity is enough for all bands together.
@@ -98,14 +86,13 @@ impl Bands {
 
     /// Σ wants of all bands.
     pub fn total_wants(&self) -> f64 {
-        let others: f64 = self.other_bands().map(ClaimIndex::total_wants).sum();
-        self.usual.total_wants() + others
+        self.indexes().fold(0.0, |sum, it| sum + it.total_wants())
     }
 
     /// Σ subclients of all bands.
     pub fn total_subclients(&self) -> f64 {
-        let others: f64 = self.other_bands().map(ClaimIndex::total_subclients).sum();
-        self.usual.total_subclients() + others
+        self.indexes()
+            .fold(0.0, |sum, it| sum + it.total_subclients())
     }
 
     /// Demand of all bands together at a level. O(bands · log n).
@@ -120,14 +107,14 @@ impl Bands {
     /// the one looked for and nearer to it. Each step halves the distance to the capacity or the slope at least, so
     /// there are few hundred at most; from the level that was found last, it takes one or two.
     pub(crate) fn level_for(&self, capacity: Amount) -> Level {
-        let Some(others) = &self.others else {
-            return self.usual.level_for(capacity.get());
-        };
+        if let [(_, only)] = self.bands.as_slice() {
+            return only.level_for(capacity.get());
+        }
         if self.are_satisfied_by(capacity) {
             return Level::AboveAll;
         }
-        let level = self.search_level(capacity.get(), others.level.get());
-        others.level.set(level);
+        let level = self.search_level(capacity.get(), self.level.get());
+        self.level.set(level);
         Level::At(level)
     }
 
@@ -152,21 +139,21 @@ impl Bands {
     }
 
     fn line_at(&self, level: f64) -> Line {
-        let lines = self.other_bands().map(|index| index.line_at(level));
-        lines.fold(self.usual.line_at(level), Line::plus)
+        let lines = self.indexes().map(|index| index.line_at(level));
+        lines.fold(Line::default(), Line::plus)
     }
 
-    fn other_bands(&self) -> impl Iterator<Item = &ClaimIndex> {
-        let others = self.others.iter();
-        others.flat_map(|others| others.bands.values())
+    fn indexes(&self) -> impl Iterator<Item = &ClaimIndex> {
+        self.bands.iter().map(|(_, index)| index)
     }
 
-    fn index_mut(&mut self, band: i64) -> &mut ClaimIndex {
-        if band == Self::USUAL {
-            return &mut self.usual;
-        }
-        let others = self.others.get_or_insert_default();
-        others.bands.entry(band).or_default()
+    /// Returns the place of a band.
+    ///
+    /// # Errors
+    ///
+    /// The place where it belongs, if it has no claims.
+    fn place_of(&self, band: i64) -> Result<usize, usize> {
+        self.bands.binary_search_by_key(&band, |(it, _)| *it)
     }
 }
 

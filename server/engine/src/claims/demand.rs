@@ -135,17 +135,6 @@ impl Demand {
         }
     }
 
-    /// The bands it has claims in.
-    pub fn bands(&self) -> impl Iterator<Item = i64> {
-        let (client, server) = match self {
-            Self::Client { priority, .. } => (Some(*priority), &[][..]),
-            Self::Server(demand) => (None, demand.bands.as_slice()),
-        };
-        client
-            .into_iter()
-            .chain(server.iter().map(|band| band.priority))
-    }
-
     /// Whether it has claims in that band.
     pub(crate) fn has_band(&self, band: i64) -> bool {
         match self {

@@ -115,6 +115,8 @@ impl Claims {
         found
     }
 
+    // Most callers need one of the two.
+    #[inline]
     fn sums(&self) -> Sums {
         match self {
             Self::One(leaf) => leaf.sums(),

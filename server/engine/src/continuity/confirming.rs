@@ -6,7 +6,7 @@ use crate::amount::Amount;
 use crate::claims::{Claim, Subclients};
 use crate::continuity::reported::{claim_of, part_of};
 use crate::continuity::{Ends, Outlook, Recovery, Situation};
-use crate::division::{Bound, Grant, Reason, Share, Why};
+use crate::division::{Bound, DecidedBy, Grant, KnownWhy};
 use crate::holders::{HolderAsk, Lease, Slot};
 use crate::id::{HolderId, HolderKind};
 use crate::messages::Has;
@@ -65,14 +65,14 @@ impl Recovery {
         } else {
             Bound::SaysItHas
         };
-        let reason = Reason::Learning;
+        let decided_by = DecidedBy::Learning;
         let grant = Grant {
-            share: Share { amount, reason },
+            share: amount,
             gets,
             room,
             waits: is_cut && gets.get() < amount.get() * (1.0 - SHORTFALL),
             cut_from: is_cut.then_some(confirmed),
-            why: Why { reason, bound },
+            why: KnownWhy { decided_by, bound },
         };
         Some((grant, grows))
     }

@@ -10,6 +10,8 @@
 
 use std::time::Duration;
 
+use doorward_time::marks::StoredMark;
+
 use crate::amount::Amount;
 use crate::time::Time;
 
@@ -32,6 +34,19 @@ pub struct Mark {
 }
 
 impl Mark {
+    /// Returns a mark by the form in which a store has it. An invalid amount is any amount.
+    pub fn of((amount, longest): StoredMark) -> Self {
+        Self {
+            amount: amount.and_then(|amount| Amount::new(amount).ok()),
+            longest,
+        }
+    }
+
+    /// Returns the form in which a store has it.
+    pub fn stored(self) -> StoredMark {
+        (self.amount.map(Amount::get), self.longest)
+    }
+
     fn bound(&self) -> f64 {
         self.amount.map_or(f64::INFINITY, Amount::get)
     }

@@ -88,9 +88,7 @@ impl Reported {
         let is_nothing = counts.is_none() && report.cut_from.is_none();
         if before != counts {
             before.map(|claim| self.index.remove(claim));
-            counts
-                .into_iter()
-                .for_each(|claim| self.index.insert(claim));
+            counts.inspect(|claim| self.index.insert(*claim));
         }
         if is_nothing {
             self.reports.remove(&holder);
@@ -216,7 +214,7 @@ impl Reported {
 mod tests {
     use super::*;
     use crate::claims::Demand;
-    use crate::division::{Bound, Reason, Why};
+    use crate::division::{Bound, DecidedBy, KnownWhy};
     use crate::holders::{Holding, Lease, LeaseTable, Leases};
     use crate::id::{HolderId, HolderName};
     use crate::time::Time;
@@ -238,8 +236,8 @@ mod tests {
             priority: 0,
             claim: claim(1.0),
         };
-        let why = Why {
-            reason: Reason::Learning,
+        let why = KnownWhy {
+            decided_by: DecidedBy::Learning,
             bound: Bound::Share,
         };
         let id = HolderId::client(HolderName::new("a").unwrap(), None);

@@ -263,7 +263,7 @@ impl Recovery {
             if part >= claim.wants {
                 continue;
             }
-            let kind = s.holding(Some(slot)).map(|holding| holding.kind);
+            let kind = s.holding(Some(slot)).map(Holding::kind);
             let is_likely = kind.is_some_and(|kind| is_likely(s, kind, report.said));
             let ends_by = Some(until).filter(|_| held.is_zero() && !is_likely);
             believed.push((slot, part, ends_by));

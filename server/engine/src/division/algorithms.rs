@@ -116,14 +116,11 @@ pub fn priority_bands(
     }
     let all = band_capacities(bands, min_shares, supply);
     let asked = all.filter(|(band, ..)| is_asked(*band));
-    let mut shares = asked.map(|(band, index, capacity)| {
+    let shares = asked.map(|(band, index, capacity)| {
         let level = index.level_for(capacity);
         (band, BandShare { capacity, level })
     });
-    match (shares.next(), shares.next()) {
-        (Some((band, share)), None) => Rule::Band(band, share),
-        (first, second) => Rule::Bands(first.into_iter().chain(second).chain(shares).collect()),
-    }
+    Rule::Bands(shares.collect())
 }
 
 /// Returns the capacity of each band, from the highest priority down. O(bands) for all of them.

@@ -103,19 +103,17 @@ impl Leases {
 
     /// Ends each lease by then, at the latest.
     pub(crate) fn end_by(&mut self, time: Time) {
-        let earlier = |lease: Lease| Lease {
-            expires_at: lease.expires_at.min(time),
-            ..lease
-        };
-        self.newest = earlier(self.newest);
-        self.change_older(|lease| Some(earlier(lease)));
-        self.change_apart(|apart| {
-            Some(OtherProcessLease {
-                lease: earlier(apart.lease),
-                ends: apart.ends.min(time),
-                ..apart
-            })
-        });
+        self.newest.expires_at = self.newest.expires_at.min(time);
+        if let Some(others) = &mut self.others {
+            for lease in &mut others.older {
+                lease.expires_at = lease.expires_at.min(time);
+            }
+            for apart in &mut others.apart {
+                apart.lease.expires_at = apart.lease.expires_at.min(time);
+                apart.ends = apart.ends.min(time);
+            }
+            self.tidy();
+        }
     }
 
     /// When the last of the leases ends.
@@ -154,9 +152,8 @@ impl Leases {
         if self.others.is_none() && (lease.covers(&before) || before.capacity.is_zero()) {
             return;
         }
-        let mut older = self.older().to_vec();
-        older.push(before);
-        self.keep(older);
+        self.others.get_or_insert_default().older.push(before);
+        self.tidy();
     }
 
     /// Gives a child server a new lease. A child hands out what it has: until an earlier, longer lease ends,
@@ -175,7 +172,10 @@ impl Leases {
 
     /// Drops the older leases, so that the newest alone counts (`shrink: immediate`).
     pub(crate) fn forget_older(&mut self) {
-        self.set_others(Vec::new(), self.apart().to_vec());
+        if let Some(others) = &mut self.others {
+            others.older.clear();
+            self.tidy();
+        }
     }
 
     fn own_last_expiry(&self) -> Time {
@@ -185,18 +185,22 @@ impl Leases {
 
     /// Caps all leases at `has`, which the holder reports in a request newer than all before.
     pub(crate) fn acknowledge(&mut self, has: Amount) {
-        let capped = |lease: Lease| Lease {
-            capacity: lease.capacity.min(has),
-            ..lease
-        };
-        self.newest = capped(self.newest);
-        self.change_older(|lease| Some(capped(lease)));
+        self.newest.capacity = self.newest.capacity.min(has);
+        if let Some(others) = &mut self.others {
+            for lease in &mut others.older {
+                lease.capacity = lease.capacity.min(has);
+            }
+            self.tidy();
+        }
     }
 
     /// Drops the leases that have ended. Returns whether any is left.
     pub(crate) fn expire(&mut self, now: Time) -> bool {
-        self.change_older(|lease| (lease.expires_at > now).then_some(lease));
-        self.change_apart(|apart| (apart.lease.expires_at > now).then_some(apart));
+        if let Some(others) = &mut self.others {
+            others.older.retain(|lease| lease.expires_at > now);
+            others.apart.retain(|it| it.lease.expires_at > now);
+            self.tidy();
+        }
         if self.newest.expires_at > now {
             return true;
         }
@@ -214,14 +218,6 @@ impl Leases {
         }
     }
 
-    /// Changes or drops each of the older leases, and keeps those that still count.
-    fn change_older(&mut self, change: impl Fn(Lease) -> Option<Lease>) {
-        if self.others.is_some() {
-            let older = self.older().iter().copied().filter_map(change);
-            self.keep(older.collect());
-        }
-    }
-
     fn older(&self) -> &[Lease] {
         self.others.as_deref().map_or(&[], |others| &others.older)
     }
@@ -236,18 +232,13 @@ impl Leases {
         self.older().iter().chain(apart)
     }
 
-    fn set_others(&mut self, older: Vec<Lease>, apart: Vec<OtherProcessLease>) {
-        let is_any = !older.is_empty() || !apart.is_empty();
-        self.others = is_any.then(|| Box::new(OtherLeases { older, apart }));
-    }
-
-    /// Whether an older lease may allow more than the newest.
-    fn counts(&self, older: &Lease) -> bool {
-        !self.newest.covers(older) && !older.capacity.is_zero()
-    }
-
-    /// Keeps the older leases that still count.
-    fn keep(&mut self, mut older: Vec<Lease>) {
+    /// Keeps the other leases that still count: older ones that allow more than the newest.
+    fn tidy(&mut self) {
+        let (newest, Some(others)) = (self.newest, &mut self.others) else {
+            return;
+        };
+        others.apart.retain(|it| !it.lease.capacity.is_zero());
+        let older = &mut others.older;
         older.sort_by(|a, b| {
             b.capacity
                 .cmp(&a.capacity)
@@ -255,7 +246,8 @@ impl Leases {
         });
         let mut longest: Option<Time> = None;
         older.retain(|lease| {
-            let counts = self.counts(lease) && longest.is_none_or(|time| lease.expires_at > time);
+            let counts = !newest.covers(lease) && !lease.capacity.is_zero();
+            let counts = counts && longest.is_none_or(|time| lease.expires_at > time);
             if counts {
                 longest = Some(lease.expires_at);
             }
@@ -267,7 +259,9 @@ impl Leases {
                 before.expires_at = last.expires_at;
             }
         }
-        self.set_others(older, self.apart().to_vec());
+        if older.is_empty() && others.apart.is_empty() {
+            self.others = None;
+        }
     }
 }
 
@@ -311,7 +305,8 @@ impl Leases {
             capacity: self.own(),
             expires_at: self.own_last_expiry(),
         };
-        let mut apart = self.apart().to_vec();
+        let OtherLeases { older, apart } = &mut **self.others.get_or_insert_default();
+        older.clear();
         if !lease.capacity.is_zero() && lease.expires_at > now {
             let whose = Whose::One(process);
             let ends = lease.expires_at;
@@ -332,52 +327,39 @@ impl Leases {
             capacity: Amount::ZERO,
             expires_at: expires_at.unwrap_or(now).max(now),
         };
-        self.set_others(Vec::new(), apart);
+        self.tidy();
     }
 
     /// Makes that process the holder again. Returns its lease up to the real end, if any is left: no
     /// other holder got any of it while it was kept apart.
     pub(crate) fn take_apart(&mut self, process: Option<Incarnation>) -> Option<Lease> {
         let whose = Whose::One(process);
-        let apart = self.apart().iter();
-        let found = apart.filter(|apart| apart.whose == whose);
+        let others = self.others.as_mut()?;
+        let own = others.apart.extract_if(.., |apart| apart.whose == whose);
         // It may have had the name several times. It works to one lease at a time.
-        let own = found.map(|apart| Lease {
+        let own = own.map(|apart| Lease {
             expires_at: apart.ends,
             ..apart.lease
         });
         let lease = own.reduce(|a, b| Lease {
             capacity: a.capacity.max(b.capacity),
             expires_at: a.expires_at.max(b.expires_at),
-        })?;
-        self.change_apart(|apart| (apart.whose != whose).then_some(apart));
-        Some(lease)
+        });
+        self.tidy();
+        lease
     }
 
     /// Adds or replaces the lease of another process.
     pub(crate) fn add_apart(&mut self, apart: OtherProcessLease) {
-        let mut all = self.apart().to_vec();
+        let all = &mut self.others.get_or_insert_default().apart;
         all.retain(|known| known.whose != apart.whose);
         all.push(apart);
-        self.set_others(self.older().to_vec(), all);
+        self.tidy();
     }
 
     /// Whether another process under this name may be using anything.
     pub(crate) fn has_apart(&self) -> bool {
         !self.apart().is_empty()
-    }
-
-    /// Changes or drops what other processes have.
-    pub(super) fn change_apart(
-        &mut self,
-        change: impl Fn(OtherProcessLease) -> Option<OtherProcessLease>,
-    ) {
-        if self.apart().is_empty() {
-            return;
-        }
-        let all = self.apart().iter().copied().filter_map(change);
-        let apart = all.filter(|apart| !apart.lease.capacity.is_zero());
-        self.set_others(self.older().to_vec(), apart.collect());
     }
 }
 

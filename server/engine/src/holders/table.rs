@@ -9,7 +9,7 @@ mod ending;
 mod holding;
 mod places;
 
-pub(crate) use holding::{DecidedBy, Holding, KnownWhy, ServerReport, Standing, Version};
+pub(crate) use holding::{Holding, ServerReport, Standing, Version};
 pub(crate) use places::Slot;
 
 use std::cell::OnceCell;
@@ -39,6 +39,7 @@ pub(crate) struct LeaseTable {
     granted: ExactSum,
     reserved: ExactSum,
     wants: ExactSum,
+    without_demand: ExactSum,
     needs: ExactSum,
 }
 
@@ -55,6 +56,7 @@ impl LeaseTable {
             reserved: ExactSum::ZERO,
             in_use_until: Time::ZERO,
             wants: ExactSum::ZERO,
+            without_demand: ExactSum::ZERO,
             needs: ExactSum::ZERO,
             ending: None,
         }
@@ -103,6 +105,11 @@ impl LeaseTable {
         &self.wants
     }
 
+    /// Σ of what child servers count for holders that are not in their demand yet.
+    pub(crate) fn without_demand(&self) -> &ExactSum {
+        &self.without_demand
+    }
+
     /// Σ of the larger of wants and the most that may be in use.
     pub(crate) fn needs(&self) -> &ExactSum {
         &self.needs
@@ -149,7 +156,7 @@ impl LeaseTable {
     }
 
     /// Puts in a holder that is not there yet.
-    pub(crate) fn insert(&mut self, holding: Holding) -> Slot {
+    pub(crate) fn insert(&mut self, mut holding: Holding) -> Slot {
         debug_assert!(
             self.find(&holding.holder()).is_none(),
             "{} is there already",
@@ -157,6 +164,7 @@ impl LeaseTable {
         );
         self.note_changed();
         self.wants.add(holding.demand.wants());
+        self.without_demand.add(holding.without_demand());
         self.needs.add(holding.needs());
         self.granted.add(holding.newest().capacity);
         self.reserved.add_sum(&holding.leases.reserved_sum());
@@ -165,9 +173,8 @@ impl LeaseTable {
         if let Some(until) = holding.leases.in_use_until() {
             self.in_use_until = self.in_use_until.max(until);
         }
-        let slot = self.places.insert(holding, self.hash);
-        self.note_other(slot);
-        slot
+        holding.is_ended = self.ending.is_some();
+        self.places.insert(holding, self.hash)
     }
 
     /// Takes a holder out.
@@ -175,6 +182,7 @@ impl LeaseTable {
         let holding = self.places.remove(slot, self.hash)?;
         self.note_changed();
         self.wants.subtract(holding.demand.wants());
+        self.without_demand.subtract(holding.without_demand());
         self.needs.subtract(holding.needs());
         self.granted.subtract(holding.newest().capacity);
         self.reserved.subtract_sum(&holding.leases.reserved_sum());
@@ -193,9 +201,7 @@ impl LeaseTable {
         slot: Slot,
         change: impl FnOnce(&mut Leases) -> T,
     ) -> Option<T> {
-        if self.ending.is_some() {
-            self.end_leases_of(slot);
-        }
+        self.end_leases_of(slot);
         let holding = self.get_mut(slot)?;
         let granted = holding.newest().capacity;
         let reserved = holding.leases.reserved_sum();
@@ -228,17 +234,13 @@ impl LeaseTable {
 
     /// The leases of a holder as they are now: those that are ended step by step have ended.
     pub(crate) fn copy_leases(&mut self, slot: Slot) -> Option<Leases> {
-        if self.ending.is_some() {
-            self.end_leases_of(slot);
-        }
+        self.end_leases_of(slot);
         self.get(slot).map(|holding| holding.leases.clone())
     }
 
     /// The newest lease of a holder that has no other one lasts until then.
     pub(crate) fn renew(&mut self, slot: Slot, expires_at: Time) {
-        if self.ending.is_some() {
-            self.end_leases_of(slot);
-        }
+        self.end_leases_of(slot);
         let Some(holding) = self.get_mut(slot) else {
             return;
         };
@@ -264,10 +266,11 @@ impl LeaseTable {
     /// Changes a child server's report about itself.
     pub(crate) fn change_report(&mut self, slot: Slot, report: Option<ServerReport>) {
         if let Some(holding) = self.get_mut(slot) {
-            let needs = holding.needs();
+            let (needs, without) = (holding.needs(), holding.without_demand());
             holding.report = report.map(Box::new);
-            let needs_now = holding.needs();
+            let (needs_now, without_now) = (holding.needs(), holding.without_demand());
             self.needs.replace(needs, needs_now);
+            self.without_demand.replace(without, without_now);
         }
     }
 
@@ -365,6 +368,7 @@ impl LeaseTable {
         let mut granted = ExactSum::ZERO;
         let mut reserved = ExactSum::ZERO;
         let mut wants = ExactSum::ZERO;
+        let mut without_demand = ExactSum::ZERO;
         let mut needs = ExactSum::ZERO;
         let mut waiting = 0;
         let mut len = 0;
@@ -372,6 +376,7 @@ impl LeaseTable {
             granted.add(holding.newest().capacity);
             reserved.add_sum(&holding.leases.reserved_sum());
             wants.add(holding.demand.wants());
+            without_demand.add(holding.without_demand());
             needs.add(holding.needs());
             waiting += u32::from(holding.waits);
             len += 1;
@@ -391,6 +396,7 @@ impl LeaseTable {
         assert_eq!(granted, self.granted, "Σ granted");
         assert_eq!(reserved, self.reserved, "Σ reserved");
         assert_eq!(wants, self.wants, "Σ wants");
+        assert_eq!(without_demand, self.without_demand, "Σ without demand");
         assert_eq!(needs, self.needs, "Σ needs");
         assert_eq!(waiting, self.waiting, "waiting holders");
         assert_eq!(len, self.len(), "holders");

@@ -15,17 +15,6 @@ use crate::messages::RefusalReason;
 use crate::templates::{AlgorithmKind, SafeCapacity, Shrink, Template};
 use crate::time::Time;
 
-/// State of a node at a moment.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NodeSnapshot {
-    /// Resources, sorted by id.
-    pub resources: Vec<ResourceSnapshot>,
-    /// Names that two live processes used recently.
-    pub conflicts: Vec<Conflict>,
-    /// Counts since the node was created.
-    pub counters: Counters,
-}
-
 /// Two live processes under one name. Of a child server's node, the later one was refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conflict {

@@ -5,7 +5,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
-use crate::messages::{Cycle, GetServerCapacityReply, LeaseSnapshot, NodeEvent, ServerLease};
+use crate::messages::{
+    Cycle, GetServerCapacityReply, LeaseSnapshot, LeasesFrom, NodeEvent, ServerLease,
+};
 use crate::node::upstream::shorter_server_lease;
 use crate::node::{Node, to_end};
 use crate::resource::Resource;
@@ -175,7 +177,7 @@ impl Node {
 
     /// The child servers that hold something of a resource. O(leases).
     pub fn child_snapshots(&self, resource: &ResourceId, now: Time) -> Vec<LeaseSnapshot> {
-        let mut leases = self.lease_snapshots(resource, usize::MAX, now);
+        let (mut leases, _) = self.leases_from(resource, &LeasesFrom::Start, usize::MAX, now);
         leases.retain(|lease| lease.holder.kind == HolderKind::Server);
         leases
     }

@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::node::resources::ResourceSlot;
 use crate::node::sweep::Generation;
 use crate::resource::parent::ParentPace;
-use crate::resource::{Effects, Resource, Timer};
+use crate::resource::{Effects, Resource};
 use crate::time::Time;
 use crate::time::due::Due;
 
@@ -94,9 +94,9 @@ impl Entry {
     /// If it is not.
     fn assert_scheduled(&self, pace: ParentPace) {
         let id = self.resource.id();
-        let timeout = self.resource.next_timeout(pace);
+        let timeout = self.resource.next_timeout();
         assert_eq!(self.scheduled, timeout, "the timeout of {id}");
-        let ask = self.resource.due(Timer::ParentRequest, pace);
+        let ask = self.resource.next_request(pace);
         assert_eq!(
             self.asks_parent_at.time(),
             ask,
@@ -139,8 +139,8 @@ impl Node {
         let (mut next, mut ask) = (None, Due::NEVER);
         if !is_gone {
             let pace = self.upstream.pace();
-            next = entry.resource.next_timeout(pace);
-            ask = entry.resource.due(Timer::ParentRequest, pace).into();
+            next = entry.resource.next_timeout();
+            ask = entry.resource.next_request(pace).into();
         }
         let before = std::mem::replace(&mut entry.scheduled, next);
         let ask_before = std::mem::replace(&mut entry.asks_parent_at, ask);

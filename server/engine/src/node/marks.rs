@@ -4,8 +4,10 @@
 //! then on it takes writes, one batch at a time, and says when a batch is confirmed. A batch that is not confirmed may be
 //! in the store or not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+pub use doorward_time::marks::{MarksByResource, StoredMark};
 
 pub use crate::continuity::mark::Mark;
 use crate::id::ResourceId;
@@ -22,7 +24,7 @@ const BATCH_MAX: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FoundMarks {
     /// By resource.
-    pub marks: BTreeMap<ResourceId, Mark>,
+    pub marks: MarksByResource,
     /// Whether resources without a mark have no leases. If not, there are no marks that count.
     pub is_complete: bool,
 }
@@ -42,7 +44,7 @@ pub struct MarkWrites {
 #[derive(Debug)]
 pub(super) struct NodeMarks {
     /// Marks of resources without a request since.
-    found: BTreeMap<ResourceId, Mark>,
+    found: MarksByResource,
     /// Time after which all leases of those have ended.
     found_until: Time,
     is_complete: bool,
@@ -63,11 +65,10 @@ pub(super) struct NodeMarks {
 impl NodeMarks {
     /// Takes what is known of a new resource.
     pub(super) fn take_found(&mut self, id: &ResourceId) -> Predecessors {
+        let mark = self.found.remove(id.as_str()).map(Mark::of);
         match self.is_complete {
-            true => Predecessors::Marked(self.found.remove(id)),
-            false => Predecessors::Unknown {
-                kept: Some(self.found.remove(id)),
-            },
+            true => Predecessors::Marked(mark),
+            false => Predecessors::Unknown { kept: Some(mark) },
         }
     }
 
@@ -120,9 +121,8 @@ impl Node {
     }
 
     fn begin_marks(&mut self, found: FoundMarks) {
-        let longest = found.marks.values().map(|mark| mark.longest).max();
         self.marks = Some(Box::new(NodeMarks {
-            found_until: self.mastership_start().end_of(longest.unwrap_or_default()),
+            found_until: self.mastership_start().end_of(found.marks.longest()),
             count: found.marks.len() as u64,
             found: found.marks,
             is_complete: found.is_complete,
@@ -169,11 +169,11 @@ impl Node {
             }
         }
         while !is_first && writes.len() < BATCH_MAX && marks.found_until <= now {
-            let Some((resource, _)) = marks.found.pop_first() else {
+            let Some(resource) = marks.found.pop() else {
                 break;
             };
             marks.count = marks.count.saturating_sub(1);
-            writes.push((resource, None));
+            writes.extend(ResourceId::new(&resource).ok().map(|id| (id, None)));
         }
         if writes.is_empty() && !is_first && !has_learned {
             return None;

@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use doorward_time::named;
+
 use crate::id::MastershipId;
 use crate::messages::NodeEvent;
 use crate::node::Node;
@@ -195,47 +197,25 @@ impl Node {
     }
 }
 
-/// Whether a node learns, and why.
-///
-/// Resources learn one by one, and the snapshot of each has the remaining time
-/// ([`crate::messages::ResourceSnapshot`]). This file finds the reason for which any of them still learns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Learning {
-    /// It is not the master, and decides nothing.
-    Standby,
-    /// It decides: all leases are known or have ended.
-    Over,
-    /// The process has started; without an election, the time of a former process's last decision is unknown.
-    Started,
-    /// It was elected, and leases of the former master may still last.
-    Elected,
-    /// As the two before, but only because leases longer than those of the templates in force may still last.
-    LongerLeases,
-    /// It does not learn, but a server above it does, and only confirms existing leases.
-    Above,
-}
-
-impl Learning {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::Standby,
-        Self::Over,
-        Self::Started,
-        Self::Elected,
-        Self::LongerLeases,
-        Self::Above,
-    ];
-
-    /// Its name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Standby => "standby",
-            Self::Over => "over",
-            Self::Started => "started",
-            Self::Elected => "elected",
-            Self::LongerLeases => "longer_leases",
-            Self::Above => "above",
-        }
+named! {
+    /// Whether a node learns, and why.
+    ///
+    /// Resources learn one by one, and the snapshot of each has the remaining time
+    /// ([`crate::messages::ResourceSnapshot`]). This file finds the reason for which any of them still learns.
+    #[derive(PartialOrd, Ord, Hash)]
+    Learning {
+        /// It is not the master, and decides nothing.
+        Standby = "standby",
+        /// It decides: all leases are known or have ended.
+        Over = "over",
+        /// The process has started; without an election, the time of a former process's last decision is unknown.
+        Started = "started",
+        /// It was elected, and leases of the former master may still last.
+        Elected = "elected",
+        /// As the two before, but only because leases longer than those of the templates in force may still last.
+        LongerLeases = "longer_leases",
+        /// It does not learn, but a server above it does, and only confirms existing leases.
+        Above = "above",
     }
 }
 

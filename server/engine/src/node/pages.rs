@@ -56,7 +56,7 @@ impl Node {
         self.conflicts.shown_after(after, now).take(max).collect()
     }
 
-    /// Returns the use of each limit; the [totals](Node::totals) have the largest resource. O(callers + templates).
+    /// Returns the use of each limit; the [totals](Node::add_to_totals) have the largest resource. O(callers + templates).
     pub fn load(&self) -> Load {
         self.admission.load()
     }
@@ -101,12 +101,5 @@ impl Node {
             last = Some(id);
         }
         last.filter(|_| totals.resources - before == max).cloned()
-    }
-
-    /// Sums over all resources. O(resources): [`Node::add_to_totals`] is for a reader that must not hold up requests.
-    pub fn totals(&self, now: Time) -> Totals {
-        let mut totals = Totals::default();
-        self.add_to_totals(&mut totals, None, usize::MAX, now);
-        totals
     }
 }

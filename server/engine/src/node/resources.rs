@@ -156,15 +156,14 @@ impl Resources {
     }
 
     fn place(&mut self, entry: Box<Entry>) -> ResourceSlot {
-        let free = self.free.pop();
-        if let Some(slot) = free
-            && let Some(place) = self.entries.get_mut(slot.0 as usize)
-        {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            ResourceSlot(u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX))
+        });
+        if let Some(place) = self.entries.get_mut(slot.0 as usize) {
             *place = Some(entry);
-            return slot;
         }
-        self.entries.push(Some(entry));
-        ResourceSlot(u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX))
+        slot
     }
 }
 

@@ -358,9 +358,6 @@ pub(super) fn longer_report(tolerance: Tolerance, has: Has) -> Has {
 
 /// Returns the lease of a client, which ends sooner.
 pub(super) fn shorter_lease(tolerance: Tolerance, lease: ClientLease) -> ClientLease {
-    if tolerance == Tolerance::LEAST {
-        return lease;
-    }
     let expires_in = tolerance.promise(lease.expires_in);
     ClientLease {
         expires_in,
@@ -371,9 +368,6 @@ pub(super) fn shorter_lease(tolerance: Tolerance, lease: ClientLease) -> ClientL
 
 /// Returns the lease of a child server, or of this one, which ends sooner. Reports in it last longer.
 pub(super) fn shorter_server_lease(tolerance: Tolerance, lease: ServerLease) -> ServerLease {
-    if tolerance == Tolerance::LEAST {
-        return lease;
-    }
     let expires_in = tolerance.promise(lease.expires_in);
     ServerLease {
         expires_in,

@@ -40,10 +40,12 @@ impl Resource {
         let Err(wait) = gate.take_request(now) else {
             return Ok(());
         };
-        let lasts = slot.and_then(|slot| self.holders.get(slot)).map(|holding| {
-            let until = holding.newest().expires_at;
-            until.since(now)
-        });
+        let lasts = slot
+            .and_then(|slot| self.holders.table.get(slot))
+            .map(|holding| {
+                let until = holding.newest().expires_at;
+                until.since(now)
+            });
         let enough = (self.policy.algorithm().lease_length / 2).max(PUT_OFF_MIN + wait);
         if lasts.is_some_and(|lasts| lasts <= enough) {
             return Ok(());
@@ -64,7 +66,7 @@ impl Resource {
         now: Time,
     ) -> Result<Admitted, RefusalReason> {
         let kind = ask.holder().kind;
-        let known = slot.and_then(|slot| self.holders.get(slot));
+        let known = slot.and_then(|slot| self.holders.table.get(slot));
         if kind == HolderKind::Client
             && known.is_some_and(|it| it.demand.priority() == ask.demand.priority())
         {
@@ -85,9 +87,10 @@ impl Resource {
             if !new.is_empty() {
                 let caller = gate.enter(now);
                 let by = (kind, caller);
-                self.holders.admit_priorities(by, new.len(), named, gate)?;
+                let (arrivals, claims) = (&mut self.holders.arrivals, &self.holders.claims);
+                arrivals.admit_priorities(by, new.len(), claims, named, gate)?;
             }
-            let holders = self.holders.table().len();
+            let holders = self.holders.table.len();
             if kind == HolderKind::Client && gate.counts_clients() {
                 let caller = gate.enter(now);
                 self.holders.arrivals.admit_client_of(caller, gate)?;
@@ -97,16 +100,9 @@ impl Resource {
             return Ok(Admitted::New(caller));
         };
         let more = bytes.saturating_sub(bytes_before);
-        let fits = if new.is_empty() {
-            Ok(())
-        } else {
-            let by = (kind, caller);
-            self.holders.admit_priorities(by, new.len(), named, gate)
-        };
-        let fits = fits.and_then(|()| match more {
-            0 => Ok(()),
-            more => gate.admit_bytes(caller, more),
-        });
+        let (arrivals, claims) = (&mut self.holders.arrivals, &self.holders.claims);
+        let fits = arrivals.admit_priorities((kind, caller), new.len(), claims, named, gate);
+        let fits = fits.and_then(|()| gate.admit_bytes(caller, more));
         match (fits, kind) {
             (Ok(()), _) => {
                 self.holders.arrivals.note_priorities(&new, (kind, caller));
@@ -120,7 +116,7 @@ impl Resource {
 
     /// Bytes of each holder, by the caller that brought it. For assertions.
     pub(crate) fn brought(&self) -> impl Iterator<Item = (CallerSlot, usize)> {
-        let holders = self.holders.table().iter();
+        let holders = self.holders.table.iter();
         holders.map(|holding| (holding.caller, bytes_of(holding)))
     }
 
@@ -168,6 +164,9 @@ impl Arrivals {
         named: &BTreeMap<i64, f64>,
         gate: &mut AdmissionGate<'_>,
     ) -> Result<(), Full> {
+        if more == 0 {
+            return Ok(());
+        }
         let brought = self.priorities.get_or_insert_default();
         // Priorities without holders count no more.
         brought.retain(|band, _| bands.get(*band).is_some());
@@ -210,7 +209,7 @@ impl Arrivals {
 
     /// Changes the number of clients of a caller.
     fn count_client(&mut self, holding: &Holding, change: impl FnOnce(usize) -> usize) {
-        let is_client = holding.kind == HolderKind::Client;
+        let is_client = holding.kind() == HolderKind::Client;
         let Some(clients) = self.clients.as_mut().filter(|_| is_client) else {
             return;
         };
@@ -252,7 +251,7 @@ impl Arrivals {
         after: &Demand,
         charges: &mut Vec<Charge>,
     ) {
-        if holding.kind == HolderKind::Server {
+        if holding.kind() == HolderKind::Server {
             self.points = self.points + points(after) - points(&holding.demand);
             let bytes = holder_bytes(holding.name.as_str(), after);
             charge(charges, holding, bytes_of(holding), bytes);

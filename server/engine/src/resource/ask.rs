@@ -46,7 +46,7 @@ impl Resource {
         admitted: Admitted,
         now: Time,
     ) {
-        let known = slot.and_then(|slot| self.holders.get(slot));
+        let known = slot.and_then(|slot| self.holders.table.get(slot));
         match admitted {
             Admitted::AsAsked => {}
             Admitted::New(caller) => ask.caller = caller,

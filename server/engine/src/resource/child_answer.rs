@@ -49,7 +49,7 @@ impl Resource {
     /// Asks on behalf of a child server with a stream what it asked for last. None: the answer would not differ from the last one,
     /// or the child has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
-        let holding = self.holders.get(slot)?;
+        let holding = self.holders.table.get(slot)?;
         if !self.may_regrant(holding, now) {
             return None;
         }
@@ -58,7 +58,7 @@ impl Resource {
         let grant = self.grant_known(holding, &ask, self.lowering.kept(holding), now);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
         if same(grant.gets, holding.newest().capacity)
-            && same(grant.share.amount, holding.share)
+            && same(grant.share, holding.share)
             && !self.safe_fell(holding, now)
         {
             return None;
@@ -139,7 +139,7 @@ impl Resource {
         let Demand::Server(demand) = &holding.demand else {
             return None;
         };
-        let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
         let rule = division::solve(algorithm, bands, &self.supply, &holding.demand);
         let masterships = holding.past.as_ref().map(|past| &past.masterships);
         let masterships = masterships.filter(|it| it.current().is_some());

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::admission::AdmissionGate;
 use crate::amount::Amount;
 use crate::division::Grant;
-use crate::holders::{HolderAsk, Holding, KnownWhy, Lease, Leases, Precedence, Slot, Standing};
+use crate::holders::{HolderAsk, Holding, Lease, Leases, Precedence, Slot, Standing};
 use crate::id::HolderKind;
 use crate::messages::{LimitedBy, RefusalReason};
 use crate::resource::ask::{Answer, AnswerKind};
@@ -47,7 +47,7 @@ impl Resource {
         }
         let looked_at = self.expire(EXPIRIES_PER_REQUEST, now);
         self.count_demand(&mut ask, gate.limits);
-        let slot = self.holders.table().find_asker(ask.asker);
+        let slot = self.holders.table.find_asker(ask.asker);
         self.admit_request(slot, &ask, gate, now)?;
         if let Some(slot) = slot {
             if let Some(answer) = self.repeat(slot, &ask, now) {
@@ -80,7 +80,7 @@ impl Resource {
         ask: &HolderAsk<'_>,
         now: Time,
     ) -> Result<Option<Answer>, RefusalReason> {
-        let Some(holding) = self.holders.get(slot) else {
+        let Some(holding) = self.holders.table.get(slot) else {
             return Ok(None);
         };
         let precedence = holding.precedence(ask.identity(), now);
@@ -143,9 +143,11 @@ impl Resource {
     }
 
     pub(super) fn decide(&mut self, slot: Option<Slot>, ask: &HolderAsk<'_>, now: Time) -> Answer {
-        let before = slot.and_then(|slot| self.holders.get(slot)).map(Before::of);
+        let before = slot
+            .and_then(|slot| self.holders.table.get(slot))
+            .map(Before::of);
         let was_overcommitted = cfg!(debug_assertions) && self.overcommitted().is_some();
-        let version = self.holders.version();
+        let version = self.holders.table.version();
         let slot = match slot {
             Some(slot) => self.decide_for_known(slot, ask, now),
             None => self.decide_for_new(ask, now),
@@ -158,10 +160,10 @@ impl Resource {
             self.id
         );
         let grew = before.is_none_or(|before| ask.demand.wants() > before.wants);
-        let after = self.holders.get(slot).map(Before::of);
+        let after = self.holders.table.get(slot).map(Before::of);
         let waited = before.and_then(|before| before.waited_for(after?));
-        let repeats_in = Some(version).filter(|it| *it == self.holders.version());
-        self.holders.note(slot, |holding| {
+        let repeats_in = Some(version).filter(|it| *it == self.holders.table.version());
+        self.holders.table.note(slot, |holding| {
             holding.repeats_in = repeats_in;
             holding.wants_more = ask.wants_more;
         });
@@ -191,7 +193,7 @@ impl Resource {
             capacity: Amount::ZERO,
             expires_at: now,
         };
-        let known = self.holders.get(slot);
+        let known = self.holders.table.get(slot);
         let known = known.map(|it| (it.newest(), self.limited_by(it, now), it.refresh_at));
         let (lease, limited_by, planned) = known.unwrap_or((nothing, LimitedBy::Share, now));
         let refresh_in = if kind == AnswerKind::OutOfOrder {
@@ -213,7 +215,7 @@ impl Resource {
     }
 
     fn decide_for_known(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> Slot {
-        let Some(holding) = self.holders.get(slot) else {
+        let Some(holding) = self.holders.table.get(slot) else {
             return slot;
         };
         // This uses the claim at the time of the lowering, so it comes before the change of demand.
@@ -222,9 +224,10 @@ impl Resource {
         // A report of at least its present leases lowers none of them.
         if ask.acknowledges() && ask.in_use() < had {
             self.holders
+                .table
                 .change_leases(slot, |leases| leases.acknowledge(ask.in_use()));
         }
-        let Some(holding) = self.holders.get(slot) else {
+        let Some(holding) = self.holders.table.get(slot) else {
             return slot;
         };
         let grant = self.grant_known(holding, ask, kept_if_lowered, now);
@@ -232,14 +235,14 @@ impl Resource {
         let may_use_more = ask.in_use() > held.max(grant.gets);
         if may_use_more || ask.in_use() > ask.to_confirm() {
             let leases = self.in_recovery(now, |recovery, s| recovery.reserve(s, ask, grant.room));
-            self.holders.change_leases(slot, |known| {
+            self.holders.table.change_leases(slot, |known| {
                 leases
                     .into_iter()
                     .flatten()
                     .for_each(|lease| known.grant(lease));
             });
         }
-        let holding = self.holders.get(slot);
+        let holding = self.holders.table.get(slot);
         let had_until = holding.map(|it| it.leases().last_expiry());
         let decision = self.decision(ask, &grant, had_until, now);
         let shrink = self.policy.algorithm().shrink;
@@ -278,6 +281,7 @@ impl Resource {
         let standing = self.holders.replace_process(ask.holder());
         let slot = self.holders.insert(ask, leases, decision, now);
         self.holders
+            .table
             .note(slot, |holding| holding.standing = standing);
         self.holders
             .note_mastership(slot, ask, true, self.recovery.is_some());
@@ -312,7 +316,7 @@ impl Resource {
 }
 
 // Most requests repeat the one before, and nothing has changed since. The inputs of a decision have a version
-// (`Holders::version`): claims, reserved capacity, capacity and algorithm. If a decision leaves all of them unchanged,
+// (`LeaseTable::version`): claims, reserved capacity, capacity and algorithm. If a decision leaves all of them unchanged,
 // the same request gets the same decision as long as the version stays the same. So it is not decided again. Debug
 // builds decide it anyway, and compare. This does not apply below the root, where the parent's answers count, nor in
 // learning mode, where reports do.
@@ -323,9 +327,9 @@ impl Resource {
         if self.parent.is_some() || self.recovery.is_some() {
             return None;
         }
-        let holding = self.holders.get(slot)?;
+        let holding = self.holders.table.get(slot)?;
         let is_early = now.since(holding.decided_at) < ask.floor && !holding.is_invited(now);
-        let is_decided = holding.repeats_in == Some(self.holders.version());
+        let is_decided = holding.repeats_in == Some(self.holders.table.version());
         let is_repeat = is_decided && !is_early && is_same(holding, ask);
         if !is_repeat {
             return None;
@@ -333,8 +337,9 @@ impl Resource {
         self.assert_decides_the_same(holding, ask, now);
         let waited = Before::of(holding).invited_after;
         let expires_at = self.situation(now).lease_end();
-        self.holders.renew(slot, expires_at);
+        self.holders.table.renew(slot, expires_at);
         self.holders
+            .table
             .note(slot, |holding| holding.wants_more = ask.wants_more);
         self.holders.note_request(slot, ask);
         let refresh_in = self.plan(slot, ask, false, waited, now);
@@ -347,12 +352,7 @@ impl Resource {
             let newest = holding.newest().capacity;
             let grant = self.grant(ask, newest, newest, newest, now);
             let known = (newest, holding.share, holding.why, holding.waits);
-            let fresh = (
-                grant.gets,
-                grant.share.amount,
-                KnownWhy::of(grant.why),
-                grant.waits,
-            );
+            let fresh = (grant.gets, grant.share, grant.why, grant.waits);
             assert_eq!(known, fresh, "{}: decided as before", self.id);
         }
     }
@@ -367,7 +367,7 @@ fn is_same(holding: &Holding, ask: &HolderAsk<'_>) -> bool {
         Some(sequence) => sequence > holding.sequence,
         None => holding.sequence == 0,
     };
-    holding.kind == HolderKind::Client
+    holding.kind() == HolderKind::Client
         && is_next
         && is_alone
         && !holding.pending

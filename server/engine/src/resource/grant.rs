@@ -3,7 +3,7 @@
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::continuity::Recovery;
-use crate::division::{self, Bound, Grant, Reason, Share, Supply, Why};
+use crate::division::{self, Bound, DecidedBy, Grant, KnownWhy, Supply};
 use crate::holders::{HolderAsk, Holding};
 use crate::resource::Resource;
 use crate::rounding::SHORTFALL;
@@ -42,12 +42,10 @@ impl Resource {
         if let Some((confirmed, false)) = confirmed {
             return confirmed;
         }
-        let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
         let rule = division::solve(algorithm, bands, &self.supply, &ask.demand);
-        let share = rule.share_of(&ask.demand);
-        let keeps =
-            (!ask.acknowledges()).then(|| keeps(newest, share, ask.without_demand().min(held)));
-        let shared = self.grant_share(share, room, lowered, keeps);
+        let share = rule.share_of(&ask.demand).amount;
+        let shared = self.grant_share(share, room, lowered, keeps(ask, held, newest, share));
         // Reports come first; what is left then is free. At the root, that counts for child servers which know only a
         // part of their holders.
         let reports_first = self.parent.is_some() || !ask.acknowledges();
@@ -59,11 +57,11 @@ impl Resource {
 
     /// Returns the amount that a holder gets once others have shrunk. This is its share; for a child server, its share
     /// of the capacity that this server expects, so that holders below it know that more is to come.
-    pub(super) fn prospect(&self, demand: &Demand, share: Share) -> Amount {
+    pub(super) fn prospect(&self, demand: &Demand, share: Amount) -> Amount {
         let (Demand::Server(_), Some(terms), true) =
             (demand, &self.supply.terms, self.supply.expects_more())
         else {
-            return share.amount;
+            return share;
         };
         let algorithm = self.policy.algorithm();
         if algorithm.kind.has_bands() {
@@ -73,15 +71,15 @@ impl Resource {
                 return wants;
             }
             let part = terms.share.get() / self.supply.capacity.get();
-            let expected = Amount::from_computed(share.amount.get() * part);
-            return expected.min(wants).max(share.amount);
+            let expected = Amount::from_computed(share.get() * part);
+            return expected.min(wants).max(share);
         }
         let expected = Supply {
             capacity: terms.share,
             ..self.supply.clone()
         };
-        let rule = division::solve(algorithm, self.holders.bands(), &expected, demand);
-        rule.share_of(demand).amount.max(share.amount)
+        let rule = division::solve(algorithm, &self.holders.claims, &expected, demand);
+        rule.share_of(demand).amount.max(share)
     }
 
     /// Returns the room for a holder beside the leases of others, reported or not, if all together get `most`. None: any
@@ -90,7 +88,7 @@ impl Resource {
         let Some(most) = most else {
             return Amount::MAX;
         };
-        let mut others = *self.holders.table().reserved();
+        let mut others = *self.holders.table.reserved();
         others.subtract(held);
         if let Some(recovery) = &self.recovery {
             others.add_sum(&recovery.unreported());
@@ -100,27 +98,18 @@ impl Resource {
 
     /// Grants a share, bounded by leases of others, and not below `keeps`: the lease of a child server in learning
     /// mode, whose demand looks smaller than it is.
-    fn grant_share(
-        &self,
-        mut share: Share,
-        room: Amount,
-        lowered: bool,
-        keeps: Option<Amount>,
-    ) -> Grant {
-        if let Some(keeps) = keeps.filter(|keeps| *keeps > share.amount) {
-            share = Share {
-                amount: keeps,
-                reason: Reason::ChildLearns,
-            };
-        }
-        let gets = if self.policy.promises_total() || self.mark.is_some() {
-            share.amount.min(room)
-        } else {
-            share.amount
+    fn grant_share(&self, share: Amount, room: Amount, lowered: bool, keeps: Amount) -> Grant {
+        let (share, decided_by) = match keeps > share {
+            true => (keeps, DecidedBy::ChildLearns),
+            false => (share, DecidedBy::Division),
         };
-        let short = share.amount.get() - gets.get();
-        let rounding =
-            SHORTFALL * share.amount.get() + 0.1 * SHORTFALL * self.supply.capacity.get();
+        let gets = if self.policy.promises_total() || self.mark.is_some() {
+            share.min(room)
+        } else {
+            share
+        };
+        let short = share.get() - gets.get();
+        let rounding = SHORTFALL * share.get() + 0.1 * SHORTFALL * self.supply.capacity.get();
         let waits = short > rounding;
         let bound = match (waits, lowered) {
             (false, _) => Bound::Share,
@@ -136,19 +125,21 @@ impl Resource {
             room,
             waits,
             cut_from: None,
-            why: Why {
-                reason: share.reason,
-                bound,
-            },
+            why: KnownWhy { decided_by, bound },
         }
     }
 }
 
-/// Returns the amount that a child server in learning mode keeps: its newest lease or, if that is more, its share by
-/// the known demand plus the unreported leases of its holders. `unreported` is at most its lease.
-fn keeps(newest: Amount, share: Share, unreported: Amount) -> Amount {
-    let share = share.amount.get() + unreported.get();
-    newest.max(Amount::from_computed(share))
+/// Returns the amount that a child server keeps above which a server is in learning mode: its share by the known demand
+/// plus the unreported leases of its holders, which are at most what it has `held`; if it learns itself, at least its
+/// newest lease.
+fn keeps(ask: &HolderAsk<'_>, held: Amount, newest: Amount, share: Amount) -> Amount {
+    let unreported = ask.without_demand().min(held);
+    let keeps = Amount::from_computed(share.get() + unreported.get());
+    match ask.acknowledges() {
+        true => keeps,
+        false => keeps.max(newest),
+    }
 }
 
 /// Returns the part of `kept` that a holder may keep if the leases exceed the capacity: without the leases of other

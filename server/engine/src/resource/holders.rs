@@ -7,18 +7,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::admission::weight::{Weight, counted};
-use crate::admission::{AdmissionGate, Full};
 use crate::amount::Amount;
 use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::Recovery;
-use crate::division::{Bound, Reason, Why};
+use crate::division::{Bound, DecidedBy, KnownWhy};
 use crate::holders::{
-    Expired, HolderAsk, Holding, KnownWhy, Lease, LeaseTable, Leases, ProcessHistory, Slot,
-    Standing, Version,
+    Expired, HolderAsk, Holding, Lease, LeaseTable, Leases, ProcessHistory, Slot, Standing,
 };
 use crate::id::{HolderKind, HolderName};
 use crate::resource::Effects;
-use crate::resource::admit::{Arrivals, Brings};
+use crate::resource::admit::Arrivals;
 use crate::templates::{Algorithm, Shrink};
 use crate::time::Time;
 
@@ -30,7 +28,7 @@ pub(super) struct Decision {
     /// Its share, which it gets once others have shrunk.
     pub(super) share: Amount,
     /// Why it got what it got.
-    pub(super) why: Why,
+    pub(super) why: KnownWhy,
     /// It got less than its share because of what others hold.
     pub(super) waits: bool,
     /// The latest lowering of the capacity that this takes into account.
@@ -41,9 +39,9 @@ pub(super) struct Decision {
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Holders {
-    /// The claims of all holders in the table.
-    claims: Bands,
-    table: LeaseTable,
+    /// The claims of all holders in the table. Only [`Holders`] changes them, or the holders and their demand.
+    pub(super) claims: Bands,
+    pub(super) table: LeaseTable,
     /// The child servers among the holders. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
@@ -67,26 +65,6 @@ impl Holders {
         }
     }
 
-    /// The holders.
-    pub(super) fn table(&self) -> &LeaseTable {
-        &self.table
-    }
-
-    /// Their claims.
-    pub(super) fn bands(&self) -> &Bands {
-        &self.claims
-    }
-
-    /// Returns the holder in `slot`.
-    pub(super) fn get(&self, slot: Slot) -> Option<&Holding> {
-        self.table.get(slot)
-    }
-
-    /// Whether there are no holders.
-    pub(super) fn is_empty(&self) -> bool {
-        self.table.is_empty()
-    }
-
     /// The child servers that hold something.
     pub(super) fn children(&self) -> &BTreeMap<HolderName, Slot> {
         static NOBODY: BTreeMap<HolderName, Slot> = BTreeMap::new();
@@ -100,23 +78,12 @@ impl Holders {
 
     /// Clients served, those below child servers included.
     pub(super) fn clients(&self) -> f64 {
-        self.bands().total_subclients()
+        self.claims.total_subclients()
     }
 
     /// Grows whenever a claim comes, goes or changes.
     pub(super) fn demand_version(&self) -> u64 {
         self.demand_version
-    }
-
-    /// Changes whenever an input of decisions changes. Code that changes an input outside of it, such as the
-    /// capacity, calls [`Holders::note_changed`].
-    pub(super) fn version(&self) -> Version {
-        self.table.version()
-    }
-
-    /// Notes that an input of decisions has changed.
-    pub(super) fn note_changed(&mut self) {
-        self.table.note_changed();
     }
 
     /// Weight in memory.
@@ -126,7 +93,7 @@ impl Holders {
             leases: counted(self.table.len() - children),
             curves: counted(children),
             points: self.arrivals.points(),
-            bands: counted(self.bands().len().saturating_sub(1)),
+            bands: counted(self.claims.len().saturating_sub(1)),
             name_bytes: self.arrivals.name_bytes(),
         }
     }
@@ -137,25 +104,14 @@ impl Holders {
         let usual = (!algorithm.kind.has_bands()).then_some(Bands::USUAL);
         let is_new = |band: &i64| {
             let is_named = algorithm.min_shares.contains_key(band);
-            !is_named && usual != Some(*band) && self.bands().get(*band).is_none()
+            !is_named && usual != Some(*band) && self.claims.get(*band).is_none()
         };
-        demand.bands().filter(is_new).collect()
-    }
-
-    /// Checks that `more` new priorities may be brought ([`Arrivals::admit_priorities`]).
-    ///
-    /// # Errors
-    ///
-    /// The limit that is reached.
-    pub(super) fn admit_priorities(
-        &mut self,
-        by: Brings,
-        more: usize,
-        named: &BTreeMap<i64, f64>,
-        gate: &mut AdmissionGate<'_>,
-    ) -> Result<(), Full> {
-        self.arrivals
-            .admit_priorities(by, more, &self.claims, named, gate)
+        let mut new = match demand {
+            Demand::Client { priority, .. } => BTreeSet::from([*priority]),
+            Demand::Server(demand) => demand.bands().iter().map(|band| band.priority).collect(),
+        };
+        new.retain(is_new);
+        new
     }
 
     /// Puts in the claims of a holder that is about to come.
@@ -191,7 +147,7 @@ impl Holders {
         let Some(holding) = self.table.get(slot) else {
             return;
         };
-        let (kind, waited) = (holding.kind, holding.waits);
+        let (kind, waited) = (holding.kind(), holding.waits);
         self.table.change_leases(slot, |leases| {
             grant_by_kind(leases, kind, decision.lease);
             if shrink == Shrink::Immediate {
@@ -266,10 +222,10 @@ impl Holders {
         let nothing = Demand::Client { priority, claim };
         self.change_demand(slot, &nothing);
         self.table.change_waits(slot, false);
-        let (reason, bound) = (Reason::Replaced, Bound::Share);
+        let (decided_by, bound) = (DecidedBy::Replaced, Bound::Share);
         self.table.note(slot, |holding| {
             holding.share = Amount::ZERO;
-            holding.why = KnownWhy::of(Why { reason, bound });
+            holding.why = KnownWhy { decided_by, bound };
         });
     }
 
@@ -306,39 +262,9 @@ impl Holders {
         looked_at
     }
 
-    /// Ends every lease by then, at the latest: a few at once, and the others as leases are that have ended
-    /// ([`Holders::expire`]).
-    pub(super) fn end_all_by(&mut self, time: Time, now: Time) {
-        self.table.end_all_by(time, now);
-    }
-
-    /// Changes what a holder may be using.
-    pub(super) fn change_leases<T>(
-        &mut self,
-        slot: Slot,
-        change: impl FnOnce(&mut Leases) -> T,
-    ) -> Option<T> {
-        self.table.change_leases(slot, change)
-    }
-
-    /// The leases of a holder as they are now.
-    pub(super) fn copy_leases(&mut self, slot: Slot) -> Option<Leases> {
-        self.table.copy_leases(slot)
-    }
-
-    /// The newest lease of a holder that has no other one lasts until then.
-    pub(super) fn renew(&mut self, slot: Slot, expires_at: Time) {
-        self.table.renew(slot, expires_at);
-    }
-
-    /// Changes what is in no sum.
-    pub(super) fn note(&mut self, slot: Slot, note: impl FnOnce(&mut Holding)) {
-        self.table.note(slot, note);
-    }
-
     /// Changes the history of a child server's name, if it has one.
     pub(super) fn note_past(&mut self, slot: Slot, note: impl FnOnce(&mut ProcessHistory)) {
-        self.note(slot, |holding| {
+        self.table.note(slot, |holding| {
             holding.past.as_deref_mut().map(note);
         });
     }
@@ -356,7 +282,7 @@ impl Holders {
         let mut keys = BTreeSet::new();
         for holding in self.table.iter() {
             holding.demand.for_each_claim(|_, _| claims += 1);
-            children += usize::from(holding.kind == HolderKind::Server);
+            children += usize::from(holding.kind() == HolderKind::Server);
             keys.insert(self.table.name_hash(&holding.holder()));
         }
         let there = self.claims.iter().map(|(_, index)| index.len());
@@ -377,7 +303,7 @@ impl Holders {
             recovery.note_gone(self.table.name_hash(&gone.holder()));
         }
         if let Some(children) = self.children.as_mut()
-            && gone.kind == HolderKind::Server
+            && gone.kind() == HolderKind::Server
         {
             children.remove(&gone.name);
         }
@@ -387,7 +313,7 @@ impl Holders {
     /// Claims have come, gone or changed.
     pub(super) fn note_demand_changed(&mut self) {
         self.demand_version += 1;
-        self.note_changed();
+        self.table.note_changed();
         self.note_unsettled();
     }
 
@@ -401,7 +327,7 @@ impl Decision {
     /// Writes the fields that no sum includes.
     fn write_to(&self, holding: &mut Holding) {
         holding.share = self.share;
-        holding.why = KnownWhy::of(self.why);
+        holding.why = self.why;
         holding.lowering = self.lowering;
     }
 }

@@ -69,7 +69,7 @@ impl Lowerings {
 mod tests {
     use super::*;
     use crate::claims::{Claim, Demand};
-    use crate::division::{Bound, Reason, Why};
+    use crate::division::{Bound, DecidedBy, KnownWhy};
     use crate::holders::{Lease, Leases};
     use crate::id::{HolderId, HolderName};
     use crate::time::Time;
@@ -80,8 +80,8 @@ mod tests {
             capacity: amount,
             expires_at: Time::from_secs(60),
         };
-        let why = Why {
-            reason: Reason::EnoughForAll,
+        let why = KnownWhy {
+            decided_by: DecidedBy::Division,
             bound: Bound::Share,
         };
         let demand = Demand::Client {
@@ -135,7 +135,7 @@ mod tests {
             holding.holder(),
             holding.demand,
             leases,
-            holding.why.shown(Some(Reason::EnoughForAll)),
+            holding.why,
             Time::ZERO,
         );
         assert_eq!(holding.reserved().get(), 100.0);

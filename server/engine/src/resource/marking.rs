@@ -78,7 +78,7 @@ impl Resource {
     /// Learns if more may be in use than the capacity, by leases of predecessors, too.
     pub(super) fn learn_if_lowered(&mut self) {
         let capacity = self.supply.capacity;
-        let reserved = *self.holders.table().reserved();
+        let reserved = *self.holders.table.reserved();
         let ends = self.start.leases_end(self.policy.algorithm());
         if let Some(recovery) = self.recovery.as_mut().filter(|it| it.is_bounded()) {
             let mut booked = reserved;
@@ -106,7 +106,7 @@ impl Resource {
         let Some(mark) = &self.mark else {
             return false;
         };
-        let holding = slot.and_then(|slot| self.holders.get(slot));
+        let holding = slot.and_then(|slot| self.holders.table.get(slot));
         if holding.is_some_and(|holding| !holding.pending) {
             return false;
         }
@@ -122,7 +122,7 @@ impl Resource {
     }
 
     fn mark_needs(&self, now: Time) -> MarkNeeds {
-        let table = self.holders.table();
+        let table = &self.holders.table;
         let unreported = self
             .recovery
             .as_ref()
@@ -177,7 +177,7 @@ impl Resource {
     pub(crate) fn note_mark_written(&mut self) {
         if let Some(mark) = &mut self.mark {
             mark.note_written();
-            self.holders.note_changed();
+            self.holders.table.note_changed();
             self.holders.note_unsettled();
         }
     }

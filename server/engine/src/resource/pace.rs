@@ -27,7 +27,7 @@ impl Holders {
     /// Whether a request earlier than the floor changes the wants, and its holder may do so: a number of times in a
     /// row, and then once a floor.
     pub(super) fn take_early_news(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) -> bool {
-        let Some(holding) = self.get(slot) else {
+        let Some(holding) = self.table.get(slot) else {
             return false;
         };
         if holding.demand == ask.demand {
@@ -37,7 +37,7 @@ impl Holders {
         if holding.news_paid_until.since(now) > saved_up {
             return false;
         }
-        self.note(slot, |holding| {
+        self.table.note(slot, |holding| {
             holding.news_paid_until = holding.news_paid_until.max(now) + ask.floor;
         });
         true
@@ -56,7 +56,7 @@ impl Resource {
     ) -> Answer {
         let mut refresh_in = floor_left;
         let mut is_same = false;
-        self.holders.note(slot, |holding| {
+        self.holders.table.note(slot, |holding| {
             let planned_in = holding.refresh_at.since(now);
             if holding.invited {
                 refresh_in = refresh_in.min(planned_in);
@@ -92,20 +92,21 @@ impl Resource {
         waited: Option<Duration>,
         now: Time,
     ) -> Duration {
-        let planned = self.plan_refresh(slot, grew, waited, ask.floor, now);
-        self.holders.note(slot, |holding| {
-            holding.refresh_at = now + planned.refresh_in;
+        let (refresh_in, invited) = self.plan_refresh(slot, grew, waited, ask.floor, now);
+        self.holders.table.note(slot, |holding| {
+            holding.refresh_at = now + refresh_in;
             // A push does not bring the holder's own next request nearer to the floor.
             if !ask.is_push {
                 holding.decided_at = now;
-                holding.invited = planned.invited;
+                holding.invited = invited;
             }
         });
-        planned.refresh_in
+        refresh_in
     }
 
-    /// Returns when a holder should come back after a decision. `grew`: it wants more than before. `waited`: the time
-    /// after which it was invited in vain.
+    /// Returns when a holder should come back after a decision, and whether it is invited to come before its refresh
+    /// interval is over: it waits for others, or others wait for it. The floor does not apply to a holder that comes
+    /// when it was invited. `grew`: it wants more than before. `waited`: the time after which it was invited in vain.
     fn plan_refresh(
         &mut self,
         slot: Slot,
@@ -113,14 +114,14 @@ impl Resource {
         waited: Option<Duration>,
         floor: Duration,
         now: Time,
-    ) -> Planned {
-        let Some(holding) = self.holders.get(slot) else {
-            return Planned::at_leisure(self.policy.algorithm().refresh_interval);
+    ) -> (Duration, bool) {
+        let Some(holding) = self.holders.table.get(slot) else {
+            return (self.policy.algorithm().refresh_interval, false);
         };
         let interval = interval_of(self.policy.algorithm(), holding, floor);
         let newest = holding.newest();
         let wanting = newest.capacity < holding.demand.wants();
-        let table = self.holders.table();
+        let table = &self.holders.table;
         let others_want = || table.waiting() > 0 || table.wants() > table.granted();
         // Below the root, a holder anywhere in the tree may wait for it.
         let awaited = holding.own() > newest.capacity && (self.parent.is_some() || others_want());
@@ -130,18 +131,15 @@ impl Resource {
         let streams = holding.report.as_ref().is_some_and(|report| report.streams);
         // In learning mode, reports may add up to more than the capacity. A holder with less than its part waits for
         // those with more.
-        let soon = |pace: &mut Pace, floor| {
-            let refresh_in = pace.soon(interval, floor, waited, now);
-            Planned::soon(refresh_in, interval)
-        };
+        let soon = |pace: &mut Pace, floor| (pace.soon(interval, floor, waited, now), true);
         let outlook = self.in_recovery(now, |recovery, s| recovery.outlook(s));
-        let planned = match outlook.flatten() {
+        let (refresh_in, is_early) = match outlook.flatten() {
             Some(outlook)
                 if outlook.level.is_some() && (holding.waits || awaited && table.waiting() > 0) =>
             {
                 soon(&mut self.pace, floor)
             }
-            _ if streams => Planned::at_leisure(interval),
+            _ if streams => (interval, false),
             Some(Outlook {
                 remaining, grows, ..
             }) if wanting && !(grows && (more_comes || self.parent.is_none())) => {
@@ -150,21 +148,19 @@ impl Resource {
                 if newest.capacity.is_zero() && self.parent.is_some() {
                     let floor = floor.max(PROVISIONAL_FLOOR);
                     let soon = self.pace.soon(interval, floor, waited, now);
-                    Planned::soon(if soon < remaining { soon } else { ends }, interval)
+                    (if soon < remaining { soon } else { ends }, true)
                 } else {
-                    Planned::at_leisure(ends)
+                    (ends, false)
                 }
             }
             _ if holding.waits || wanting && more_comes || awaited => soon(&mut self.pace, floor),
             _ if newest.capacity.is_zero() && self.limited_by(holding, now).is_provisional() => {
                 soon(&mut self.pace, floor.max(PROVISIONAL_FLOOR))
             }
-            _ => Planned::at_leisure(interval),
+            _ => (interval, false),
         };
-        Planned {
-            refresh_in: within_lease(planned.refresh_in, newest.expires_at.since(now)),
-            ..planned
-        }
+        let within = within_lease(refresh_in, newest.expires_at.since(now));
+        (within, is_early && refresh_in < interval)
     }
 }
 
@@ -181,31 +177,6 @@ pub(super) fn interval_of(algorithm: &Algorithm, holding: &Holding, floor: Durat
     let interval = Duration::from_secs_f64(seconds.min(INTERVAL_MAX.as_secs_f64()));
     let least = INTERVAL_MIN.max(floor + floor / 16);
     interval.max(least).min(INTERVAL_MAX)
-}
-
-/// Time until a holder comes back, and whether it was invited early.
-#[derive(Clone, Copy, Debug)]
-struct Planned {
-    refresh_in: Duration,
-    /// The holder comes before its refresh interval is over: it waits for others, or others wait for it. The floor does
-    /// not apply to a holder that comes when it was invited.
-    pub(super) invited: bool,
-}
-
-impl Planned {
-    const fn at_leisure(refresh_in: Duration) -> Self {
-        Self {
-            refresh_in,
-            invited: false,
-        }
-    }
-
-    fn soon(refresh_in: Duration, interval: Duration) -> Self {
-        Self {
-            refresh_in,
-            invited: refresh_in < interval,
-        }
-    }
 }
 
 /// Largest height that a refresh interval is computed for.

@@ -103,9 +103,9 @@ impl Parent {
 
 impl Resource {
     /// Returns when to ask the parent, or nothing if only a change can make that necessary.
-    pub(super) fn next_request(&self, pace: ParentPace) -> Option<Time> {
+    pub(crate) fn next_request(&self, pace: ParentPace) -> Option<Time> {
         let upstream = self.parent.as_ref()?;
-        let needs = if !self.holders.is_empty() {
+        let needs = if !self.holders.table.is_empty() {
             Needs::Holders
         } else if self.recovery.is_some() {
             Needs::Unreported
@@ -120,7 +120,7 @@ impl Resource {
 
     /// Returns the size of the changes since that request.
     fn changes_since(&self, request: &LeaseRequest) -> Changes {
-        let wants = self.holders.table().wants().rounded_down();
+        let wants = self.holders.wants_above();
         let matters = (wants - request.wants).abs() > MATTERS * request.wants.max(wants)
             || self.holding() < request.holding
             || request.learning != self.recovery.is_some()
@@ -151,11 +151,15 @@ impl Resource {
             .as_mut()
             .map(|it| it.speak())
             .unwrap_or_default();
-        let gives_back = self.holders.is_empty() && !said.learning;
+        let gives_back = self.holders.table.is_empty() && !said.learning;
         if gives_back {
             // The rest is no longer granted, whatever the answer is.
             self.set_supply(Supply::NONE);
         }
+        let unreported = match said.learning {
+            true => said.unreported,
+            false => *self.holders.table.without_demand(),
+        };
         let holding = self.holding();
         let has = self.supply.expires_at.filter(|end| *end > now);
         let demand = self.holders.aggregate(few_points);
@@ -169,7 +173,7 @@ impl Resource {
                 granted_by: self.parent.as_ref().and_then(|it| it.granted_by),
             }),
             outstanding: Some(self.holders.outstanding(&said, now)),
-            unreported: said.unreported.rounded_up(),
+            unreported: unreported.rounded_up(),
             reported: said.reported,
             learning: said.learning,
         };
@@ -177,7 +181,7 @@ impl Resource {
             sequence,
             sent_at: now,
             demand_version: self.holders.demand_version(),
-            wants: self.holders.table().wants().rounded_down(),
+            wants: self.holders.wants_above(),
             clients,
             holding,
             learning: said.learning,
@@ -195,7 +199,7 @@ impl Resource {
     fn holding(&self) -> Amount {
         self.supply
             .capacity
-            .max(self.holders.table().reserved().rounded_up())
+            .max(self.holders.table.reserved().rounded_up())
     }
 }
 
@@ -203,11 +207,11 @@ impl Holders {
     /// Returns the amount that holders may be using, and for how long. Without the duration, a parent without a lease
     /// would have to count it for the longest lease length, and would report it to its own parent long after its end.
     fn outstanding(&self, said: &Statement, now: Time) -> Has {
-        let in_use_until = self.table().in_use_until(now);
+        let in_use_until = self.table.in_use_until(now);
         let Some(until) = in_use_until.max(said.unreported_until) else {
             return Has::untimed(Amount::ZERO);
         };
-        let mut sum = *self.table().reserved();
+        let mut sum = *self.table.reserved();
         sum.add_sum(&said.unreported);
         Has {
             expires_in: Some(until.since(now)),
@@ -215,10 +219,16 @@ impl Holders {
         }
     }
 
+    /// Everything that holders want, with those that only a child in learning mode counts.
+    fn wants_above(&self) -> f64 {
+        let table = &self.table;
+        table.wants().rounded_down() + table.without_demand().rounded_down()
+    }
+
     /// The demand of all holders together. `few_points`: points of the curve of few holders. O(points · log n).
     pub(super) fn aggregate(&self, few_points: usize) -> ServerDemand {
-        let bands = self.bands();
-        let most = match self.table().len() {
+        let bands = &self.claims;
+        let most = match self.table.len() {
             0..FEW => few_points,
             _ => POINTS_MAX,
         };
@@ -226,7 +236,7 @@ impl Holders {
         let demands = bands.iter().map(|(priority, index)| {
             let wants = if bands.len() == 1 {
                 // To the bit, so that a capacity that is enough for all is seen to be.
-                self.table().wants().rounded_up()
+                self.table.wants().rounded_up()
             } else {
                 Amount::from_computed(index.total_wants())
             };
@@ -292,7 +302,7 @@ impl Resource {
         if is_first {
             let remaining = self.learning_remaining(now);
             let longest = self.situation(now).longest_of_predecessors(remaining);
-            self.holders.end_all_by(now + longest, now);
+            self.holders.table.end_all_by(now + longest, now);
         }
         let terms = lease.terms;
         let supply =
@@ -301,7 +311,7 @@ impl Resource {
         self.change_supply(supply, was_overcommitted);
         let believed = self.tell_recovery(now, |recovery, s| recovery.count_answered(s));
         for (slot, part, ends_by) in believed.unwrap_or_default() {
-            self.holders.change_leases(slot, |leases| {
+            self.holders.table.change_leases(slot, |leases| {
                 leases.acknowledge(part);
                 leases.end_by(ends_by.unwrap_or(Time::MAX));
             });

@@ -55,50 +55,32 @@ impl Default for ParentPace {
 
 /// The state of a resource's own lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum ParentLease {
-    /// The parent was not asked yet. `last` may be the answer to an earlier request, if the resource was given back
-    /// since.
-    Fresh {
-        /// The parent's last answer.
-        last: LastAnswer,
-    },
-    /// The newest request is in flight.
-    Asked {
-        /// That request.
-        request: LeaseRequest,
-        /// The answer before it.
-        last: LastAnswer,
-    },
-    /// The newest request was answered, or it is lost.
-    Answered {
-        /// That request.
-        request: LeaseRequest,
-        /// The parent's last answer.
-        last: LastAnswer,
-    },
+pub(super) struct ParentLease {
+    stage: Stage,
+    last: LastAnswer,
+}
+
+/// How far the newest request has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    /// The parent was not asked yet.
+    Fresh,
+    /// This request is in flight.
+    Asked(LeaseRequest),
+    /// This request was answered, or it is lost.
+    Answered(LeaseRequest),
     /// The server gave back the rest, and there are no holders. It asks nothing more.
     GivenBack,
 }
 
 /// The last answer of a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LastAnswer {
-    /// A lease, to be refreshed at this time. Or no valid answer yet, and this is the time to ask again.
-    Held {
-        /// The time.
-        refresh_at: Time,
-    },
-    /// The parent has no lease itself yet. The server asks often until the parent grants one.
-    NotReady,
-    /// The parent refuses the resource. The server does not ask again before `until`.
-    Refused {
-        /// The reason for holders.
-        why: RefusalReason,
-        /// End of the refusal.
-        until: Time,
-        /// Time to ask again if the refusal is dropped. None: the parent was not ready before.
-        refresh_at: Option<Time>,
-    },
+struct LastAnswer {
+    /// Time to ask again, apart from a refusal: to refresh the lease, or because no answer was valid yet. None: the
+    /// parent has no lease itself yet. The server asks often until the parent grants one.
+    refresh_at: Option<Time>,
+    /// The reason of a refusal for holders, and its end. The server does not ask again before.
+    refused: Option<(RefusalReason, Time)>,
 }
 
 /// A request to the parent, with the values that decide when the next one is due.
@@ -157,20 +139,25 @@ pub(super) enum AnswerTo {
 
 impl ParentLease {
     /// State before the first request.
-    pub(super) const NEW: Self = Self::Fresh {
-        last: LastAnswer::NONE_YET,
+    pub(super) const NEW: Self = Self {
+        stage: Stage::Fresh,
+        last: LastAnswer {
+            refresh_at: Some(Time::ZERO),
+            refused: None,
+        },
     };
 
     /// Notes a request to the parent.
     pub(super) fn ask(&mut self, request: LeaseRequest) {
-        if let Some(last) = self.last() {
-            *self = Self::Asked { request, last };
+        if self.stage != Stage::GivenBack {
+            self.stage = Stage::Asked(request);
         }
     }
 
     /// Notes the last request, which gives back the rest. Its answer does not matter.
     pub(super) fn give_back(&mut self) {
-        *self = Self::GivenBack;
+        self.stage = Stage::GivenBack;
+        self.last = Self::NEW.last;
     }
 
     /// Returns the request that an answer with this number belongs to. Without a number, that is the newest request.
@@ -188,12 +175,18 @@ impl ParentLease {
 
     /// Notes a lease of the parent, to be refreshed then.
     pub(super) fn become_held(&mut self, refresh_at: Time) {
-        self.on_answer(|_| LastAnswer::Held { refresh_at });
+        self.on_answer(|last| {
+            last.refresh_at = Some(refresh_at);
+            last.refused = None;
+        });
     }
 
     /// Notes that the parent has no lease itself yet.
     pub(super) fn become_not_ready(&mut self) {
-        self.on_answer(|_| LastAnswer::NotReady);
+        self.on_answer(|last| {
+            last.refresh_at = None;
+            last.refused = None;
+        });
     }
 
     /// Notes a refusal of the resource. Returns whether the parent did not refuse it before.
@@ -207,75 +200,63 @@ impl ParentLease {
             _ => (RefusalReason::RefusedByParent, REFUSED_LENGTH),
         };
         let is_news = self.refused_until().is_none();
-        self.on_answer(|last| LastAnswer::Refused {
-            why,
-            until: now + wait,
-            refresh_at: last.refresh_at(),
-        });
+        self.on_answer(|last| last.refused = Some((why, now + wait)));
         is_news
     }
 
     /// Notes an invalid answer: the server asks again later. This ends a refusal.
     pub(super) fn note_invalid_answer(&mut self, now: Time) {
-        let at = now + INVALID_ANSWER_LENGTH;
-        self.on_answer(|last| last.with_refresh(|_| at).unrefused());
+        self.on_answer(|last| {
+            last.refresh_at = last.refresh_at.map(|_| now + INVALID_ANSWER_LENGTH);
+            last.refused = None;
+        });
     }
 
     /// Notes that another server of the node has asked since. The next request gets a higher number.
     pub(super) fn become_behind(&mut self, now: Time) {
-        self.on_answer(|last| last.with_refresh(|_| now));
+        self.on_answer(|last| last.refresh_at = last.refresh_at.map(|_| now));
     }
 
     /// Notes that the newest request, its answer, or a push may be lost.
     pub(super) fn note_lost(&mut self, now: Time) {
-        self.on_answer(|last| last.with_refresh(|at| at.min(now)));
+        self.on_answer(|last| last.refresh_at = last.refresh_at.map(|at| at.min(now)));
     }
 
     /// Drops a refusal that is over, when there are no holders.
     pub(super) fn forget_refusal(&mut self, now: Time) {
-        let is_over = self.refused_until().is_some_and(|until| until <= now);
-        if let Some(last) = self.last_mut().filter(|_| is_over) {
-            *last = last.unrefused();
-        }
+        self.last.refused = self.last.refused.filter(|(_, until)| *until > now);
     }
 
     /// Whether the parent has not answered the newest request yet.
     pub(super) fn is_asked(&self) -> bool {
-        matches!(self, Self::Asked { .. })
+        matches!(self.stage, Stage::Asked(_))
     }
 
     /// Returns the newest request.
     pub(super) fn request(&self) -> Option<LeaseRequest> {
-        match self {
-            Self::Asked { request, .. } | Self::Answered { request, .. } => Some(*request),
-            Self::Fresh { .. } | Self::GivenBack => None,
+        match self.stage {
+            Stage::Asked(request) | Stage::Answered(request) => Some(request),
+            Stage::Fresh | Stage::GivenBack => None,
         }
     }
 
     /// Returns the reason for refusing holders, if the parent refuses the resource.
     pub(super) fn refused(&self, now: Time) -> Option<RefusalReason> {
-        match self.last()? {
-            LastAnswer::Refused { why, until, .. } if until > now => Some(why),
-            _ => None,
-        }
+        let refused = self.last.refused.filter(|(_, until)| *until > now);
+        refused.map(|(why, _)| why)
     }
 
     /// Returns the end of a refusal, also if it is over.
     pub(super) fn refused_until(&self) -> Option<Time> {
-        match self.last()? {
-            LastAnswer::Refused { until, .. } => Some(until),
-            LastAnswer::Held { .. } | LastAnswer::NotReady => None,
-        }
+        self.last.refused.map(|(_, until)| until)
     }
 
     /// Whether the parent needs no further request for a resource without holders.
     pub(super) fn is_settled(&self, has_leftover: bool) -> bool {
-        match self {
-            Self::GivenBack => true,
-            Self::Asked { .. } => false,
-            Self::Fresh { .. } | Self::Answered { .. } => {
-                !has_leftover && self.refused_until().is_none()
-            }
+        match self.stage {
+            Stage::GivenBack => true,
+            Stage::Asked(_) => false,
+            Stage::Fresh | Stage::Answered(_) => !has_leftover && self.last.refused.is_none(),
         }
     }
 
@@ -287,106 +268,43 @@ impl ParentLease {
         news: impl FnOnce(&LeaseRequest) -> Changes,
         pace: ParentPace,
     ) -> Option<Time> {
-        let (sent_at, last) = match self {
-            Self::Asked { .. } | Self::GivenBack => return None,
-            Self::Fresh { last } => (None, last),
-            Self::Answered { request, last } => (Some(request), last),
+        let answered = match self.stage {
+            Stage::Asked(_) | Stage::GivenBack => return None,
+            Stage::Fresh => None,
+            Stage::Answered(request) => Some(request),
         };
-        if let LastAnswer::Refused { until, .. } = last {
-            let asked_at = sent_at.map_or(Time::ZERO, |request| request.sent_at);
-            return Some((*until).max(asked_at + pace.round)).filter(|_| needs == Needs::Holders);
+        if let Some(until) = self.refused_until() {
+            let asked_at = answered.map_or(Time::ZERO, |request| request.sent_at);
+            return Some(until.max(asked_at + pace.round)).filter(|_| needs == Needs::Holders);
         }
-        let Some(request) = sent_at else {
+        let Some(request) = answered else {
             return Some(Time::ZERO).filter(|_| needs == Needs::Holders);
         };
         // The round bounds even a very short refresh interval of the parent.
         let earliest = request.sent_at + pace.round;
-        match (needs, last) {
+        match (needs, self.last.refresh_at) {
             (Needs::Nothing, _) => None,
             (Needs::Leftover, _) => Some(earliest),
-            (_, LastAnswer::Held { refresh_at }) => {
-                let due = match news(request) {
-                    Changes::Matters => (*refresh_at).min(earliest),
-                    Changes::Little => (*refresh_at).min(request.sent_at + pace.slow),
-                    Changes::None => *refresh_at,
+            (_, Some(refresh_at)) => {
+                let due = match news(&request) {
+                    Changes::Matters => refresh_at.min(earliest),
+                    Changes::Little => refresh_at.min(request.sent_at + pace.slow),
+                    Changes::None => refresh_at,
                 };
                 Some(due.max(earliest))
             }
-            (_, LastAnswer::NotReady | LastAnswer::Refused { .. }) => {
-                Some(request.sent_at + NOT_READY_LENGTH.min(2 * pace.round))
-            }
+            (_, None) => Some(request.sent_at + NOT_READY_LENGTH.min(2 * pace.round)),
         }
     }
 
-    fn last(&self) -> Option<LastAnswer> {
-        match self {
-            Self::Fresh { last } | Self::Asked { last, .. } | Self::Answered { last, .. } => {
-                Some(*last)
-            }
-            Self::GivenBack => None,
+    /// Changes the last answer, unless the lease was given back. No request is in flight any more.
+    fn on_answer(&mut self, change: impl FnOnce(&mut LastAnswer)) {
+        match self.stage {
+            Stage::GivenBack => return,
+            Stage::Asked(request) => self.stage = Stage::Answered(request),
+            Stage::Fresh | Stage::Answered(_) => {}
         }
-    }
-
-    fn last_mut(&mut self) -> Option<&mut LastAnswer> {
-        match self {
-            Self::Fresh { last } | Self::Asked { last, .. } | Self::Answered { last, .. } => {
-                Some(last)
-            }
-            Self::GivenBack => None,
-        }
-    }
-
-    /// Changes the last answer. No request is in flight any more.
-    fn on_answer(&mut self, change: impl FnOnce(LastAnswer) -> LastAnswer) {
-        *self = match *self {
-            Self::Fresh { last } => Self::Fresh { last: change(last) },
-            Self::Asked { request, last } | Self::Answered { request, last } => Self::Answered {
-                request,
-                last: change(last),
-            },
-            Self::GivenBack => Self::GivenBack,
-        };
-    }
-}
-
-impl LastAnswer {
-    /// State before the first answer.
-    const NONE_YET: Self = Self::Held {
-        refresh_at: Time::ZERO,
-    };
-
-    /// Returns when to ask again, apart from a refusal, or nothing if the parent was not ready and is asked soon.
-    fn refresh_at(self) -> Option<Time> {
-        match self {
-            Self::Held { refresh_at } => Some(refresh_at),
-            Self::NotReady => None,
-            Self::Refused { refresh_at, .. } => refresh_at,
-        }
-    }
-
-    /// Returns the same answer with another time to ask again. A parent that was not ready is asked often anyway.
-    fn with_refresh(self, at: impl FnOnce(Time) -> Time) -> Self {
-        match self {
-            Self::Held { refresh_at } => Self::Held {
-                refresh_at: at(refresh_at),
-            },
-            Self::NotReady => Self::NotReady,
-            Self::Refused {
-                why,
-                until,
-                refresh_at,
-            } => Self::Refused {
-                why,
-                until,
-                refresh_at: refresh_at.map(at),
-            },
-        }
-    }
-
-    /// Returns the same answer without a refusal.
-    fn unrefused(self) -> Self {
-        self.refresh_at()
-            .map_or(Self::NotReady, |refresh_at| Self::Held { refresh_at })
+        change(&mut self.last);
     }
 }
 

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::amount::Amount;
-use crate::division::{Bound, Reason, Why};
+use crate::division::{Bound, DecidedBy, KnownWhy};
 use crate::holders::{HolderAsk, Holding, Lease, Leases, Slot};
 use crate::resource::Resource;
 use crate::resource::holders::Decision;
@@ -32,7 +32,7 @@ impl Resource {
         if !self.situation(now).has_lease() {
             return true;
         }
-        let holding = slot.and_then(|slot| self.holders.get(slot));
+        let holding = slot.and_then(|slot| self.holders.table.get(slot));
         let must_wait = self.in_recovery(now, |recovery, s| {
             let held = holding.map_or(Amount::ZERO, Holding::own);
             let room = self.room_beside_others(held, Some(self.supply.capacity));
@@ -48,7 +48,7 @@ impl Resource {
             expires_at: now + PENDING_LENGTH,
         };
         let held = slot
-            .and_then(|slot| self.holders.get(slot))
+            .and_then(|slot| self.holders.table.get(slot))
             .map(Holding::own);
         let held = held.unwrap_or(Amount::ZERO);
         let reports = self.in_recovery(now, |recovery, s| recovery.believed_leases(s, ask));
@@ -56,7 +56,7 @@ impl Resource {
         let slot = match slot {
             Some(slot) => {
                 self.holders.change_demand(slot, &ask.demand);
-                self.holders.change_leases(slot, |leases| {
+                self.holders.table.change_leases(slot, |leases| {
                     if ask.acknowledges() {
                         leases.acknowledge(ask.in_use());
                     }
@@ -75,18 +75,18 @@ impl Resource {
                 reports.into_iter().for_each(|lease| leases.grant(lease));
                 leases.grant(nothing);
                 self.holders.claim(&ask.demand);
-                let (reason, bound) = (Reason::WaitsForParent, Bound::Share);
+                let (decided_by, bound) = (DecidedBy::WaitsForParent, Bound::Share);
                 let decision = Decision {
                     lease: nothing,
                     share: Amount::ZERO,
-                    why: Why { reason, bound },
+                    why: KnownWhy { decided_by, bound },
                     waits: false,
                     lowering: self.lowering.number(),
                 };
                 self.insert(ask, leases, &decision, now)
             }
         };
-        let holding = self.holders.get(slot);
+        let holding = self.holders.table.get(slot);
         let is_news = holding.is_some_and(|holding| holding.own() > held);
         if is_news && self.parent.is_some() {
             self.tell_recovery(now, |recovery, s| recovery.await_answer(s, slot, ask, held));
@@ -94,7 +94,7 @@ impl Resource {
         // It comes back sooner; if another process of its name comes first, it has asked by then.
         let refresh_at = now + self.policy.algorithm().refresh_interval;
         self.holders.note_request(slot, ask);
-        self.holders.note(slot, |holding| {
+        self.holders.table.note(slot, |holding| {
             holding.decided_at = now;
             holding.refresh_at = refresh_at;
             holding.pending = true;

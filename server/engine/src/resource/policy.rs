@@ -30,27 +30,10 @@ pub(super) struct Policy {
     source: PolicySource,
     /// Template that matches here, whether or not it counts.
     template: Option<Arc<Template>>,
-    algorithm: AlgorithmFrom,
+    /// All resources of a template share the template's.
+    algorithm: Arc<Algorithm>,
     /// Absent: no bounds.
     holder_bounds: Option<Box<HolderBounds>>,
-}
-
-/// An algorithm. All resources of a template share the template's.
-#[derive(Debug)]
-enum AlgorithmFrom {
-    /// The algorithm of this template.
-    Template(Arc<Template>),
-    /// Another algorithm.
-    Elsewhere(Box<Algorithm>),
-}
-
-impl AlgorithmFrom {
-    fn get(&self) -> &Algorithm {
-        match self {
-            Self::Template(template) => &template.algorithm,
-            Self::Elsewhere(algorithm) => algorithm,
-        }
-    }
 }
 
 impl Policy {
@@ -65,14 +48,12 @@ impl Policy {
     }
 
     fn of(source: PolicySource, template: Option<Arc<Template>>) -> Self {
-        let algorithm = match &template {
-            Some(template) => AlgorithmFrom::Template(Arc::clone(template)),
-            None => AlgorithmFrom::Elsewhere(Box::default()),
-        };
-        let bounds = template.as_ref().map(|template| template.holder_bounds);
+        let own = template.as_ref();
+        let algorithm = own.map(|own| Arc::clone(&own.algorithm));
+        let bounds = own.map(|own| own.holder_bounds);
         Self {
             source,
-            algorithm,
+            algorithm: algorithm.unwrap_or_default(),
             holder_bounds: bounds.and_then(boxed),
             template,
         }
@@ -80,7 +61,10 @@ impl Policy {
 
     /// Notes another matching template, or none. Returns its algorithm, if the caller should put it in force
     /// ([`Policy::replace_algorithm`]).
-    pub(super) fn change_template(&mut self, template: Option<Arc<Template>>) -> Option<Algorithm> {
+    pub(super) fn change_template(
+        &mut self,
+        template: Option<Arc<Template>>,
+    ) -> Option<Arc<Algorithm>> {
         self.source = match (self.source, &template) {
             (PolicySource::Template | PolicySource::TemplateGone, Some(_)) => {
                 PolicySource::Template
@@ -94,7 +78,7 @@ impl Policy {
         let counts = self.source != PolicySource::Parent;
         let template = self.template.as_ref().filter(|_| counts)?;
         self.holder_bounds = boxed(template.holder_bounds);
-        Some(template.algorithm.clone())
+        Some(Arc::clone(&template.algorithm))
     }
 
     /// Applies the parent's answer, with an algorithm or without one, and its bounds for a single holder. Returns the
@@ -103,33 +87,31 @@ impl Policy {
         &mut self,
         algorithm: Option<&Algorithm>,
         terms: &ParentTerms,
-    ) -> Option<Algorithm> {
+    ) -> Option<Arc<Algorithm>> {
         let is_first = self.source == PolicySource::Unheard;
-        let own = self.template.as_ref().filter(|_| algorithm.is_none());
-        self.holder_bounds = boxed(own.map_or(terms.holder_bounds, |own| own.holder_bounds));
+        let own = self.template.as_ref();
+        let counts = own.filter(|_| algorithm.is_none());
+        self.holder_bounds = boxed(counts.map_or(terms.holder_bounds, |own| own.holder_bounds));
         self.source = if algorithm.is_some() {
             PolicySource::Parent
         } else {
             PolicySource::LeftToUs
         };
-        let algorithm = algorithm.or(own.map(|own| &own.algorithm))?;
-        (is_first || algorithm != self.algorithm()).then(|| algorithm.clone())
+        let own = own.map(|own| &own.algorithm);
+        let shared = own.filter(|own| algorithm.is_none_or(|algorithm| ***own == *algorithm));
+        let of_parent = || Some(Arc::new(algorithm?.clone()));
+        let algorithm = shared.cloned().or_else(of_parent)?;
+        (is_first || algorithm != self.algorithm).then_some(algorithm)
     }
 
     /// Puts an algorithm in force. Returns the one before.
-    pub(super) fn replace_algorithm(&mut self, algorithm: Algorithm) -> Algorithm {
-        let own = self.template.as_ref();
-        let after = match own.filter(|own| own.algorithm == algorithm) {
-            Some(own) => AlgorithmFrom::Template(Arc::clone(own)),
-            None => AlgorithmFrom::Elsewhere(Box::new(algorithm)),
-        };
-        let before = std::mem::replace(&mut self.algorithm, after);
-        before.get().clone()
+    pub(super) fn replace_algorithm(&mut self, algorithm: Arc<Algorithm>) -> Arc<Algorithm> {
+        std::mem::replace(&mut self.algorithm, algorithm)
     }
 
     /// Returns the algorithm in force, also after the template was removed.
     pub(super) fn algorithm(&self) -> &Algorithm {
-        self.algorithm.get()
+        &self.algorithm
     }
 
     /// Returns the bounds for a single holder, also after the template was removed.
@@ -191,7 +173,7 @@ mod tests {
         Policy::of(source, Some(template(60)))
     }
 
-    fn seconds(algorithm: Option<Algorithm>) -> Option<u64> {
+    fn seconds(algorithm: Option<Arc<Algorithm>>) -> Option<u64> {
         algorithm.map(|algorithm| algorithm.lease_length.as_secs())
     }
 
@@ -237,7 +219,7 @@ mod tests {
         ] {
             let mut policy = policy(before);
             let algorithm = answered.map(|seconds| template(seconds).algorithm.clone());
-            let found = policy.apply_parent(algorithm.as_ref(), &ParentTerms::default());
+            let found = policy.apply_parent(algorithm.as_deref(), &ParentTerms::default());
             assert_eq!(seconds(found), puts_in_force, "{before:?}, {answered:?}");
             assert_eq!(policy.source, after, "{before:?}, {answered:?}");
         }

@@ -50,7 +50,7 @@ impl Holders {
             }
             Precedence::Returned => {
                 self.give_name_back(slot, ask, now);
-                let past = self.get(slot).and_then(|it| it.past.as_ref());
+                let past = self.table.get(slot).and_then(|it| it.past.as_ref());
                 let refused = past.and_then(|past| past.refused());
                 self.note_refused(ask.holder(), refused, now);
                 Ok(())
@@ -70,7 +70,7 @@ impl Holders {
 
     /// Whether a child server asks by another mastership of its node than before.
     pub(super) fn is_new_mastership(&self, slot: Slot, ask: &HolderAsk<'_>) -> bool {
-        let past = self.get(slot).and_then(|it| it.past.as_ref());
+        let past = self.table.get(slot).and_then(|it| it.past.as_ref());
         let known = past.and_then(|it| it.masterships.current());
         ask.mastership().is_some() && known != ask.mastership()
     }
@@ -87,8 +87,8 @@ impl Holders {
         let Some(mastership) = ask.mastership().filter(|_| is_another) else {
             return;
         };
-        let granted = self.copy_leases(slot).filter(|_| !is_new);
-        self.note(slot, |holding| {
+        let granted = self.table.copy_leases(slot).filter(|_| !is_new);
+        self.table.note(slot, |holding| {
             let past = holding.past.get_or_insert_default();
             past.masterships.note(mastership, granted.as_ref(), learns);
         });
@@ -109,14 +109,14 @@ impl Holders {
 
     /// Returns the refusal for a process whose name another one has, with the retry delay.
     fn another_process(&self, slot: Slot, algorithm: &Algorithm, now: Time) -> RefusalReason {
-        let expected_by = self.get(slot).map_or(now, Holding::overdue_at);
+        let expected_by = self.table.get(slot).map_or(now, Holding::overdue_at);
         let wait = expected_by.since(now).max(algorithm.refresh_interval);
         RefusalReason::AnotherProcess(wait.min(REFRESH_IN_MAX))
     }
 
     /// Gives the name to a process that was started.
     fn hand_name_on(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        let Some(holding) = self.get(slot) else {
+        let Some(holding) = self.table.get(slot) else {
             return;
         };
         let before = holding.incarnation;
@@ -128,9 +128,10 @@ impl Holders {
         if was_refused || ask.acknowledges() {
             // It has finished learning long ago, and does not know the grants of the other process: this server or a
             // predecessor has refused it before.
-            self.change_leases(slot, |leases| leases.set_apart(before, now));
+            self.table
+                .change_leases(slot, |leases| leases.set_apart(before, now));
         } else {
-            had = self.copy_leases(slot);
+            had = self.table.copy_leases(slot);
         }
         if let Some(by) = still_waits {
             expected_by = expected_by.max(by);
@@ -161,7 +162,7 @@ impl Holders {
         if !ask.acknowledges() {
             return;
         }
-        let past = self.get(slot).and_then(|it| it.past.as_ref());
+        let past = self.table.get(slot).and_then(|it| it.past.as_ref());
         let learns = algorithm.learns();
         let expected_by = || past.and_then(|past| past.expected_by(now));
         let Some(until) = learns.then_some(Time::MAX).or_else(expected_by) else {
@@ -180,13 +181,14 @@ impl Holders {
             ends,
         };
         if !apart.lease.capacity.is_zero() {
-            self.change_leases(slot, |leases| leases.add_apart(apart));
+            self.table
+                .change_leases(slot, |leases| leases.add_apart(apart));
         }
     }
 
     /// Gives the name back to a process that was replaced: it came first, and lives.
     fn give_name_back(&mut self, slot: Slot, ask: &HolderAsk<'_>, now: Time) {
-        let Some(holding) = self.get(slot) else {
+        let Some(holding) = self.table.get(slot) else {
             return;
         };
         let later = holding.incarnation;
@@ -205,7 +207,7 @@ impl Holders {
         later: Option<Incarnation>,
         now: Time,
     ) {
-        let Some(holding) = self.get(slot) else {
+        let Some(holding) = self.table.get(slot) else {
             return;
         };
         let past = holding.past.as_ref();
@@ -215,7 +217,7 @@ impl Holders {
         // not learn hands out its lease in any case.
         let learns = holding.report.as_ref().is_some_and(|it| it.learning);
         let may_confirm = !learns || past.is_none_or(|past| past.former_counts_as_gone());
-        self.change_leases(slot, |leases| {
+        self.table.change_leases(slot, |leases| {
             let Some(had) = had else {
                 let own = leases.take_apart(first);
                 leases.set_apart(later, now);
@@ -249,7 +251,7 @@ impl Holders {
     }
 
     fn rename(&mut self, slot: Slot, to: Option<Incarnation>, is_refused: bool) {
-        self.note(slot, |holding| {
+        self.table.note(slot, |holding| {
             let past = holding.past.get_or_insert_default();
             past.note_former(holding.incarnation, holding.sequence, is_refused);
             past.forget_former(to);
@@ -277,11 +279,12 @@ impl Resource {
         now: Time,
     ) -> Released {
         self.expire(EXPIRIES_PER_REQUEST, now);
-        let own = self.holders.table().find(holder);
-        let of_name = || self.holders.table().newest_of_name(holder);
+        let own = self.holders.table.find(holder);
+        let of_name = || self.holders.table.newest_of_name(holder);
         // A process that holds nothing any more may repeat its release: that must not end the lease of another one.
         let slot = own.or_else(|| holder.process.is_none().then(of_name).flatten());
-        let Some((slot, holding)) = slot.and_then(|slot| Some((slot, self.holders.get(slot)?)))
+        let Some((slot, holding)) =
+            slot.and_then(|slot| Some((slot, self.holders.table.get(slot)?)))
         else {
             return Released::NotThere;
         };
@@ -303,6 +306,7 @@ impl Resource {
             return Released::Freed;
         }
         self.holders
+            .table
             .change_leases(slot, |leases| leases.end_by(expected_by));
         Released::UnlessHeard(expected_by.since(now))
     }
@@ -327,8 +331,9 @@ fn is_its_own(holding: &Holding, caller: Option<CallerSlot>) -> bool {
 impl Holders {
     /// Notes that a new holder comes: it replaces the newest process of its name. Returns its standing.
     pub(super) fn replace_process(&mut self, holder: &HolderId) -> Standing {
-        let before = self.table().newest_of_name(holder);
-        let Some((slot, before)) = before.and_then(|slot| Some((slot, self.get(slot)?))) else {
+        let before = self.table.newest_of_name(holder);
+        let Some((slot, before)) = before.and_then(|slot| Some((slot, self.table.get(slot)?)))
+        else {
             return Standing::Newest;
         };
         let is_waited_for = before.standing == Standing::Newest;
@@ -339,14 +344,14 @@ impl Holders {
     /// Notes that a client's process asks again. If it was replaced by a process that is still there,
     /// both are reported. Otherwise it is the newest again.
     pub(super) fn hear_process(&mut self, slot: Slot, holder: &HolderId, now: Time) {
-        match self.get(slot).map(|it| it.standing) {
+        match self.table.get(slot).map(|it| it.standing) {
             Some(Standing::Restarted) => {
                 let newest = Standing::Newest;
-                self.note(slot, |holding| holding.standing = newest);
+                self.table.note(slot, |holding| holding.standing = newest);
             }
             Some(Standing::Replaced) => {
-                let newest = self.table().newest_of_name(holder);
-                let newest = newest.and_then(|newest| self.get(newest));
+                let newest = self.table.newest_of_name(holder);
+                let newest = newest.and_then(|newest| self.table.get(newest));
                 match newest.map(|newest| newest.overdue_at() > now) {
                     Some(true) => {
                         self.note_conflict(HolderId::client(holder.name.clone(), None), now);

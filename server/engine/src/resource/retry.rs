@@ -70,10 +70,7 @@ impl Retries {
             RefusalReason::NotReady if self.short > 0 => Some(NOT_READY_AT_FIRST),
             RefusalReason::NotReady => Some(NOT_READY),
             RefusalReason::RefusedByParent => Some(REFUSED_BY_PARENT),
-            RefusalReason::UnknownResource
-            | RefusalReason::Unnumbered
-            | RefusalReason::AnotherProcess(_)
-            | RefusalReason::Full(_) => None,
+            _ => None,
         }
     }
 }

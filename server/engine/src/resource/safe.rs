@@ -103,7 +103,7 @@ impl Holders {
         if self.children().is_empty() {
             return;
         }
-        self.note(slot, |holding| {
+        self.table.note(slot, |holding| {
             if let Some(report) = &mut holding.report {
                 report.last_safe_capacity = Some(safe);
             }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::continuity::{MastershipStart, Recovery};
-use crate::division::{self, Bound, Reason, Rule, Why};
-use crate::holders::{DecidedBy, Holding};
+use crate::division::{self, Bound, DecidedBy, Reason, Rule, Share, Why};
+use crate::holders::Holding;
 use crate::id::HolderKind;
 use crate::messages::{
     ChildSnapshot, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot, Totals,
@@ -29,13 +29,13 @@ impl Resource {
             refresh_interval: algorithm.refresh_interval,
             capacity: self.supply.capacity.get(),
             safe_capacity: Some(self.safe_capacity(self.learning_for(now))),
-            wants: self.holders.table().wants().rounded_down(),
-            granted: self.holders.table().granted().rounded_down(),
-            reserved: self.holders.table().reserved().rounded_down(),
-            leases: self.holders.table().len(),
+            wants: self.holders.table.wants().rounded_down(),
+            granted: self.holders.table.granted().rounded_down(),
+            reserved: self.holders.table.reserved().rounded_down(),
+            leases: self.holders.table.len(),
             children: self.holders.children().len(),
             clients: self.holders.clients(),
-            waiting: self.holders.table().waiting(),
+            waiting: self.holders.table.waiting(),
             learning_remaining: self.learning_remaining(now),
             unreported: recovery.map_or(0.0, |it| it.unreported().rounded_up().get()),
             unreported_for: self.recovery_remaining(now).filter(|_| !self.learns()),
@@ -49,7 +49,7 @@ impl Resource {
 
     /// Adds this resource to the sums over all of a node.
     pub(crate) fn add_to(&self, totals: &mut Totals, now: Time) {
-        let table = self.holders.table();
+        let table = &self.holders.table;
         totals.resources += 1;
         totals.leases += table.len();
         totals.children += self.holders.children().len();
@@ -76,8 +76,8 @@ impl Resource {
         max: usize,
         now: Time,
     ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
-        let table = self.holders.table();
-        let (algorithm, bands) = (self.policy.algorithm(), self.holders.bands());
+        let table = &self.holders.table;
+        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
         let rule = division::solve_for_all(algorithm, bands, &self.supply);
         let view = |holding: &Holding| {
             let (share, why) = self.share_now(holding, &rule, now);
@@ -93,7 +93,7 @@ impl Resource {
                 };
                 let mut last = None;
                 for (name, slot) in self.children_after(after).take(max) {
-                    seen.extend(self.holders.get(slot).map(view));
+                    seen.extend(self.holders.table.get(slot).map(view));
                     last = Some(name);
                 }
                 if seen.len() >= max
@@ -107,7 +107,7 @@ impl Resource {
         let end = place.saturating_add(max - seen.len()).min(table.places());
         let clients = table
             .in_places(place..end)
-            .filter(|holding| holding.kind == HolderKind::Client);
+            .filter(|holding| holding.kind() == HolderKind::Client);
         seen.extend(clients.map(view));
         let next = Some(LeasesFrom::Place(end)).filter(|_| end < table.places());
         (seen, next)
@@ -120,9 +120,8 @@ impl Resource {
             let (reason, bound) = (Reason::TemplateGone, Bound::Share);
             return (Amount::ZERO, Why { reason, bound });
         }
-        let share = rule.share_of(&holding.demand);
-        let reason = share.reason;
-        let share = self.prospect(&holding.demand, share);
+        let Share { amount, reason } = rule.share_of(&holding.demand);
+        let share = self.prospect(&holding.demand, amount);
         let outlook = self.in_recovery(now, |recovery, s| recovery.outlook(s));
         let confirms = outlook.flatten().is_some_and(|outlook| !outlook.grows);
         if holding.pending
@@ -182,11 +181,7 @@ impl Resource {
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
             Bound::OthersHold | Bound::Unreported => LimitedBy::Others,
             _ if self.supply.expects_more() => LimitedBy::Others,
-            Bound::Share
-            | Bound::SaysItHas
-            | Bound::LearningLeft
-            | Bound::NotAskedYet
-            | Bound::ShrinksNext => LimitedBy::Share,
+            _ => LimitedBy::Share,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The check of a template: a valid template, or all its problems.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::amount::Amount;
@@ -29,24 +30,19 @@ impl Check<'_> {
     }
 
     pub(super) fn glob(&mut self, spec: &TemplateSpec) -> Option<Glob> {
-        let field = Field::IdentifierGlob;
-        match spec.identifier_glob.as_deref() {
-            None => self.problem(field, "is missing; give a resource id or a glob"),
-            Some("") => self.problem(field, "is empty; give a resource id or a glob"),
+        let problem = match spec.identifier_glob.as_deref() {
+            None => "is missing; give a resource id or a glob".to_owned(),
+            Some("") => "is empty; give a resource id or a glob".to_owned(),
             Some(text) if text.len() > ID_BYTES_MAX => {
-                self.problem(
-                    field,
-                    format!(
-                        "is {} bytes long; the longest is {ID_BYTES_MAX}",
-                        text.len()
-                    ),
-                );
+                let bytes = text.len();
+                format!("is {bytes} bytes long; the longest is {ID_BYTES_MAX}")
             }
             Some(text) => match Glob::parse(text) {
                 Ok(glob) => return Some(glob),
-                Err(error) => self.problem(field, error.to_string()),
+                Err(error) => error.to_string(),
             },
-        }
+        };
+        self.problem(Field::IdentifierGlob, problem);
         None
     }
 
@@ -83,13 +79,13 @@ impl Check<'_> {
             safe_capacity,
             holder_bounds,
             description: spec.description.clone().unwrap_or_default(),
-            algorithm: Algorithm {
+            algorithm: Arc::new(Algorithm {
                 kind: spec.kind?,
                 lease_length: lease_length?,
                 refresh_interval: refresh_interval?,
                 learning_mode_duration: learning?,
                 ..parameters
-            },
+            }),
         })
     }
 
@@ -98,17 +94,17 @@ impl Check<'_> {
             self.problem(Field::Capacity, "is missing; give what there is to share");
             return None;
         };
-        Amount::new(capacity)
-            .map_err(|error| self.problem(Field::Capacity, error.to_string()))
-            .ok()
+        self.amount(Field::Capacity, capacity)
+    }
+
+    fn amount(&mut self, field: Field, given: f64) -> Option<Amount> {
+        let amount = Amount::new(given).map_err(|error| self.problem(field, error.to_string()));
+        amount.ok()
     }
 
     fn safe_capacity(&mut self, spec: &TemplateSpec) -> Option<SafeCapacity> {
         let given = spec.safe_capacity?;
-        #[expect(
-            clippy::float_cmp,
-            reason = "-1 is exactly -1, a mark and not a quantity"
-        )]
+        // A mark and not a quantity.
         if given == -1.0 {
             return Some(SafeCapacity::Unlimited);
         }
@@ -131,15 +127,12 @@ impl Check<'_> {
     }
 
     fn wants_max(&mut self, given: f64) -> Option<Amount> {
-        match Amount::new(given) {
-            Ok(amount) if !amount.is_zero() => return Some(amount),
-            Ok(_) => self.problem(
-                Field::WantsMax,
-                "is 0, so nobody could have anything; give what one client can have at most, or remove it",
-            ),
-            Err(error) => self.problem(Field::WantsMax, error.to_string()),
+        let amount = self.amount(Field::WantsMax, given)?;
+        if amount.is_zero() {
+            let problem = "is 0, so nobody could have anything; give what one client can have at most, or remove it";
+            self.problem(Field::WantsMax, problem);
         }
-        None
+        Some(amount).filter(|amount| !amount.is_zero())
     }
 
     fn subclients_max(&mut self, given: f64) -> Option<Subclients> {
@@ -161,25 +154,16 @@ impl Check<'_> {
         given: Option<Duration>,
         min: Duration,
     ) -> Option<Duration> {
-        let Some(duration) = given else {
-            self.problem(
-                field,
-                "is missing; give seconds, or a duration such as 15s or 2m",
-            );
-            return None;
+        let problem = match given {
+            None => "is missing; give seconds, or a duration such as 15s or 2m".to_owned(),
+            Some(given) if given < min => format!("is {given:?}; the shortest is {min:?}"),
+            Some(given) if given > DURATION_MAX => {
+                format!("is {given:?}; the longest is {DURATION_MAX:?}")
+            }
+            Some(given) => return Some(given),
         };
-        if duration < min {
-            self.problem(field, format!("is {duration:?}; the shortest is {min:?}"));
-            return None;
-        }
-        if duration > DURATION_MAX {
-            self.problem(
-                field,
-                format!("is {duration:?}; the longest is {DURATION_MAX:?}"),
-            );
-            return None;
-        }
-        Some(duration)
+        self.problem(field, problem);
+        None
     }
 
     /// Returns the default algorithm with the named parameters of a template.

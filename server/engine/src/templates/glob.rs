@@ -21,6 +21,8 @@ mod covers;
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasherDefault;
+use std::iter::{Enumerate, Peekable};
+use std::str::Chars;
 
 use siphasher::sip::SipHasher13;
 use thiserror::Error;
@@ -78,17 +80,14 @@ impl Glob {
     ///
     /// If it is malformed, wherever in it.
     pub fn parse(text: &str) -> Result<Self, GlobError> {
-        let mut parser = Parser {
-            rest: text.chars().collect::<Vec<_>>(),
-            at: 0,
-        };
+        let mut rest = text.chars().enumerate().peekable();
         let mut tokens = Vec::new();
-        while let Some(c) = parser.next() {
+        while let Some((at, c)) = rest.next() {
             tokens.push(match c {
                 '*' => Token::Many,
                 '?' => Token::One,
-                '[' => parser.class()?,
-                '\\' => Token::Char(parser.next().ok_or(GlobError::LoneEscape)?),
+                '[' => class(&mut rest, at + 1)?,
+                '\\' => Token::Char(escaped(&mut rest)?),
                 c => Token::Char(c),
             });
         }
@@ -187,62 +186,45 @@ impl Token {
     }
 }
 
-/// Characters, read one by one.
-struct Parser {
-    rest: Vec<char>,
-    at: usize,
+/// Characters of a glob that are still to be read, with their numbers.
+type Rest<'a> = Peekable<Enumerate<Chars<'a>>>;
+
+/// Parses a class, after its `[`, which is character `start`.
+fn class(rest: &mut Rest<'_>, start: usize) -> Result<Token, GlobError> {
+    let negated = rest.next_if(|(_, c)| *c == '^').is_some();
+    let mut ranges = Vec::new();
+    loop {
+        if rest.next_if(|(_, c)| *c == ']').is_some() {
+            if ranges.is_empty() {
+                return Err(GlobError::EmptyClass(start));
+            }
+            return Ok(Token::Class { negated, ranges });
+        }
+        let from = class_char(rest, start)?;
+        let to = match rest.next_if(|(_, c)| *c == '-') {
+            None => from,
+            Some((at, _)) if rest.peek().is_some_and(|(_, c)| *c == ']') => {
+                return Err(GlobError::LoneDash(at + 1));
+            }
+            Some(_) => class_char(rest, start)?,
+        };
+        ranges.push((from, to));
+    }
 }
 
-impl Parser {
-    fn peek(&self) -> Option<char> {
-        self.rest.get(self.at).copied()
+/// A character of a class, perhaps escaped.
+fn class_char(rest: &mut Rest<'_>, start: usize) -> Result<char, GlobError> {
+    match rest.next() {
+        None => Err(GlobError::OpenClass(start)),
+        Some((at, '-')) => Err(GlobError::LoneDash(at + 1)),
+        Some((_, '\\')) => escaped(rest),
+        Some((_, c)) => Ok(c),
     }
+}
 
-    fn next(&mut self) -> Option<char> {
-        let c = self.peek();
-        self.at += usize::from(c.is_some());
-        c
-    }
-
-    /// Parses a class, after its `[`.
-    fn class(&mut self) -> Result<Token, GlobError> {
-        let start = self.at;
-        let negated = self.peek() == Some('^');
-        self.at += usize::from(negated);
-        let mut ranges = Vec::new();
-        loop {
-            match self.peek() {
-                None => return Err(GlobError::OpenClass(start)),
-                Some(']') if ranges.is_empty() => return Err(GlobError::EmptyClass(start)),
-                Some(']') => {
-                    self.at += 1;
-                    return Ok(Token::Class { negated, ranges });
-                }
-                Some(_) => {}
-            }
-            let from = self.class_char(start)?;
-            let to = if self.peek() == Some('-') {
-                self.at += 1;
-                if self.peek() == Some(']') {
-                    return Err(GlobError::LoneDash(self.at));
-                }
-                self.class_char(start)?
-            } else {
-                from
-            };
-            ranges.push((from, to));
-        }
-    }
-
-    /// A character of a class, perhaps escaped.
-    fn class_char(&mut self, start: usize) -> Result<char, GlobError> {
-        match self.next() {
-            None => Err(GlobError::OpenClass(start)),
-            Some('-') => Err(GlobError::LoneDash(self.at)),
-            Some('\\') => self.next().ok_or(GlobError::LoneEscape),
-            Some(c) => Ok(c),
-        }
-    }
+/// The character after a `\`.
+fn escaped(rest: &mut Rest<'_>) -> Result<char, GlobError> {
+    rest.next().map(|(_, c)| c).ok_or(GlobError::LoneEscape)
 }
 
 /// Globs, each with its place in the order: finds the first in order that matches a text.

@@ -15,6 +15,7 @@ use doorward_engine::templates::{Algorithm, AlgorithmKind, TemplateSpec, Templat
 use doorward_engine::time::Time;
 
 use crate::asking::{self, amount, holder, server_ask, server_request, template};
+use crate::whole::Whole as _;
 
 fn resource() -> ResourceId {
     asking::resource("r")

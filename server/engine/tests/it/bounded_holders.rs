@@ -16,6 +16,7 @@ use crate::asking::{
     amount, holder, master, parsed, request_for, resource, served, server_ask, server_request,
     template,
 };
+use crate::whole::Whole as _;
 
 const NOW: Time = Time::from_secs(1);
 

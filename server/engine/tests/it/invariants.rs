@@ -15,6 +15,7 @@ use doorward_engine::templates::{AlgorithmKind, Shrink};
 use crate::asking::{amount, ask, do_due, holder, release_request, request};
 use crate::story::by_chance::{ByChance, resource, sharing};
 use crate::story::chance::{Chance, seeds};
+use crate::whole::Whole as _;
 
 fn rough(seed: u64) -> ByChance {
     ByChance::alone(seed, sharing(seed), Shrink::Acknowledged)

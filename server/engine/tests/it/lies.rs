@@ -9,6 +9,7 @@ use doorward_engine::time::Time;
 use crate::asking::{amount, request_for, resource, served};
 use crate::story::client::Client;
 use crate::story::player::Player;
+use crate::whole::Whole as _;
 
 const TICK: Duration = Duration::from_millis(50);
 

@@ -19,6 +19,7 @@ use doorward_engine::time::Time;
 use crate::asking::{
     self, do_due, holder, master, parsed, request_for, served, server_ask, server_request, template,
 };
+use crate::whole::Whole as _;
 
 const NOW: Time = Time::from_secs(1);
 

@@ -17,6 +17,7 @@ use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
 use crate::asking::{self, do_due, holder, master, release_request, request_for, served, template};
+use crate::whole::Whole as _;
 
 const LEASE: Duration = Duration::from_secs(60);
 

@@ -17,6 +17,7 @@ use crate::asking::{
     self, amount, ask, do_due, holder, master, no_floor, release_request, resource, server_ask,
     server_request,
 };
+use crate::whole::Whole as _;
 
 const RESOURCES: usize = 100;
 

@@ -28,3 +28,4 @@ mod story;
 mod tree_accuracy;
 mod tree_invariants;
 mod vectors;
+mod whole;

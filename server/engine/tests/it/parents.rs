@@ -38,7 +38,7 @@ pub(crate) fn answer(request: &GetServerCapacity, kind: AlgorithmKind) -> GetSer
         capacity: ask.demand.wants(),
         expires_in: LEASE,
         refresh_in: Duration::from_secs(5),
-        algorithm: Some(templates.find(&ask.resource).unwrap().algorithm.clone()),
+        algorithm: Some((*templates.find(&ask.resource).unwrap().algorithm).clone()),
         terms: ParentTerms {
             share: ask.demand.wants(),
             inherited_for: Some(Duration::ZERO),

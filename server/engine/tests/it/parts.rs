@@ -25,6 +25,7 @@ mod masterships;
 
 use crate::asking::{self, amount, do_due, master, release_request, served, with_others};
 use crate::parents::{LEASE, answer, templates};
+use crate::whole::Whole as _;
 
 const CAPACITY: f64 = 100.0;
 

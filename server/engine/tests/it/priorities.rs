@@ -17,6 +17,7 @@ mod upstream;
 
 use crate::asking::{self, amount, holder, served, server_ask, server_request};
 use crate::parents::{LEASE, templates};
+use crate::whole::Whole as _;
 
 const CAPACITY: f64 = 100.0;
 

@@ -14,6 +14,7 @@ use doorward_engine::time::Time;
 
 use crate::asking::{self, amount, do_due, no_floor, release_request, served, template};
 use crate::story::chance::Chance;
+use crate::whole::Whole as _;
 
 /// More resources than get new templates at once.
 const RESOURCES: usize = 100;

@@ -20,6 +20,7 @@ use crate::asking::{self, amount, holder, parsed, served, template};
 use crate::story::chance::{Chance, cases};
 use crate::story::story_server::Server;
 use crate::story::world::{Arrived, World};
+use crate::whole::Whole as _;
 
 const WAVE: Duration = Duration::from_secs(2);
 

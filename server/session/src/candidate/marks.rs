@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_time::marks::MarksByResource;
 use smol_str::SmolStr;
 
 use super::report::LossReason;
@@ -35,7 +36,7 @@ const RETRY: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub(super) struct MarkChain {
     /// The marks at the beginning, until the node takes them. None: no mark counts.
-    found: Option<Arc<StoredMarks>>,
+    found: Option<MarksByResource>,
     /// The head in etcd, and the revision at which it was written.
     head: MarksHead,
     head_modified: u64,
@@ -65,25 +66,24 @@ enum Sending {
 
 impl MarkChain {
     /// Begins with what was found. `last_epoch`: the epoch of the last master. None: that is unknown.
-    pub(super) fn new(found: Arc<StoredMarks>, last_epoch: Option<u64>) -> Self {
+    pub(super) fn new(found: StoredMarks, last_epoch: Option<u64>) -> Self {
         let head = found.head.unwrap_or_default();
         let is_of_last = found.head.is_some() && last_epoch == Some(head.epoch);
-        let is_whole = head.count == found.marks.len() as u64
-            && found.marks.values().all(|mark| mark.is_some());
+        let is_whole = head.count == found.marks.len() as u64 && !found.has_unreadable;
         let counts = is_of_last && is_whole && head.unmarked.is_zero();
         Self {
             head,
             head_modified: found.head_modified,
             resets: !counts,
             writing: None,
-            found: Some(found).filter(|_| counts),
+            found: counts.then_some(found.marks),
         }
     }
 }
 
 impl Candidate {
     /// Takes the marks that the last master left. None: they are unknown, or taken already.
-    pub fn take_found_marks(&mut self) -> Option<Arc<StoredMarks>> {
+    pub fn take_found_marks(&mut self) -> Option<MarksByResource> {
         self.marks.as_mut()?.found.take()
     }
 
@@ -244,7 +244,7 @@ impl Candidate {
         won: Time,
         now: Time,
     ) -> Option<Stage> {
-        let Some(found) = found else {
+        let Some(found) = found.map(Arc::unwrap_or_clone) else {
             return Some(Stage::Confirm);
         };
         let last_epoch = self.terms.last_epoch();

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_time::marks::MarksByResource;
 use smol_str::SmolStr;
 
 pub use super::records::{
@@ -135,8 +136,10 @@ pub struct StoredMarks {
     pub head: Option<MarksHead>,
     /// The revision at which the head was last written. 0: it does not exist.
     pub head_modified: u64,
-    /// By resource. None: unreadable.
-    pub marks: BTreeMap<SmolStr, Option<MarkRecord>>,
+    /// The readable ones.
+    pub marks: MarksByResource,
+    /// Whether another one cannot be read.
+    pub has_unreadable: bool,
     /// etcd lets this server read none. Then it keeps none.
     pub is_refused: bool,
 }

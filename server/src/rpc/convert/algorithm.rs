@@ -97,7 +97,7 @@ pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
     })?;
     let template = templates.iter().next();
     template
-        .map(|template| template.algorithm.clone())
+        .map(|template| (*template.algorithm).clone())
         // The list had one template, and its problems would have been returned above.
         .ok_or_else(|| "algorithm cannot be read".to_owned())
 }

@@ -7,16 +7,22 @@
 use std::sync::Arc;
 
 use doorward_clock::Instant;
+use doorward_engine::amount::Amount;
+use doorward_engine::id::ResourceId;
+use doorward_engine::node::marks::StoredMark;
 use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
 use doorward_session::candidate::store::{LeaseId, MarkRecord, StoredMarks};
 use etcd_client::{Client, GetOptions, KeyValue};
-use smol_str::SmolStr;
+use futures_util::future::try_join_all;
 
 use super::values::renew;
 
 /// Marks in one answer, about: far below the size of an answer.
 const PART: i64 = 4_000;
+
+/// Parts that are read at once: etcd and this server work at the same time.
+const AT_ONCE: usize = 4;
 
 /// Reads marks step by step.
 #[derive(Debug, Default)]
@@ -52,20 +58,27 @@ impl MarksReader {
             }
         };
         let progress = self.progress.insert(begun);
-        while let Some(digits) = progress.left.last() {
+        while !progress.left.is_empty() {
             if Instant::now() >= until {
                 return Ok(None);
             }
-            let prefix = keys.marks_of(digits);
-            let answer = connection
+            let rest = progress.left.len().saturating_sub(AT_ONCE);
+            let parts = progress.left.iter().skip(rest);
+            let parts: Vec<_> = parts.map(|digits| keys.marks_of(digits)).collect();
+            let answers = connection
                 .call("read marks", async move |client: &mut Client| {
-                    client
-                        .get(prefix, Some(GetOptions::new().with_prefix()))
-                        .await
+                    let read = |prefix| {
+                        let mut client = client.clone();
+                        let all = Some(GetOptions::new().with_prefix());
+                        async move { client.get(prefix, all).await }
+                    };
+                    try_join_all(parts.into_iter().map(read)).await
                 })
                 .await?;
-            progress.add(keys, answer.kvs());
-            progress.left.pop();
+            for answer in answers {
+                progress.add(keys, answer.kvs());
+            }
+            progress.left.truncate(rest);
         }
         let read = self.progress.take().map(|progress| progress.found);
         Ok(Some(Arc::new(read.unwrap_or_default())))
@@ -74,8 +87,14 @@ impl MarksReader {
 
 impl Progress {
     fn add(&mut self, keys: &NodeKeys, entries: &[KeyValue]) {
-        let marks = entries.iter().filter_map(|entry| mark(keys, entry));
-        self.found.marks.extend(marks);
+        let entries = entries.iter();
+        let entries = entries.filter_map(|entry| mark(keys, entry.key_str().ok()?, entry.value()));
+        for (resource, mark) in entries {
+            match mark {
+                Some(mark) => self.found.marks.insert(resource, mark),
+                None => self.found.has_unreadable = true,
+            }
+        }
     }
 }
 
@@ -116,7 +135,48 @@ async fn begin(
     Ok(progress)
 }
 
-fn mark(keys: &NodeKeys, entry: &KeyValue) -> Option<(SmolStr, Option<MarkRecord>)> {
-    let resource = keys.marked(entry.key_str().ok()?)?;
-    Some((resource.into(), serde_json::from_slice(entry.value()).ok()))
+/// Returns the resource of an entry and its mark, if that is valid. None: it is no mark.
+fn mark<'a>(keys: &NodeKeys, key: &'a str, value: &[u8]) -> Option<(&'a str, Option<StoredMark>)> {
+    let resource = keys.marked(key)?;
+    let mark = || {
+        let MarkRecord { amount, longest } = serde_json::from_slice(value).ok()?;
+        amount.map(Amount::new).transpose().ok()?;
+        ResourceId::new(resource).ok()?;
+        Some((amount, longest))
+    };
+    Some((resource, mark()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn only_valid_marks_of_the_node_are_read() {
+        let keys = NodeKeys::new("/doorward", "root");
+        let read = |resource: &str, value: &str| {
+            let key = keys.mark(resource);
+            let read = mark(&keys, &key, value.as_bytes());
+            read.map(|(resource, mark)| (resource.to_owned(), mark))
+        };
+        let length = Duration::from_secs(60);
+        for (value, expected) in [
+            (
+                r#"{"amount": 0.3, "longest_ms": 60000}"#,
+                Some((Some(0.3), length)),
+            ),
+            (r#"{"longest_ms": 60000}"#, Some((None, length))),
+            (r#"{"amount": -1, "longest_ms": 60000}"#, None),
+            (r#"{"amount": 1}"#, None),
+            ("by hand", None),
+        ] {
+            let expected = Some(("a/b".to_owned(), expected));
+            assert_eq!(read("a/b", value), expected, "{value}");
+        }
+        let nameless = read("", r#"{"longest_ms": 60000}"#);
+        assert_eq!(nameless, Some((String::new(), None)));
+        assert_eq!(mark(&keys, &keys.marks_head(), b"{}"), None);
+    }
 }

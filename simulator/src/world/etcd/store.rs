@@ -129,7 +129,7 @@ impl EtcdStore {
             .iter()
             .filter_map(|(key, entry)| match (key, &entry.value) {
                 (EtcdKey::Mark(resource), Value::Mark(mark)) => {
-                    Some((resource.clone(), Some(*mark)))
+                    Some((&**resource, (mark.amount, mark.longest)))
                 }
                 _ => None,
             });
@@ -140,7 +140,7 @@ impl EtcdStore {
             }),
             head_modified: head.map_or(0, |entry| entry.modified),
             marks: marks.collect(),
-            is_refused: false,
+            ..StoredMarks::default()
         }
     }
 

@@ -5,8 +5,6 @@
 //! it in steps ([`Ending`]), which are due at once like the ends of leases. Before any other change to a holder's
 //! leases, the table shortens those first. Until then they seem to last longer, which is the safe side.
 
-use std::collections::BTreeSet;
-
 use crate::holders::{Expired, LeaseTable, Slot};
 use crate::time::Time;
 
@@ -25,30 +23,17 @@ pub(super) struct Ending {
     since: Time,
     /// The next holder.
     next: Slot,
-    /// First place behind those that were in use when the ending began.
-    end: Slot,
-    /// Slots between `next` and `end` that need no step: their leases are shortened already, or the holder came later.
-    done: BTreeSet<Slot>,
-}
-
-impl Ending {
-    fn concerns(&self, slot: Slot) -> bool {
-        self.next <= slot && slot < self.end && !self.done.contains(&slot)
-    }
 }
 
 impl LeaseTable {
     /// Ends every lease by then, at the latest: those of few holders now, and those of all others in
-    /// [`LeaseTable::expire_one`].
+    /// [`LeaseTable::expire_one`]. Once in the life of a table.
     pub(crate) fn end_all_by(&mut self, by: Time, now: Time) {
-        self.finish_ending();
         self.in_use_until = self.in_use_until.min(by);
         self.ending = Some(Box::new(Ending {
             by,
             since: now,
             next: Slot::FIRST,
-            end: Slot::of(self.places.len()),
-            done: BTreeSet::new(),
         }));
         for _ in 0..AT_ONCE / PER_STEP {
             self.end_some();
@@ -64,37 +49,25 @@ impl LeaseTable {
     pub(super) fn end_some(&mut self) -> Option<Expired> {
         for _ in 0..PER_STEP {
             let ending = self.ending.as_mut()?;
-            let (slot, by) = (ending.next, ending.by);
-            if slot >= ending.end {
+            let slot = ending.next;
+            if slot >= Slot::of(self.places.len()) {
                 self.ending = None;
                 break;
             }
             ending.next = slot.next();
-            if !ending.done.remove(&slot) {
-                self.change_leases(slot, |leases| leases.end_by(by));
-            }
+            self.end_leases_of(slot);
         }
         Some(Expired::Nobody)
     }
 
     /// Before anything else happens to the leases of a holder: they end by then.
     pub(super) fn end_leases_of(&mut self, slot: Slot) {
-        let Some(ending) = self.ending.as_mut().filter(|it| it.concerns(slot)) else {
+        let Some(by) = self.ending.as_ref().map(|ending| ending.by) else {
             return;
         };
-        ending.done.insert(slot);
-        let by = ending.by;
-        self.change_leases(slot, |leases| leases.end_by(by));
-    }
-
-    /// Notes that a slot has a new holder, whose leases need no end.
-    pub(super) fn note_other(&mut self, slot: Slot) {
-        if let Some(ending) = self.ending.as_mut().filter(|it| it.concerns(slot)) {
-            ending.done.insert(slot);
+        let holding = self.get_mut(slot);
+        if holding.is_some_and(|it| !std::mem::replace(&mut it.is_ended, true)) {
+            self.change_leases(slot, |leases| leases.end_by(by));
         }
-    }
-
-    fn finish_ending(&mut self) {
-        while self.end_some().is_some() {}
     }
 }

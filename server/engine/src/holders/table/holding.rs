@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::admission::CallerSlot;
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::division::{Bound, Reason, Why};
+use crate::division::KnownWhy;
 use crate::holders::{CurrentProcess, Identity, Lease, Leases, Precedence, ProcessHistory};
 use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId};
 use crate::templates::SafeCapacity;
@@ -41,8 +41,6 @@ pub(crate) enum Standing {
 /// that it reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Holding {
-    /// Client or child server.
-    pub kind: HolderKind,
     /// Its name among those of its kind.
     pub name: HolderName,
     /// The demand of its newest request.
@@ -87,6 +85,8 @@ pub(crate) struct Holding {
     pub(super) leases: Leases,
     /// When it is to be looked at, because a lease of it may have ended.
     pub(super) scheduled: Time,
+    /// Whether the [end of all leases](super::ending) concerns it no more.
+    pub(super) is_ended: bool,
 }
 
 const _: () = assert!(size_of::<Option<Holding>>() <= 3 * 64);
@@ -97,17 +97,16 @@ impl Holding {
         holder: HolderId,
         demand: Demand,
         leases: Leases,
-        why: Why,
+        why: KnownWhy,
         now: Time,
     ) -> Self {
         let scheduled = leases.next_expiry();
         Self {
-            kind: holder.kind,
             name: holder.name,
             demand,
             report: None,
             share: Amount::ZERO,
-            why: KnownWhy::of(why),
+            why,
             sequence: 0,
             incarnation: holder.process,
             standing: Standing::Newest,
@@ -124,27 +123,38 @@ impl Holding {
             wants_more: false,
             leases,
             scheduled,
+            is_ended: false,
         }
     }
 
     /// Returns the kind and the name of the holder.
     pub(crate) fn holder(&self) -> HolderId {
         HolderId {
-            kind: self.kind,
+            kind: self.kind(),
             name: self.name.clone(),
-            process: self.incarnation.filter(|_| self.kind == HolderKind::Client),
+            process: self
+                .incarnation
+                .filter(|_| self.kind() == HolderKind::Client),
+        }
+    }
+
+    /// Client or child server.
+    pub(crate) fn kind(&self) -> HolderKind {
+        match self.demand {
+            Demand::Client { .. } => HolderKind::Client,
+            Demand::Server(_) => HolderKind::Server,
         }
     }
 
     /// Whether it is that holder.
     pub(super) fn is(&self, holder: &HolderId) -> bool {
-        let is_process = self.kind == HolderKind::Server || self.incarnation == holder.process;
+        let is_process = self.kind() == HolderKind::Server || self.incarnation == holder.process;
         self.is_named(holder) && is_process
     }
 
     /// Whether it is a process of that holder's name.
     pub(super) fn is_named(&self, holder: &HolderId) -> bool {
-        self.kind == holder.kind && self.name == holder.name
+        self.kind() == holder.kind && self.name == holder.name
     }
 
     /// Its newest lease.
@@ -183,7 +193,7 @@ impl Holding {
     /// one request is.
     pub(crate) fn overdue_at(&self) -> Time {
         let interval = self.refresh_at.since(self.decided_at);
-        let least = match self.kind {
+        let least = match self.kind() {
             HolderKind::Client => OVERDUE_MIN,
             // Or clients of a node that is started again would be without leases before it has anything to confirm.
             HolderKind::Server => {
@@ -203,12 +213,15 @@ impl Holding {
     /// The larger of what it wants, with what is not in the demand of a learning child server, and the most that may be in
     /// use.
     pub(crate) fn needs(&self) -> Amount {
-        let wants = self.demand.wants();
-        let wants = match &self.report {
-            Some(report) => Amount::from_computed(wants.get() + report.unreported.get()).max(wants),
-            None => wants,
-        };
+        let (wants, without) = (self.demand.wants(), self.without_demand());
+        let wants = Amount::from_computed(wants.get() + without.get()).max(wants);
         wants.max(self.reserved())
+    }
+
+    /// The amount that it counts for holders that have not reported yet and so are not in its demand.
+    pub(super) fn without_demand(&self) -> Amount {
+        let report = self.report.as_ref();
+        report.map_or(Amount::ZERO, |report| report.unreported)
     }
 
     /// The most that it may be using itself.
@@ -245,100 +258,11 @@ pub(crate) struct ServerReport {
     pub has: Option<Amount>,
     /// The most its holders may be using. Absent: it is a Doorman server.
     pub outstanding: Option<Amount>,
-    /// In learning mode, the capacity it counts for holders that have not reported yet and so are not in its demand.
+    /// The capacity that it counts for holders that have not reported yet and so are not in its demand: its own if it is
+    /// in learning mode, or else those of its children.
     pub unreported: Amount,
     /// The last safe capacity that it got.
     pub last_safe_capacity: Option<SafeCapacity>,
     /// Arrival of its newest request. The child counts its lease from the time at which it sent that request.
     pub asked_at: Time,
-}
-
-/// The part of a [`Why`] that the table keeps.
-///
-/// Status pages show the present numbers, which change with every claim. Where these no longer explain the grant, the
-/// reason is [`Reason::DividedBefore`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KnownWhy {
-    /// The rule that decided the share.
-    pub decided_by: DecidedBy,
-    /// The bound that made the grant differ from the share.
-    pub bound: Bound,
-}
-
-/// The rule that decided a share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DecidedBy {
-    /// The algorithm.
-    Division,
-    /// See [`Reason::Learning`].
-    Learning,
-    /// See [`Reason::WaitsForParent`].
-    WaitsForParent,
-    /// See [`Reason::ChildLearns`].
-    ChildLearns,
-    /// See [`Reason::Replaced`].
-    Replaced,
-}
-
-impl KnownWhy {
-    /// Keeps the rule and the bound of a [`Why`].
-    pub(crate) fn of(why: Why) -> Self {
-        let decided_by = match why.reason {
-            Reason::Learning => DecidedBy::Learning,
-            Reason::WaitsForParent => DecidedBy::WaitsForParent,
-            Reason::ChildLearns => DecidedBy::ChildLearns,
-            Reason::Replaced => DecidedBy::Replaced,
-            _ => DecidedBy::Division,
-        };
-        Self {
-            decided_by,
-            bound: why.bound,
-        }
-    }
-
-    /// Why, as it is shown. `division`: why the holder would have that share by the division of the moment. Absent: it
-    /// would have another one.
-    pub(crate) fn shown(self, division: Option<Reason>) -> Why {
-        let reason = match self.decided_by {
-            DecidedBy::Division => division.unwrap_or(Reason::DividedBefore),
-            DecidedBy::Learning => Reason::Learning,
-            DecidedBy::WaitsForParent => Reason::WaitsForParent,
-            DecidedBy::ChildLearns => Reason::ChildLearns,
-            DecidedBy::Replaced => Reason::Replaced,
-        };
-        Why {
-            reason,
-            bound: self.bound,
-        }
-    }
-}
-
-#[cfg(test)]
-mod why_tests {
-    use super::*;
-
-    #[test]
-    fn a_division_is_shown_with_the_numbers_of_the_moment_or_without() {
-        let then = Reason::FairLevel { level: 50.0 };
-        let now = Reason::FairLevel { level: 70.0 };
-        for (reason, division, shown) in [
-            (then, Some(now), now),
-            (then, None, Reason::DividedBefore),
-            (Reason::EnoughForAll, Some(now), now),
-            (Reason::EnoughForAll, None, Reason::DividedBefore),
-            (Reason::Learning, Some(now), Reason::Learning),
-            (Reason::Learning, None, Reason::Learning),
-            (Reason::ChildLearns, Some(now), Reason::ChildLearns),
-            (Reason::WaitsForParent, Some(now), Reason::WaitsForParent),
-            (Reason::Replaced, Some(now), Reason::Replaced),
-        ] {
-            let bound = Bound::LearningLeft;
-            let known = KnownWhy::of(Why { reason, bound });
-            let expected = Why {
-                reason: shown,
-                bound,
-            };
-            assert_eq!(known.shown(division), expected, "{reason:?}");
-        }
-    }
 }

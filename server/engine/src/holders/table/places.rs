@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use siphasher::sip::SipHasher13;
+use smallvec::SmallVec;
 
 use crate::holders::{Holding, Standing};
 use crate::id::{HolderId, HolderKind, Incarnation};
@@ -19,8 +20,8 @@ pub(super) const SCANNED_MAX: usize = 4;
 /// Holders by slot, by name, and by when to look at them.
 #[derive(Debug)]
 pub(super) struct Places {
-    /// The first chunk, found without another step: most resources have no other one.
-    first: Vec<Option<Holding>>,
+    /// The first chunk is found without another step: most resources have no other one.
+    chunks: SmallVec<[Vec<Option<Holding>>; 1]>,
     /// When the first holder is scheduled: each request asks for that.
     due: Due,
     /// Absent: there are at most [`SCANNED_MAX`] places.
@@ -34,18 +35,8 @@ struct Index {
     by_name: SplitTable,
     /// When to look at each holder.
     by_schedule: BTreeSet<(Time, Slot)>,
-    /// All other chunks.
-    others: Vec<Vec<AlignedPlace>>,
     free: Vec<Slot>,
 }
-
-/// A place that begins with a line of a processor's cache. Allocators align to less, and a holder would be in four
-/// lines instead of three.
-#[derive(Debug)]
-#[repr(align(64))]
-struct AlignedPlace(Option<Holding>);
-
-const _: () = assert!(size_of::<AlignedPlace>() <= 3 * 64);
 
 /// Hashes names with a key: names come from outside, and must not be made to collide.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +60,7 @@ impl NameHash {
     fn of_holding(self, holding: &Holding) -> u32 {
         let is_replaced = holding.standing == Standing::Replaced;
         let process = holding.incarnation.filter(|_| is_replaced);
-        self.of_parts(holding.kind, holding.name.as_str(), process) as u32
+        self.of_parts(holding.kind(), holding.name.as_str(), process) as u32
     }
 
     fn of_parts(self, kind: HolderKind, name: &str, process: Option<Incarnation>) -> u64 {
@@ -85,9 +76,9 @@ impl NameHash {
 
 impl Places {
     /// No holders.
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
-            first: Vec::new(),
+            chunks: SmallVec::new(),
             due: Due::NEVER,
             index: None,
         }
@@ -100,7 +91,7 @@ impl Places {
         is_it: impl Fn(&Holding) -> bool,
     ) -> Option<Slot> {
         let Some(index) = &self.index else {
-            let mut places = self.first.iter();
+            let mut places = self.chunks.iter().flatten();
             let at = places.position(|place| place.as_ref().is_some_and(&is_it));
             return at.map(Slot::of);
         };
@@ -111,13 +102,7 @@ impl Places {
     /// Returns the holder in a slot.
     pub(super) fn get(&self, slot: Slot) -> Option<&Holding> {
         let (chunk, place) = slot.place();
-        match chunk.checked_sub(1) {
-            None => self.first.get(place)?.as_ref(),
-            Some(at) => {
-                let chunk = self.index.as_ref()?.others.get(at)?;
-                chunk.get(place)?.0.as_ref()
-            }
-        }
+        self.chunks.get(chunk)?.get(place)?.as_ref()
     }
 
     /// The same, to be changed.
@@ -129,7 +114,10 @@ impl Places {
     pub(super) fn insert(&mut self, holding: Holding, hash: NameHash) -> Slot {
         let free = match &mut self.index {
             Some(index) => index.free.pop(),
-            None => self.first.iter().position(Option::is_none).map(Slot::of),
+            None => {
+                let mut places = self.chunks.iter().flatten();
+                places.position(Option::is_none).map(Slot::of)
+            }
         };
         let slot = free.unwrap_or_else(|| self.add_place(hash));
         if let Some(index) = &mut self.index {
@@ -194,9 +182,8 @@ impl Places {
 
     /// Returns the number of places, taken or not.
     pub(super) fn len(&self) -> usize {
-        let others = self.index.as_ref().map_or(&[][..], |index| &index.others);
-        let last = others.last().map_or(self.first.len(), Vec::len);
-        others.len() * CHUNK + last
+        let before = self.chunks.len().saturating_sub(1) * CHUNK;
+        before + self.chunks.last().map_or(0, Vec::len)
     }
 
     /// Whether there have been so many holders that dropping them takes long.
@@ -206,9 +193,7 @@ impl Places {
 
     /// All holders, in no meaningful but always the same order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Holding> {
-        let others = self.index.iter().flat_map(|index| &index.others);
-        let others = others.flatten().map(|place| &place.0);
-        self.first.iter().chain(others).flatten()
+        self.chunks.iter().flatten().flatten()
     }
 
     /// Asserts that so many holders are where they should be. O(n), for tests.
@@ -235,13 +220,7 @@ impl Places {
 
     fn place_mut(&mut self, slot: Slot) -> Option<&mut Option<Holding>> {
         let (chunk, place) = slot.place();
-        match chunk.checked_sub(1) {
-            None => self.first.get_mut(place),
-            Some(at) => {
-                let chunk = self.index.as_mut()?.others.get_mut(at)?;
-                Some(&mut chunk.get_mut(place)?.0)
-            }
-        }
+        self.chunks.get_mut(chunk)?.get_mut(place)
     }
 
     /// A place behind all others.
@@ -249,15 +228,26 @@ impl Places {
         let at = self.len();
         if at == SCANNED_MAX {
             let mut index = Index::default();
-            for (at, place) in self.first.iter().enumerate() {
+            for (at, place) in self.chunks.iter().flatten().enumerate() {
                 let holding = place.iter();
                 holding.for_each(|it| index.enter(Slot::of(at), it, hash));
             }
             self.index = Some(Box::new(index));
         }
-        match &mut self.index {
-            Some(index) if at >= CHUNK => index.add_place(),
-            _ => push(&mut self.first, None),
+        if at.is_multiple_of(CHUNK) {
+            self.chunks.push(Vec::new());
+        }
+        if let Some(chunk) = self.chunks.last_mut() {
+            // The first chunk grows by little at a time: most resources have few holders, and each place is large.
+            let more = if at < CHUNK {
+                1 + chunk.len() / 4
+            } else {
+                CHUNK
+            };
+            if chunk.len() == chunk.capacity() {
+                chunk.reserve_exact(more.min(CHUNK - chunk.len()));
+            }
+            chunk.push(None);
         }
         Slot::of(at)
     }
@@ -270,7 +260,7 @@ impl Places {
         if let Some(index) = &self.index {
             return index.by_schedule.first().copied();
         }
-        let places = self.first.iter().enumerate();
+        let places = self.chunks.iter().flatten().enumerate();
         let scheduled = places.filter_map(|(at, it)| Some((it.as_ref()?.scheduled, Slot::of(at))));
         scheduled.min()
     }
@@ -281,26 +271,6 @@ impl Index {
         self.by_name.insert(hash.of_holding(holding), slot.0);
         self.by_schedule.insert((holding.scheduled, slot));
     }
-
-    fn add_place(&mut self) {
-        let is_full = self.others.last().is_none_or(|last| last.len() == CHUNK);
-        if is_full {
-            self.others.push(Vec::with_capacity(CHUNK));
-        }
-        if let Some(last) = self.others.last_mut() {
-            last.push(AlignedPlace(None));
-        }
-    }
-}
-
-/// Adds a place to the first chunk, which grows as needed, and by little at a time: most resources have few holders,
-/// and each place is large.
-fn push(chunk: &mut Vec<Option<Holding>>, place: Option<Holding>) {
-    if chunk.len() == chunk.capacity() {
-        let more = 1 + chunk.len() / 4;
-        chunk.reserve_exact(more.min(CHUNK.saturating_sub(chunk.len()).max(1)));
-    }
-    chunk.push(place);
 }
 
 /// Where a holder is in the table. Not valid any more once the holder is removed.

@@ -5,7 +5,7 @@ use super::places::{CHUNK, SCANNED_MAX};
 use super::*;
 use crate::amount::Amount;
 use crate::claims::Claim;
-use crate::division::{Bound, Reason, Why};
+use crate::division::{Bound, DecidedBy, KnownWhy};
 use crate::holders::Lease;
 use crate::id::{HolderName, Incarnation};
 
@@ -43,8 +43,8 @@ fn holding_of(holder: HolderId, capacity: f64, until: u64) -> Holding {
         priority: 0,
         claim: Claim::of_client(Amount::new(capacity).unwrap()),
     };
-    let why = Why {
-        reason: Reason::EnoughForAll,
+    let why = KnownWhy {
+        decided_by: DecidedBy::Division,
         bound: Bound::Share,
     };
     let leases = Leases::new(lease(capacity, until));

@@ -26,34 +26,43 @@ fn request(sequence: u64, sent_at: u64) -> LeaseRequest {
 }
 
 fn held(refresh_at: u64) -> LastAnswer {
-    LastAnswer::Held {
-        refresh_at: at(refresh_at),
+    LastAnswer {
+        refresh_at: Some(at(refresh_at)),
+        refused: None,
     }
 }
 
-const NOT_READY: LastAnswer = LastAnswer::NotReady;
+const NOT_READY: LastAnswer = LastAnswer {
+    refresh_at: None,
+    refused: None,
+};
 
 fn refused(until: u64, refresh_at: Option<u64>) -> LastAnswer {
-    LastAnswer::Refused {
-        why: RefusalReason::RefusedByParent,
-        until: at(until),
+    LastAnswer {
         refresh_at: refresh_at.map(at),
+        refused: Some((RefusalReason::RefusedByParent, at(until))),
     }
 }
 
 fn fresh(last: LastAnswer) -> ParentLease {
-    ParentLease::Fresh { last }
+    let stage = Stage::Fresh;
+    ParentLease { stage, last }
 }
 
 fn asked(last: LastAnswer) -> ParentLease {
-    let request = request(7, 90);
-    ParentLease::Asked { request, last }
+    let stage = Stage::Asked(request(7, 90));
+    ParentLease { stage, last }
 }
 
 fn answered(last: LastAnswer) -> ParentLease {
-    let request = request(7, 90);
-    ParentLease::Answered { request, last }
+    let stage = Stage::Answered(request(7, 90));
+    ParentLease { stage, last }
 }
+
+const GIVEN_BACK: ParentLease = ParentLease {
+    stage: Stage::GivenBack,
+    ..ParentLease::NEW
+};
 
 /// Events at `NOW`.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +119,7 @@ fn the_last_answer_counts_while_the_next_request_is_in_flight() {
         check(fresh(last), Input::Ask, asked(last));
         check(answered(last), Input::Ask, asked(last));
         check(asked(last), Input::Lost, answered(last));
-        check(answered(last), Input::GiveBack, ParentLease::GivenBack);
+        check(answered(last), Input::GiveBack, GIVEN_BACK);
     }
 }
 
@@ -148,9 +157,9 @@ fn a_refusal_ends_by_another_answer_or_with_the_last_holder() {
 #[test]
 fn a_lease_given_back_ignores_answers() {
     for event in [Input::Hold, Input::Refuse, Input::Lost, Input::Ask] {
-        check(ParentLease::GivenBack, event, ParentLease::GivenBack);
+        check(GIVEN_BACK, event, GIVEN_BACK);
     }
-    assert!(ParentLease::GivenBack.is_settled(true));
+    assert!(GIVEN_BACK.is_settled(true));
     assert!(fresh(held(0)).is_settled(false) && answered(held(95)).is_settled(false));
     assert!(!answered(held(95)).is_settled(true));
     assert!(!answered(refused(105, None)).is_settled(false));
@@ -195,7 +204,7 @@ fn an_answer_counts_if_it_is_to_the_newest_request() {
         (answered(held(0)), Some(6), AnswerTo::Older),
         (answered(held(0)), Some(8), AnswerTo::Newer(8)),
         (fresh(held(0)), Some(7), AnswerTo::Older),
-        (ParentLease::GivenBack, Some(7), AnswerTo::Older),
+        (GIVEN_BACK, Some(7), AnswerTo::Older),
     ] {
         assert_eq!(
             lease.answer_to(sequence),
@@ -220,7 +229,7 @@ fn the_parent_is_asked_as_soon_as_it_matters_and_never_twice_at_once() {
             Some(at(99)),
         ),
         (asked(held(95)), Holders, Changes::Matters, None),
-        (ParentLease::GivenBack, Nothing, Changes::Matters, None),
+        (GIVEN_BACK, Nothing, Changes::Matters, None),
         (answered(held(95)), Holders, Changes::None, Some(at(95))),
         (answered(held(95)), Unreported, Changes::None, Some(at(95))),
         (answered(held(95)), Holders, Changes::Little, Some(at(94))),

@@ -12,8 +12,8 @@ use super::{Glob, Token};
 /// Situations that are played at most. Globs that people write have some dozens.
 const SITUATIONS_MAX: usize = 2_000;
 
-/// Places in a glob, as bits; the one behind its end is that of a match.
-type Places = Vec<u64>;
+/// Places in a glob; the one behind its end is that of a match.
+type Places = BTreeSet<usize>;
 
 impl Glob {
     /// Whether it is certain that this matches whatever `other` does.
@@ -25,7 +25,7 @@ impl Glob {
             return false;
         }
         let chars = told_apart(&[self, other]);
-        let mut start = vec![0; self.tokens.len() / 64 + 1];
+        let mut start = Places::new();
         self.reach(0, &mut start);
         let mut seen: BTreeSet<(usize, Places)> = BTreeSet::new();
         let mut open = vec![(0, start)];
@@ -38,7 +38,7 @@ impl Glob {
             }
             let (at, places) = &situation;
             let Some(token) = other.tokens.get(*at) else {
-                if !has(places, self.tokens.len()) {
+                if !places.contains(&self.tokens.len()) {
                     return false;
                 }
                 seen.insert(situation);
@@ -69,29 +69,20 @@ impl Glob {
     }
 
     /// Adds a place, and those behind stars that take nothing.
-    fn reach(&self, mut at: usize, places: &mut Places) {
-        loop {
-            if let Some(word) = places.get_mut(at / 64) {
-                *word |= 1 << (at % 64);
-            }
-            if self.tokens.get(at) != Some(&Token::Many) {
-                return;
-            }
-            at += 1;
-        }
+    fn reach(&self, at: usize, places: &mut Places) {
+        let behind = self.tokens.iter().skip(at);
+        let stars = behind.take_while(|token| **token == Token::Many).count();
+        places.extend(at..=at + stars);
     }
 
     /// Where it may be after one character more.
     fn after(&self, places: &Places, c: char) -> Places {
-        let mut after = vec![0; places.len()];
-        for (at, token) in self.tokens.iter().enumerate() {
-            if !has(places, at) {
-                continue;
-            }
-            if token.takes(c) {
-                self.reach(at + 1, &mut after);
-            } else if *token == Token::Many && c != '/' {
-                self.reach(at, &mut after);
+        let mut after = Places::new();
+        for at in places {
+            match self.tokens.get(*at) {
+                Some(token) if token.takes(c) => self.reach(at + 1, &mut after),
+                Some(Token::Many) if c != '/' => self.reach(*at, &mut after),
+                _ => {}
             }
         }
         after
@@ -104,31 +95,22 @@ impl Token {
     }
 }
 
-fn has(places: &Places, at: usize) -> bool {
-    let word = places.get(at / 64);
-    word.is_some_and(|word| word >> (at % 64) & 1 == 1)
-}
-
 /// One character of each kind that the globs distinguish.
 fn told_apart(globs: &[&Glob]) -> Vec<char> {
     let mut firsts = BTreeSet::from(['\0', '/', '0']);
     for token in globs.iter().flat_map(|glob| &glob.tokens) {
         match token {
-            Token::Char(c) => firsts.extend([Some(*c), next(*c)].into_iter().flatten()),
+            Token::Char(c) => firsts.extend((*c..=char::MAX).take(2)),
             Token::Class { ranges, .. } => {
                 for (from, to) in ranges {
-                    firsts.extend([Some(*from), next(*to)].into_iter().flatten());
+                    firsts.insert(*from);
+                    firsts.extend((*to..=char::MAX).nth(1));
                 }
             }
             Token::One | Token::Many => {}
         }
     }
     firsts.into_iter().collect()
-}
-
-/// The character after one.
-fn next(c: char) -> Option<char> {
-    (c..=char::MAX).nth(1)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use doorward_engine::claims::Level;
 
 use super::*;
 use crate::parents::answer;
+use crate::whole::Whole as _;
 
 /// A node that has a lease of its parent, by which priorities count, and a child that asks for all that.
 fn leaf(wants: &Wants) -> Node {

@@ -9,6 +9,7 @@ use doorward_engine::node::mastership::Learning;
 use super::player::Player;
 use super::script::{Command, CommandResult};
 use super::wording;
+use crate::whole::Whole as _;
 
 impl Player {
     /// `inspect eu us`: prints these nodes, or all of them without a name.

@@ -49,9 +49,9 @@ impl MarkStore {
         for (resource, mark) in &batch.writes {
             self.writes += 1;
             match mark {
-                Some(mark) => self.found.marks.insert(resource.clone(), *mark),
-                None => self.found.marks.remove(resource),
-            };
+                Some(mark) => self.found.marks.insert(resource.as_str(), mark.stored()),
+                None => _ = self.found.marks.remove(resource.as_str()),
+            }
         }
         assert_eq!(self.found.marks.len() as u64, batch.count);
     }
@@ -75,12 +75,10 @@ impl MarkStore {
 
     /// Returns a line for each mark.
     pub fn show(&self) -> String {
-        let marks = self.found.marks.iter().map(|(id, mark)| match mark.amount {
-            Some(amount) => format!("mark of {id}: {amount}, leases up to {:?}\n", mark.longest),
-            None => format!(
-                "mark of {id}: any amount, leases up to {:?}\n",
-                mark.longest
-            ),
+        let marks = self.found.marks.iter();
+        let marks = marks.map(|(id, (amount, longest))| match amount {
+            Some(amount) => format!("mark of {id}: {amount}, leases up to {longest:?}\n"),
+            None => format!("mark of {id}: any amount, leases up to {longest:?}\n"),
         });
         marks.collect()
     }
