@@ -35,7 +35,7 @@ const CURVE_BYTES: usize = 550;
 const POINT_BYTES: usize = 55;
 
 /// A further priority of a resource.
-pub(crate) const BAND_BYTES: usize = 190;
+pub(crate) const BAND_BYTES: usize = 150;
 
 /// Bytes of an allocation besides its content.
 const ALLOCATION_BYTES: usize = 32;
