@@ -14,15 +14,11 @@ use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
 use doorward_session::candidate::store::{LeaseId, MarkRecord, StoredMarks};
 use etcd_client::{Client, GetOptions, KeyValue};
-use futures_util::future::try_join_all;
 
 use super::values::renew;
 
 /// Marks in one answer, about: far below the size of an answer.
 const PART: i64 = 4_000;
-
-/// Parts that are read at once: etcd and this server work at the same time.
-const AT_ONCE: usize = 4;
 
 /// Reads marks step by step.
 #[derive(Debug, Default)]
@@ -58,27 +54,20 @@ impl MarksReader {
             }
         };
         let progress = self.progress.insert(begun);
-        while !progress.left.is_empty() {
+        while let Some(digits) = progress.left.last() {
             if Instant::now() >= until {
                 return Ok(None);
             }
-            let rest = progress.left.len().saturating_sub(AT_ONCE);
-            let parts = progress.left.iter().skip(rest);
-            let parts: Vec<_> = parts.map(|digits| keys.marks_of(digits)).collect();
-            let answers = connection
+            let prefix = keys.marks_of(digits);
+            let answer = connection
                 .call("read marks", async move |client: &mut Client| {
-                    let read = |prefix| {
-                        let mut client = client.clone();
-                        let all = Some(GetOptions::new().with_prefix());
-                        async move { client.get(prefix, all).await }
-                    };
-                    try_join_all(parts.into_iter().map(read)).await
+                    client
+                        .get(prefix, Some(GetOptions::new().with_prefix()))
+                        .await
                 })
                 .await?;
-            for answer in answers {
-                progress.add(keys, answer.kvs());
-            }
-            progress.left.truncate(rest);
+            progress.add(keys, answer.kvs());
+            progress.left.pop();
         }
         let read = self.progress.take().map(|progress| progress.found);
         Ok(Some(Arc::new(read.unwrap_or_default())))
