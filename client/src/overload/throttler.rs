@@ -9,8 +9,8 @@
 //! request can wait until its deadline, less the usual latency of its operation; at most the longest wait that is set,
 //! or 10 times the usual latency. If requests of its tier have waited without a pause for an interval, it can wait only
 //! for a fifth of that interval: a queue that never empties makes all requests late, and serves no more of them than a
-//! short one. With few places, 16 requests may wait all the same: a shorter queue would often be empty. Source: CoDel (Nichols and Jacobson, "Controlling Queue Delay", 2012), and its use for requests (Maurer,
-//! "Fail at Scale", 2015).
+//! short one. With few places, 16 requests may wait all the same: a shorter queue would often be empty. Source: CoDel
+//! (Nichols and Jacobson, "Controlling Queue Delay", 2012), and its use for requests (Maurer, "Fail at Scale", 2015).
 
 use std::collections::VecDeque;
 use std::time::Duration;
