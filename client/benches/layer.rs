@@ -94,6 +94,6 @@ fn service_behind_the_layer(bencher: Bencher<'_, '_>) {
         .part("path", Part::Path(vec![Template::new("/checkout")]));
     measure(
         bencher,
-        RulesLayer::new(limits.build(rules).unwrap()).layer(Answers),
+        RulesLayer::new(limits.load(rules).unwrap()).layer(Answers),
     );
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use doorward::capacity::Capacity;
 use doorward::limiter::rate::Burst;
-use doorward::{Client, Mode, RateLimiter, Resource};
+use doorward::{Client, Mode, RateLimiter, Resource, Units};
 use governor::clock::Clock as _;
 use governor::{DefaultDirectRateLimiter, Quota};
 use tokio::sync::Semaphore;
@@ -51,7 +51,7 @@ fn rate_limiter(client: &Client, id: &str, wants: f64) -> RateLimiter {
     resource(client, id, wants).rate_limiter(burst)
 }
 
-/// Uses only this part of the answer, as in `if limiter.try_acquire(1.0).is_ok()`. The answer is dropped before, so
+/// Uses only this part of the answer, as in `if limiter.try_acquire(1).is_ok()`. The answer is dropped before, so
 /// that the caller need not keep the rest of it.
 #[inline]
 fn ask<T, E>(answer: Result<T, E>) {
@@ -92,33 +92,33 @@ fn rates(rounds: usize, client: &Client) {
     let ours = rate_limiter(client, "plenty", PLENTY);
     let contenders = &mut [
         alone("governor", || ask(governor.check())),
-        alone("doorward", || ask(ours.try_acquire(1.0))),
+        alone("doorward", || ask(ours.try_acquire(1))),
         alone("governor, three at once", || ask(governor.check_n(three))),
         alone("doorward, three at once", || {
-            ask(ours.try_acquire(black_box(3.0)))
+            ask(ours.try_acquire(black_box(3)))
         }),
         alone("doorward, a cost of 0.3", || {
-            ask(ours.try_acquire(black_box(0.3)))
+            ask(ours.try_acquire(Units::at_least(black_box(0.3)).unwrap()))
         }),
     ];
     race("a rate, one thread: admitted", rounds, TAKES, contenders);
-    let admitted = (0..TAKES).filter(|_| ours.try_acquire(1.0).is_ok()).count();
+    let admitted = (0..TAKES).filter(|_| ours.try_acquire(1).is_ok()).count();
     println!("  (of {TAKES} of ours, {admitted} are admitted)");
 
     let nothing = DefaultDirectRateLimiter::direct(Quota::per_hour(NonZeroU32::MIN));
     nothing.check().unwrap();
     let hardly = rate_limiter(client, "hardly", 0.01);
-    let _first = hardly.try_acquire(1.0);
+    let _first = hardly.try_acquire(1);
     let contenders = &mut [
         alone("governor", || ask(nothing.check())),
-        alone("doorward", || ask(hardly.try_acquire(1.0))),
+        alone("doorward", || ask(hardly.try_acquire(1))),
     ];
     race("a rate, one thread: refused", rounds, TAKES, contenders);
 
     let title = "a rate, four threads (time of all, a take)";
     let contenders = &mut [
         in_four("governor", || ask(governor.check())),
-        in_four("doorward", || ask(ours.try_acquire(1.0))),
+        in_four("doorward", || ask(ours.try_acquire(1))),
     ];
     race(title, rounds.div_ceil(4), TAKES * 10, contenders);
 }
@@ -129,14 +129,14 @@ fn concurrency(rounds: usize, client: &Client) {
     let title = "concurrency, one thread: a permit taken and given back";
     let contenders = &mut [
         alone("tokio's semaphore", || ask(semaphore.try_acquire())),
-        alone("doorward", || ask(ours.try_acquire())),
+        alone("doorward", || ask(ours.try_acquire(1))),
     ];
     race(title, rounds, TAKES, contenders);
 
     let title = "concurrency, four threads (time of all, a permit)";
     let contenders = &mut [
         in_four("tokio's semaphore", || ask(semaphore.try_acquire())),
-        in_four("doorward", || ask(ours.try_acquire())),
+        in_four("doorward", || ask(ours.try_acquire(1))),
     ];
     race(title, rounds.div_ceil(4), TAKES * 10, contenders);
 }
@@ -151,13 +151,13 @@ fn main() {
         .build()
         .unwrap();
     let _within = runtime.enter();
-    let client = Client::builder("bench").address("127.0.0.1:9");
+    let client = Client::builder().id("bench").address("127.0.0.1:9");
     let client = client.connect_lazy().unwrap();
     // Waits until the speed of the processor's counter is known.
     let warm = rate_limiter(&client, "warm", PLENTY);
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(300) {
-        let _any = warm.try_acquire(1.0);
+        let _any = warm.try_acquire(1);
     }
     clocks(rounds);
     rates(rounds, &client);

@@ -10,29 +10,16 @@ use std::net::SocketAddr;
 
 use axum::{Router, routing::get};
 use doorward::layer::{Limits, RulesLayer};
-use doorward::rules::{Address, Part, Rules, Template};
+use doorward::rules::{Rules, client_ip, header, path_template};
 use tokio::net::TcpListener;
-
-const RULES: &str = "
-domain: api
-descriptors:
-- key: user
-  rate_limit: {rate: 5/s, algorithm: token_bucket}
-- key: remote_address
-  rate_limit: {rate: 600/min, algorithm: sliding_counter}
-- key: path
-  value: /orders
-  rate_limit: {rate: 100/s, algorithm: token_bucket}
-";
 
 /// Creates the service behind its limits.
 pub fn app() -> Result<Router, Box<dyn Error>> {
-    let rules = Rules::load(&[("api.yaml", RULES)]).map_err(|problems| format!("{problems:?}"))?;
-    let limits = Limits::builder("api")
-        .part("user", Part::Header("x-user".to_owned()))
-        .part("remote_address", Part::Address(Address::peer()))
-        .part("path", Part::Path(vec![Template::new("/orders")]))
-        .build(rules)?;
+    let rules = Rules::named("api")
+        .per(header("x-user"), "5/s")
+        .per(client_ip(), "600/min")
+        .per(path_template(["/orders"]), "100/s");
+    let limits = Limits::new(rules)?;
     let app = Router::new().route("/orders", get(|| async { "no orders\n" }));
     Ok(app.layer(RulesLayer::new(limits)))
 }

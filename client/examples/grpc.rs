@@ -7,24 +7,13 @@
 use std::error::Error;
 
 use doorward::layer::{Limits, RulesLayer};
-use doorward::rules::{Part, Rules};
+use doorward::rules::{Rules, header};
 use tonic::transport::Server;
-
-const RULES: &str = "
-domain: health
-descriptors:
-- key: client
-  rate_limit: {rate: 10/s, algorithm: token_bucket}
-";
 
 /// Creates the limits of the service.
 pub fn limits() -> Result<Limits, Box<dyn Error>> {
-    let rules =
-        Rules::load(&[("health.yaml", RULES)]).map_err(|problems| format!("{problems:?}"))?;
-    let client = Part::Header("x-client".to_owned());
-    Ok(Limits::builder("health")
-        .part("client", client)
-        .build(rules)?)
+    let rules = Rules::named("health").per(header("x-client"), "10/s");
+    Ok(Limits::new(rules)?)
 }
 
 #[tokio::main]

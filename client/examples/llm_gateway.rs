@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use doorward::limiter::demand::AdaptiveWants;
 use doorward::limiter::rate::Burst;
-use doorward::{AcquireError, Client, ConcurrencyLimiter, Keyed, OnFailure};
+use doorward::{Client, ConcurrencyLimiter, Keyed, OnFailure, Refusal};
 
 /// Limits of the gateway.
 pub struct Gateway {
@@ -37,28 +37,26 @@ impl Gateway {
             })
             .on_failure(OnFailure::UpTo(2_000.0))
             .open()?;
-        let requests = client.resource("llm/requests").wants(16.0).open()?;
+        let requests = client.resource("llm/requests").open()?;
         let requests = requests.concurrency_limiter();
         Ok(Self { tokens, requests })
     }
 
     /// Asks the model for a tenant.
-    pub async fn complete(&self, tenant: &str, prompt: &str) -> Result<String, AcquireError> {
+    pub async fn complete(&self, tenant: &str, prompt: &str) -> Result<String, Refusal> {
         // A token has about four letters; the answer is at most as long as the request allows.
-        let estimate = prompt.len() as f64 / 4.0 + 500.0;
-        self.tokens.acquire(tenant, estimate).await?;
-        let admitted_at = tokio::time::Instant::now();
-        let _permit = self.requests.acquire().await?;
+        let estimate = prompt.len() as u64 / 4 + 500;
+        let tokens = self.tokens.acquire(tenant, estimate).await?;
+        let _place = self.requests.acquire(1).await?;
         let (answer, used) = model(prompt).await;
-        let took = admitted_at.elapsed();
-        self.tokens.settle(tenant, estimate, used, took);
+        tokens.settle(used);
         Ok(answer)
     }
 }
 
 /// Stands for the model: returns its answer, and the tokens that it used.
-async fn model(prompt: &str) -> (String, f64) {
-    (format!("about {prompt}"), prompt.len() as f64 / 4.0 + 20.0)
+async fn model(prompt: &str) -> (String, u64) {
+    (format!("about {prompt}"), prompt.len() as u64 / 4 + 20)
 }
 
 #[tokio::main]

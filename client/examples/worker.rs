@@ -28,7 +28,7 @@ pub async fn work(client: &Client, queries: u32) -> Result<(), Box<dyn Error>> {
         .open()?;
     let limiter = database.rate_limiter(Burst::default());
     for query in 1..=queries {
-        limiter.acquire(1.0).await?;
+        limiter.acquire(1).await?;
         // The query.
         if query % 100 == 0 {
             println!("{query} queries; {} a second allowed", database.capacity());
@@ -40,7 +40,8 @@ pub async fn work(client: &Client, queries: u32) -> Result<(), Box<dyn Error>> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let id = env::args().nth(1).unwrap_or_else(|| "worker-1".to_owned());
-    let client = Client::builder(id)
+    let client = Client::builder()
+        .id(id)
         .address("127.0.0.1:6970")
         .connect()
         .await?;

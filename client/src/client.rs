@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use doorward_tls::dialer::Dialer;
@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use crate::clock::{self, Clock};
 use crate::error::{ConnectError, ResourceError};
 use crate::fake::FakeServer;
-use crate::handle::CloseGuard;
+use crate::handle::{CloseGuard, Handle};
 use crate::hooks::{Hooks, NoHooks};
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
@@ -55,12 +55,19 @@ pub struct ClientBuilder {
 debug_by_name!(Client, ClientBuilder, ResourceBuilder<'_>);
 
 impl Client {
-    /// Creates a builder for a client with this id. The id must be unique among the clients of a resource, and must
-    /// stay the same while the client lives. If two programs have one id, the later one gets only free capacity, and
-    /// nothing once the server hears the first one again.
-    pub fn builder(client_id: impl Into<String>) -> ClientBuilder {
+    /// Connects to the server at an address, with the default settings. See [`ClientBuilder::connect`].
+    ///
+    /// # Errors
+    ///
+    /// As [`ClientBuilder::connect`].
+    pub async fn connect(address: impl Into<String>) -> Result<Self, ConnectError> {
+        Self::builder().address(address).connect().await
+    }
+
+    /// Creates a builder with the default settings. At least one address must follow.
+    pub fn builder() -> ClientBuilder {
         ClientBuilder {
-            client_id: client_id.into(),
+            client_id: default_id(),
             addresses: Vec::new(),
             #[cfg(feature = "etcd")]
             etcd: None,
@@ -75,7 +82,7 @@ impl Client {
 
     /// Creates a client for tests that needs no server, and the [fake server](crate::fake) that answers it.
     pub fn fake(client_id: impl Into<String>) -> (Self, FakeServer) {
-        Self::builder(client_id).fake()
+        Self::builder().id(client_id).fake()
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -93,7 +100,7 @@ impl Client {
             client: self,
             id: id.into(),
             priority: 0,
-            wants: 0.0,
+            wants: None,
             mode: self.mode,
             adaptive: None,
         }
@@ -116,6 +123,14 @@ impl Client {
 }
 
 impl ClientBuilder {
+    /// Sets the client's id. It must be unique among the clients of a resource. If two programs have one id, the later
+    /// one gets only free capacity, and nothing once the server hears the first one again. Default: the names of the
+    /// host and the program, and the number of the process, as in `web-3/orders/4711`.
+    pub fn id(mut self, client_id: impl Into<String>) -> Self {
+        self.client_id = client_id.into();
+        self
+    }
+
     /// Adds a server's address, `host:port`, `http://host:port` or `https://host:port`. The client tries several in turn. Any server of the
     /// node will do, because every server names the master. With the feature `etcd`, one address may be that of a node
     /// in etcd, `etcd://host:port/node`: see [finding servers](crate#finding-servers).
@@ -272,6 +287,7 @@ impl ClientBuilder {
             book: Mutex::new(Book {
                 state: ClientState::new(config, sequence),
                 slots: BTreeMap::new(),
+                handles: BTreeMap::new(),
                 releases: BTreeSet::new(),
                 measure_at: None,
                 failure: None,
@@ -296,7 +312,7 @@ pub struct ResourceBuilder<'a> {
     client: &'a Client,
     id: String,
     priority: i64,
-    wants: f64,
+    wants: Option<f64>,
     mode: Mode,
     adaptive: Option<AdaptiveWants>,
 }
@@ -308,9 +324,10 @@ impl ResourceBuilder<'_> {
         self
     }
 
-    /// Sets the amount wanted at the start. Default: 0, which gets nothing.
+    /// Sets the wanted amount, until [`Resource::ask`] changes it. Default: the demand, as the limiter measures it by
+    /// its calls.
     pub fn wants(mut self, wants: f64) -> Self {
-        self.wants = wants;
+        self.wants = Some(wants);
         self
     }
 
@@ -320,23 +337,29 @@ impl ResourceBuilder<'_> {
         self
     }
 
-    /// Measures the wanted amount from now on, by the calls of the resource's limiter.
+    /// Measures the demand with other settings. With [`ResourceBuilder::wants`] too, that amount is wanted at the start.
     pub fn adaptive_wants(mut self, adaptive: AdaptiveWants) -> Self {
-        self.wants = self.wants.max(adaptive.least);
         self.adaptive = Some(adaptive);
         self
     }
 
-    /// Opens the resource. Returns at once; see [`Resource::wait_for_lease`].
+    /// Opens the resource, or shares it if it is open, with the settings of the first call. Returns at once; see
+    /// [`Resource::wait_for_lease`].
     ///
     /// # Errors
     ///
-    /// If the id or the wants are invalid, the resource is already open, or the client is closed.
+    /// If the id or the wants are invalid, the resource is being closed, or the client is closed.
     pub fn open(self) -> Result<Resource, ResourceError> {
         if !is_id(&self.id) {
             return Err(ResourceError::BadId(self.id));
         }
-        check_wants(self.wants)?;
+        let adaptive = match self.wants {
+            Some(_) => self.adaptive,
+            None => Some(self.adaptive.unwrap_or_default()),
+        };
+        let least = adaptive.map_or(0.0, |adaptive| adaptive.least);
+        let wants = self.wants.unwrap_or_default().max(least);
+        check_wants(self.wants.unwrap_or(wants))?;
         let shared = &self.client.shared;
         if shared.closing.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(ResourceError::Closed);
@@ -344,28 +367,41 @@ impl ResourceBuilder<'_> {
         let now = shared.clock.now();
         let slot = Arc::new(Slot::new(
             &self.id,
-            self.wants,
-            self.adaptive,
+            wants,
+            adaptive,
             shared.clock.clone(),
             shared.is_observed,
         ));
         let mut book = shared.book();
         if !book
             .state
-            .open(&self.id, self.priority, self.mode, self.wants, now)
+            .open(&self.id, self.priority, self.mode, wants, now)
         {
+            let open = book.handles.get(&self.id).and_then(Weak::upgrade);
             drop(book);
-            return Err(ResourceError::AlreadyOpen(self.id));
+            return open
+                .map(Resource::new)
+                .ok_or(ResourceError::Closing(self.id));
         }
-        book.add(slot.clone(), now);
+        let handle = Arc::new(Handle {
+            slot,
+            shared: shared.clone(),
+            guard: self.client.guard.clone(),
+        });
+        book.add(&handle, now);
         drop(book);
         shared.wake();
-        Ok(Resource::new(
-            slot,
-            shared.clone(),
-            self.client.guard.clone(),
-        ))
+        Ok(Resource::new(handle))
     }
+}
+
+/// Returns an id that no other process has, unless it has the same name on a host of the same name.
+fn default_id() -> String {
+    let host = gethostname::gethostname().to_string_lossy().into_owned();
+    let program = std::env::current_exe().ok();
+    let program = program.as_ref().and_then(|path| path.file_stem());
+    let program = program.map_or("program".into(), |name| name.to_string_lossy());
+    format!("{host}/{program}/{}", std::process::id())
 }
 
 fn is_id(id: &str) -> bool {

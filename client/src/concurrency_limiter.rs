@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use doorward_limits::Units;
+
 use crate::capacity::Allowance;
 use crate::clock::Clock;
-use crate::error::AcquireError;
+use crate::error::Refusal;
 use crate::gate::Gate;
 use crate::handle::Handle;
 use crate::limiter::concurrency::LeasedPermits;
@@ -23,8 +25,9 @@ pub struct ConcurrencyLimiter {
     handle: Arc<Handle>,
 }
 
-/// The right to do one thing (or several) at once. It is given back when it is dropped.
-#[must_use = "a permit that is dropped is given back"]
+/// Places of a number in flight. They are free again when it is dropped, so move it into the work: a blocking task, or
+/// the stream of an answer.
+#[must_use = "the places are free when the permit is dropped"]
 #[derive(Debug)]
 pub struct Permit {
     gate: &'static Gate,
@@ -42,24 +45,14 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Waits for a permit, in order of arrival. Safe to cancel.
+    /// Waits for places, and takes them: one for each unit of the cost or part of one. Callers are served in order of
+    /// arrival. Safe to cancel.
     ///
     /// # Errors
     ///
-    /// As [`ConcurrencyLimiter::acquire_many`].
-    pub async fn acquire(&self) -> Result<Permit, AcquireError> {
-        self.acquire_many(1).await
-    }
-
-    /// Waits for several permits at once.
-    ///
-    /// # Errors
-    ///
-    /// If `permits` is 0, or the client is closed. If no permit may be out because no template matches the resource.
-    pub async fn acquire_many(&self, permits: u64) -> Result<Permit, AcquireError> {
-        if permits == 0 {
-            return Err(AcquireError::BadCost(0.0));
-        }
+    /// If the client is closed, or nothing may be used because no template matches the resource. Otherwise it waits.
+    pub async fn acquire(&self, cost: impl Into<Units>) -> Result<Permit, Refusal> {
+        let permits = places(cost.into());
         if let Some(true) = self.at_once(permits) {
             return Ok(self.permit(permits));
         }
@@ -74,7 +67,7 @@ impl ConcurrencyLimiter {
             changed.as_mut().enable();
             match self.attempt(permits) {
                 Ok(permit) => return Ok(permit),
-                Err(AcquireError::Blocked) => {}
+                Err(refusal) if refusal.passes() => {}
                 Err(other) => return Err(other),
             }
             if !std::mem::replace(&mut limited, true) {
@@ -95,22 +88,23 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Takes a permit if one is free.
+    /// Takes places if they are free.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::Blocked`] if all permits are out. [`AcquireError::RetryAfter`] if there are none until the
-    /// client's next answer, with the time until then. Otherwise as [`ConcurrencyLimiter::acquire_many`].
+    /// A [`Refusal`]. Its time is that until the client's next answer, if there are no places until then. It has none
+    /// while all places are in use.
     #[inline]
-    pub fn try_acquire(&self) -> Result<Permit, AcquireError> {
-        match self.at_once(1) {
-            Some(true) => Ok(self.permit(1)),
-            // The limit is above 0, and all permits are out.
+    pub fn try_acquire(&self, cost: impl Into<Units>) -> Result<Permit, Refusal> {
+        let permits = places(cost.into());
+        match self.at_once(permits) {
+            Some(true) => Ok(self.permit(permits)),
+            // The limit is above 0, and all places are in use.
             Some(false) => {
                 self.note_limited();
-                Err(AcquireError::Blocked)
+                Err(Refusal::BLOCKED)
             }
-            None => self.try_slowly(),
+            None => self.try_slowly(permits),
         }
     }
 
@@ -130,28 +124,28 @@ impl ConcurrencyLimiter {
     }
 
     #[cold]
-    fn try_slowly(&self) -> Result<Permit, AcquireError> {
-        self.measure(1.0);
+    fn try_slowly(&self, permits: u64) -> Result<Permit, Refusal> {
+        self.measure(permits as f64);
         let others_wait = self.gate.queue.waiting().count > 0;
         let answer = if others_wait {
             Err(self.refusal(self.clock().now()))
         } else {
-            self.attempt(1)
+            self.attempt(permits)
         };
         if answer.is_err() {
             self.note_limited();
         }
-        answer.map_err(|error| self.until_next_answer(error))
+        answer.map_err(|refusal| self.until_next_answer(refusal))
     }
 
-    /// Returns the number of permits that are out.
+    /// Returns the number of places in use.
     pub fn in_flight(&self) -> u64 {
         self.state().in_flight()
     }
 
-    fn attempt(&self, permits: u64) -> Result<Permit, AcquireError> {
+    fn attempt(&self, permits: u64) -> Result<Permit, Refusal> {
         if self.slot.is_closed() {
-            return Err(AcquireError::Closed);
+            return Err(Refusal::CLOSED);
         }
         let now = self.clock().now();
         if !self.state().try_acquire(permits, now) {
@@ -174,26 +168,24 @@ impl ConcurrencyLimiter {
     }
 
     /// Returns the reason for the refusal, as far as the last answer tells it.
-    fn refusal(&self, now: Time) -> AcquireError {
+    fn refusal(&self, now: Time) -> Refusal {
         let view = self.slot.view.borrow();
         let permanent_failure = self.handle.permanent_failure(&view, now);
         permanent_failure
             .filter(|_| allows_none(view.allowance, now))
-            .unwrap_or(AcquireError::Blocked)
+            .unwrap_or(Refusal::BLOCKED)
     }
 
-    /// If no permit can come back: replaces the error by the time until the next answer, which may change the limit.
-    fn until_next_answer(&self, error: AcquireError) -> AcquireError {
+    /// If no place can become free: adds the time until the next answer, which may change the limit.
+    fn until_next_answer(&self, refusal: Refusal) -> Refusal {
         self.handle.shared.fail_if_fake();
         let now = self.clock().now();
         let view = self.slot.view.borrow();
         match view.answer_in(now) {
-            Some(retry_after)
-                if error == AcquireError::Blocked && allows_none(view.allowance, now) =>
-            {
-                AcquireError::RetryAfter { retry_after }
+            Some(answer_in) if refusal.passes() && allows_none(view.allowance, now) => {
+                Refusal::after(answer_in)
             }
-            _ => error,
+            _ => refusal,
         }
     }
 
@@ -219,6 +211,14 @@ impl ConcurrencyLimiter {
     fn state(&self) -> &LeasedPermits {
         &self.gate.limiter
     }
+}
+
+/// Returns the number of places of a cost.
+#[inline]
+fn places(cost: Units) -> u64 {
+    let whole = cost.floor();
+    let is_whole = Units::whole(whole) == cost;
+    whole.saturating_add(u64::from(!is_whole))
 }
 
 /// Returns whether not even one permit may be out.

@@ -1,5 +1,6 @@
 //! Errors of the library.
 
+use std::fmt;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -45,9 +46,9 @@ pub enum ResourceError {
     /// The pattern of keyed resources has no place for the key, or several.
     #[error("the pattern {0:?} is invalid; give one {{}} for the key, as in tenants/{{}}")]
     BadPattern(String),
-    /// The client uses the resource already.
-    #[error("{0} is open already; share its handle")]
-    AlreadyOpen(String),
+    /// The last handle of the resource is dropped, and its permits are out.
+    #[error("{0} is being closed; open it again once its permits are back, or keep its handle")]
+    Closing(String),
     /// The wants are not a number that a server accepts.
     #[error("wants of {0} are invalid; give a finite number from 0 to 10^15")]
     BadWants(f64),
@@ -75,33 +76,70 @@ pub enum ResourceError {
     Closed,
 }
 
-/// A limiter's error: nothing was acquired.
-#[derive(Clone, Debug, PartialEq, Error)]
-// The tag is not within a time, which every caller would have to compute.
-#[repr(u8)]
+/// A limiter's refusal: nothing was acquired.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum AcquireError {
+pub struct Refusal {
+    /// Time until the limiter would admit the cost if the rate stays; if nothing may be used now, the time until the
+    /// client's next answer. None: nobody knows the time, as while all places are in use.
+    pub retry_after: Option<Duration>,
+    /// Reason.
+    pub why: Why,
+}
+
+/// The reason of a [`Refusal`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Why {
     /// The cost is over the limit now.
-    #[error("over the limit; come back in {retry_after:?}")]
-    RetryAfter {
-        /// Time until the limiter would admit the cost if the rate stays. If nothing may be used now: the time until
-        /// the client's next answer.
-        retry_after: Duration,
-    },
-    /// Nothing more may be used until the capacity grows or permits come back.
-    #[error("nothing more may be used at present")]
-    Blocked,
+    Over,
     /// No template matches the resource, so no server grants it until an operator adds one. Neither an earlier lease
     /// nor the mode allows anything.
-    #[error("the resource is unknown: {message}")]
     UnknownResource {
         /// The server's message.
         message: String,
     },
-    /// The cost is not a number, negative or infinite; or the number of permits is 0.
-    #[error("cannot acquire {0}; give a finite number that is not negative")]
-    BadCost(f64),
     /// The client or the resource was closed.
-    #[error("the client is closed")]
     Closed,
+}
+
+impl Refusal {
+    /// Refuses for now, until a time that nobody knows.
+    pub(crate) const BLOCKED: Self = Self {
+        retry_after: None,
+        why: Why::Over,
+    };
+
+    pub(crate) const CLOSED: Self = Self {
+        retry_after: None,
+        why: Why::Closed,
+    };
+
+    #[inline]
+    pub(crate) const fn after(time: Duration) -> Self {
+        Self {
+            retry_after: Some(time),
+            why: Why::Over,
+        }
+    }
+
+    /// Returns whether a caller may wait for another answer.
+    pub(crate) fn passes(&self) -> bool {
+        self.why == Why::Over
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.why, self.retry_after) {
+            (Why::Over, Some(time)) => write!(f, "over the limit; come back in {time:?}"),
+            (Why::Over, None) => f.write_str("nothing more may be used at present"),
+            (Why::UnknownResource { message }, _) => {
+                write!(f, "the resource is unknown: {message}")
+            }
+            (Why::Closed, _) => f.write_str("the client is closed"),
+        }
+    }
 }

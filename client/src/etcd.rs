@@ -11,7 +11,7 @@
 //!     config: Arc::new(EtcdConfig::new(vec![Endpoint::parse("https://etcd-0:2379")?])),
 //!     prefix: "/doorward/nodes".to_owned(),
 //! };
-//! let builder = Client::builder("frontend-7").etcd(etcd).address("etcd:///eu");
+//! let builder = Client::builder().id("frontend-7").etcd(etcd).address("etcd:///eu");
 //! # Ok(())
 //! # }
 //! ```

@@ -16,7 +16,7 @@
 //! // No capacity: the limiter refuses.
 //! server.set_capacity("db/orders", 0.0);
 //! let limiter = database.rate_limiter(Burst::default());
-//! assert!(limiter.try_acquire(1.0).is_err());
+//! assert!(limiter.try_acquire(1).is_err());
 //!
 //! // No server answers until every lease has expired: the mode decides.
 //! server.stop();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::AcquireError;
+use crate::error::{Refusal, Why};
 use crate::limiter::rate::{Burst, LeasedRate};
 use crate::slot::{Slot, View};
 use crate::time::Time;
@@ -41,9 +41,11 @@ impl Handle {
     }
 
     /// If nothing may be used, and waiting does not help: returns the reason.
-    pub(crate) fn permanent_failure(&self, view: &View, now: Time) -> Option<AcquireError> {
-        Some(AcquireError::UnknownResource {
-            message: view.permanent_failure(now)?.message().to_owned(),
+    pub(crate) fn permanent_failure(&self, view: &View, now: Time) -> Option<Refusal> {
+        let message = view.permanent_failure(now)?.message().to_owned();
+        Some(Refusal {
+            retry_after: None,
+            why: Why::UnknownResource { message },
         })
     }
 
@@ -73,6 +75,7 @@ impl Drop for Closing {
         let now = self.shared.clock.now();
         let mut book = self.shared.book();
         book.slots.remove(&self.slot.id);
+        book.handles.remove(&self.slot.id);
         if book.state.close(&self.slot.id, now) {
             book.releases.insert(self.slot.id.clone());
         }

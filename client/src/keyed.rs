@@ -9,7 +9,9 @@
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let (client, _server) = Client::fake("api-1");
 //! let tenants = client.keyed("tenants/{}").on_failure(OnFailure::UpTo(5.0)).open()?;
-//! tenants.admit("acme", 1.0).await?;
+//! let permit = tenants.acquire("acme", 3).await?;    // an estimate
+//! // The call; then its true cost:
+//! permit.settle(2);
 //! # Ok(()) }
 //! ```
 
@@ -25,10 +27,11 @@ use tokio_stream::StreamExt as _;
 use crate::capacity::{Capacity, Source};
 use crate::client::{Client, ID_BYTES_MAX};
 use crate::clock::Clock;
-use crate::error::{AcquireError, ResourceError};
+use crate::error::{Refusal, ResourceError};
 use crate::limiter::demand::AdaptiveWants;
-use crate::limiter::rate::Burst;
-use crate::rate_limiter::{self, RateLimiter};
+use crate::limiter::rate::{Burst, LeasedRate};
+use crate::rate_limiter::RateLimiter;
+use crate::rate_permit::RatePermit;
 use crate::resource::Resource;
 use crate::state::{LimitedBy, Mode};
 use crate::time::Time;
@@ -89,9 +92,9 @@ struct Inner {
 }
 
 /// The resource of a key.
-struct Entry {
+pub(crate) struct Entry {
     resource: Resource,
-    limiter: RateLimiter,
+    pub(crate) limiter: RateLimiter,
     opened_at: Time,
     /// Whether a call has seen a lease with a safe capacity.
     has_safe: AtomicBool,
@@ -117,7 +120,10 @@ impl Client {
                     least: 10.0,
                     ..AdaptiveWants::default()
                 },
-                burst: Burst::default(),
+                burst: Burst {
+                    span: Duration::from_millis(200),
+                    least: 2.0,
+                },
                 on_failure: OnFailure::default(),
                 max_wait: Duration::from_millis(250),
                 idle: Duration::from_secs(60),
@@ -140,7 +146,7 @@ impl KeyedBuilder<'_> {
         self
     }
 
-    /// Sets the burst of each key.
+    /// Sets the burst of each key, with which its lease begins. Default: two, and the amount of 200 ms.
     pub fn burst(mut self, burst: Burst) -> Self {
         self.settings.burst = burst;
         self
@@ -225,30 +231,20 @@ async fn release_idle(inner: Weak<Inner>, idle: Duration) {
 }
 
 impl Keyed {
-    /// Uses `cost` of a key if its limiter admits it now. Waits only for the lease of a new key, and for the first
-    /// amount of the lease, which begins empty.
+    /// Uses `cost` of a key if its limiter admits it now. Opens a new key, but does not wait for its lease: without one,
+    /// [`OnFailure`] decides. See [`Keyed::ready`].
     ///
     /// # Errors
     ///
     /// As [`RateLimiter::try_acquire`]. A key that makes too long an id has no lease.
-    pub async fn admit(&self, key: &str, cost: f64) -> Result<(), AcquireError> {
-        let mut answer = self.try_leased(key, cost);
-        if answer.is_none() {
-            self.ready(key, self.inner.settings.max_wait).await;
-            answer = self.try_leased(key, cost);
-        }
-        match answer {
-            // A lease begins empty.
-            Some(Err(AcquireError::RetryAfter { retry_after }))
-                if self.inner.may_wait(key, retry_after) =>
-            {
-                let clock = self.inner.clock();
-                clock.sleep_until(clock.now() + retry_after).await;
-                self.try_leased(key, cost)
-            }
-            answer => answer,
-        }
-        .unwrap_or_else(|| self.without_lease(key, cost))
+    pub fn try_acquire(
+        &self,
+        key: &str,
+        cost: impl Into<Units>,
+    ) -> Result<RatePermit<'static>, Refusal> {
+        let cost = cost.into();
+        self.try_leased(key, cost)
+            .unwrap_or_else(|| self.without_lease(key, cost))
     }
 
     /// Uses `cost` of a key, and waits for it in the order of arrival. Without a lease, it waits as long as
@@ -257,27 +253,39 @@ impl Keyed {
     /// # Errors
     ///
     /// As [`RateLimiter::acquire`].
-    pub async fn acquire(&self, key: &str, cost: f64) -> Result<(), AcquireError> {
+    pub async fn acquire(
+        &self,
+        key: &str,
+        cost: impl Into<Units>,
+    ) -> Result<RatePermit<'static>, Refusal> {
+        let cost = cost.into();
         loop {
-            self.ready(key, self.inner.settings.max_wait).await;
+            self.ready(key).await;
             if let Some(entry) = self.inner.entry(key).filter(|entry| entry.has_lease()) {
                 tokio::select! {
-                    answer = entry.limiter.acquire(cost) => return answer,
+                    answer = entry.limiter.acquire(cost) => {
+                        return answer.map(|permit| RatePermit::of_key(&entry, permit));
+                    }
                     () = entry.lease_lost() => continue,
                 }
             }
             match self.without_lease(key, cost) {
-                Err(AcquireError::RetryAfter { retry_after }) => {
+                Err(refusal) if let Some(time) = refusal.retry_after => {
                     let clock = self.inner.clock();
-                    clock.sleep_until(clock.now() + retry_after).await;
+                    clock.sleep_until(clock.now() + time).await;
                 }
                 answer => return answer,
             }
         }
     }
 
-    /// Opens a key, and waits for its first lease, until `max_wait` has passed since the key was opened.
-    pub async fn ready(&self, key: &str, max_wait: Duration) {
+    /// Opens a key, and waits for its first lease, for as long as [`KeyedBuilder::max_wait`] after the key was opened.
+    pub async fn ready(&self, key: &str) {
+        self.ready_within(key, self.inner.settings.max_wait).await;
+    }
+
+    /// Does the same, until `max_wait` has passed since the key was opened.
+    pub(crate) async fn ready_within(&self, key: &str, max_wait: Duration) {
         let left = self.inner.entry(key).map(|entry| {
             let left = self.inner.wait_left(&entry, max_wait);
             (entry, left)
@@ -288,29 +296,37 @@ impl Keyed {
         }
     }
 
-    /// Returns whether [`Keyed::ready`] would wait. Opens a new key.
-    pub fn is_new(&self, key: &str, max_wait: Duration) -> bool {
+    /// Returns whether [`Keyed::ready_within`] would wait. Opens a new key.
+    pub(crate) fn is_new(&self, key: &str, max_wait: Duration) -> bool {
         let entry = self.inner.entry(key);
         entry.is_some_and(|entry| !self.inner.wait_left(&entry, max_wait).is_zero())
     }
 
     /// Uses `cost` of a key if it has a lease that admits it. None: the key has no lease now. Opens a new key.
-    pub fn try_leased(&self, key: &str, cost: f64) -> Option<Result<(), AcquireError>> {
+    pub(crate) fn try_leased(
+        &self,
+        key: &str,
+        cost: Units,
+    ) -> Option<Result<RatePermit<'static>, Refusal>> {
         let entry = self.inner.entry(key)?;
-        entry.has_lease().then(|| entry.limiter.try_acquire(cost))
+        entry.has_lease().then(|| entry.try_acquire(cost))
     }
 
     /// Does the same, and after the end of a lease by its safe capacity, which [decays](crate::capacity). None: the key
     /// had no lease with a safe capacity so far.
-    pub fn try_safe(&self, key: &str, cost: f64) -> Option<Result<(), AcquireError>> {
+    pub(crate) fn try_safe(
+        &self,
+        key: &str,
+        cost: Units,
+    ) -> Option<Result<RatePermit<'static>, Refusal>> {
         let entry = self.inner.entry(key)?;
         let decides = entry.has_lease() || entry.has_safe.load(Ordering::Relaxed);
-        decides.then(|| entry.limiter.try_acquire(cost))
+        decides.then(|| entry.try_acquire(cost))
     }
 
-    /// Corrects the amount that a call used: `used` instead of `estimate`. See [`RateLimiter::settle`]. `took`: time
-    /// since the call was admitted. Without effect if the lease that admitted it has ended since.
-    pub fn settle(&self, key: &str, estimate: f64, used: f64, took: Duration) {
+    /// Corrects the amount of a call without a permit: `used` instead of `estimate`. `took`: time since the call was
+    /// admitted.
+    pub(crate) fn settle(&self, key: &str, estimate: Units, used: Units, took: Duration) {
         let keys = self.inner.keys.read();
         let keys = keys.unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = keys.get(key).filter(|entry| entry.has_lease()) {
@@ -338,27 +354,24 @@ impl Keyed {
     }
 
     /// Decides about a key without a lease.
-    fn without_lease(&self, key: &str, cost: f64) -> Result<(), AcquireError> {
-        let units = rate_limiter::units(cost)?;
+    fn without_lease(&self, key: &str, cost: Units) -> Result<RatePermit<'static>, Refusal> {
         let inner = &*self.inner;
         let entry = inner.entry(key);
         match (inner.settings.on_failure, inner.fallback) {
-            (OnFailure::Open, _) => Ok(()),
+            (OnFailure::Open, _) => Ok(RatePermit::without_lease(cost)),
             (OnFailure::UpTo(_), Some(bucket)) => {
                 let cell = entry.as_ref().map_or(&inner.overflow, |it| &it.fallback);
                 let now = Moment::ORIGIN.after(inner.clock().now().since_origin());
                 let limit = cell.get_or_init(|| AtomicBucket::new(bucket));
-                match limit.take(units, now) {
-                    Decision::Allowed(_) => Ok(()),
-                    Decision::After(retry_after) => Err(AcquireError::RetryAfter { retry_after }),
-                    Decision::Never(_) => Err(AcquireError::Blocked),
+                match limit.take(cost, now) {
+                    Decision::Allowed(_) => Ok(RatePermit::without_lease(cost)),
+                    Decision::After(retry_after) => Err(Refusal::after(retry_after)),
+                    Decision::Never(_) => Err(Refusal::BLOCKED),
                 }
             }
             (OnFailure::Closed | OnFailure::UpTo(_), _) => match entry {
                 Some(entry) => Err(entry.limiter.refuse(cost)),
-                None => Err(AcquireError::RetryAfter {
-                    retry_after: ROOM_IN,
-                }),
+                None => Err(Refusal::after(ROOM_IN)),
             },
         }
     }
@@ -402,7 +415,8 @@ impl Inner {
             .open()
             .ok()?;
         let entry = Arc::new(Entry {
-            limiter: resource.rate_limiter(self.settings.burst),
+            limiter: resource
+                .limiter(|now| LeasedRate::new(self.settings.burst, now).starting_full()),
             resource,
             opened_at: self.clock().now(),
             has_safe: AtomicBool::new(false),
@@ -411,13 +425,6 @@ impl Inner {
         });
         keys.insert(key.into(), entry.clone());
         Some(entry)
-    }
-
-    /// Returns whether a call may wait so long: the key is new enough.
-    fn may_wait(&self, key: &str, wait: Duration) -> bool {
-        let age = |entry: Arc<Entry>| self.clock().now().since(entry.opened_at);
-        self.entry(key)
-            .is_some_and(|entry| age(entry).saturating_add(wait) <= self.settings.max_wait)
     }
 
     /// Returns how long a call waits for the first lease of a key; zero if it has one.
@@ -443,7 +450,8 @@ impl Inner {
     fn release(&self, idle: &[Box<str>]) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         for key in idle {
-            // A call that waits has a reference of its own. Without this check, the next call could not open the key.
+            // A call that waits, and a permit, have a reference of their own. Without this check, the next call could
+            // not open the key.
             let is_idle = |entry: &Arc<Entry>| {
                 !entry.is_used.load(Ordering::Relaxed) && Arc::strong_count(entry) == 1
             };
@@ -478,7 +486,12 @@ impl Inner {
 }
 
 impl Entry {
-    fn has_lease(&self) -> bool {
+    fn try_acquire(self: &Arc<Self>, cost: Units) -> Result<RatePermit<'static>, Refusal> {
+        let permit = self.limiter.try_acquire(cost)?;
+        Ok(RatePermit::of_key(self, permit))
+    }
+
+    pub(crate) fn has_lease(&self) -> bool {
         let holding = self.resource.holding();
         let is_learning = holding.limited_by.is_some_and(LimitedBy::is_learning);
         // A server in learning mode does not know yet what a new client may have.

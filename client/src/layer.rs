@@ -5,17 +5,10 @@
 //!
 //! use axum::{Router, routing::get};
 //! use doorward::layer::{Limits, RulesLayer};
-//! use doorward::rules::{Address, Part, Rules};
+//! use doorward::rules::{Rules, client_ip};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let text = "
-//! domain: api
-//! descriptors:
-//! - key: remote_address
-//!   rate_limit: {rate: 100/s, algorithm: token_bucket}
-//! ";
-//! let rules = Rules::load(&[("api.yaml", text)]).map_err(|problems| format!("{problems:?}"))?;
-//! let limits = Limits::builder("api").part("remote_address", Part::Address(Address::peer())).build(rules)?;
+//! let limits = Limits::new(Rules::named("api").per(client_ip(), "100/s"))?;
 //! let app = Router::new().route("/", get(|| async { "hello\n" })).layer(RulesLayer::new(limits));
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
 //! axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;

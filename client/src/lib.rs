@@ -14,19 +14,19 @@
 //!
 //! ```no_run
 //! use doorward::limiter::rate::Burst;
-//! use doorward::{Client, Mode};
+//! use doorward::Client;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! // One client per program. Its id must be unique among the clients of a resource.
-//! let client = Client::builder("frontend-7").address("127.0.0.1:6970").connect().await?;
+//! // One client per program.
+//! let client = Client::connect("127.0.0.1:6970").await?;
 //!
-//! // One handle per resource: say how much you could use…
-//! let database = client.resource("example/fair").wants(50.0).mode(Mode::Safe).open()?;
+//! // One handle per resource, whose demand is measured…
+//! let database = client.resource("example/fair").open()?;
 //!
-//! // …and let the limiter hold you to your lease, as it changes.
+//! // …and a limiter that holds the program to its lease, as it changes.
 //! let limiter = database.rate_limiter(Burst::default());
 //! for _query in 0..1000 {
-//!     limiter.acquire(1.0).await?;
+//!     limiter.acquire(1).await?;
 //!     // Do one thing that costs 1.
 //! }
 //!
@@ -133,6 +133,8 @@ mod queue;
 #[cfg(feature = "leases")]
 mod rate_limiter;
 #[cfg(feature = "leases")]
+mod rate_permit;
+#[cfg(feature = "leases")]
 mod resource;
 #[cfg(feature = "leases")]
 mod slot;
@@ -146,15 +148,19 @@ pub use capacity::{Capacity, Source};
 #[cfg(feature = "state")]
 pub use state::{LimitedBy, Mode};
 
+/// The type of all costs. A whole number is one; [`Units::at_least`] makes one of a measured number.
+pub use doorward_limits::Units;
+
 #[cfg(feature = "leases")]
 pub use self::{
     client::{Client, ClientBuilder, ResourceBuilder},
     concurrency_limiter::{ConcurrencyLimiter, Permit},
-    error::{AcquireError, ConnectError, ResourceError},
+    error::{ConnectError, Refusal, ResourceError, Why},
     holding::Holding,
     hooks::{Hooks, NoHooks},
     keyed::{Keyed, KeyedBuilder, OnFailure},
     rate_limiter::RateLimiter,
+    rate_permit::RatePermit,
     resource::Resource,
 };
 

@@ -4,13 +4,16 @@
 //! due, the task takes both, and [`DemandMeter`] records them under that time. So each call counts once. A call that
 //! counts at that moment is in this measurement or in the next one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::limiter::demand::{AdaptiveWants, DemandMeter};
 use crate::limiter::tally::Tally;
 use crate::time::Time;
+
+/// Time until the next look while callers wait. A server that sends the time of its decisions is asked no more often.
+const SOON: Duration = Duration::from_millis(100);
 
 /// Measured demand.
 #[derive(Debug)]
@@ -20,6 +23,7 @@ pub(crate) struct Measured {
     /// Largest amount in flight and waiting at once since the last reading, as the bits of a number that is not
     /// negative; these bits have the same order as the numbers.
     most: AtomicU64,
+    has_ended: AtomicBool,
 }
 
 impl Measured {
@@ -28,6 +32,7 @@ impl Measured {
             demand: Mutex::new(DemandMeter::new(config, now)),
             asked: Tally::default(),
             most: AtomicU64::new(0.0_f64.to_bits()),
+            has_ended: AtomicBool::new(false),
         }
     }
 
@@ -47,10 +52,22 @@ impl Measured {
         }
     }
 
-    /// Returns the wants of a rate.
-    pub(crate) fn rate(&self, now: Time) -> f64 {
+    /// Ends the measurement: the program says what it wants.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Returns the wants of a rate. `at_least`: see [`DemandMeter::wait`].
+    pub(crate) fn rate(&self, at_least: Option<f64>, now: Time) -> f64 {
         let mut demand = self.lock();
         demand.asked(self.asked.take(), now);
+        if let Some(wants) = at_least {
+            demand.wait(wants, now);
+        }
         demand.rate(now)
     }
 
@@ -62,9 +79,14 @@ impl Measured {
         demand.gauge(now)
     }
 
-    /// Returns the time between two looks.
-    pub(crate) fn interval(&self) -> Duration {
-        self.lock().interval()
+    /// Returns the time until the next look: a short one while callers wait, and at the start.
+    pub(crate) fn interval(&self, is_soon: bool) -> Duration {
+        let interval = self.lock().interval();
+        if is_soon {
+            interval.min(SOON)
+        } else {
+            interval
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, DemandMeter> {

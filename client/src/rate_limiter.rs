@@ -7,13 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_limits::{InvalidUnits, Moment, Units};
+use doorward_limits::{Moment, Units};
 
 use crate::capacity::Capacity;
 use crate::clock::Clock;
-use crate::error::AcquireError;
+use crate::error::Refusal;
 use crate::handle::Handle;
 use crate::limiter::rate::{LeasedRate, NotNow};
+use crate::rate_permit::RatePermit;
 use crate::slot::Slot;
 use crate::time::Time;
 
@@ -43,15 +44,15 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// If the cost is not a finite number from 0 up, or the client is closed. If nothing may be used because no
-    /// template matches the resource. In all other cases, the call waits.
-    pub async fn acquire(&self, cost: f64) -> Result<(), AcquireError> {
+    /// If the client is closed, or nothing may be used because no template matches the resource. Otherwise it waits.
+    pub async fn acquire(&self, cost: impl Into<Units>) -> Result<RatePermit<'_>, Refusal> {
         let now = self.slot.clock.fast_now();
-        let units = units(cost)?;
+        let units = cost.into();
+        let cost = units.as_f64();
         self.measure(cost);
         if let Some(Ok(())) = self.at_once(units, now) {
             self.note_admitted(cost);
-            return Ok(());
+            return Ok(RatePermit::of(self, units, now));
         }
         let slot = &*self.slot;
         let mut waiter = slot.rate_queue.join(cost);
@@ -63,10 +64,9 @@ impl RateLimiter {
             tokio::pin!(changed);
             changed.as_mut().enable();
             let refusal = match self.attempt(cost) {
-                Ok(()) => return Ok(()),
-                Err(AcquireError::RetryAfter { retry_after }) => Some(retry_after),
-                Err(AcquireError::Blocked) => None,
-                Err(other) => return Err(other),
+                Ok(now) => return Ok(RatePermit::of(self, units, now)),
+                Err(refusal) if refusal.passes() => refusal.retry_after,
+                Err(refusal) => return Err(refusal),
             };
             if !std::mem::replace(&mut limited, true) {
                 self.note_limited();
@@ -88,60 +88,61 @@ impl RateLimiter {
     ///
     /// # Errors
     ///
-    /// [`AcquireError::RetryAfter`] with the time to wait: until enough has come in, or, if nothing may be used now,
-    /// until the client's next answer. Otherwise as [`RateLimiter::acquire`].
+    /// A [`Refusal`] with the time until enough has come in, or, if nothing may be used now, until the client's next
+    /// answer.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
-    pub fn try_acquire(&self, cost: f64) -> Result<(), AcquireError> {
+    pub fn try_acquire(&self, cost: impl Into<Units>) -> Result<RatePermit<'_>, Refusal> {
         // The processor converts the cost while it reads its counter.
         let now = self.slot.clock.fast_now();
-        let units = units(cost)?;
-        self.measure(cost);
+        let units = cost.into();
+        self.measure(units.as_f64());
         match self.at_once(units, now) {
             Some(Ok(())) => {
-                self.note_admitted(cost);
-                Ok(())
+                self.note_admitted(units.as_f64());
+                Ok(RatePermit::of(self, units, now))
             }
             // The rate is above 0, so the refusal needs no reason from the last answer.
             Some(Err(NotNow::RetryAfter { retry_after })) => {
                 self.note_limited();
-                Err(AcquireError::RetryAfter { retry_after })
+                Err(Refusal::after(retry_after))
             }
-            Some(Err(NotNow::Blocked)) | None => self.try_slowly(cost).map_err(|error| *error),
+            Some(Err(NotNow::Blocked)) | None => match self.try_slowly(units) {
+                Ok(now) => Ok(RatePermit::of(self, units, now)),
+                Err(refusal) => Err(*refusal),
+            },
         }
     }
 
     /// Refuses a cost whatever the limiter has. Returns the time until the client's next answer.
-    pub(crate) fn refuse(&self, cost: f64) -> AcquireError {
-        self.measure(cost);
+    pub(crate) fn refuse(&self, cost: Units) -> Refusal {
+        self.measure(cost.as_f64());
         self.note_limited();
         if self.slot.is_closed() {
-            return AcquireError::Closed;
+            return Refusal::CLOSED;
         }
         let refusal = self.refusal(NotNow::Blocked, self.clock().now());
         self.until_next_answer(refusal)
     }
 
-    /// Corrects the amount that a call used, once it is known: `used` instead of `estimate`. Later calls pay for a use
-    /// beyond the estimate: they wait for longer. The rest of a larger estimate is free again, up to the burst. An
-    /// amount that is not finite, or negative, counts as 0.
-    pub fn settle(&self, estimate: f64, used: f64) {
-        self.settle_since(self.clock().now(), estimate, used);
-    }
-
-    /// Does the same for a call of that time, unless the lease began later.
-    pub(crate) fn settle_since(&self, taken_at: Time, estimate: f64, used: f64) {
-        let amount = |cost| units(cost).unwrap_or(Units::ZERO);
-        let (estimate, used) = (amount(estimate), amount(used));
-        let waiting = amount(self.slot.rate_queue.waiting().first);
+    /// Corrects the amount of a call: `used` instead of `estimate`, unless the lease began after the call.
+    pub(crate) fn settle_since(&self, taken_at: Time, estimate: Units, used: Units) {
+        let waiting = self.slot.rate_queue.waiting().first;
+        let waiting = Units::at_least(waiting).unwrap_or(Units::MAX);
         let now = self.clock().now();
         self.state().settle(taken_at, estimate, used, waiting, now);
         if used < estimate {
             self.slot.changed.notify_waiters();
         }
+    }
+
+    /// Corrects the amount of a call of now.
+    #[cfg(feature = "tower")]
+    pub(crate) fn settle_now(&self, estimate: Units, used: Units) {
+        self.settle_since(self.clock().now(), estimate, used);
     }
 
     /// Decides without a lock. None: only a lock can decide, or other callers wait and come first.
@@ -161,16 +162,15 @@ impl RateLimiter {
     /// Decides behind a lock. The error is boxed, so that the result fits a register. Otherwise every answer would be
     /// written to the caller's memory, even the parts that the caller does not read.
     #[cold]
-    fn try_slowly(&self, cost: f64) -> Result<(), Box<AcquireError>> {
+    fn try_slowly(&self, cost: Units) -> Result<Moment, Box<Refusal>> {
+        let cost = cost.as_f64();
         // Waiting callers come first.
         let waiting = self.slot.rate_queue.waiting().cost;
         let answer = if waiting > 0.0 {
             let now = self.clock().now();
             Err(match self.state().look(waiting + cost, now) {
                 // There is enough, and the waiting callers will be served in a moment.
-                Ok(()) => AcquireError::RetryAfter {
-                    retry_after: Duration::from_millis(1),
-                },
+                Ok(()) => Refusal::after(Duration::from_millis(1)),
                 Err(not_now) => self.refusal(not_now, now),
             })
         } else {
@@ -179,55 +179,48 @@ impl RateLimiter {
         if answer.is_err() {
             self.note_limited();
         }
-        answer.map_err(|error| Box::new(self.until_next_answer(error)))
+        answer.map_err(|refusal| Box::new(self.until_next_answer(refusal)))
     }
 
-    fn attempt(&self, cost: f64) -> Result<(), AcquireError> {
+    fn attempt(&self, cost: f64) -> Result<Moment, Refusal> {
         if self.slot.is_closed() {
-            return Err(AcquireError::Closed);
+            return Err(Refusal::CLOSED);
         }
         let now = self.clock().now();
         match self.state().try_acquire(cost, now) {
             Ok(()) => {
                 self.note_admitted(cost);
-                Ok(())
+                Ok(Moment::ORIGIN.after(now.since_origin()))
             }
             Err(not_now) => Err(self.refusal(not_now, now)),
         }
     }
 
     /// Returns the reason for the refusal, as far as the limiter and the last answer know it.
-    fn refusal(&self, not_now: NotNow, now: Time) -> AcquireError {
+    fn refusal(&self, not_now: NotNow, now: Time) -> Refusal {
         let view = self.slot.view.borrow();
         let permanent_failure = self.handle.permanent_failure(&view, now);
-        if let Some(error) = permanent_failure.filter(|_| view.allowance.at(now) == Capacity::NONE)
-        {
-            return error;
-        }
-        match not_now {
-            NotNow::RetryAfter { retry_after } => AcquireError::RetryAfter { retry_after },
-            NotNow::Blocked => AcquireError::Blocked,
-        }
+        let is_none = view.allowance.at(now) == Capacity::NONE;
+        permanent_failure
+            .filter(|_| is_none)
+            .unwrap_or(match not_now {
+                NotNow::RetryAfter { retry_after } => Refusal::after(retry_after),
+                NotNow::Blocked => Refusal::BLOCKED,
+            })
     }
 
-    /// If the rate is 0: replaces the error by the time until the next answer, which may change the rate.
-    fn until_next_answer(&self, error: AcquireError) -> AcquireError {
+    /// If the rate is 0: sets the time until the next answer, which may change the rate.
+    fn until_next_answer(&self, refusal: Refusal) -> Refusal {
         self.handle.shared.fail_if_fake();
         let now = self.clock().now();
         let view = self.slot.view.borrow();
         let Some(answer_in) = view.answer_in(now) else {
-            return error;
+            return refusal;
         };
-        match error {
-            AcquireError::RetryAfter { retry_after } if view.allowance.at(now).get() <= 0.0 => {
-                AcquireError::RetryAfter {
-                    retry_after: retry_after.min(answer_in),
-                }
-            }
-            AcquireError::Blocked => AcquireError::RetryAfter {
-                retry_after: answer_in,
-            },
-            other => other,
+        match refusal.retry_after {
+            _ if !refusal.passes() => refusal,
+            Some(_) if view.allowance.at(now).get() > 0.0 => refusal,
+            time => Refusal::after(time.map_or(answer_in, |time| time.min(answer_in))),
         }
     }
 
@@ -269,14 +262,5 @@ impl RateLimiter {
 
     fn state(&self) -> &LeasedRate {
         self.handle.rate_state()
-    }
-}
-
-#[inline]
-pub(crate) fn units(cost: f64) -> Result<Units, AcquireError> {
-    match Units::at_least(cost) {
-        Ok(units) => Ok(units),
-        Err(InvalidUnits::TooLarge) if cost.is_finite() => Ok(Units::MAX),
-        Err(_) => Err(AcquireError::BadCost(cost)),
     }
 }

@@ -10,13 +10,13 @@ use crate::capacity::Capacity;
 use crate::concurrency_limiter::ConcurrencyLimiter;
 use crate::error::ResourceError;
 use crate::gate::OpenGate;
-use crate::handle::{CloseGuard, Handle};
+use crate::handle::Handle;
 use crate::holding::Holding;
 use crate::limiter::rate::{Burst, LeasedRate};
 use crate::rate_limiter::RateLimiter;
-use crate::slot::{Slot, View};
+use crate::slot::View;
 use crate::state::{AMOUNT_MAX, Trouble};
-use crate::transport::task::Shared;
+use crate::time::Time;
 
 /// A resource that a client uses. Cheap to clone. When the last clone and its last limiter are
 /// dropped, the client releases the resource.
@@ -28,14 +28,8 @@ pub struct Resource {
 debug_by_name!(Resource);
 
 impl Resource {
-    pub(crate) fn new(slot: Arc<Slot>, shared: Arc<Shared>, guard: Arc<CloseGuard>) -> Self {
-        Self {
-            handle: Arc::new(Handle {
-                slot,
-                shared,
-                guard,
-            }),
-        }
+    pub(crate) const fn new(handle: Arc<Handle>) -> Self {
+        Self { handle }
     }
 
     /// Returns the resource's id.
@@ -80,7 +74,8 @@ impl Resource {
             .map_or(0.0, crate::state::ResourceState::wants)
     }
 
-    /// Changes the wants. The server hears of it at once, or after the gap between early requests.
+    /// Changes the wants, and ends the measurement of demand. The server hears of it at once, or after the gap between
+    /// early requests.
     ///
     /// # Errors
     ///
@@ -89,6 +84,9 @@ impl Resource {
         check_wants(wants)?;
         if self.handle.slot.is_closed() {
             return Err(ResourceError::Closed);
+        }
+        if let Some(measured) = &self.handle.slot.measured {
+            measured.end();
         }
         self.handle.shared.book().state.ask(self.id(), wants);
         self.handle.shared.wake();
@@ -162,10 +160,13 @@ impl Resource {
     /// Returns the rate limiter of this resource, for amounts per second. A resource has one: the burst of the first
     /// call counts. The default burst is the amount of 20 ms and one request; [`Burst`] says how to choose another.
     pub fn rate_limiter(&self, burst: Burst) -> RateLimiter {
+        self.limiter(|now| LeasedRate::new(burst, now))
+    }
+
+    /// Returns the rate limiter, which a call may create.
+    pub(crate) fn limiter(&self, new: impl FnOnce(Time) -> LeasedRate) -> RateLimiter {
         let Handle { slot, shared, .. } = &*self.handle;
-        let _first = slot
-            .rate
-            .get_or_init(|| LeasedRate::new(burst, shared.clock.now()));
+        let _first = slot.rate.get_or_init(|| new(shared.clock.now()));
         self.handle.catch_up();
         RateLimiter::new(self.handle.clone())
     }

@@ -61,6 +61,7 @@ mod star;
 pub mod tally;
 mod tree;
 pub mod value;
+mod values;
 mod version;
 mod warnings;
 pub mod who;
@@ -71,7 +72,7 @@ pub use decision::{Advice, Decision, Status, Why};
 pub use document::Rules;
 pub use limiter::{Descriptor, Limiter, Settled};
 pub use path::Template;
-pub use problem::Problem;
+pub use problem::{Problem, Problems};
 pub use rank::Rank;
 pub use reader::domain_of;
 pub use rule::{Action, Algorithm, Limit, OnFailure, Rule, Scope};
@@ -80,5 +81,8 @@ pub use shared::{ID_BYTES_MAX, Leases, add_encoded, is_plain};
 pub use tally::{Outcome, Tally};
 pub use tree::{Entry, Found, VALUE_BYTES_MAX};
 pub use value::Value;
+pub use values::{
+    NamedRules, Parts, RateLimit, client_ip, cookie, header, login, method, path_template,
+};
 pub use version::version_of;
 pub use who::{Part, Request, Who};

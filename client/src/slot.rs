@@ -214,17 +214,23 @@ impl Slot {
 
     /// If demand is measured: returns the wants, if they are worth a request, and the time between two looks.
     pub(crate) fn measured_wants(&self, now: Time) -> Option<(Option<f64>, Duration)> {
-        let measured = self.measured.as_ref()?;
+        let measured = self.measured.as_ref().filter(|it| !it.has_ended())?;
+        let (asked, granted) = {
+            let view = self.view.borrow();
+            (view.wants, view.allowance.at(now).get())
+        };
+        let is_waiting = !self.rate_queue.is_empty();
         let wants = if let Some(gate) = self.concurrency.get() {
             let waiting = gate.queue.waiting().cost;
             measured.gauge(self.in_flight() + waiting, now)
         } else {
-            measured.rate(now)
+            // Callers that wait although all is granted could use more, and nobody knows how much.
+            let factor = if granted >= asked { 2.0 } else { 1.0 };
+            measured.rate(is_waiting.then_some(asked * factor), now)
         };
-        let asked = self.view.borrow().wants;
         Some((
             DemandMeter::is_worth_asking(wants, asked).then_some(wants),
-            measured.interval(),
+            measured.interval(is_waiting),
         ))
     }
 }

@@ -10,7 +10,7 @@
 //!     identity: Some(("/etc/orders/tls.crt".into(), "/etc/orders/tls.key".into())),
 //!     token: None,
 //! })?;
-//! let client = Client::builder("orders-1").address("https://quota.example.com:6970").tls(tls);
+//! let client = Client::builder().id("orders-1").address("https://quota.example.com:6970").tls(tls);
 //! # Ok(())
 //! # }
 //! ```

@@ -186,7 +186,7 @@ async fn load(documents: Arc<Documents>) -> Result<Rules, String> {
     match tokio::task::spawn_blocking(load).await {
         Ok(Ok(rules)) => Ok(rules),
         Ok(Err(problems)) => {
-            let problem = files::lines(&problems);
+            let problem = problems.to_string();
             warn!(problem, "rules do not load together; nothing changes");
             Err(problem)
         }

@@ -295,7 +295,7 @@ async fn a_clients_first_request_is_one_trace_through_the_leaf_to_the_root() {
     let arguments = ["--node", "eu", "--parent", &root.grpc];
     let mut leaf = Process::start(&collector.address, &arguments);
     leaf.wait_for_log("the parent answers");
-    let client = Client::builder("a").address(leaf.grpc.clone());
+    let client = Client::builder().id("a").address(leaf.grpc.clone());
     let client = client.connect().await.unwrap();
     let resource = client.resource("r").wants(30.0).open().unwrap();
     let lease = resource.wait_for_lease(PATIENCE).await.unwrap();

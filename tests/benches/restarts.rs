@@ -51,7 +51,8 @@ fn directory(node: &str) -> (TempDir, String) {
 }
 
 async fn open(address: &str, name: &str, wants: f64) -> (Client, Resource) {
-    let client = Client::builder(name)
+    let client = Client::builder()
+        .id(name)
         .address(address)
         .connect()
         .await

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 async fn serve(limits: LimitsBuilder, rules: &str) -> SocketAddr {
     let rules = Rules::load(&[("api.yaml", rules)]).unwrap();
     let all = Part::Own(Box::new(|_| Some(Value::from("all"))));
-    let limits: Limits = limits.part("all", all).build(rules).unwrap();
+    let limits: Limits = limits.part("all", all).load(rules).unwrap();
     let app = Router::new().route("/", get(|| async { "hello" }));
     let app = app.layer(RulesLayer::new(limits));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -70,7 +70,8 @@ async fn shared() {
     let passed = Passed::new(limit);
     let mut loads = Vec::new();
     for number in 0..3_usize {
-        let client = Client::builder(format!("api-{number}"))
+        let client = Client::builder()
+            .id(format!("api-{number}"))
             .address(&server.address)
             .mode(Mode::Safe)
             .connect()
@@ -116,7 +117,7 @@ async fn tenants() {
         &file.path,
         "--newcomers-per-second-per-address-max=200000",
     ]);
-    let client = Client::builder("api-0").address(&server.address);
+    let client = Client::builder().id("api-0").address(&server.address);
     let client = client.connect().await.unwrap();
     let tenants = client.keyed("tenants/{}").keys_max(TENANTS);
     let tenants = tenants.idle(Duration::from_secs(20)).open().unwrap();
@@ -124,7 +125,7 @@ async fn tenants() {
     println!("tenants: {} MiB before", resident());
     let began = Instant::now();
     for tenant in 0..TENANTS {
-        let _not_leased_yet = tenants.try_leased(&tenant.to_string(), 1.0);
+        let _not_leased_yet = tenants.try_acquire(&tenant.to_string(), 1);
     }
     println!(
         "{} opened in {:.2?}: {} MiB",
@@ -137,7 +138,7 @@ async fn tenants() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let keys = (leased..TENANTS).map(|tenant| tenant.to_string());
         leased += keys
-            .take_while(|key| tenants.try_leased(key, 1.0).is_some())
+            .take_while(|key| tenants.try_acquire(key, 0).is_ok())
             .count();
     }
     println!(

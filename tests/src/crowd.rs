@@ -214,7 +214,8 @@ impl Crowd {
             timeout: self.timeout,
             ..ClientConfig::default()
         };
-        let client = Client::builder(name)
+        let client = Client::builder()
+            .id(name)
             .addresses(addresses)
             .config(config)
             .hooks(Arc::new(Clerk {

@@ -187,7 +187,9 @@ pub(crate) fn amount_of(capacity: Capacity) -> f64 {
 /// A client of the library, for what lasts longer than a call.
 pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client, Failure> {
     let addresses = common.addresses();
-    let mut builder = Client::builder(client_id).connect_timeout(common.timeout);
+    let mut builder = Client::builder()
+        .id(client_id)
+        .connect_timeout(common.timeout);
     if addresses.iter().any(|text| address::is_meant(text))
         && let Some(etcd) = common.etcd()?
     {

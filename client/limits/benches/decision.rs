@@ -18,8 +18,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use doorward_limits::{
-    AtomicBucket, Clocked, FixedWindow, Gcra, Keyed, Keys, LeakyMeter, Limit, Limiter, ManualClock,
-    Moment, Rate, Shared, SlidingCounter, SlidingLog, StdClock, TokenBucket, Units,
+    AtomicBucket, Clocked, FixedWindow, Gcra, Keyed, Keys, Limit, Limiter, ManualClock, Moment,
+    Rate, Shared, SlidingCounter, SlidingLog, StdClock, TokenBucket, Units,
 };
 use governor::clock::FakeRelativeClock;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -55,7 +55,6 @@ fn one_limit(rounds: usize) {
     let word = AtomicBucket::new(bucket());
     let mut gcra = Limiter::new(Gcra::new(u64::from(RATE), rate()).unwrap());
     let mut token_bucket = Limiter::new(bucket());
-    let mut meter = Limiter::new(LeakyMeter::new(u64::from(RATE), rate()).unwrap());
     let mut window = Limiter::new(FixedWindow::new(rate()));
     let mut counter = Limiter::new(SlidingCounter::new(rate()).unwrap());
     let mut log = Limiter::new(SlidingLog::new(rate()).unwrap());
@@ -104,13 +103,6 @@ fn one_limit(rounds: usize) {
                 for _ in 0..takes {
                     let now = doorward_limits::Clock::now(&clock);
                     black_box(token_bucket.take(1, now).is_allowed());
-                }
-            }),
-            contender("Limiter<LeakyMeter>", |takes| {
-                clock.advance(second);
-                for _ in 0..takes {
-                    let now = doorward_limits::Clock::now(&clock);
-                    black_box(meter.take(1, now).is_allowed());
                 }
             }),
             contender("Limiter<FixedWindow>", |takes| {

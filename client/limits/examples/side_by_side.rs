@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use doorward_limits::{
-    Algorithm, Ban, Decision, FixedWindow, Gcra, LeakyMeter, LeakyQueue, Limiter, Moment, Rate,
-    SettingsError, SlidingCounter, SlidingLog, TokenBucket, Units, WarmUp,
+    Algorithm, Ban, Decision, FixedWindow, Gcra, LeakyQueue, Limiter, Moment, Rate, SettingsError,
+    SlidingCounter, SlidingLog, TokenBucket, Units, WarmUp,
 };
 
 /// Number of columns, and the time of each.
@@ -75,7 +75,6 @@ fn rows() -> Result<Vec<Row>, Box<dyn std::error::Error>> {
     Ok(vec![
         row("token bucket", TokenBucket::new(10, rate)?),
         row("GCRA", Gcra::new(10, rate)?),
-        row("leaky meter", LeakyMeter::new(10, rate)?),
         row("leaky queue", LeakyQueue::new(10, rate, wait)?),
         row("fixed window", FixedWindow::new(rate)),
         row("sliding log", SlidingLog::new(rate)?),

@@ -28,16 +28,14 @@
 //!
 //! | purpose | take | its guarantee, over any window |
 //! | --- | --- | --- |
-//! | a rate with a burst: the usual limit of an API | [`TokenBucket`] | in any span of w at most burst + rate·w |
+//! | a rate with a burst: the usual limit of an API. A leaky bucket as a meter gives the same answers. | [`TokenBucket`] | in any span of w at most burst + rate·w |
 //! | the same in 24 bytes, for a million keys | [`Gcra`] | the same, field by field |
-//! | the same, as a level that must not run over | [`LeakyMeter`] | the same |
 //! | an even stream for a backend: wait instead of failing | [`LeakyQueue`] | the work that starts in a span of w, without its last start: at most rate·w; no longer wait than the deadline |
 //! | quotas of a clock's hour, of a day, of a calendar's month, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |
 //! | log-ins, codes by text message: small limits that must hold for every window | [`SlidingLog`] | the limit in every window, exactly; 8 bytes a request |
 //! | the same for large limits, with two numbers a key, or n + 1 for n parts of the window | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
 //! | a backend that is cold after a rest: caches, pools, just-in-time compilers | [`WarmUp`] | at most rate·w; from cold, a slow start of the given length |
 //! | brute force: a caller that exceeds a threshold is refused for long | [`Ban`] | the threshold in each interval, then nothing until the ban ends |
-//! | the same, and refused attempts count, as in a log in Redis | [`CountRefused`] around any of them | at most its bound; nothing for a caller that keeps asking |
 //! | a warning before the refusal | [`SoftHard`] around any of them | its decisions |
 //! | several at once: by address *and* by name, requests *and* tokens | [`several`] | each its own; none is charged if one refuses |
 //! | a rate that a lease grants | [`FedBucket`] | the amount that the leases gave in it, and one burst |
@@ -68,7 +66,7 @@
 //!   was logged at t counts during [t, t + window).
 //! - **Waits are exact**: after the wait of a refusal, and not a nanosecond earlier, the same request passes.
 //! - **Refused** requests change nothing: a caller that keeps asking gets in as early as one that waits. A ban counts
-//!   attempts, and so does [`CountRefused`].
+//!   attempts.
 //! - **Debt** has no floor: [`Limiter::charge`] always applies, and until the debt is paid every request is refused,
 //!   even one of cost 0.
 //! - **Time that goes back** counts as no time. GCRA does not know the time of its last request, and shows a little
@@ -110,7 +108,6 @@ mod atomic_fed;
 mod ban;
 mod cell;
 pub mod clock;
-mod count_refused;
 pub mod decision;
 pub mod error;
 mod fed;
@@ -121,7 +118,6 @@ pub mod headers;
 mod in_flight;
 pub mod key;
 pub mod keyed;
-mod leaky_meter;
 mod leaky_queue;
 mod level;
 pub mod limit;
@@ -148,7 +144,6 @@ pub use atomic_bucket::AtomicBucket;
 pub use atomic_fed::AtomicFedBucket;
 pub use ban::{Ban, BanState};
 pub use clock::{Clock, Clocked, ManualClock};
-pub use count_refused::CountRefused;
 pub use decision::{Allowed, Answer, Decision, Reason, Standing};
 pub use error::{InvalidLimit, SettingsError};
 pub use fed::{FedBucket, Feed, Supply};
@@ -157,7 +152,6 @@ pub use gcra::{Gcra, GcraState};
 pub use in_flight::InFlight;
 pub use key::{Key, KeyParts, Keys};
 pub use keyed::{AtKey, Figures, Keyed};
-pub use leaky_meter::{LeakyMeter, LeakyMeterState};
 pub use leaky_queue::{LeakyQueue, LeakyQueueState};
 pub use limit::Limit;
 pub use limiter::Limiter;

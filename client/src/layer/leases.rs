@@ -27,36 +27,38 @@ pub(crate) trait LeaseOfWork: Send + Sync {
 
 #[cfg(feature = "leases")]
 mod of_client {
-    use doorward_limits::{Decision, Reason};
+    use doorward_limits::{Decision, Reason, Units};
 
     use super::{Duration, LeaseOfWork, Leases, LeasesOfKeys, Waiting};
     use crate::rules::{OnFailure, Rule};
-    use crate::{AcquireError, Keyed, RateLimiter};
+    use crate::{Keyed, RateLimiter, Why};
 
     impl Leases for Keyed {
         fn take(&self, rule: &Rule, key: &str, cost: u64) -> Option<Result<(), Decision>> {
+            let cost = Units::whole(cost);
             let taken = match rule.on_failure {
-                OnFailure::Safe => self.try_safe(key, cost as f64),
-                OnFailure::Open | OnFailure::Closed => self.try_leased(key, cost as f64),
+                OnFailure::Safe => self.try_safe(key, cost),
+                OnFailure::Open | OnFailure::Closed => self.try_leased(key, cost),
             };
-            let refusal = match taken? {
-                Ok(()) => return Some(Ok(())),
-                Err(AcquireError::RetryAfter { retry_after }) => Decision::After(retry_after),
-                Err(AcquireError::Blocked) => Decision::Never(Reason::RateIsZero),
+            match taken? {
+                Ok(_) => Some(Ok(())),
                 // The lease is gone: there is none any more.
-                Err(_) => return None,
-            };
-            Some(Err(refusal))
+                Err(refusal) if refusal.why != Why::Over => None,
+                Err(refusal) => Some(Err(match refusal.retry_after {
+                    Some(time) => Decision::After(time),
+                    None => Decision::Never(Reason::RateIsZero),
+                })),
+            }
         }
 
         fn give_back(&self, _rule: &Rule, key: &str, cost: u64, took: Duration) -> u64 {
-            self.settle(key, cost as f64, 0.0, took);
+            self.settle(key, Units::whole(cost), Units::ZERO, took);
             cost
         }
 
         fn charge(&self, _rule: &Rule, key: &str, cost: u64, debt_max: u64) -> u64 {
             let cost = cost.min(debt_max);
-            self.settle(key, 0.0, cost as f64, Duration::ZERO);
+            self.settle(key, Units::ZERO, Units::whole(cost), Duration::ZERO);
             cost
         }
     }
@@ -67,20 +69,25 @@ mod of_client {
         }
 
         fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a> {
-            Box::pin(self.ready(key, max_wait))
+            Box::pin(self.ready_within(key, max_wait))
         }
+    }
+
+    /// A predicted amount is finite and not negative.
+    fn units(amount: f64) -> Units {
+        Units::at_least(amount).unwrap_or(Units::MAX)
     }
 
     impl LeaseOfWork for RateLimiter {
         fn take(&self, amount: f64) -> Result<(), Option<Duration>> {
-            self.try_acquire(amount).map_err(|error| match error {
-                AcquireError::RetryAfter { retry_after } => Some(retry_after),
-                _ => None,
-            })
+            match self.try_acquire(units(amount)) {
+                Ok(_) => Ok(()),
+                Err(refusal) => Err(refusal.retry_after),
+            }
         }
 
         fn settle(&self, paid: f64, used: f64) {
-            self.settle(paid, used);
+            self.settle_now(units(paid), units(used));
         }
     }
 }

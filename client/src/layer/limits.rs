@@ -1,7 +1,7 @@
 //! The limits of a service: its rules, the part of a request for each key, and the form of its answers.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -14,7 +14,9 @@ use crate::layer::leases::LeasesOfKeys;
 use crate::layer::meters;
 use crate::layer::request::with_request;
 use crate::rules::source::{Retriever, Status};
-use crate::rules::{Decision, Leases, Limiter, Part, Request, Rules, Service};
+use crate::rules::{
+    Decision, Leases, Limiter, NamedRules, Part, Problems, Request, Rules, Service,
+};
 
 /// Largest number of keys of one rule, unless the program says otherwise.
 const KEYS_MAX: usize = 100_000;
@@ -35,6 +37,8 @@ pub(crate) struct Inner {
     pub(crate) service: Service,
     pub(crate) leases: Option<Box<dyn LeasesOfKeys>>,
     pub(crate) answers: Answers,
+    /// Whether it was told that callers have no address.
+    pub(crate) has_told: AtomicBool,
     /// Number of these limits in this process, by which a request knows that they have decided.
     pub(crate) number: u64,
 }
@@ -61,6 +65,7 @@ pub(crate) struct Answers {
 #[must_use = "nothing is limited until `build`"]
 pub struct LimitsBuilder {
     domain: String,
+    values: Option<NamedRules>,
     parts: Vec<(String, Part)>,
     keys_max: usize,
     leases: Option<Box<dyn LeasesOfKeys>>,
@@ -71,6 +76,9 @@ pub struct LimitsBuilder {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
+    /// A value is invalid.
+    #[error("{0}")]
+    Invalid(Problems),
     /// The rules have no such domain.
     #[error("the rules have no domain {domain:?}; they have {known}")]
     NoDomain {
@@ -98,10 +106,30 @@ pub enum BuildError {
 debug_by_name!(Limits, LimitsBuilder);
 
 impl Limits {
-    /// Creates a builder for limits by the rules of a domain.
+    /// Puts rules that are values in force. [`Limits::of`] is the same with other settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`LimitsBuilder::build`].
+    pub fn new(rules: NamedRules) -> Result<Self, BuildError> {
+        Self::of(rules).build()
+    }
+
+    /// Creates a builder for limits by rules that are values.
+    pub fn of(rules: NamedRules) -> LimitsBuilder {
+        let builder = Self::builder(rules.domain());
+        LimitsBuilder {
+            values: Some(rules),
+            ..builder
+        }
+    }
+
+    /// Creates a builder for limits by the rules of a domain in documents: [`LimitsBuilder::load`] or
+    /// [`LimitsBuilder::follow`] ends it.
     pub fn builder(domain: impl Into<String>) -> LimitsBuilder {
         LimitsBuilder {
             domain: domain.into(),
+            values: None,
             parts: Vec::new(),
             keys_max: KEYS_MAX,
             leases: None,
@@ -113,7 +141,7 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// As [`LimitsBuilder::build`]; then the former rules stay in force.
+    /// As [`LimitsBuilder::load`]; then the former rules stay in force.
     pub fn replace(&self, rules: Rules) -> Result<(), BuildError> {
         self.inner.needs.check(&rules)?;
         let limiter = self.inner.service.limiter();
@@ -134,8 +162,8 @@ impl Limits {
 
 impl LimitsBuilder {
     /// Names the part of a request that a key of the rules stands for.
-    pub fn part(mut self, key: impl Into<String>, part: Part) -> Self {
-        self.parts.push((key.into(), part));
+    pub fn part(mut self, key: impl Into<String>, part: impl Into<Part>) -> Self {
+        self.parts.push((key.into(), part.into()));
         self
     }
 
@@ -169,14 +197,14 @@ impl LimitsBuilder {
     ///
     /// # Errors
     ///
-    /// As [`LimitsBuilder::build`]. If later rules have such an error, the former ones stay in force. The retriever
+    /// As [`LimitsBuilder::load`]. If later rules have such an error, the former ones stay in force. The retriever
     /// tells the problem to its server, and [`Limits::status`] to the program.
     pub fn follow(self, retriever: Retriever) -> Result<Limits, BuildError> {
         let needs = self.needs();
         retriever.accept(move |rules| needs.check(rules).map_err(|it| it.to_string()));
         let mut rules = retriever.rules();
         let now = rules.borrow_and_update().clone();
-        let limits = self.build(now)?;
+        let limits = self.load(now)?;
         tokio::spawn(follow(Arc::downgrade(&limits.inner), rules));
         // The retriever ends with the limits, and ends the task.
         limits.inner.retriever.get_or_init(|| retriever);
@@ -191,12 +219,27 @@ impl LimitsBuilder {
         }
     }
 
+    /// Puts the rules of [`Limits::of`] in force.
+    ///
+    /// # Errors
+    ///
+    /// If a value is invalid. Otherwise as [`LimitsBuilder::load`].
+    pub fn build(mut self) -> Result<Limits, BuildError> {
+        let mut rules = Rules::default();
+        if let Some(values) = self.values.take() {
+            let (loaded, parts) = values.load().map_err(BuildError::Invalid)?;
+            rules = loaded;
+            self.parts.extend(parts);
+        }
+        self.load(rules)
+    }
+
     /// Puts rules in force.
     ///
     /// # Errors
     ///
     /// If the rules lack the domain, or one of their keys has no part of a request, or a shared rule has no leases.
-    pub fn build(self, rules: Rules) -> Result<Limits, BuildError> {
+    pub fn load(self, rules: Rules) -> Result<Limits, BuildError> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let needs = self.needs();
         needs.check(&rules)?;
@@ -209,6 +252,7 @@ impl LimitsBuilder {
             retriever: OnceLock::new(),
             leases: self.leases,
             answers: self.answers,
+            has_told: AtomicBool::new(false),
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
         };
         Ok(Limits {

@@ -1,17 +1,40 @@
 //! Refusals as responses of HTTP.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 
 use crate::layer::clock;
 use crate::layer::limits::{Inner, JITTER_MAX};
+use crate::layer::request::{peer, with_request};
 use crate::rules::answer::PROBLEM_TYPE;
 use crate::rules::{Advice, Decision, Why};
 
+/// Text for a program whose server does not tell the addresses of callers.
+const NO_ADDRESS: &str = "a limit is by the caller's address, and the request has none: serve axum's router by \
+                          `into_make_service_with_connect_info::<SocketAddr>()`, or put a `SocketAddr` into the \
+                          extensions of each request; until then, all callers share one limit";
+
 impl Inner {
+    /// Tells that a request lacks the address that a limit is by: once in the log, and each time in a metric. In a debug
+    /// build, the request fails with the text. Returns its response.
+    pub(crate) fn without_address<B>(&self, request: &Request<B>) -> Option<Box<Response<Bytes>>> {
+        let has_address = peer(request.extensions()).is_some();
+        if has_address || !with_request(request, |request| self.service.lacks_address(request)) {
+            return None;
+        }
+        metrics::counter!("doorward_requests_without_address_total").increment(1);
+        if !self.has_told.swap(true, Ordering::Relaxed) {
+            tracing::error!("{NO_ADDRESS}");
+        }
+        let mut response = Response::new(Bytes::from_static(NO_ADDRESS.as_bytes()));
+        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        cfg!(debug_assertions).then(|| Box::new(response))
+    }
+
     /// Returns the response to a refused request of HTTP.
     pub(crate) fn refuse_http(&self, decision: &Decision) -> Response<Bytes> {
         let mut response = Response::new(Bytes::new());

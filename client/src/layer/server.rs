@@ -5,7 +5,7 @@
 //! waits goes to no other one.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -75,6 +75,9 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let limits = &self.limits.inner;
+        if let Some(response) = limits.without_address(&request) {
+            return ResponseFuture::refused(response);
+        }
         if Decided::is_marked(request.extensions_mut(), limits.number) {
             return ResponseFuture::passed(self.inner.call(request), HeaderMap::new());
         }
@@ -86,16 +89,14 @@ where
             Advice::ProceedAfter(_) => self.wait(request, Some(decision)),
             _ => match admit(limits, &mut request, &decision) {
                 Ok(headers) => ResponseFuture::passed(self.inner.call(request), headers),
-                Err(response) => ResponseFuture {
-                    state: State::Refused { response },
-                },
+                Err(response) => ResponseFuture::refused(response),
             },
         }
     }
 }
 
 impl<S: Clone> RulesService<S> {
-    /// Lets a request wait with a clone of the service, which need not be ready yet.
+    /// Lets a request wait with the service that is ready. A clone, which need not be, is for the next request.
     fn wait<B, O>(
         &mut self,
         request: Request<B>,
@@ -107,8 +108,9 @@ impl<S: Clone> RulesService<S> {
         B: Send + 'static,
         O: 'static,
     {
-        let (limits, inner) = (self.limits.clone(), self.inner.clone());
-        let waiting = wait(limits, inner, request, decision);
+        let clone = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, clone);
+        let waiting = wait(self.limits.clone(), inner, request, decision);
         ResponseFuture {
             state: State::Waiting {
                 waiting: Box::pin(waiting),
@@ -132,7 +134,6 @@ where
     let mut head = Request::from_parts(parts, ());
     match pass(&limits.inner, &mut head, decision).await {
         Ok((_, headers)) => {
-            poll_fn(|context| service.poll_ready(context)).await?;
             let response = service.call(head.map(|()| body)).await?;
             Ok(with_headers(response, headers))
         }
@@ -149,6 +150,7 @@ pub(crate) async fn pass(
 ) -> Result<(Decision, HeaderMap), Box<Response<Bytes>>> {
     let decision = match decision {
         Some(decision) => decision,
+        None if let Some(response) = limits.without_address(request) => return Err(response),
         None if waits_for_lease(limits, request) => decide_by_new_leases(limits, request).await,
         None => decide(limits, request),
     };
@@ -259,6 +261,12 @@ impl<S: Service<Request<B>>, B, O> fmt::Debug for ResponseFuture<S, B, O> {
 }
 
 impl<S: Service<Request<B>>, B, O> ResponseFuture<S, B, O> {
+    fn refused(response: Box<Response<Bytes>>) -> Self {
+        Self {
+            state: State::Refused { response },
+        }
+    }
+
     fn passed(future: S::Future, headers: HeaderMap) -> Self {
         Self {
             state: State::Passed { future, headers },

@@ -11,7 +11,7 @@ use thiserror::Error;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::{AcquireError, RateLimiter};
+use crate::{RateLimiter, Refusal};
 
 /// Largest number of waiting requests, unless the program says otherwise.
 const WAITING_MAX: usize = 1_000;
@@ -47,7 +47,7 @@ pub enum ThrottleError<E> {
     TooMany(usize),
     /// The limiter refuses all requests.
     #[error(transparent)]
-    Refused(AcquireError),
+    Refused(Refusal),
     /// The service failed.
     #[error(transparent)]
     Service(E),
@@ -75,8 +75,9 @@ impl ThrottleLayer {
         let Some(_place) = Place::take(&self.waiting, self.waiting_max) else {
             return Err(ThrottleError::TooMany(self.waiting_max));
         };
-        match tokio::time::timeout(self.max_wait, self.limiter.acquire(1.0)).await {
-            Ok(answer) => answer.map_err(ThrottleError::Refused),
+        match tokio::time::timeout(self.max_wait, self.limiter.acquire(1)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(refusal)) => Err(ThrottleError::Refused(refusal)),
             Err(_) => Err(ThrottleError::TooLate(self.max_wait)),
         }
     }

@@ -51,6 +51,8 @@ pub struct DemandMeter {
     /// first.
     parts: VecDeque<(Time, f64, f64)>,
     began: Time,
+    /// Wants while callers waited, and the end of the window in which they last did.
+    waited: (f64, Time),
 }
 
 impl DemandMeter {
@@ -61,12 +63,19 @@ impl DemandMeter {
             config: AdaptiveWants { window, ..config },
             parts: VecDeque::new(),
             began: now,
+            waited: (0.0, now),
         }
     }
 
     /// Records a call that asks for `cost`.
     pub fn asked(&mut self, cost: f64, now: Time) {
         *self.part(now).0 += cost;
+    }
+
+    /// Records that callers wait. A caller that waits asks only once, so the measured rate cannot grow beyond the
+    /// granted one: the wants are at least this amount, for a window.
+    pub fn wait(&mut self, wants: f64, now: Time) {
+        self.waited = (wants, now + self.config.window);
     }
 
     /// Records the amount in flight or waiting.
@@ -82,7 +91,11 @@ impl DemandMeter {
         let span = now.since(self.began).min(self.config.window);
         // In its first moments, a client has asked for little, in almost no time.
         let span = span.max(self.config.window / PARTS);
-        self.with_headroom(asked / span.as_secs_f64())
+        let wants = self.with_headroom(asked / span.as_secs_f64());
+        match self.waited {
+            (waited, until) if now < until => wants.max(waited.min(self.config.most)),
+            _ => wants,
+        }
     }
 
     /// Returns the wants of a gauge.
@@ -190,6 +203,14 @@ mod tests {
         }
         let wants = demand.rate(at(30.0));
         assert!((wants - 120.0).abs() < 13.0, "{wants}");
+    }
+
+    #[test]
+    fn a_client_whose_callers_wait_asks_for_no_less_for_a_window() {
+        let mut demand = DemandMeter::new(AdaptiveWants::default(), Time::ZERO);
+        demand.wait(40.0, at(1.0));
+        assert_eq!(demand.rate(at(10.9)), 40.0);
+        assert_eq!(demand.rate(at(11.0)), 1.0);
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! any span of time, the limiter admits at most the amount that the rates in force gave, plus one burst (or one
 //! request, if that is larger).
 //!
-//! A change of rate adds nothing: the bucket's content stays, cut to the new burst, and the bucket starts empty. A rate
-//! of 0 empties the bucket, so nothing is left for later. Without a limit, everything is admitted. Rates below one per
+//! A change of rate adds nothing: the bucket's content stays, cut to the new burst, and the bucket starts empty, or with
+//! one burst at its first lease ([`LeasedRate::starting_full`]). A rate of 0 empties it, so nothing is left for later. Without a limit, everything is admitted. Rates below one per
 //! second work: the bucket fills up to the waiting request.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,10 +16,10 @@ use std::time::Duration;
 use doorward_limits::{AtomicFedBucket, Decision, Feed, Moment, Supply, Units};
 use thiserror::Error;
 
-use crate::capacity::{Allowance, Capacity};
+use crate::capacity::{Allowance, Capacity, Source};
 use crate::limiter::FAST_CLOCK_BEHIND;
 pub use crate::limiter::supply::Burst;
-use crate::limiter::supply::supply;
+use crate::limiter::supply::{BURST_MAX, supply};
 use crate::time::Time;
 
 /// A refusal for now.
@@ -54,6 +54,8 @@ struct Applied {
     since: Time,
     /// Supplies of its capacities, kept because they rarely change.
     known: [(Capacity, Supply); 2],
+    /// Whether the first lease begins with a burst, and has not begun.
+    starts_full: bool,
 }
 
 impl LeasedRate {
@@ -66,8 +68,16 @@ impl LeasedRate {
                 allowance: Allowance::NONE,
                 since: now,
                 known: [(Capacity::NONE, Supply::NOTHING); 2],
+                starts_full: false,
             }),
         }
+    }
+
+    /// Lets the first lease begin with one burst, as a local limit does.
+    #[must_use]
+    pub fn starting_full(self) -> Self {
+        self.lock().starts_full = true;
+        self
     }
 
     /// Applies a new rate. Once this has returned, the previous rate admits nothing.
@@ -81,6 +91,11 @@ impl LeasedRate {
         let mut applied = self.lock();
         let feed = applied.feed(self.burst, allowance, now);
         self.bucket.turn(feed, waiting, moment(now));
+        let is_lease = allowance.source == Source::Lease && allowance.at(now) != Capacity::NONE;
+        if applied.starts_full && is_lease {
+            applied.starts_full = false;
+            self.bucket.refund(BURST_MAX, waiting, moment(now));
+        }
     }
 
     /// Follows the allowance through all changes that come by themselves. A frozen process may have missed several of

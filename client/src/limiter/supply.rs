@@ -30,7 +30,7 @@ impl Default for Burst {
 }
 
 /// Largest burst, 10¹⁵ units, so that exact numbers fit at every rate.
-const BURST_MAX: Units = Units::whole(1_000_000_000_000_000);
+pub(super) const BURST_MAX: Units = Units::whole(1_000_000_000_000_000);
 
 /// Returns the supply of a capacity.
 pub(super) fn supply(burst: Burst, capacity: Capacity) -> Supply {

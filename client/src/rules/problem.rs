@@ -1,6 +1,12 @@
-//! Problems of a rule document: what is wrong, where, and what to write instead.
+//! Problems of rule documents: what is wrong, where, and what to write instead.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use thiserror::Error;
+
+/// Largest number of problems that a text shows.
+const SHOWN_MAX: usize = 1_000;
 
 /// One problem of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -12,4 +18,34 @@ pub struct Problem {
     pub line: u64,
     /// The field, its problem, and what to write instead.
     pub message: String,
+}
+
+/// All problems of documents, in their order and by line. The text has a line for each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Error)]
+pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.0.iter().take(SHOWN_MAX);
+        let lines: Vec<String> = shown.map(ToString::to_string).collect();
+        f.write_str(&lines.join("\n"))?;
+        match self.0.len() - lines.len() {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more problems"),
+        }
+    }
+}
+
+impl Deref for Problems {
+    type Target = Vec<Problem>;
+
+    fn deref(&self) -> &Vec<Problem> {
+        &self.0
+    }
+}
+
+impl DerefMut for Problems {
+    fn deref_mut(&mut self) -> &mut Vec<Problem> {
+        &mut self.0
+    }
 }

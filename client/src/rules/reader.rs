@@ -11,7 +11,7 @@ use indexmap::IndexSet;
 
 use crate::rules::document::{Domain, Rules};
 use crate::rules::form::{DescriptorForm, DocumentForm, Placed, ReplacesForm, Scalar};
-use crate::rules::problem::Problem;
+use crate::rules::problem::{Problem, Problems};
 use crate::rules::rank::{CALLERS_MAX, Rank, Ranks, WEIGHT_MAX};
 use crate::rules::rule::{
     Action, Algorithm, Limit, MAX_WAIT, MAX_WAIT_MAX, OnFailure, PROCESSES_MAX, Rule, Scope,
@@ -44,9 +44,9 @@ impl Rules {
     /// # Errors
     ///
     /// The problems of all documents, in their order and by line.
-    pub fn load(documents: &[(&str, &str)]) -> Result<Self, Vec<Problem>> {
+    pub fn load(documents: &[(&str, &str)]) -> Result<Self, Problems> {
         let mut rules = Self::default();
-        let (mut problems, mut without) = (Vec::new(), Vec::new());
+        let (mut problems, mut without) = (Problems::default(), Vec::new());
         for (file, text) in documents {
             let mut reader = Reader {
                 file,
@@ -64,7 +64,7 @@ impl Rules {
             without.extend(reader.without);
         }
         if problems.is_empty() {
-            problems = without;
+            problems = Problems(without);
         }
         if problems.is_empty() {
             Ok(rules)

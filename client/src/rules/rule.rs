@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use doorward_limits::{Algorithm as _, Rate, SoftHard, Units};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::rules::guarded::Guarded;
 use crate::rules::rank::Ranks;
@@ -79,7 +79,7 @@ pub struct Counted {
 }
 
 /// Name of an algorithm.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Algorithm {
     /// An amount in each window of the clock.
@@ -97,7 +97,7 @@ pub enum Algorithm {
 }
 
 /// Answer to a request above the limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// Refuse with a status.
@@ -114,7 +114,7 @@ pub enum Action {
 }
 
 /// Place where use is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
     /// In this process.
@@ -125,7 +125,7 @@ pub enum Scope {
 }
 
 /// Answer while the limit cannot be decided, as without a lease of a shared limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
     /// Everything passes. Default of local rules.

@@ -55,6 +55,18 @@ impl Service {
         })
     }
 
+    /// Returns whether a rule in force is by the caller's address, and the request has none. All such requests share one
+    /// limit.
+    pub fn lacks_address(&self, request: &Request<'_>) -> bool {
+        self.limiter.with_rules(|in_force| {
+            let mut keys = in_force.rules.key_paths(&self.domain).flatten();
+            keys.any(|key| {
+                let part = self.part(key).and_then(|place| self.parts.get(place));
+                matches!(part, Some((_, Part::Address(it))) if it.client(request).is_none())
+            })
+        })
+    }
+
     /// Returns whether a request passes, and counts it if so. The time is in nanoseconds since 1970.
     pub fn allow(&self, request: &Request<'_>, now: Moment) -> bool {
         self.decide(request, now).is_allowed

@@ -42,7 +42,7 @@ use crate::rules::source::current::{Check, Current};
 use crate::rules::source::files::Content;
 #[cfg(feature = "leases")]
 use crate::rules::source::server::{Follower, Servers};
-use crate::rules::{Limiter, Problem, Rules};
+use crate::rules::{Limiter, Problems, Rules};
 
 /// Rules that are kept up to date until this is dropped.
 pub struct Retriever {
@@ -57,8 +57,8 @@ pub struct Retriever {
 #[non_exhaustive]
 pub enum RetrieverError {
     /// Documents are invalid. The text has a line for each problem.
-    #[error("the rules are invalid; mend them:\n{}", files::lines(.0))]
-    Invalid(Vec<Problem>),
+    #[error("the rules are invalid; mend them:\n{0}")]
+    Invalid(Problems),
     /// Files cannot be read.
     #[error("{0}; give a file or directory with rules")]
     Unreadable(String),

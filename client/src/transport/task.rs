@@ -5,7 +5,7 @@ use std::future::Future;
 use std::ops::Bound;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use doorward_proto::doorman;
@@ -13,6 +13,7 @@ use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 
 use crate::clock::{self, Clock};
+use crate::handle::Handle;
 use crate::hooks::Hooks;
 use crate::slot::Slot;
 use crate::state::{ClientState, ResourceState, Response, Step, Trouble};
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
 pub(crate) struct Book {
     pub(crate) state: ClientState,
     pub(crate) slots: BTreeMap<String, Arc<Slot>>,
+    /// Handles of the slots, for a program that opens a resource twice.
+    pub(crate) handles: BTreeMap<String, Weak<Handle>>,
     /// Closed resources that are to be released.
     pub(crate) releases: BTreeSet<String>,
     /// Time of the next measurement, if demand is measured.
@@ -181,13 +184,15 @@ impl Shared {
 
 impl Book {
     /// Adds the slot of an open resource.
-    pub(crate) fn add(&mut self, slot: Arc<Slot>, now: Time) {
+    pub(crate) fn add(&mut self, handle: &Arc<Handle>, now: Time) {
+        let slot = &handle.slot;
         // The resource was closed, and opens again before the release was sent. So it must not be released.
         self.releases.remove(&slot.id);
         if let Some(measured) = &slot.measured {
-            earlier(&mut self.measure_at, now + measured.interval());
+            earlier(&mut self.measure_at, now + measured.interval(true));
         }
-        self.slots.insert(slot.id.clone(), slot);
+        self.slots.insert(slot.id.clone(), slot.clone());
+        self.handles.insert(slot.id.clone(), Arc::downgrade(handle));
     }
 }
 

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use doorward::limiter::demand::AdaptiveWants;
 use doorward::limiter::rate::Burst;
-use doorward::{
-    AcquireError, Capacity, Client, Hooks, LimitedBy, Mode, Resource, ResourceError, Source,
-};
+use doorward::{Capacity, Client, Hooks, LimitedBy, Mode, Resource, ResourceError, Source, Why};
 use tokio::time::Instant;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -81,8 +79,8 @@ fn an_unknown_resource_is_refused_until_it_has_a_capacity() {
     };
     assert_eq!(resource.problem(), Some(unknown));
     let limiter = resource.rate_limiter(Burst::default());
-    let refused = limiter.try_acquire(1.0);
-    assert!(matches!(refused, Err(AcquireError::UnknownResource { .. })));
+    let refused = limiter.try_acquire(1).unwrap_err();
+    assert!(matches!(refused.why, Why::UnknownResource { .. }));
     server.set_capacity("r", 30.0);
     assert_eq!(resource.problem(), None);
     assert_eq!(resource.capacity(), Capacity::Limited(30.0));
@@ -109,7 +107,7 @@ async fn a_rate_limiter_takes_its_time_by_a_clock_that_stands_still() {
     let limiter = open(&client, Mode::Safe).rate_limiter(Burst::default());
     let began = Instant::now();
     for _ in 0..36_000 {
-        limiter.acquire(1.0).await.unwrap();
+        limiter.acquire(1).await.unwrap();
     }
     let took = began.elapsed();
     // It may be less, by the amount that came at once; or more, because tokio's timers count milliseconds.
@@ -129,11 +127,9 @@ async fn a_refused_caller_hears_how_long_a_stopped_server_is_not_asked() {
     server.stop();
     let mut waits = Vec::new();
     for _ in 0..5 {
-        let Err(AcquireError::RetryAfter { retry_after }) = rate.try_acquire(1.0) else {
-            panic!("there is no capacity");
-        };
-        let blocked = concurrency.try_acquire().unwrap_err();
-        assert_eq!(blocked, AcquireError::RetryAfter { retry_after });
+        let refused = rate.try_acquire(1).unwrap_err();
+        assert_eq!(concurrency.try_acquire(1).unwrap_err(), refused);
+        let retry_after = refused.retry_after.unwrap();
         waits.push(retry_after.as_secs_f64());
         tokio::time::advance(retry_after).await;
     }
@@ -148,11 +144,11 @@ async fn a_waiting_call_is_admitted_when_the_capacity_grows() {
     server.set_capacity("r", 1.0);
     let resource = open(&client, Mode::Safe);
     let limiter = resource.concurrency_limiter();
-    let first = limiter.acquire().await.unwrap();
-    assert!(limiter.try_acquire().is_err());
+    let first = limiter.acquire(1).await.unwrap();
+    assert!(limiter.try_acquire(1).is_err());
     let second = tokio::spawn({
         let limiter = limiter.clone();
-        async move { limiter.acquire().await.unwrap() }
+        async move { limiter.acquire(1).await.unwrap() }
     });
     tokio::task::yield_now().await;
     server.set_capacity("r", 2.0);
@@ -178,7 +174,7 @@ async fn demand_that_is_measured_is_asked_for_at_a_refresh() {
     let limiter = resource.rate_limiter(Burst::default());
     assert_eq!(server.wants("r"), Some(1.0));
     for _ in 0..20 {
-        let _admitted_or_not = limiter.try_acquire(1.0);
+        let _admitted_or_not = limiter.try_acquire(1);
         tokio::time::advance(Duration::from_millis(50)).await;
     }
     server.refresh();
@@ -200,7 +196,7 @@ impl Hooks for Changes {
 #[test]
 fn hooks_are_called_as_those_of_a_real_client_are() {
     let changes = Arc::new(Changes::default());
-    let (client, server) = Client::builder("c").hooks(changes.clone()).fake();
+    let (client, server) = Client::builder().id("c").hooks(changes.clone()).fake();
     let _resource = open(&client, Mode::Safe);
     for capacity in [30.0, 30.0, 20.0] {
         server.set_capacity("r", capacity);
@@ -213,9 +209,9 @@ async fn a_closed_client_admits_nothing() {
     let (client, server) = Client::fake("c");
     let resource = open(&client, Mode::Optimistic);
     let limiter = resource.rate_limiter(Burst::default());
-    limiter.acquire(1.0).await.unwrap();
+    limiter.acquire(1).await.unwrap();
     client.close().await;
-    assert_eq!(limiter.try_acquire(1.0), Err(AcquireError::Closed));
+    assert_eq!(limiter.try_acquire(1).unwrap_err().why, Why::Closed);
     assert_eq!(resource.problem(), Some(ResourceError::Closed));
     // The server continues without a client.
     server.set_capacity("r", 5.0);

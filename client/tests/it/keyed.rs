@@ -4,13 +4,21 @@ use std::time::Duration;
 
 use doorward::limiter::demand::AdaptiveWants;
 use doorward::limiter::rate::Burst;
-use doorward::{AcquireError, Client, KeyedBuilder, OnFailure, ResourceError};
+use doorward::{
+    Client, Keyed, KeyedBuilder, OnFailure, RatePermit, Refusal, ResourceError, Units, Why,
+};
 
 fn tenants(client: &Client) -> KeyedBuilder<'_> {
     client.keyed("tenants/{}").burst(Burst {
         span: Duration::from_secs(1),
         least: 0.0,
     })
+}
+
+/// Decides at once, but waits for the lease of a new key.
+async fn admit(tenants: &Keyed, key: &str, cost: u64) -> Result<RatePermit<'static>, Refusal> {
+    tenants.ready(key).await;
+    tenants.try_acquire(key, cost)
 }
 
 #[tokio::test(start_paused = true)]
@@ -21,19 +29,14 @@ async fn each_key_has_a_lease_of_its_own_from_its_first_use() {
     let tenants = tenants(&client).open().unwrap();
     assert!(tenants.is_empty());
     assert_eq!(server.wants("tenants/acme"), None);
-    // The limiter begins empty, so the first call waits for its turn.
-    tenants.acquire("acme", 1.0).await.unwrap();
-    assert_eq!(server.wants("tenants/acme"), Some(10.0), "the least wants");
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    // The lease begins with its burst, here the amount of a second.
     for _ in 0..2 {
-        tenants.admit("acme", 1.0).await.unwrap();
+        admit(&tenants, "acme", 1).await.unwrap();
     }
+    assert_eq!(server.wants("tenants/acme"), Some(10.0), "the least wants");
     for key in ["acme", "ann"] {
-        let refused = tenants.admit(key, 1.0).await;
-        assert!(
-            matches!(refused, Err(AcquireError::RetryAfter { .. })),
-            "{key}: {refused:?}"
-        );
+        let refused = admit(&tenants, key, 1).await.unwrap_err();
+        assert!(refused.retry_after.is_some(), "{key}: {refused:?}");
     }
     assert_eq!(tenants.len(), 2);
 }
@@ -70,14 +73,16 @@ async fn without_a_lease_on_failure_decides_after_the_wait() {
             let tenants = builder.open().unwrap();
             let mut admitted = 0;
             for _ in 0..20 {
-                match tenants.admit("a", 1.0).await {
-                    Ok(()) => admitted += 1,
+                match admit(&tenants, "a", 1).await {
+                    Ok(_) => admitted += 1,
                     // A key without a template tells its operator so; the others say when to come back.
-                    Err(AcquireError::UnknownResource { .. }) => assert_eq!(name, "template"),
-                    Err(AcquireError::RetryAfter { retry_after }) => {
+                    Err(refusal) if let Why::UnknownResource { .. } = refusal.why => {
+                        assert_eq!(name, "template");
+                    }
+                    Err(refusal) => {
+                        let retry_after = refusal.retry_after.unwrap();
                         assert!(!retry_after.is_zero(), "{name}");
                     }
-                    Err(other) => panic!("{name}: {other}"),
                 }
             }
             check(admitted, expected, &format!("{name}, {on_failure:?}"));
@@ -96,7 +101,7 @@ async fn only_a_new_key_waits_for_its_lease() {
         .unwrap();
     let waited = async |key: &'static str| {
         let began = tokio::time::Instant::now();
-        tenants.admit(key, 1.0).await.unwrap();
+        admit(&tenants, key, 1).await.unwrap();
         began.elapsed()
     };
     assert_eq!(waited("a").await, Duration::from_millis(50));
@@ -104,17 +109,16 @@ async fn only_a_new_key_waits_for_its_lease() {
     assert_eq!(waited("b").await, Duration::from_millis(50));
 }
 
+/// The default burst is two, and the amount of 200 ms.
 #[tokio::test(start_paused = true)]
-async fn the_first_request_of_a_key_waits_for_the_first_amount_of_its_lease() {
+async fn a_key_begins_with_its_burst() {
     let (client, server) = Client::fake("c");
     server.set_capacity("tenants/slow", 1.0);
-    let tenants = tenants(&client).open().unwrap();
-    let began = tokio::time::Instant::now();
-    tenants.admit("a", 1.0).await.unwrap();
-    assert_eq!(began.elapsed().as_millis(), 100, "10 a second");
-    // It would come after a second, and the longest wait is a quarter of one.
-    assert!(tenants.admit("slow", 1.0).await.is_err());
-    assert_eq!(began.elapsed().as_millis(), 100);
+    let tenants = client.keyed("tenants/{}").open().unwrap();
+    for (key, burst) in [("slow", 2), ("usual", 4)] {
+        let at_once = (0..100).map_while(|_| tenants.try_acquire(key, 1).ok());
+        assert_eq!(at_once.count(), burst, "{key}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,15 +126,15 @@ async fn an_idle_key_is_released_and_opens_again() {
     let (client, server) = Client::fake("c");
     let idle = Duration::from_secs(60);
     let tenants = tenants(&client).idle(idle).open().unwrap();
-    tenants.acquire("a", 1.0).await.unwrap();
+    tenants.acquire("a", 1).await.unwrap();
     for _ in 0..5 {
         tokio::time::sleep(idle / 2).await;
-        tenants.acquire("busy", 1.0).await.unwrap();
+        tenants.acquire("busy", 1).await.unwrap();
     }
     assert_eq!(server.wants("tenants/a"), None);
     assert!(server.wants("tenants/busy").is_some());
     assert_eq!(tenants.len(), 1);
-    tenants.acquire("a", 1.0).await.unwrap();
+    tenants.acquire("a", 1).await.unwrap();
     assert_eq!(tenants.len(), 2);
     drop(tenants);
     assert_eq!(server.wants("tenants/busy"), None, "all are released");
@@ -141,7 +145,7 @@ async fn other_tasks_run_while_many_idle_keys_are_released() {
     let (client, _server) = Client::fake("c");
     let tenants = tenants(&client).open().unwrap();
     for tenant in 0..500 {
-        let _unused = tenants.try_leased(&tenant.to_string(), 1.0);
+        let _unused = tenants.try_acquire(&tenant.to_string(), 1);
     }
     // The first look finds them used, the second one idle.
     tokio::time::sleep(Duration::from_secs(120)).await;
@@ -160,12 +164,29 @@ async fn a_key_with_a_waiting_call_stays_open() {
     let tenants = tenants(&client).open().unwrap();
     let waiting = tokio::spawn({
         let tenants = tenants.clone();
-        async move { tenants.acquire("a", 1.0).await }
+        async move { tenants.acquire("a", 1).await }
     });
     tokio::time::sleep(Duration::from_secs(600)).await;
     assert_eq!(tenants.len(), 1);
     server.set_capacity("tenants/a", 10.0);
     waiting.await.unwrap().unwrap();
+}
+
+/// A call runs for longer than a key stays open without one. Its permit keeps the lease, and settles it.
+#[tokio::test(start_paused = true)]
+async fn a_key_with_a_permit_stays_open() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("tenants/a", 10.0);
+    let tenants = tenants(&client).open().unwrap();
+    let permit = tenants.acquire("a", 10).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(tenants.len(), 1);
+    // Three seconds of supply more than the estimate, of which the full bucket pays one.
+    permit.settle(40);
+    let wait = tenants.try_acquire("a", 10).unwrap_err().retry_after;
+    assert_eq!(wait, Some(Duration::from_secs(3)));
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(tenants.is_empty(), "the permit has ended");
 }
 
 #[test]
@@ -178,10 +199,10 @@ fn keys_are_encoded_so_that_none_reaches_another_template() {
         ("", "tenants//db"),
         ("ü %", "tenants/%C3%BC%20%25/db"),
     ] {
-        let _unused = tenants.try_leased(key, 1.0);
+        let _unused = tenants.try_acquire(key, 1);
         assert_eq!(server.wants(id), Some(10.0), "{key:?}");
     }
-    assert_eq!(tenants.try_leased(&"x".repeat(300), 1.0), None);
+    assert!(tenants.try_acquire(&"x".repeat(300), 1).is_err());
     assert_eq!(tenants.len(), 4);
 }
 
@@ -208,51 +229,43 @@ async fn a_settled_call_counts_what_it_used() {
     let (client, server) = Client::fake("c");
     server.set_capacity("tenants/a", 10.0);
     let tenants = tenants(&client).open().unwrap();
-    assert!(matches!(tenants.try_leased("a", 1.0), Some(Err(_))));
-    let second = Duration::from_secs(1);
-    tokio::time::sleep(second).await;
-    tenants.admit("a", 10.0).await.unwrap();
-    tenants.settle("a", 10.0, 4.0, Duration::ZERO);
-    tenants.admit("a", 6.0).await.unwrap();
+    admit(&tenants, "a", 10).await.unwrap().settle(4);
+    admit(&tenants, "a", 6).await.unwrap().refund();
     // Ten more than the estimate: a second of supply pays them.
-    tenants.settle("a", 6.0, 16.0, Duration::ZERO);
+    admit(&tenants, "a", 6).await.unwrap().settle(16);
     for (_, is_admitted) in [(1, false), (2, true)] {
-        tokio::time::sleep(second).await;
-        assert_eq!(tenants.admit("a", 1.0).await.is_ok(), is_admitted);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(admit(&tenants, "a", 1).await.is_ok(), is_admitted);
     }
 }
 
-/// The lease ends by its expiry, or because the key is idle. A call of the next lease has 3 of 10 left.
+/// The server is away when the lease ends. A call of the next lease has 3 of 10 left.
 #[tokio::test(start_paused = true)]
 async fn a_settle_after_the_end_of_its_lease_has_no_effect_on_the_next_one() {
-    for is_released in [false, true] {
-        for used in [0.0, 30.0] {
-            let (client, server) = Client::fake("c");
-            server.set_capacity("tenants/a", 10.0);
-            let tenants = tenants(&client).open().unwrap();
-            assert!(matches!(tenants.try_leased("a", 1.0), Some(Err(_))));
-            let second = Duration::from_secs(1);
-            tokio::time::sleep(second).await;
-            tenants.admit("a", 10.0).await.unwrap();
-            if is_released {
-                tenants.release_idle();
-                tenants.release_idle();
-                assert!(tenants.is_empty());
-            } else {
-                server.stop();
-                assert_eq!(tenants.try_leased("a", 1.0), None);
-                server.start();
-            }
-            // It opens no key.
-            tenants.settle("a", 10.0, used, second);
-            assert_eq!(tenants.is_empty(), is_released);
-            assert!(matches!(tenants.try_leased("a", 1.0), Some(Err(_))));
-            tokio::time::sleep(second).await;
-            tenants.admit("a", 7.0).await.unwrap();
-            tenants.settle("a", 10.0, used, 3 * second);
-            tenants.admit("a", 3.0).await.unwrap();
-            assert!(matches!(tenants.try_leased("a", 0.1), Some(Err(_))));
-        }
+    for used in [0, 30] {
+        let (client, server) = Client::fake("c");
+        server.set_capacity("tenants/a", 10.0);
+        let tenants = tenants(&client).open().unwrap();
+        let permits = [(); 2].map(|()| tenants.try_acquire("a", 5).unwrap());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        server.stop();
+        assert!(tenants.try_acquire("a", 1).is_err());
+        server.start();
+        let [first, second] = permits;
+        first.settle(used);
+        assert!(
+            tenants.try_acquire("a", 1).is_err(),
+            "the burst was that of the first lease"
+        );
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        tenants.try_acquire("a", 7).unwrap();
+        second.settle(used);
+        tenants.try_acquire("a", 3).unwrap();
+        assert!(
+            tenants
+                .try_acquire("a", Units::at_least(0.1).unwrap())
+                .is_err()
+        );
     }
 }
 
@@ -263,7 +276,7 @@ async fn a_refresh_keeps_what_has_come_in_for_a_waiting_request() {
     let limiter = database.rate_limiter(Burst::default());
     let began = tokio::time::Instant::now();
     // The burst is one request and the amount of 20 ms.
-    let waiting = tokio::spawn(async move { limiter.acquire(30.0).await });
+    let waiting = tokio::spawn(async move { limiter.acquire(30).await.map(drop) });
     for capacity in [9.0, 10.0] {
         tokio::time::sleep(Duration::from_secs(1)).await;
         server.set_capacity("db", capacity);

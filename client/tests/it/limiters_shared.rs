@@ -7,7 +7,7 @@ use std::time::Duration;
 use doorward::fake::FakeServer;
 use doorward::limiter::demand::AdaptiveWants;
 use doorward::limiter::rate::Burst;
-use doorward::{AcquireError, Client, Mode, Resource};
+use doorward::{Client, Mode, Resource};
 use tokio_test::{assert_pending, task};
 
 /// Opens a resource of a fake client without a background task; it wants 50 and gets 30, and its safe capacity is 2.
@@ -36,22 +36,24 @@ async fn the_first_call_after_a_freeze_obeys_the_mode() {
         let (resource, _server) = open(mode);
         let (rate, gate) = (resource.rate_limiter(BURST), resource.concurrency_limiter());
         tokio::time::advance(Duration::from_secs(5)).await;
-        let at_once = |most: u32| (0..most).filter(|_| rate.try_acquire(1.0).is_ok()).count();
+        let at_once = |most: u32| (0..most).filter(|_| rate.try_acquire(1).is_ok()).count();
         assert_eq!(at_once(100), 30, "{mode:?}, by the lease");
-        drop(gate.try_acquire().unwrap());
+        drop(gate.try_acquire(1).unwrap());
         // A lease lasts for a week. No code runs at its end.
         tokio::time::advance(Duration::from_secs(7 * 24 * 3_600 + 1)).await;
-        let first = gate.try_acquire();
+        let first = gate.try_acquire(1);
         assert_eq!(first.is_ok(), admitted > 0, "{mode:?}");
-        let others = (1..100).map_while(|_| gate.try_acquire().ok());
+        let others = (1..100).map_while(|_| gate.try_acquire(1).ok());
         let permits: Vec<_> = first.into_iter().chain(others).collect();
         assert_eq!(permits.len(), admitted, "{mode:?}");
         assert_eq!(at_once(100), admitted, "{mode:?}");
         if mode == Mode::Pessimistic {
-            let blocked = Err(AcquireError::RetryAfter {
-                retry_after: Duration::from_millis(10),
-            });
-            assert_eq!(rate.try_acquire(1.0), blocked, "until the next answer");
+            let wait = rate.try_acquire(1).unwrap_err().retry_after;
+            assert_eq!(
+                wait,
+                Some(Duration::from_millis(10)),
+                "until the next answer"
+            );
         }
     }
 }
@@ -80,13 +82,13 @@ async fn each_request_of_threads_is_measured_exactly_once() {
                 thread::yield_now();
             }
         });
-        let ask = || (0..EACH).for_each(|_| drop(limiter.try_acquire(2.0)));
+        let ask = || (0..EACH).for_each(|_| drop(limiter.try_acquire(2)));
         let askers: Vec<_> = (0..4).map(|_| threads.spawn(ask)).collect();
         askers.into_iter().for_each(|it| it.join().unwrap());
         over.store(true, Ordering::Release);
     });
     // A measurement changes the wants only if it differs by a twentieth. So the last one has to be far from all before.
-    (0..EACH).for_each(|_| drop(limiter.try_acquire(2.0)));
+    (0..EACH).for_each(|_| drop(limiter.try_acquire(2)));
     server.refresh();
     // Within ten seconds.
     assert_eq!(server.wants("r"), Some(f64::from(5 * EACH * 2) / 10.0));
@@ -107,7 +109,7 @@ async fn the_most_that_is_wanted_at_once_is_measured_though_it_is_over() {
     for level in 2..8 {
         // One more than there are, each time: the client wants more, and gets it.
         let permits: Vec<_> = (0..level)
-            .map_while(|_| limiter.try_acquire().ok())
+            .map_while(|_| limiter.try_acquire(1).ok())
             .collect();
         drop(permits);
         server.refresh();
@@ -130,8 +132,8 @@ async fn permits_that_come_back_reach_those_who_wait() {
         tokio::spawn(async move {
             for _ in 0..EACH {
                 let permit = match task {
-                    0 => limiter.try_acquire().ok(),
-                    _ => Some(limiter.acquire().await.unwrap()),
+                    0 => limiter.try_acquire(1).ok(),
+                    _ => Some(limiter.acquire(1).await.unwrap()),
                 };
                 if permit.is_some() {
                     assert!(within.fetch_add(1, Ordering::SeqCst) < 3, "too many");
@@ -162,23 +164,21 @@ async fn a_waiting_call_is_not_overtaken_by_a_call_that_does_not_wait() {
     let (resource, server) = open(Mode::Safe);
     server.set_capacity("r", 10.0);
     let (rate, gate) = (resource.rate_limiter(BURST), resource.concurrency_limiter());
-    let permits = gate.acquire_many(9).await.unwrap();
-    let mut dear = task::spawn(rate.acquire(15.0));
-    let mut many = task::spawn(gate.acquire_many(2));
+    let permits = gate.acquire(9).await.unwrap();
+    let mut dear = task::spawn(rate.acquire(15));
+    let mut many = task::spawn(gate.acquire(2));
     assert_pending!(dear.poll());
     assert_pending!(many.poll());
     // There is enough for one.
     tokio::time::advance(Duration::from_secs(1)).await;
-    let Err(AcquireError::RetryAfter { retry_after }) = rate.try_acquire(1.0) else {
-        panic!("it overtook");
-    };
-    assert_eq!(retry_after.as_millis(), 600, "16 have come by then");
-    assert_eq!(gate.try_acquire().err(), Some(AcquireError::Blocked));
+    let wait = rate.try_acquire(1).unwrap_err().retry_after;
+    assert_eq!(wait.unwrap().as_millis(), 600, "16 have come by then");
+    assert_eq!(gate.try_acquire(1).unwrap_err().retry_after, None);
     drop(permits);
     tokio::time::advance(Duration::from_secs(1)).await;
     dear.await.unwrap();
     let _both = many.await.unwrap();
-    drop(gate.try_acquire().unwrap());
+    drop(gate.try_acquire(1).unwrap());
 }
 
 #[test]
@@ -186,8 +186,8 @@ fn a_permit_keeps_its_resource_open_when_all_handles_are_gone() {
     let (resource, server) = open(Mode::Safe);
     let limiter = resource.concurrency_limiter();
     let permits = [
-        limiter.try_acquire().unwrap(),
-        limiter.try_acquire().unwrap(),
+        limiter.try_acquire(1).unwrap(),
+        limiter.try_acquire(1).unwrap(),
     ];
     drop((resource, limiter));
     let [first, last] = permits;

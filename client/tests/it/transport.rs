@@ -14,8 +14,7 @@ use doorward::limiter::demand::AdaptiveWants;
 use doorward::limiter::rate::Burst;
 use doorward::state::{BackoffConfig, ClientConfig};
 use doorward::{
-    AcquireError, Capacity, Client, ClientBuilder, ConnectError, Hooks, Mode, Resource,
-    ResourceError,
+    Capacity, Client, ClientBuilder, ConnectError, Hooks, Mode, Resource, ResourceError, Why,
 };
 use doorward_proto::doorman;
 use tokio::sync::watch;
@@ -40,7 +39,8 @@ fn client(address: &str) -> ClientBuilder {
         },
         ..ClientConfig::default()
     };
-    Client::builder("c")
+    Client::builder()
+        .id("c")
         .address(address)
         .config(config)
         .connect_timeout(PATIENCE)
@@ -141,7 +141,7 @@ async fn dropping_the_last_handle_releases_and_dropping_everything_ends_the_clie
     resource.wait_for_lease(PATIENCE).await.unwrap();
     drop(resource);
     // A limiter keeps the resource open.
-    limiter.acquire(1.0).await.unwrap();
+    limiter.acquire(1).await.unwrap();
     drop(limiter);
     assert_eq!(server.next_release().await.resource_id, ["r"]);
     // It may be opened again, and everything dropped at once.
@@ -239,10 +239,10 @@ async fn connecting_to_a_wrong_address_fails_with_the_reason() {
         assert!(error.contains("more than one node"), "{error}");
     }
     assert!(matches!(
-        Client::builder("c").connect_lazy().err(),
+        Client::builder().id("c").connect_lazy().err(),
         Some(ConnectError::NoAddress)
     ));
-    let nameless = Client::builder("").address("a:1").connect_lazy().err();
+    let nameless = Client::builder().id("").address("a:1").connect_lazy().err();
     assert!(matches!(nameless, Some(ConnectError::BadClientId(_))));
 }
 
@@ -327,38 +327,28 @@ async fn limiters_follow_the_lease_and_end_with_the_client() {
         .open()
         .unwrap();
     let gate = resource.concurrency_limiter();
-    assert!(
-        matches!(
-            gate.try_acquire(),
-            Err(AcquireError::RetryAfter { .. } | AcquireError::Blocked)
-        ),
-        "before the lease"
-    );
-    let first = gate.acquire().await.unwrap();
-    let second = gate.acquire().await.unwrap();
+    assert!(gate.try_acquire(1).is_err(), "before the lease");
+    let first = gate.acquire(1).await.unwrap();
+    let second = gate.acquire(1).await.unwrap();
     assert_eq!(gate.in_flight(), 2);
-    assert!(matches!(gate.try_acquire(), Err(AcquireError::Blocked)));
+    assert_eq!(gate.try_acquire(1).unwrap_err().retry_after, None);
     let waiting = tokio::spawn({
         let gate = gate.clone();
-        async move { gate.acquire().await.map(drop) }
+        async move { gate.acquire(1).await.map(drop) }
     });
     drop(first);
     waiting.await.unwrap().unwrap();
     drop(second);
     assert_eq!(gate.in_flight(), 0);
-    let held = gate.acquire_many(2).await.unwrap();
+    let held = gate.acquire(2).await.unwrap();
     let waiting = tokio::spawn({
         let gate = gate.clone();
-        async move { gate.acquire().await.map(drop) }
+        async move { gate.acquire(1).await.map(drop) }
     });
     let limiter = resource.rate_limiter(Burst::default());
-    assert!(matches!(
-        limiter.try_acquire(f64::NAN),
-        Err(AcquireError::BadCost(_))
-    ));
     client.close().await;
-    assert_eq!(waiting.await.unwrap(), Err(AcquireError::Closed));
-    assert_eq!(limiter.acquire(1.0).await, Err(AcquireError::Closed));
+    assert_eq!(waiting.await.unwrap().unwrap_err().why, Why::Closed);
+    assert_eq!(limiter.acquire(1).await.unwrap_err().why, Why::Closed);
     drop(held);
 }
 
@@ -369,7 +359,7 @@ async fn work_in_flight_beyond_the_lease_is_reported() {
     let client = client(&server.address).connect().await.unwrap();
     let resource = client.resource("r").wants(3.0).open().unwrap();
     let gate = resource.concurrency_limiter();
-    let permits = gate.acquire_many(3).await.unwrap();
+    let permits = gate.acquire(3).await.unwrap();
     until(&resource, 1.0).await;
     let told = async {
         loop {
@@ -405,7 +395,7 @@ async fn demand_is_measured_from_use_if_that_is_wanted() {
     });
     assert_eq!(server.next_get().await.resource[0].wants, 2.0);
     for _ in 0..50 {
-        limiter.acquire(1.0).await.unwrap();
+        limiter.acquire(1).await.unwrap();
     }
     let more = async { while server.next_get().await.resource[0].wants <= 50.0 {} };
     tokio::time::timeout(PATIENCE, more).await.unwrap();
@@ -415,14 +405,27 @@ async fn demand_is_measured_from_use_if_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn a_resource_is_opened_once_and_with_a_name() {
+async fn a_second_open_shares_the_resource_while_the_first_lives() {
     let server = FakeServer::master([lease(8.0, 60_000)]).await;
     let client = client(&server.address).connect().await.unwrap();
-    let _open = client.resource("r").open().unwrap();
-    assert!(matches!(
-        client.resource("r").open(),
-        Err(ResourceError::AlreadyOpen(_))
-    ));
+    let first = client.resource("r").wants(8.0).open().unwrap();
+    first.wait_for_lease(PATIENCE).await.unwrap();
+    let second = client.resource("r").wants(3.0).open().unwrap();
+    assert_eq!(second.wants(), 8.0, "the settings of the first");
+    let gate = first.concurrency_limiter();
+    let permit = gate.acquire(5).await.unwrap();
+    assert_eq!(second.concurrency_limiter().in_flight(), 5);
+    drop((first, second, gate));
+    let closing = client.resource("r").open().err();
+    assert_eq!(closing, Some(ResourceError::Closing("r".to_owned())));
+    drop(permit);
+    assert_eq!(client.resource("r").wants(3.0).open().unwrap().wants(), 3.0);
+}
+
+#[tokio::test]
+async fn a_resource_has_a_name_and_wants_a_number() {
+    let server = FakeServer::master([lease(8.0, 60_000)]).await;
+    let client = client(&server.address).connect().await.unwrap();
     assert!(matches!(
         client.resource("").open(),
         Err(ResourceError::BadId(_))

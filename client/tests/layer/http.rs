@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use axum::http::HeaderValue;
+use axum::body::Body;
+use axum::http::{HeaderValue, Request, Response};
 use doorward::layer::{BuildError, Limits, RulesLayer};
 use doorward::rules::source::Retriever;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use sfv::{BareItem, List, ListEntry, Parser};
-use tower::ServiceExt as _;
+use tower::buffer::Buffer;
+use tower::limit::ConcurrencyLimit;
+use tower::{Layer as _, ServiceExt as _, service_fn};
 
 use crate::stand::{app, builder, limits, request, rules, send, statuses, text};
 
@@ -53,10 +56,7 @@ async fn a_refusal_says_why_and_when_to_come_back() {
 
 #[tokio::test]
 async fn allowed_answers_have_the_headers_by_switch() {
-    let limits = builder()
-        .headers_on_all_answers()
-        .build(rules(TWO))
-        .unwrap();
+    let limits = builder().headers_on_all_answers().load(rules(TWO)).unwrap();
     let answer = send(&app(&limits), request("ann")).await;
     assert_eq!(
         answer.headers()["ratelimit-policy"],
@@ -79,7 +79,7 @@ async fn each_action_has_its_answer() {
         ),
     ] {
         let rules = rules(&with(&format!("action: {action}")));
-        let limits = builder().redirect_to(to.clone()).build(rules).unwrap();
+        let limits = builder().redirect_to(to.clone()).load(rules).unwrap();
         let app = app(&limits);
         statuses(&app, "ann", 2).await;
         let answer = send(&app, request("ann")).await;
@@ -129,6 +129,70 @@ async fn waiting_requests_keep_their_order_and_a_dropped_one_passes_nobody() {
     assert_eq!(order, [&refused[..], &waited[..]].concat());
     let took = began.elapsed().as_secs_f64();
     assert!((9.0..=10.1).contains(&took), "{took}");
+}
+
+/// The inner service has one place, which its readiness takes. So a call of another service than the ready one would
+/// wait for ever.
+#[tokio::test(start_paused = true)]
+async fn the_service_that_was_ready_is_the_one_that_is_called() {
+    let wait = "- key: user
+  action: wait
+  max_wait: 10s
+  rate_limit: {rate: 1/s, algorithm: token_bucket, burst: 1}
+";
+    let answer = service_fn(async |_: Request<Body>| {
+        Ok::<_, std::convert::Infallible>(Response::new(Body::empty()))
+    });
+    let inner = ConcurrencyLimit::new(answer, 1);
+    let limited = RulesLayer::new(limits(wait)).layer(inner);
+    let (buffer, worker) = Buffer::pair(limited, 10);
+    tokio::spawn(worker);
+    let calls = (0..3).map(|_| buffer.clone().oneshot(request("ann")));
+    for answer in futures(calls).await {
+        assert_eq!(answer.unwrap().status(), 200);
+    }
+}
+
+/// Runs calls at once, and returns their answers.
+async fn futures<T: Send + 'static>(
+    calls: impl Iterator<Item = impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let calls: Vec<_> = calls.map(tokio::spawn).collect();
+    let mut answers = Vec::new();
+    for call in calls {
+        answers.push(call.await.unwrap());
+    }
+    answers
+}
+
+/// The server does not tell the addresses of callers, and a rule is by them. This is a debug build.
+#[tokio::test]
+async fn a_limit_by_address_without_one_fails_with_the_remedy() {
+    let rule = |key| format!("- key: {key}\n  rate_limit: {{rate: 2/h}}\n");
+    for (key, expected) in [("user", 200), ("remote_address", 500)] {
+        let app = app(&limits(&rule(key)));
+        let request = Request::get("/").body(Body::empty()).unwrap();
+        let answer = send(&app, request).await;
+        assert_eq!(answer.status(), expected, "{key}");
+        if expected == 500 {
+            let text = text(answer).await;
+            assert!(
+                text.contains("into_make_service_with_connect_info"),
+                "{text}"
+            );
+        }
+    }
+}
+
+/// Rules count on tokio's clock, which tests pause.
+#[tokio::test(start_paused = true)]
+async fn a_day_of_a_limit_takes_a_test_no_time() {
+    let app = app(&limits(
+        "- key: user\n  rate_limit: {rate: 2/day, algorithm: sliding_log}\n",
+    ));
+    assert_eq!(statuses(&app, "ann", 3).await, [200, 200, 429]);
+    tokio::time::sleep(Duration::from_secs(86_400)).await;
+    assert_eq!(statuses(&app, "ann", 3).await, [200, 200, 429]);
 }
 
 /// Polls once, and returns whether the future is ready.
@@ -233,7 +297,7 @@ fn decisions_are_counted_by_rule_and_outcome() {
 #[test]
 fn limits_that_cannot_work_are_refused() {
     let check = |builder: doorward::layer::LimitsBuilder, text: &str, expected: BuildError| {
-        assert_eq!(builder.build(rules(text)).err(), Some(expected));
+        assert_eq!(builder.load(rules(text)).err(), Some(expected));
     };
     let api = || "api".to_owned();
     let no_domain = BuildError::NoDomain {

@@ -24,7 +24,7 @@ pub fn builder() -> LimitsBuilder {
 }
 
 pub fn limits(descriptors: &str) -> Limits {
-    builder().build(rules(descriptors)).unwrap()
+    builder().load(rules(descriptors)).unwrap()
 }
 
 /// A service that answers "full", or "less" to a request that is to be served less.

@@ -20,6 +20,7 @@ mod service;
 mod story;
 mod tallies;
 mod undo;
+mod values;
 mod vectors;
 mod who;
 

@@ -1,6 +1,6 @@
 //! The vectors of `tests/vectors`, or of the folder `DOORWARD_RULES_VECTORS`.
 
-use doorward::rules::{Descriptor, Entry, Limit, Limiter, Problem, Rules, Status, Why};
+use doorward::rules::{Descriptor, Entry, Limit, Limiter, Problem, Problems, Rules, Status, Why};
 use doorward_limits::Moment;
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn texts(case: &Value) -> Vec<String> {
         .collect()
 }
 
-fn load(case: &Value) -> Result<Rules, Vec<Problem>> {
+fn load(case: &Value) -> Result<Rules, Problems> {
     let texts = texts(case);
     let names: Vec<_> = (0..texts.len()).map(|number| number.to_string()).collect();
     let documents: Vec<_> = names

@@ -86,7 +86,7 @@ async fn check(
     };
     let checked = tokio::task::spawn_blocking(check).await;
     let checked = checked.map_err(|error| RpcStatus::internal(error.to_string()))?;
-    let problems = checked.err().unwrap_or_default().into_iter();
+    let problems = checked.err().unwrap_or_default().0.into_iter();
     let problems = problems.take(PROBLEMS_MAX).map(|it| wire::RuleProblem {
         line: it.line,
         message: it.message,

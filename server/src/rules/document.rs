@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use doorward::rules::source::files::{self, GONE_FOR};
 use doorward::rules::version_of;
-use doorward::rules::{Problem, Rules, domain_of};
+use doorward::rules::{Problem, Problems, Rules, domain_of};
 use doorward_clock::Instant;
 use doorward_proto::admin::v1::{RuleDocument, RulesInForce, WatchRulesResponse};
 use prost::Message as _;
@@ -246,7 +246,7 @@ pub fn check_domain(domain: &str) -> Result<(), String> {
 /// # Errors
 ///
 /// All problems.
-pub fn check(domain: &str, bytes: &[u8]) -> Result<(), Vec<Problem>> {
+pub fn check(domain: &str, bytes: &[u8]) -> Result<(), Problems> {
     let source = format!("{domain}.yaml");
     check_domain(domain).map_err(|it| problem(&source, it))?;
     let (says, _) = load(&source, bytes)?;
@@ -258,7 +258,7 @@ pub fn check(domain: &str, bytes: &[u8]) -> Result<(), Vec<Problem>> {
 }
 
 /// Loads a document of any domain.
-fn load(source: &str, bytes: &[u8]) -> Result<(String, Rules), Vec<Problem>> {
+fn load(source: &str, bytes: &[u8]) -> Result<(String, Rules), Problems> {
     check_bounds(1, bytes.len()).map_err(|it| problem(source, it))?;
     let rules = files::load([(source, bytes)])?;
     let domain = rules.domains().concat();
@@ -266,18 +266,18 @@ fn load(source: &str, bytes: &[u8]) -> Result<(String, Rules), Vec<Problem>> {
     Ok((domain, rules))
 }
 
-fn problem(source: &str, message: String) -> Vec<Problem> {
+fn problem(source: &str, message: String) -> Problems {
     let (file, line) = (source.to_owned(), 1);
-    vec![Problem {
+    Problems(vec![Problem {
         file,
         line,
         message,
-    }]
+    }])
 }
 
 /// Returns problems as one text, within the bound.
-fn in_short(problems: &[Problem]) -> String {
-    let mut text = files::lines(problems);
+fn in_short(problems: &Problems) -> String {
+    let mut text = problems.to_string();
     text.truncate(text.floor_char_boundary(PROBLEM_BYTES_MAX));
     text
 }

@@ -38,7 +38,8 @@ fn address_of(server: &Server) -> String {
 /// Returns the builder of an impatient client.
 fn client(address: &str) -> ClientBuilder {
     let wait = Duration::from_millis(20);
-    Client::builder("c")
+    Client::builder()
+        .id("c")
         .address(address)
         .config(ClientConfig {
             early_gap: wait,

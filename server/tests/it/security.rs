@@ -370,7 +370,8 @@ async fn below(root: &Server, files: &Files) -> (Server, Client) {
         ..config()
     })
     .await;
-    let client = Client::builder("orders-1")
+    let client = Client::builder()
+        .id("orders-1")
         .address(format!("https://{}", leaf.grpc_address()))
         .tls(files.client(Some("orders"), None))
         .connect()

@@ -23,7 +23,8 @@ use crate::security::{Files, channel, serve};
 
 /// Connects a client once. Returns the problem.
 async fn problem(address: &str, tls: Option<ClientTls>) -> String {
-    let builder = Client::builder("orders-1")
+    let builder = Client::builder()
+        .id("orders-1")
         .address(address)
         .connect_timeout(std::time::Duration::from_millis(500));
     let builder = match tls {

@@ -72,7 +72,8 @@ impl Members<'_> {
     fn start_next(&mut self) -> usize {
         let number = self.started.len();
         let node = self.group.nodes[number % self.group.nodes.len()];
-        let client = Client::builder(self.group.client_name(number))
+        let client = Client::builder()
+            .id(self.group.client_name(number))
             .address(&self.addresses[node])
             .connect_lazy()
             .unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use doorward::limiter::rate::Burst;
 use doorward::state::ClientConfig;
-use doorward::{Capacity, Client, Mode, RateLimiter, Resource, Source};
+use doorward::{Capacity, Client, Mode, RateLimiter, Resource, Source, Units};
 use doorward_engine::time::Time;
 use tokio::task::JoinSet;
 
@@ -132,12 +132,17 @@ impl DemoCrowd {
                 early_gap: EARLY_GAP,
                 ..ClientConfig::default()
             };
-            let client = Client::builder(name.to_string())
+            let client = Client::builder()
+                .id(name.to_string())
                 .address(server.to_string())
                 .config(config)
                 .connect()
                 .await?;
-            let resource = client.resource(RESOURCE).mode(Mode::Pessimistic).open()?;
+            let resource = client
+                .resource(RESOURCE)
+                .wants(0.0)
+                .mode(Mode::Pessimistic)
+                .open()?;
             let member = DemoClient {
                 resource: resource.clone(),
                 steps: Arc::new(AtomicU64::new(0)),
@@ -208,14 +213,15 @@ async fn work(member: DemoClient, limiter: RateLimiter, clock: Clock) {
     let mut ticks = tokio::time::interval(ARRIVALS);
     let mut before = clock.now();
     let mut waiting = 0.0;
+    let step = 1.0 / f64::from(STEPS);
+    let cost = Units::at_least(step).unwrap_or(Units::ONE);
     loop {
         ticks.tick().await;
         let now = clock.now();
         let wants = member.wants();
         waiting += wants * now.since(before).as_secs_f64();
         before = now;
-        let step = 1.0 / f64::from(STEPS);
-        while waiting >= step && limiter.try_acquire(step).is_ok() {
+        while waiting >= step && limiter.try_acquire(cost).is_ok() {
             waiting -= step;
             member.steps.fetch_add(1, Ordering::Relaxed);
         }

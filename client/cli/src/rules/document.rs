@@ -1,18 +1,16 @@
 //! Rules as a kind of document: how they are read, listed and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
 use doorward::rules::document::DOCUMENT_BYTES_MAX;
 use doorward::rules::source::files::{self, FILES_MAX};
-use doorward::rules::{Problem, Rules};
-use doorward_documents::{Kind, PROBLEMS_SHOWN_MAX};
+use doorward::rules::{Problem, Problems, Rules};
+use doorward_documents::Kind;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};
 use serde_json::{Map, Value, json};
-use thiserror::Error;
 
 use crate::documents::author::plain;
 use crate::documents::{Change, ChangeLine, Effect, Shown, Store, refusal};
@@ -22,22 +20,6 @@ use crate::rules::fields::{self, Field};
 #[derive(Debug, Default)]
 pub(crate) struct RuleDocument(pub(crate) Rules);
 
-/// All problems of rules.
-#[derive(Debug, Error)]
-pub(crate) struct RuleProblems(Vec<Problem>);
-
-impl fmt::Display for RuleProblems {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = self.0.iter().take(PROBLEMS_SHOWN_MAX);
-        let lines: Vec<String> = shown.map(ToString::to_string).collect();
-        f.write_str(&lines.join("\n"))?;
-        match self.0.len() - lines.len() {
-            0 => Ok(()),
-            more => write!(f, "\nand {more} more problems"),
-        }
-    }
-}
-
 impl Kind for RuleDocument {
     const NOUN: &'static str = "rule";
     const KEY: &'static str = "/doorward/rules";
@@ -45,22 +27,22 @@ impl Kind for RuleDocument {
     const EXAMPLE: &'static str = include_str!("example.yaml");
     const IS_IN_DIRECTORIES: bool = true;
     const BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
-    type Error = RuleProblems;
+    type Error = Problems;
 
-    fn parse(files: &[(String, Vec<u8>)]) -> Result<Self, RuleProblems> {
+    fn parse(files: &[(String, Vec<u8>)]) -> Result<Self, Problems> {
         if let Some((file, _)) = files.get(FILES_MAX) {
             let message = format!("there are more than {FILES_MAX} documents; remove some");
-            return Err(RuleProblems(vec![Problem {
+            return Err(Problems(vec![Problem {
                 file: file.clone(),
                 line: 1,
                 message,
             }]));
         }
         let files = files.iter().map(|(file, bytes)| (&**file, &**bytes));
-        files::load(files).map(Self).map_err(RuleProblems)
+        files::load(files).map(Self)
     }
 
-    fn problems(error: &RuleProblems) -> Vec<(u64, String)> {
+    fn problems(error: &Problems) -> Vec<(u64, String)> {
         let problems = error.0.iter();
         problems.map(|it| (it.line, it.message.clone())).collect()
     }

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use doorward_limits::{
-    AtomicBucket, Ban, Decision, FixedWindow, Gcra, Keyed, Keys, LeakyMeter, LeakyQueue, Limit,
-    Limiter, Moment, Shared, SlidingCounter, SlidingLog, SoftHard, TokenBucket, Units, WarmUp,
+    AtomicBucket, Ban, Decision, FixedWindow, Gcra, Keyed, Keys, LeakyQueue, Limit, Limiter,
+    Moment, Shared, SlidingCounter, SlidingLog, SoftHard, TokenBucket, Units, WarmUp,
 };
 
 use crate::rule::{Build, Rule, UNIT};
@@ -83,7 +83,6 @@ where
 fn after_a_large_step_back_time_goes_on_and_a_small_one_counts_as_no_time() {
     steps::<TokenBucket>("token bucket");
     steps::<Gcra>("GCRA");
-    steps::<LeakyMeter>("leaky meter");
     steps::<LeakyQueue>("leaky queue");
     steps::<FixedWindow>("fixed window");
     steps::<SlidingLog>("sliding log");

@@ -12,8 +12,7 @@ mod ratio;
 mod warm_up;
 
 use doorward_limits::{
-    Ban, FixedWindow, Gcra, LeakyMeter, LeakyQueue, SlidingCounter, SlidingLog, SoftHard,
-    TokenBucket,
+    Ban, FixedWindow, Gcra, LeakyQueue, SlidingCounter, SlidingLog, SoftHard, TokenBucket,
 };
 use drive::Run;
 use dumb::{Arrival, Tokens};
@@ -22,11 +21,6 @@ use dumb_windows::{Counter, Log, Offences, Windows};
 #[test]
 fn token_bucket() {
     Run::new(1, false).check::<TokenBucket, _>(|rule| Tokens::new(rule, false));
-}
-
-#[test]
-fn leaky_meter() {
-    Run::new(2, false).check::<LeakyMeter, _>(|rule| Tokens::new(rule, false));
 }
 
 #[test]

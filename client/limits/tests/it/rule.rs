@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use doorward_limits::{
-    Algorithm, Ban, FixedWindow, Gcra, LeakyMeter, LeakyQueue, Limit, Moment, Rate, Shared,
-    SlidingCounter, SlidingLog, SoftHard, TokenBucket, Units, WarmUp,
+    Algorithm, Ban, FixedWindow, Gcra, LeakyQueue, Limit, Moment, Rate, Shared, SlidingCounter,
+    SlidingLog, SoftHard, TokenBucket, Units, WarmUp,
 };
 
 /// Parts of a unit.
@@ -76,7 +76,6 @@ macro_rules! build {
 build! {
     TokenBucket: it => Self::new(it.limit(), it.flow()).ok();
     Gcra: it => Self::new(it.limit(), it.flow()).ok();
-    LeakyMeter: it => Self::new(it.limit(), it.flow()).ok();
     LeakyQueue: it => Self::new(it.limit(), it.flow(), it.wait()).ok();
     FixedWindow: it => Some(Self::new(it.windowed()));
     SlidingLog: it => Self::new(it.windowed()).ok();
@@ -157,7 +156,12 @@ pub(crate) const ALL: [(&str, Create, Create); 9] = [
         of::<SoftHard<TokenBucket>>,
     ),
     ("gcra", of::<Gcra>, of::<SoftHard<Gcra>>),
-    ("leaky_meter", of::<LeakyMeter>, of::<SoftHard<LeakyMeter>>),
+    // As a meter, a leaky bucket gives the answers of a token bucket.
+    (
+        "leaky_meter",
+        of::<TokenBucket>,
+        of::<SoftHard<TokenBucket>>,
+    ),
     ("leaky_queue", of::<LeakyQueue>, of::<SoftHard<LeakyQueue>>),
     (
         "fixed_window",

@@ -10,7 +10,7 @@ pub use doorward_files::Content;
 use doorward_files::read_regular;
 use tracing::warn;
 
-use crate::rules::{Problem, Rules};
+use crate::rules::{Problem, Problems, Rules};
 
 /// Largest file, in bytes.
 pub const FILE_BYTES_MAX: usize = crate::rules::document::DOCUMENT_BYTES_MAX;
@@ -70,8 +70,8 @@ pub async fn until(due: Option<Instant>) {
 /// All problems.
 pub fn load<'a>(
     documents: impl IntoIterator<Item = (&'a str, &'a [u8])>,
-) -> Result<Rules, Vec<Problem>> {
-    let (mut texts, mut problems) = (Vec::new(), Vec::new());
+) -> Result<Rules, Problems> {
+    let (mut texts, mut problems) = (Vec::new(), Problems::default());
     for (file, bytes) in documents {
         match str::from_utf8(bytes) {
             Ok(text) => texts.push((file, text)),
@@ -90,7 +90,7 @@ pub fn load<'a>(
     if problems.is_empty() {
         return loaded;
     }
-    problems.extend(loaded.err().unwrap_or_default());
+    problems.extend(loaded.err().unwrap_or_default().0);
     Err(problems)
 }
 
@@ -102,10 +102,4 @@ pub fn tell_gone(before: &Rules, after: &Rules) {
         let rules = named.join(", ");
         warn!(rules, count = gone.len(), "these rules are no longer there");
     }
-}
-
-/// Returns problems as one text, a line for each.
-pub fn lines(problems: &[Problem]) -> String {
-    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    lines.join("\n")
 }

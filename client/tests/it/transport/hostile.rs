@@ -41,7 +41,7 @@ fn once(address: &str) -> (ClientBuilder, Arc<Failures>) {
     };
     let failures = Arc::new(Failures::default());
     let hooks = Arc::clone(&failures);
-    let client = Client::builder("c").config(config).address(address);
+    let client = Client::builder().id("c").config(config).address(address);
     (client.hooks(hooks), failures)
 }
 

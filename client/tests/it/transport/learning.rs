@@ -75,7 +75,10 @@ async fn a_server_that_tells_whether_it_decided_is_told_other_wants_without_the_
         early_gap: Duration::from_secs(3_600),
         ..ClientConfig::default()
     };
-    let client = Client::builder("c").address(&server.address).config(config);
+    let client = Client::builder()
+        .id("c")
+        .address(&server.address)
+        .config(config);
     let client = client.connect().await.unwrap();
     let resource = client.resource("r").wants(10.0).open().unwrap();
     resource.wait_for_lease(PATIENCE).await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward::limiter::rate::Burst;
-use doorward::{AcquireError, Mode, ResourceError};
+use doorward::{Mode, Refusal, ResourceError, Why};
 use doorward_proto::doorman::{self, refusal::Reason};
 use tokio_test::{assert_pending, task};
 
@@ -22,10 +22,11 @@ fn short(capacity: f64) -> Answer {
     })
 }
 
-fn unknown() -> AcquireError {
-    AcquireError::UnknownResource {
-        message: "because".to_owned(),
-    }
+#[track_caller]
+fn check_unknown<T>(answer: Result<T, Refusal>) {
+    let message = "because".to_owned();
+    let why = answer.map(drop).unwrap_err().why;
+    assert_eq!(why, Why::UnknownResource { message });
 }
 
 #[tokio::test]
@@ -39,18 +40,19 @@ async fn acquire_fails_for_an_unknown_resource() {
     // These wait from before the answer, two of a kind.
     let acquired = within_patience(async {
         tokio::join!(
-            rate.acquire(1.0),
-            rate.acquire(1.0),
-            gate.acquire(),
-            gate.acquire()
+            rate.acquire(1),
+            rate.acquire(1),
+            gate.acquire(1),
+            gate.acquire(1)
         )
     });
     let (first, second, third, fourth) = acquired.await;
-    assert_eq!((first, second), (Err(unknown()), Err(unknown())));
-    assert_eq!(third.err(), Some(unknown()));
-    assert_eq!(fourth.err(), Some(unknown()));
-    assert_eq!(rate.try_acquire(1.0), Err(unknown()));
-    assert_eq!(gate.try_acquire().err(), Some(unknown()));
+    check_unknown(first);
+    check_unknown(second);
+    check_unknown(third);
+    check_unknown(fourth);
+    check_unknown(rate.try_acquire(1));
+    check_unknown(gate.try_acquire(1));
     assert!(matches!(
         resource.problem(),
         Some(ResourceError::Unknown { .. })
@@ -64,9 +66,10 @@ async fn a_waiting_acquire_fails_when_the_last_lease_ends_without_a_template() {
     let rate = resource.rate_limiter(Burst::default());
     let gate = resource.concurrency_limiter();
     resource.wait_for_lease(PATIENCE).await.unwrap();
-    let both = within_patience(async { tokio::join!(rate.acquire(1.0), gate.acquire()) });
+    let both = within_patience(async { tokio::join!(rate.acquire(1), gate.acquire(1)) });
     let (first, second) = both.await;
-    assert_eq!((first, second.err()), (Err(unknown()), Some(unknown())));
+    check_unknown(first);
+    check_unknown(second);
 }
 
 #[tokio::test]
@@ -93,8 +96,8 @@ async fn acquire_works_by_a_lease_or_a_mode_without_a_template() {
             }
         })
         .await;
-        within_patience(rate.acquire(1.0)).await.unwrap();
-        let _permit = within_patience(gate.acquire()).await.unwrap();
+        within_patience(rate.acquire(1)).await.unwrap();
+        let _permit = within_patience(gate.acquire(1)).await.unwrap();
     }
 }
 
@@ -107,8 +110,8 @@ async fn permits_that_are_all_out_by_the_mode_are_no_unknown_resource() {
     let told = resource.wait_for_lease(PATIENCE).await;
     assert!(matches!(told, Err(ResourceError::Unknown { .. })));
     let gate = resource.concurrency_limiter();
-    let _both = gate.acquire_many(2).await.unwrap();
-    assert_eq!(gate.try_acquire().map(drop), Err(AcquireError::Blocked));
+    let _both = gate.acquire(2).await.unwrap();
+    assert_eq!(gate.try_acquire(1).unwrap_err().retry_after, None);
 }
 
 #[tokio::test]
@@ -121,11 +124,11 @@ async fn a_lease_of_zero_is_a_lease_and_lasts_though_the_template_is_gone() {
         }
     })
     .await;
-    let rate = resource.rate_limiter(Burst::default()).try_acquire(1.0);
-    let gate = resource.concurrency_limiter().try_acquire().map(drop);
-    for answer in [rate, gate] {
-        let is_later = matches!(answer, Err(AcquireError::RetryAfter { .. }));
-        assert!(is_later, "{answer:?}");
+    let rate = resource.rate_limiter(Burst::default());
+    let rate = rate.try_acquire(1).unwrap_err();
+    let gate = resource.concurrency_limiter().try_acquire(1).unwrap_err();
+    for refusal in [rate, gate] {
+        assert!(refusal.retry_after.is_some(), "{refusal:?}");
     }
 }
 
@@ -136,7 +139,7 @@ async fn another_refusal_is_waited_out() {
     let (_client, resource) = opened(&server, Mode::Safe).await;
     let rate = resource.rate_limiter(Burst::default());
     let gate = resource.concurrency_limiter();
-    let both = within_patience(async { tokio::join!(rate.acquire(1.0), gate.acquire()) });
+    let both = within_patience(async { tokio::join!(rate.acquire(1), gate.acquire(1)) });
     let (first, second) = both.await;
     assert!(first.is_ok() && second.is_ok());
 }
@@ -149,13 +152,12 @@ async fn after_a_lease_of_zero_retry_after_is_when_the_next_answer_is_due() {
         let client = client(&server.address).connect().await.unwrap();
         let resource = client.resource("r").wants(10.0).mode(mode).open().unwrap();
         resource.wait_for_lease(PATIENCE).await.unwrap();
-        let rate = resource.rate_limiter(Burst::default()).try_acquire(1.0);
-        let gate = resource.concurrency_limiter().try_acquire().map(drop);
-        for answer in [rate, gate] {
-            let Err(AcquireError::RetryAfter { retry_after }) = answer else {
-                panic!("{mode:?}: {answer:?}")
-            };
-            assert!(retry_after <= Duration::from_secs(10), "{retry_after:?}");
+        let rate = resource.rate_limiter(Burst::default());
+        let rate = rate.try_acquire(1).unwrap_err();
+        let gate = resource.concurrency_limiter().try_acquire(1).unwrap_err();
+        for refusal in [rate, gate] {
+            let wait = refusal.retry_after.unwrap();
+            assert!(wait <= Duration::from_secs(10), "{mode:?}: {wait:?}");
         }
     }
 }
@@ -167,20 +169,17 @@ async fn a_wait_for_one_limiter_does_not_affect_the_other() {
     resource.wait_for_lease(PATIENCE).await.unwrap();
     let rate = resource.rate_limiter(Burst::default());
     let gate = resource.concurrency_limiter();
-    let mut dear = task::spawn(rate.acquire(1e6));
+    let mut dear = task::spawn(rate.acquire(1_000_000));
     assert_pending!(dear.poll());
-    let permit = gate.try_acquire().unwrap();
-    let other = within_patience(gate.acquire()).await.unwrap();
+    let permit = gate.try_acquire(1).unwrap();
+    let other = within_patience(gate.acquire(1)).await.unwrap();
     // And the reverse: a caller that waits for permits does not affect the rate.
-    let mut many = task::spawn(gate.acquire_many(2));
+    let mut many = task::spawn(gate.acquire(2));
     assert_pending!(many.poll());
     drop(dear);
-    let refused = rate.try_acquire(1e3);
-    let Err(AcquireError::RetryAfter { retry_after }) = refused else {
-        panic!("{refused:?}")
-    };
-    assert!(retry_after <= Duration::from_secs(500), "{retry_after:?}");
-    assert!(matches!(gate.try_acquire(), Err(AcquireError::Blocked)));
+    let wait = rate.try_acquire(1_000).unwrap_err().retry_after.unwrap();
+    assert!(wait <= Duration::from_secs(500), "{wait:?}");
+    assert_eq!(gate.try_acquire(1).unwrap_err().retry_after, None);
     drop((permit, other));
     let _both = within_patience(many).await.unwrap();
 }
@@ -194,8 +193,8 @@ async fn nothing_is_admitted_once_a_release_is_on_its_way() {
     let gate = resource.concurrency_limiter();
     let closing = tokio::spawn(client.close());
     assert_eq!(server.next_release().await.resource_id, ["r"]);
-    assert_eq!(rate.try_acquire(1.0), Err(AcquireError::Closed));
-    assert_eq!(gate.try_acquire().err(), Some(AcquireError::Closed));
+    assert_eq!(rate.try_acquire(1).unwrap_err().why, Why::Closed);
+    assert_eq!(gate.try_acquire(1).unwrap_err().why, Why::Closed);
     closing.await.unwrap();
 }
 
@@ -205,7 +204,7 @@ async fn a_lease_with_permits_out_is_not_released_when_the_client_closes() {
     let (client, resource) = opened(&server, Mode::Safe).await;
     resource.wait_for_lease(PATIENCE).await.unwrap();
     let gate = resource.concurrency_limiter();
-    let permit = gate.acquire().await.unwrap();
+    let permit = gate.acquire(1).await.unwrap();
     client.close().await;
     assert_eq!(server.releases(), []);
     drop(permit);

@@ -22,7 +22,7 @@ fn patient(addresses: &[&str]) -> ClientBuilder {
         },
         ..ClientConfig::default()
     };
-    let builder = Client::builder("c").config(config);
+    let builder = Client::builder().id("c").config(config);
     builder.addresses(addresses.iter().copied())
 }
 

@@ -20,7 +20,7 @@ fn reluctant(addresses: &[&str]) -> ClientBuilder {
         },
         ..ClientConfig::default()
     };
-    let builder = Client::builder("c").config(config);
+    let builder = Client::builder().id("c").config(config);
     builder.addresses(addresses.iter().copied())
 }
 

@@ -29,7 +29,8 @@ async fn client(name: &str, address: &str) -> Client {
         early_gap: Duration::from_millis(50),
         ..ClientConfig::default()
     };
-    Client::builder(name)
+    Client::builder()
+        .id(name)
         .address(address)
         .config(config)
         .connect()

@@ -25,7 +25,8 @@ fn open(client: &Client, wants: f64) -> Resource {
 }
 
 async fn client(name: &str, address: &str) -> Client {
-    Client::builder(name)
+    Client::builder()
+        .id(name)
         .address(address)
         .connect()
         .await

@@ -38,7 +38,8 @@ fn template(glob: &str, times: &str) -> String {
 }
 
 async fn open(address: &str, name: &str, resource: &str) -> (Client, Resource) {
-    let client = Client::builder(name)
+    let client = Client::builder()
+        .id(name)
         .address(address)
         .connect()
         .await
