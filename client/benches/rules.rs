@@ -151,7 +151,7 @@ fn serve(service: &Service, name: &str) -> bool {
 fn decide_a_request(bencher: Bencher<'_, '_>) {
     let path = Part::Own(Box::new(|request| Some(request.path.into())));
     let address = Address {
-        from: doorward::rules::address::From::XForwardedFor,
+        from: doorward::rules::address::Forwarding::XForwardedFor,
         trusted: doorward::rules::Trusted::Hops(1),
         ..Address::peer()
     };

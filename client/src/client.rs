@@ -1,18 +1,19 @@
 //! A client: its identity towards servers, and the task that keeps its leases.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use doorward_tls::dialer::Dialer;
 use doorward_tls::http_port;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 
 use crate::clock::{self, Clock};
 use crate::error::{ConnectError, ResourceError};
 use crate::fake::FakeServer;
-use crate::handle::{CloseGuard, Handle};
+use crate::handle::{self, CloseGuard};
 use crate::hooks::{Hooks, NoHooks};
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
@@ -26,6 +27,9 @@ use crate::transport::task::{self, Book, Shared};
 
 /// Largest length of an id, in bytes.
 pub(crate) const ID_BYTES_MAX: usize = 256;
+
+/// Wants of a resource whose demand is measured, at the start.
+const START: f64 = 10.0;
 
 /// A client of one node. One background task keeps its leases until the client is closed. Cheap to clone. When the last
 /// clone and the last resource are dropped, the client releases its leases in the background; [`Client::close`] waits
@@ -89,6 +93,14 @@ impl Client {
         &self.shared.clock
     }
 
+    pub(crate) fn runtime(&self) -> Option<&Handle> {
+        self.shared.runtime.as_ref()
+    }
+
+    pub(crate) fn closed(&self) -> watch::Receiver<bool> {
+        self.shared.closed.subscribe()
+    }
+
     /// Returns the client's id.
     pub fn id(&self) -> &str {
         &self.shared.client_id
@@ -115,7 +127,7 @@ impl Client {
     /// at most two seconds for the server's answer; leases that could not be released expire. A lease whose permits are
     /// still out also expires, because its work may still run.
     pub async fn close(self) {
-        let mut closed = self.shared.closed.subscribe();
+        let mut closed = self.closed();
         self.shared.close();
         // The sender lives in `shared`, so this ends when the task does.
         let _ended = closed.wait_for(|closed| *closed).await;
@@ -268,6 +280,7 @@ impl ClientBuilder {
     fn start(self, connection: Connection) -> Client {
         let client = self.client(None);
         client.shared.clock.start_fast();
+        client.shared.is_due_at(Some(client.shared.clock.now()));
         tokio::spawn(task::run(client.shared.clone(), connection));
         client
     }
@@ -292,6 +305,9 @@ impl ClientBuilder {
                 measure_at: None,
                 failure: None,
             }),
+            runtime: Handle::try_current().ok(),
+            due: AtomicU64::new(u64::MAX),
+            is_late: AtomicBool::new(false),
             wake: Notify::new(),
             closing: AtomicBool::new(false),
             closed: watch::Sender::new(false),
@@ -337,7 +353,8 @@ impl ResourceBuilder<'_> {
         self
     }
 
-    /// Measures the demand with other settings. With [`ResourceBuilder::wants`] too, that amount is wanted at the start.
+    /// Measures the demand with other settings. With [`ResourceBuilder::wants`] too, that amount is wanted at the start,
+    /// for a window.
     pub fn adaptive_wants(mut self, adaptive: AdaptiveWants) -> Self {
         self.adaptive = Some(adaptive);
         self
@@ -353,12 +370,11 @@ impl ResourceBuilder<'_> {
         if !is_id(&self.id) {
             return Err(ResourceError::BadId(self.id));
         }
-        let adaptive = match self.wants {
-            Some(_) => self.adaptive,
-            None => Some(self.adaptive.unwrap_or_default()),
+        let (adaptive, wants) = match (self.adaptive, self.wants) {
+            (None, None) => (Some(AdaptiveWants::default()), START),
+            (Some(it), wants) => (Some(it), wants.unwrap_or_default().max(it.least)),
+            (None, Some(wants)) => (None, wants),
         };
-        let least = adaptive.map_or(0.0, |adaptive| adaptive.least);
-        let wants = self.wants.unwrap_or_default().max(least);
         check_wants(self.wants.unwrap_or(wants))?;
         let shared = &self.client.shared;
         if shared.closing.load(std::sync::atomic::Ordering::SeqCst) {
@@ -383,7 +399,7 @@ impl ResourceBuilder<'_> {
                 .map(Resource::new)
                 .ok_or(ResourceError::Closing(self.id));
         }
-        let handle = Arc::new(Handle {
+        let handle = Arc::new(handle::Handle {
             slot,
             shared: shared.clone(),
             guard: self.client.guard.clone(),

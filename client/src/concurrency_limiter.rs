@@ -6,10 +6,10 @@ use doorward_limits::Units;
 
 use crate::capacity::Allowance;
 use crate::clock::Clock;
-use crate::error::Refusal;
 use crate::gate::Gate;
 use crate::handle::Handle;
 use crate::limiter::concurrency::LeasedPermits;
+use crate::refusal::Refusal;
 use crate::slot::Slot;
 use crate::time::Time;
 
@@ -178,7 +178,7 @@ impl ConcurrencyLimiter {
 
     /// If no place can become free: adds the time until the next answer, which may change the limit.
     fn until_next_answer(&self, refusal: Refusal) -> Refusal {
-        self.handle.shared.fail_if_fake();
+        self.handle.shared.before_refusal();
         let now = self.clock().now();
         let view = self.slot.view.borrow();
         match view.answer_in(now) {

@@ -1,6 +1,5 @@
 //! Errors of the library.
 
-use std::fmt;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -26,6 +25,9 @@ pub enum ConnectError {
     /// The client id is empty or too long.
     #[error("the client id {0:?} is invalid; give 1 to 256 printable bytes")]
     BadClientId(String),
+    /// The system gives no thread, or no resources for it.
+    #[error("no thread for the client: {0}")]
+    NoThread(String),
     /// No server answered in time.
     #[error("not connected: no server answered within {waited:?}; the last error was: {last}")]
     NotConnected {
@@ -71,75 +73,13 @@ pub enum ResourceError {
     /// No server was reachable.
     #[error("not connected: {0}")]
     NotConnected(String),
+    /// The client's task does not run, so it asks no server. A runtime of one thread runs it only while that thread
+    /// waits for a future.
+    #[error(
+        "the client's task has had no thread for {0:?}; use a runtime with worker threads, or `connect_blocking`"
+    )]
+    TaskIsLate(Duration),
     /// The client or the resource was closed.
     #[error("the client is closed")]
     Closed,
-}
-
-/// A limiter's refusal: nothing was acquired.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Refusal {
-    /// Time until the limiter would admit the cost if the rate stays; if nothing may be used now, the time until the
-    /// client's next answer. None: nobody knows the time, as while all places are in use.
-    pub retry_after: Option<Duration>,
-    /// Reason.
-    pub why: Why,
-}
-
-/// The reason of a [`Refusal`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Why {
-    /// The cost is over the limit now.
-    Over,
-    /// No template matches the resource, so no server grants it until an operator adds one. Neither an earlier lease
-    /// nor the mode allows anything.
-    UnknownResource {
-        /// The server's message.
-        message: String,
-    },
-    /// The client or the resource was closed.
-    Closed,
-}
-
-impl Refusal {
-    /// Refuses for now, until a time that nobody knows.
-    pub(crate) const BLOCKED: Self = Self {
-        retry_after: None,
-        why: Why::Over,
-    };
-
-    pub(crate) const CLOSED: Self = Self {
-        retry_after: None,
-        why: Why::Closed,
-    };
-
-    #[inline]
-    pub(crate) const fn after(time: Duration) -> Self {
-        Self {
-            retry_after: Some(time),
-            why: Why::Over,
-        }
-    }
-
-    /// Returns whether a caller may wait for another answer.
-    pub(crate) fn passes(&self) -> bool {
-        self.why == Why::Over
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.why, self.retry_after) {
-            (Why::Over, Some(time)) => write!(f, "over the limit; come back in {time:?}"),
-            (Why::Over, None) => f.write_str("nothing more may be used at present"),
-            (Why::UnknownResource { message }, _) => {
-                write!(f, "the resource is unknown: {message}")
-            }
-            (Why::Closed, _) => f.write_str("the client is closed"),
-        }
-    }
 }

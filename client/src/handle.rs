@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::error::{Refusal, Why};
 use crate::limiter::rate::{Burst, LeasedRate};
+use crate::refusal::{Refusal, Why};
 use crate::slot::{Slot, View};
 use crate::time::Time;
 use crate::transport::task::Shared;

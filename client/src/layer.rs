@@ -44,7 +44,7 @@ pub use interceptor::RulesInterceptor;
 pub use limits::{BuildError, Limits, LimitsBuilder};
 pub use overload::{Overload, OverloadLayer};
 pub use request::{Degraded, Login};
-pub use retry::{Refusal, RetryConfig, RetryPolicy};
+pub use retry::{RetryConfig, RetryPolicy};
 pub use server::{RefusableBody, ResponseFuture, RulesLayer, RulesService};
 #[cfg(feature = "leases")]
 pub use throttle::{Throttle, ThrottleError, ThrottleLayer};
@@ -52,6 +52,7 @@ pub use throttle::{Throttle, ThrottleError, ThrottleLayer};
 /// The guide and the package's page, whose programs compile as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/services.md")]
+#[doc = include_str!("../../docs/coming_from.md")]
 #[doc = include_str!("../README.md")]
 struct Guide;
 

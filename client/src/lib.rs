@@ -97,6 +97,7 @@ pub mod layer;
 pub mod limiter;
 #[cfg(feature = "overload")]
 pub mod overload;
+mod refusal;
 #[cfg(feature = "rules")]
 pub mod rules;
 #[cfg(feature = "state")]
@@ -104,6 +105,8 @@ pub mod state;
 #[cfg(feature = "state")]
 pub mod time;
 
+#[cfg(feature = "leases")]
+pub mod blocking;
 #[cfg(feature = "leases")]
 mod client;
 #[cfg(feature = "leases")]
@@ -150,12 +153,13 @@ pub use state::{LimitedBy, Mode};
 
 /// The type of all costs. A whole number is one; [`Units::at_least`] makes one of a measured number.
 pub use doorward_limits::Units;
+pub use refusal::{Refusal, Why};
 
 #[cfg(feature = "leases")]
 pub use self::{
     client::{Client, ClientBuilder, ResourceBuilder},
     concurrency_limiter::{ConcurrencyLimiter, Permit},
-    error::{ConnectError, Refusal, ResourceError, Why},
+    error::{ConnectError, ResourceError},
     holding::Holding,
     hooks::{Hooks, NoHooks},
     keyed::{Keyed, KeyedBuilder, OnFailure},

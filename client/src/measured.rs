@@ -27,9 +27,12 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    pub(crate) fn new(config: AdaptiveWants, now: Time) -> Self {
+    /// Measures demand. The first wants stay for a window, because nothing is measured yet.
+    pub(crate) fn new(config: AdaptiveWants, wants: f64, now: Time) -> Self {
+        let mut demand = DemandMeter::new(config, now);
+        demand.wait(wants, now);
         Self {
-            demand: Mutex::new(DemandMeter::new(config, now)),
+            demand: Mutex::new(demand),
             asked: Tally::default(),
             most: AtomicU64::new(0.0_f64.to_bits()),
             has_ended: AtomicBool::new(false),

@@ -23,4 +23,4 @@ pub mod queue;
 pub mod throttler;
 
 pub use criticality::Criticality;
-pub use throttler::{Admission, Ask, Config, Offer, Place, Reason, Refusal, Throttler};
+pub use throttler::{Admission, Ask, Config, Offer, Place, Reason, Throttler};

@@ -11,10 +11,10 @@ use doorward_limits::{Moment, Units};
 
 use crate::capacity::Capacity;
 use crate::clock::Clock;
-use crate::error::Refusal;
 use crate::handle::Handle;
 use crate::limiter::rate::{LeasedRate, NotNow};
 use crate::rate_permit::RatePermit;
+use crate::refusal::Refusal;
 use crate::slot::Slot;
 use crate::time::Time;
 
@@ -211,7 +211,7 @@ impl RateLimiter {
 
     /// If the rate is 0: sets the time until the next answer, which may change the rate.
     fn until_next_answer(&self, refusal: Refusal) -> Refusal {
-        self.handle.shared.fail_if_fake();
+        self.handle.shared.before_refusal();
         let now = self.clock().now();
         let view = self.slot.view.borrow();
         let Some(answer_in) = view.answer_in(now) else {

@@ -100,6 +100,10 @@ impl Resource {
         if view.closed {
             return Some(ResourceError::Closed);
         }
+        let shared = &self.handle.shared;
+        if let Some(late) = shared.late(shared.clock.now()) {
+            return Some(ResourceError::TaskIsLate(late));
+        }
         if let Some(trouble) = view.trouble {
             return Some(self.error_of(trouble));
         }

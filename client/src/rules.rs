@@ -82,7 +82,7 @@ pub use tally::{Outcome, Tally};
 pub use tree::{Entry, Found, VALUE_BYTES_MAX};
 pub use value::Value;
 pub use values::{
-    NamedRules, Parts, RateLimit, client_ip, cookie, header, login, method, path_template,
+    NamedRules, Parts, RateLimit, client_ip, cookie, everyone, header, login, method, path_template,
 };
 pub use version::version_of;
 pub use who::{Part, Request, Who};

@@ -16,6 +16,10 @@ use crate::queue::Queue;
 use crate::state::{Lease, LimitedBy, ResourceState, Trouble};
 use crate::time::Time;
 
+/// Largest ratio of the wants of callers that wait to what is granted. With it, the wants of a newcomer reach its share
+/// within two refreshes of the others, and those of a program in a long shortage stay bounded.
+const GRANTED_TIMES: f64 = 8.0;
+
 /// Shortest time until an answer that is on its way.
 const ANSWER_MIN: Duration = Duration::from_millis(10);
 
@@ -128,7 +132,7 @@ impl Slot {
             view: watch::Sender::new(View::new(wants)),
             rate: OnceLock::new(),
             concurrency: OnceLock::new(),
-            measured: adaptive.map(|config| Measured::new(config, now)),
+            measured: adaptive.map(|config| Measured::new(config, wants, now)),
             clock,
             is_observed,
             changed: Notify::new(),
@@ -224,9 +228,9 @@ impl Slot {
             let waiting = gate.queue.waiting().cost;
             measured.gauge(self.in_flight() + waiting, now)
         } else {
-            // Callers that wait although all is granted could use more, and nobody knows how much.
-            let factor = if granted >= asked { 2.0 } else { 1.0 };
-            measured.rate(is_waiting.then_some(asked * factor), now)
+            // Callers that wait could use more, and nobody knows how much.
+            let more = (asked * 2.0).min(granted * GRANTED_TIMES).max(asked);
+            measured.rate(is_waiting.then_some(more), now)
         };
         Some((
             DemandMeter::is_worth_asking(wants, asked).then_some(wants),

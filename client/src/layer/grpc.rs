@@ -6,10 +6,10 @@ use http::{HeaderMap, Response};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use crate::Refusal;
 use crate::layer::clock;
 use crate::layer::limits::{Inner, JITTER_MAX};
 use crate::layer::refusal::without_lease;
-use crate::layer::retry::Refusal;
 use crate::rules::{Advice, Decision};
 
 impl Inner {
@@ -46,8 +46,8 @@ impl Refusal {
         let info = status.get_details_retry_info();
         let retry_after = info.and_then(|info| info.retry_delay);
         match status.code() {
-            Code::Unavailable => Some(Self { retry_after }),
-            Code::ResourceExhausted if retry_after.is_some() => Some(Self { retry_after }),
+            Code::Unavailable => Some(Self::over(retry_after)),
+            Code::ResourceExhausted if retry_after.is_some() => Some(Self::over(retry_after)),
             _ => None,
         }
     }

@@ -17,7 +17,8 @@ use tokio::sync::oneshot;
 
 use crate::layer::clock;
 use crate::layer::overload::meters::{Meters, Seen};
-use crate::overload::{Admission, Ask, Config, Offer, Place, Reason, Refusal, Throttler};
+use crate::overload::{Admission, Ask, Config, Offer, Place, Reason, Throttler};
+use crate::{Refusal, Why};
 
 mod call;
 mod in_flight;
@@ -265,8 +266,8 @@ impl Waiting {
         self.is_decided = true;
         // The throttler drops no waiter without a decision, and lives as long as this.
         decided.unwrap_or(Err(Refusal {
-            reason: Reason::TooLate,
-            retry_after: Duration::from_secs(1),
+            retry_after: Some(Duration::from_secs(1)),
+            why: Why::Overloaded(Reason::TooLate),
         }))
     }
 }

@@ -15,6 +15,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use tower::retry::Policy;
 use tower::retry::budget::{Budget, TpsBudget};
 
+use crate::Refusal;
 use crate::layer::clock;
 
 /// Settings of retries.
@@ -82,21 +83,15 @@ impl RetryPolicy {
     }
 }
 
-/// A refusal that may be repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// Shortest wait that the server asks for.
-    pub retry_after: Option<Duration>,
-}
-
 impl Refusal {
-    /// Returns the refusal that a response of HTTP is, or one of gRPC without a message.
+    /// Returns the refusal that a response of HTTP is, or one of gRPC without a message. None: it is none, or may not be
+    /// repeated.
     pub fn of_response(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
         match status {
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 let retry_after = retry_after(headers);
                 let is_unread = retry_after.is_none() && headers.contains_key(RETRY_AFTER);
-                (!is_unread).then_some(Self { retry_after })
+                (!is_unread).then_some(Self::over(retry_after))
             }
             #[cfg(feature = "tonic")]
             _ => Self::of_status(&tonic::Status::from_header_map(headers)?),

@@ -21,6 +21,7 @@ use crate::overload::criticality::{Criticality, Rank, mix};
 use crate::overload::limit::{ConcurrencyLimit, End};
 use crate::overload::operations::Operations;
 use crate::overload::queue::{Key, Queue, Waiting};
+use crate::{Refusal, Why};
 
 mod config;
 mod request;
@@ -30,7 +31,7 @@ use request::UNIT;
 use speed::Speed;
 
 pub use config::Config;
-pub use request::{Admission, Ask, Offer, Place, Reason, Refusal};
+pub use request::{Admission, Ask, Offer, Place, Reason};
 
 /// Shortest time for which requests of a tier wait without a pause before waits are cut.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
@@ -411,9 +412,10 @@ impl<W> Throttler<W> {
         let nanos = self.queue.cost() as f64 / self.speed.per_nano();
         let nanos = nanos.clamp(RETRY_MIN.as_nanos() as f64, RETRY_MAX.as_nanos() as f64);
         let part = (mix(self.refusals) >> 40) as f64 / (1u64 << 24) as f64;
+        // Callers get different times.
         Refusal {
-            reason,
-            retry_after: Duration::from_nanos((nanos * (1.0 + 2.0 * part)) as u64),
+            retry_after: Some(Duration::from_nanos((nanos * (1.0 + 2.0 * part)) as u64)),
+            why: Why::Overloaded(reason),
         }
     }
 

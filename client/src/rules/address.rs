@@ -22,7 +22,7 @@ pub const ENTRIES_MAX: usize = 64;
 #[derive(Clone, Debug)]
 pub struct Address {
     /// Header that proxies write.
-    pub from: From,
+    pub from: Forwarding,
     /// Proxies that are trusted.
     pub trusted: Trusted,
     /// Bits of an IPv6 address that identify a client, from 0 to 128; mostly 64. A larger number counts as 128.
@@ -31,7 +31,7 @@ pub struct Address {
 
 /// Header that proxies write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum Forwarding {
     /// None: the client is the peer.
     Peer,
     /// `X-Forwarded-For`.
@@ -67,7 +67,7 @@ impl Address {
     /// Takes the peer of the connection as the client, for a service without proxies. IPv6 counts by /64.
     pub const fn peer() -> Self {
         Self {
-            from: From::Peer,
+            from: Forwarding::Peer,
             trusted: Trusted::Hops(0),
             ipv6_prefix: 64,
         }
@@ -77,14 +77,14 @@ impl Address {
     pub fn client<'a>(&self, request: &Request<'a>) -> Option<Value<'a>> {
         let peer = request.peer.map(|peer| peer.to_canonical());
         let client = match self.from {
-            From::Peer => peer.map(Entry::Known),
-            From::XForwardedFor => {
+            Forwarding::Peer => peer.map(Entry::Known),
+            Forwarding::XForwardedFor => {
                 let lines = request.lines("x-forwarded-for").rev();
                 let entries = lines.flat_map(|line| line.rsplit(|byte| *byte == b',').map(trimmed));
                 let entries = entries.filter(|entry| !entry.is_empty());
                 self.choose(peer, entries.map(Entry::read))
             }
-            From::Forwarded => {
+            Forwarding::Forwarded => {
                 let lines = request.lines("forwarded").rev();
                 let elements = lines.flat_map(|line| forwarded::elements(line).into_iter().rev());
                 self.choose(peer, elements.map(forwarded::entry))

@@ -17,14 +17,18 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+use doorward_limits::{Period, Rate};
 use serde::Serialize;
 
-use crate::rules::address::{Address, From as Header, Trusted};
+use crate::rules::address::{Address, Forwarding, Trusted};
 use crate::rules::path::Template;
 use crate::rules::problem::Problems;
 use crate::rules::rule::{Action, Algorithm, OnFailure, Scope};
 use crate::rules::who::Part;
 use crate::rules::{Rules, domain_of};
+
+/// A second, in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 /// Rules of one domain, and the parts of a request that they are by. Its text is their document.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub struct NamedRules {
 /// A limit of [`NamedRules`]: a rate, such as `5/s`, and what a rule of a document may say besides.
 #[derive(Clone, Debug)]
 pub struct RateLimit {
+    rate: String,
+    algorithm: Option<Algorithm>,
     limit: Vec<(&'static str, String)>,
     rule: Vec<(&'static str, String)>,
 }
@@ -71,12 +77,15 @@ impl NamedRules {
             indent.push_str("  ");
         }
         let limit = limit.into();
-        let fields = limit
-            .limit
-            .iter()
-            .map(|(name, value)| format!("{name}: {value}"));
-        let fields = fields.collect::<Vec<_>>().join(", ");
-        let _ = writeln!(self.document, "{indent}rate_limit: {{{fields}}}");
+        let (rate, algorithm) = (text(&limit.rate), text(&limit.algorithm()));
+        let _ = write!(
+            self.document,
+            "{indent}rate_limit: {{rate: {rate}, algorithm: {algorithm}"
+        );
+        for (name, value) in &limit.limit {
+            let _ = write!(self.document, ", {name}: {value}");
+        }
+        self.document.push_str("}\n");
         for (name, value) in &limit.rule {
             let _ = writeln!(self.document, "{indent}{name}: {value}");
         }
@@ -106,6 +115,7 @@ impl NamedRules {
             Part::Header(name) | Part::Cookie(name) => name,
             Part::Path(_) => "path",
             Part::Method => "method",
+            Part::Everyone => "everyone",
             Part::Own(_) => "own",
         };
         let names = (2..).map(|number| format!("{name}-{number}"));
@@ -122,24 +132,38 @@ impl fmt::Display for NamedRules {
 }
 
 impl RateLimit {
-    /// Creates a limit of this rate, by a token bucket, in this process alone.
+    /// Creates a limit of this rate, in this process alone.
     pub fn new(rate: &str) -> Self {
         Self {
-            limit: vec![("rate", text(rate))],
+            rate: rate.to_owned(),
+            algorithm: None,
+            limit: Vec::new(),
             rule: Vec::new(),
         }
-        .algorithm(Algorithm::TokenBucket)
     }
 
-    /// Sets the algorithm.
+    /// Returns the algorithm that is set, or else the one that people mean by the rate.
+    fn algorithm(&self) -> Algorithm {
+        let has_burst = self.limit.iter().any(|(name, _)| *name == "burst");
+        let period = self.rate.parse().ok().map(|rate: Rate| rate.period());
+        self.algorithm.unwrap_or(match period {
+            Some(Period::Nanos(nanos)) if nanos.get() > SECOND && !has_burst => {
+                Algorithm::SlidingCounter
+            }
+            Some(Period::Month | Period::Year) => Algorithm::FixedWindow,
+            _ => Algorithm::TokenBucket,
+        })
+    }
+
+    /// Sets the algorithm. Default: a token bucket for a rate of a second, or with a burst. A sliding counter for a
+    /// longer window, in which the amount may come at any time, and a fixed window for a month or year of the calendar.
     #[must_use]
-    pub fn algorithm(mut self, algorithm: Algorithm) -> Self {
-        self.limit.retain(|(name, _)| *name != "algorithm");
-        self.limit.push(("algorithm", text(&algorithm)));
+    pub const fn by(mut self, algorithm: Algorithm) -> Self {
+        self.algorithm = Some(algorithm);
         self
     }
 
-    /// Sets the largest amount at once. Default: the amount of one second, rounded up.
+    /// Sets the largest amount at once, of a token bucket. Default: the amount of one second, rounded up.
     #[must_use]
     pub fn burst(mut self, burst: u64) -> Self {
         self.limit.push(("burst", burst.to_string()));
@@ -219,6 +243,11 @@ pub const fn client_ip() -> Address {
     Address::peer()
 }
 
+/// All callers together.
+pub const fn everyone() -> Part {
+    Part::Everyone
+}
+
 /// The first line of a header.
 pub fn header(name: &str) -> Part {
     Part::Header(name.to_owned())
@@ -248,7 +277,7 @@ impl Address {
     /// Takes the address that so many proxies in front of the service tell, by `X-Forwarded-For`.
     #[must_use]
     pub fn behind(mut self, proxies: usize) -> Self {
-        self.from = Header::XForwardedFor;
+        self.from = Forwarding::XForwardedFor;
         self.trusted = Trusted::Hops(proxies);
         self
     }

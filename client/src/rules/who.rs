@@ -28,6 +28,8 @@ pub enum Part {
     Path(Vec<Template>),
     /// Method, as written.
     Method,
+    /// Nothing: all clients are one.
+    Everyone,
     /// An extractor of the application.
     Own(Own),
 }
@@ -65,6 +67,7 @@ impl Part {
                 Template::best(templates, request.path).map(|template| Value::from(template.text()))
             }
             Self::Method => Some(Value::from(request.method)),
+            Self::Everyone => None,
             Self::Own(own) => own(request),
         }
     }

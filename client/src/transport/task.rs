@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::Bound;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use doorward_proto::doorman;
 use tokio::sync::{Notify, watch};
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::clock::{self, Clock};
+use crate::error::ResourceError;
 use crate::handle::Handle;
 use crate::hooks::Hooks;
 use crate::slot::Slot;
@@ -24,6 +25,9 @@ use crate::transport::fake_answers::FakeAnswers;
 
 /// Longest time of the last release when a client is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time after which a task that has not run is late.
+const LATE: Duration = Duration::from_secs(2);
 
 /// Number of ids in one release, so that the message fits a server's limit for any ids.
 const RELEASES_MAX: usize = 800;
@@ -44,6 +48,12 @@ pub(crate) struct Shared {
     /// Whether the program gave these hooks; otherwise no call is made.
     pub(crate) is_observed: bool,
     pub(crate) book: Mutex<Book>,
+    /// Runtime of the task.
+    pub(crate) runtime: Option<tokio::runtime::Handle>,
+    /// Time at which the task has something to do, in nanoseconds; the largest number if there is none.
+    pub(crate) due: AtomicU64,
+    /// Whether it was told that the task is late.
+    pub(crate) is_late: AtomicBool,
     /// Notification of the task: see [`Shared::wake`].
     pub(crate) wake: Notify,
     pub(crate) closing: AtomicBool,
@@ -85,8 +95,25 @@ impl Shared {
         }
     }
 
-    /// Lets a fake server that is stopped fail what is due by now.
-    pub(crate) fn fail_if_fake(&self) {
+    /// Sets the time at which the task has something to do.
+    pub(crate) fn is_due_at(&self, time: Option<Time>) {
+        let nanos = time.and_then(|time| u64::try_from(time.since_origin().as_nanos()).ok());
+        self.due.store(nanos.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Returns for how long the task should have run, if it is late.
+    pub(crate) fn late(&self, now: Time) -> Option<Duration> {
+        let due = Duration::from_nanos(self.due.load(Ordering::Relaxed));
+        Some(now.since(Time::after_origin(due))).filter(|late| *late > LATE)
+    }
+
+    /// Before a refusal: tells once if the task is late, and lets a fake server that is stopped fail what is due by now.
+    pub(crate) fn before_refusal(&self) {
+        if let Some(late) = self.late(self.clock.now())
+            && !self.is_late.swap(true, Ordering::Relaxed)
+        {
+            error!("{}", ResourceError::TaskIsLate(late));
+        }
         if let Some(fake) = &self.fake
             && fake.settings().is_down
         {
@@ -244,6 +271,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
             };
             step.into_iter().chain(book.measure_at).min()
         };
+        shared.is_due_at(until);
         let sleep = async {
             match until {
                 Some(until) => shared.clock.sleep_until(until).await,

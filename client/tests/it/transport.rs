@@ -1,5 +1,6 @@
 //! The client over real sockets, against scripted servers.
 
+mod blocking;
 mod fake_server;
 mod hostile;
 mod learning;

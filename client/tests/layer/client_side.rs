@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::http::{Request, Response, StatusCode};
 use doorward::Client;
-use doorward::layer::{Refusal, RetryConfig, RetryPolicy, ThrottleError, ThrottleLayer};
+use doorward::Refusal;
+use doorward::layer::{RetryConfig, RetryPolicy, ThrottleError, ThrottleLayer};
 use doorward::limiter::rate::Burst;
 use tokio::time::Instant;
 use tonic::{Code, Status};
@@ -109,13 +110,13 @@ async fn what_may_be_repeated_and_how_often() {
     };
     let wait = |seconds: u64| {
         let retry_after = Some(Duration::from_secs(seconds));
-        Some(Refusal { retry_after })
+        Some(Refusal::over(retry_after))
     };
-    let untold = Some(Refusal { retry_after: None });
+    let untold = Some(Refusal::over(None));
     for (status, expected) in [
         (status(Code::ResourceExhausted, Some(3)), wait(3)),
         (status(Code::ResourceExhausted, None), None),
-        (status(Code::Unavailable, None), untold),
+        (status(Code::Unavailable, None), untold.clone()),
         (status(Code::Unavailable, Some(1)), wait(1)),
         (status(Code::Internal, Some(1)), None),
         (status(Code::Ok, None), None),
@@ -125,13 +126,13 @@ async fn what_may_be_repeated_and_how_often() {
     // Waits that double, up to four; each is a part of its backoff.
     let mut policy = RetryPolicy::new(RetryConfig::default());
     for most in [100, 200, 400, 800] {
-        let waited = policy.next_wait(untold).unwrap();
+        let waited = policy.next_wait(untold.clone()).unwrap();
         assert!(waited <= Duration::from_millis(most), "{waited:?}");
     }
-    assert_eq!(policy.next_wait(untold), None);
+    assert_eq!(policy.next_wait(untold.clone()), None);
     let policy = RetryPolicy::new(RetryConfig::default());
     assert_eq!(policy.clone().next_wait(wait(31)), None, "too long a wait");
     // The budget of all clones ends: a hundred in ten seconds without other requests.
-    let repeated = (0..1_000).filter(|_| policy.clone().next_wait(untold).is_some());
+    let repeated = (0..1_000).filter(|_| policy.clone().next_wait(untold.clone()).is_some());
     assert_eq!(repeated.count(), 100);
 }

@@ -71,8 +71,8 @@ impl Stand {
             }
             Offer::Queued(place) => Heard::Waits(place),
             Offer::Refused(refusal) => {
-                assert!(refusal.retry_after >= Duration::from_secs(1));
-                Heard::Refused(refusal.reason)
+                assert!(refusal.retry_after >= Some(Duration::from_secs(1)));
+                Heard::Refused(refusal.overloaded().unwrap())
             }
         }
     }
@@ -93,7 +93,7 @@ impl Stand {
                     self.served.push((number, admission));
                     None
                 }
-                Err(refusal) => Some(refusal.reason),
+                Err(refusal) => refusal.overloaded(),
             };
             decided.push((number, reason));
         }
@@ -376,7 +376,7 @@ fn refused_callers_come_back_at_different_times() {
     let mut times = std::collections::BTreeSet::new();
     for _ in 0..50 {
         match stand.throttler.offer(&Ask::default(), || 0, stand.now) {
-            Offer::Refused(refusal) => times.insert(refusal.retry_after),
+            Offer::Refused(refusal) => times.insert(refusal.retry_after.unwrap()),
             other => panic!("{other:?}"),
         };
     }

@@ -232,7 +232,9 @@ impl Run {
                 Offer::Queued(place) => {
                     self.waiting.insert(id, place);
                 }
-                Offer::Refused(refusal) => self.finish(id, Outcome::Refused(refusal.reason, 0.0)),
+                Offer::Refused(refusal) => {
+                    self.finish(id, Outcome::Refused(refusal.overloaded().unwrap(), 0.0))
+                }
             },
             Control::Reference(reference) => {
                 if reference.offer(is_critical, id, self.now) {
@@ -352,7 +354,7 @@ impl Run {
                 Ok(admission) => self.start(id, Some(admission)),
                 Err(refusal) => {
                     let waited = self.now - self.requests[&id].came_at;
-                    self.finish(id, Outcome::Refused(refusal.reason, waited));
+                    self.finish(id, Outcome::Refused(refusal.overloaded().unwrap(), waited));
                 }
             }
         }

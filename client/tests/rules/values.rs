@@ -14,7 +14,7 @@ fn values_print_as_a_document() {
         .per(header("x-user"), "5/s")
         .per(
             header("x-user"),
-            RateLimit::new("1000/day").algorithm(Algorithm::SlidingLog),
+            RateLimit::new("1000/day").by(Algorithm::SlidingLog),
         )
         .per(
             [cookie("tenant"), method()],
@@ -93,9 +93,19 @@ fn the_caller_behind_a_proxy_has_a_limit_of_its_own() {
         };
         answers.push(service.allow(&request, Moment::ORIGIN));
     }
-    assert_eq!(
-        answers,
-        [true, false, false, true],
-        "a burst of one second is one"
-    );
+    assert_eq!(answers, [true, true, false, true]);
+}
+
+#[test]
+fn the_algorithm_is_the_one_that_a_rate_means() {
+    for (rate, algorithm) in [
+        (RateLimit::new("5/s"), "token_bucket"),
+        (RateLimit::new("1/2s").burst(5), "token_bucket"),
+        (RateLimit::new("600/min"), "sliding_counter"),
+        (RateLimit::new("7/month"), "fixed_window"),
+    ] {
+        let rules = Rules::named("api").per(login(), rate.clone());
+        assert!(rules.to_string().contains(algorithm), "{rate:?}");
+        rules.load().unwrap();
+    }
 }

@@ -1,6 +1,6 @@
 //! The vectors of `who.json`, and hostile headers.
 
-use doorward::rules::address::From;
+use doorward::rules::address::Forwarding;
 use doorward::rules::{Address, Part, Request, Template, Trusted, Who};
 use doorward_limits::Keys;
 use serde_json::Value;
@@ -49,9 +49,9 @@ fn part(config: &Value) -> Part {
         };
         return Part::Address(Address {
             from: match address["from"].as_str().unwrap() {
-                "peer" => From::Peer,
-                "x-forwarded-for" => From::XForwardedFor,
-                _ => From::Forwarded,
+                "peer" => Forwarding::Peer,
+                "x-forwarded-for" => Forwarding::XForwardedFor,
+                _ => Forwarding::Forwarded,
             },
             trusted,
             ipv6_prefix: address["ipv6_prefix"]

@@ -19,6 +19,7 @@ use tower_service::Service;
 
 use super::call::{Cost, Head};
 use super::{InFlight, Overload, with_criticality};
+use crate::Refusal;
 use crate::layer::clock;
 use crate::layer::leases::LeaseOfWork;
 use crate::layer::limits::{Inner, Limits};
@@ -26,7 +27,6 @@ use crate::layer::request::Decided;
 #[cfg(feature = "tonic")]
 use crate::layer::request::is_grpc;
 use crate::layer::server::{self, RefusableBody};
-use crate::overload::{Reason, Refusal};
 use crate::rules::Decision;
 use crate::rules::answer::PROBLEM_TYPE;
 
@@ -216,18 +216,21 @@ where
 )]
 fn answer(refused: &Refused, headers: &HeaderMap) -> Response<Bytes> {
     let (detail, retry_after) = match refused {
-        Refused::Overload(refusal) => (detail(refusal.reason), refusal.retry_after),
+        Refused::Overload(refusal) => {
+            let wait = refusal.retry_after.unwrap_or(RETRY_MIN);
+            (refusal.to_string(), wait)
+        }
         Refused::Lease(retry_after) => {
             let spread = clock::part_of(RETRY_MIN * 2);
             (
-                "the lease of the service is used up",
+                "the lease of the service is used up".to_owned(),
                 *retry_after.max(&RETRY_MIN) + spread,
             )
         }
     };
     #[cfg(feature = "tonic")]
     if is_grpc(headers) {
-        return crate::layer::grpc::overloaded(detail, retry_after);
+        return crate::layer::grpc::overloaded(&detail, retry_after);
     }
     let problem = format!("{{\"title\":\"overloaded\",\"status\":503,\"detail\":\"{detail}\"}}");
     let mut response = Response::new(problem.into());
@@ -237,12 +240,4 @@ fn answer(refused: &Refused, headers: &HeaderMap) -> Response<Bytes> {
     headers.insert(RETRY_AFTER, HeaderValue::from(seconds as u64));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_TYPE));
     response
-}
-
-const fn detail(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Full => "the service is overloaded",
-        Reason::PushedOut => "a more critical request took the place of this one",
-        Reason::TooLate => "the service cannot answer in time",
-    }
 }

@@ -12,7 +12,8 @@
 
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
-use crate::overload::{Admission, Criticality, Reason, Refusal, Throttler};
+use crate::Refusal;
+use crate::overload::{Admission, Criticality, Reason, Throttler};
 
 /// Outcomes of a request.
 const OUTCOMES: [(&str, Option<Reason>); 5] = [
@@ -91,7 +92,7 @@ impl Meters {
     pub(super) fn count(&self, tier: Criticality, decision: &Result<Admission, Refusal>) {
         let reason = match decision {
             Ok(admission) => admission.shadow(),
-            Err(refusal) => Some(refusal.reason),
+            Err(refusal) => refusal.overloaded(),
         };
         let is_trial = decision.as_ref().is_ok_and(Admission::is_trial);
         let name = is_trial.then_some("trial");

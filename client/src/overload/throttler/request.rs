@@ -1,9 +1,10 @@
 //! A request, and the answers to it.
 
-use std::time::Duration;
+use std::fmt;
 
 use doorward_limits::Moment;
 
+use crate::Refusal;
 use crate::overload::criticality::Criticality;
 use crate::overload::queue::Key;
 
@@ -57,15 +58,6 @@ pub enum Offer {
     Refused(Refusal),
 }
 
-/// A refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The reason.
-    pub reason: Reason,
-    /// Time after which the caller may come back. Callers get different times.
-    pub retry_after: Duration,
-}
-
 /// The reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
@@ -75,6 +67,16 @@ pub enum Reason {
     PushedOut,
     /// It waited as long as it could, or cannot wait at all.
     TooLate,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the service is overloaded",
+            Self::PushedOut => "a more critical request took the place of this one",
+            Self::TooLate => "the service cannot answer in time",
+        })
+    }
 }
 
 impl Admission {

@@ -1,0 +1,92 @@
+//! The refusal of all limiters.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A refusal: nothing was acquired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// Time after which to come back: until a limiter would admit the cost if the rate stays; if nothing may be used now,
+    /// until the client's next answer. None: nobody knows the time, as while all places are in use.
+    pub retry_after: Option<Duration>,
+    /// Reason.
+    pub why: Why,
+}
+
+/// The reason of a [`Refusal`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Why {
+    /// The cost is over the limit now.
+    Over,
+    /// No template matches the resource, so no server grants it until an operator adds one. Neither an earlier lease
+    /// nor the mode allows anything.
+    UnknownResource {
+        /// The server's message.
+        message: String,
+    },
+    /// The client or the resource was closed.
+    Closed,
+    /// Overload control cannot serve the request in time.
+    #[cfg(feature = "overload")]
+    Overloaded(crate::overload::Reason),
+}
+
+impl Refusal {
+    /// Refuses a cost that is over the limit now, until a time if it is known.
+    #[inline]
+    pub const fn over(retry_after: Option<Duration>) -> Self {
+        Self {
+            retry_after,
+            why: Why::Over,
+        }
+    }
+
+    /// Returns the reason of overload control, if it has refused the request.
+    #[cfg(feature = "overload")]
+    pub const fn overloaded(&self) -> Option<crate::overload::Reason> {
+        match self.why {
+            Why::Overloaded(reason) => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(feature = "leases")]
+impl Refusal {
+    /// Refuses for now, until a time that nobody knows.
+    pub(crate) const BLOCKED: Self = Self::over(None);
+
+    pub(crate) const CLOSED: Self = Self {
+        retry_after: None,
+        why: Why::Closed,
+    };
+
+    #[inline]
+    pub(crate) const fn after(time: Duration) -> Self {
+        Self::over(Some(time))
+    }
+
+    /// Returns whether a caller may wait for another answer.
+    pub(crate) fn passes(&self) -> bool {
+        self.why == Why::Over
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.why, self.retry_after) {
+            (Why::Over, Some(time)) => write!(f, "over the limit; come back in {time:?}"),
+            (Why::Over, None) => f.write_str("nothing more may be used at present"),
+            (Why::UnknownResource { message }, _) => {
+                write!(f, "the resource is unknown: {message}")
+            }
+            (Why::Closed, _) => f.write_str("the client is closed"),
+            #[cfg(feature = "overload")]
+            (Why::Overloaded(reason), _) => write!(f, "{reason}"),
+        }
+    }
+}
