@@ -263,12 +263,11 @@ impl Keyed {
         loop {
             self.ready(key).await;
             if let Some(entry) = self.inner.entry(key).filter(|entry| entry.has_lease()) {
-                tokio::select! {
-                    answer = entry.limiter.acquire(cost) => {
-                        return answer.map(|permit| RatePermit::of_key(&entry, permit));
-                    }
+                let taken_at = tokio::select! {
+                    answer = entry.limiter.acquire(cost) => answer?.taken_at(),
                     () = entry.lease_lost() => continue,
-                }
+                };
+                return Ok(RatePermit::of_key(entry, cost, taken_at));
             }
             match self.without_lease(key, cost) {
                 Err(refusal) if let Some(time) = refusal.retry_after => {
@@ -487,9 +486,9 @@ impl Inner {
 }
 
 impl Entry {
-    fn try_acquire(self: &Arc<Self>, cost: Units) -> Result<RatePermit<'static>, Refusal> {
-        let permit = self.limiter.try_acquire(cost)?;
-        Ok(RatePermit::of_key(self, permit))
+    fn try_acquire(self: Arc<Self>, cost: Units) -> Result<RatePermit<'static>, Refusal> {
+        let taken_at = self.limiter.try_acquire(cost)?.taken_at();
+        Ok(RatePermit::of_key(self, cost, taken_at))
     }
 
     pub(crate) fn has_lease(&self) -> bool {

@@ -38,12 +38,16 @@ impl<'a> RatePermit<'a> {
     }
 
     /// Returns the permit of a key that has the lease.
-    pub(crate) fn of_key(entry: &Arc<Entry>, permit: RatePermit<'_>) -> RatePermit<'static> {
-        RatePermit {
-            of: Of::Key(entry.clone()),
-            cost: permit.cost,
-            taken_at: permit.taken_at,
+    pub(crate) const fn of_key(entry: Arc<Entry>, cost: Units, taken_at: Moment) -> Self {
+        Self {
+            of: Of::Key(entry),
+            cost,
+            taken_at,
         }
+    }
+
+    pub(crate) const fn taken_at(&self) -> Moment {
+        self.taken_at
     }
 
     pub(crate) const fn without_lease(cost: Units) -> Self {

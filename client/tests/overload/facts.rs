@@ -1,7 +1,7 @@
 //! Promises of the throttler, on a service in virtual time.
 //!
 //! A fact is measured after twenty seconds of the load, in which the throttler finds its limit. The tests play the
-//! first seeds; `cargo run --release -p doorward --example experiments -- facts` plays 20.
+//! first seeds; `cargo bench -p doorward --bench experiments -- facts` plays 20.
 
 use doorward::overload::Config;
 

@@ -1,6 +1,6 @@
 //! Shapes of traffic and of services that adaptive limits are known to get wrong, each with a figure and its goal.
 //!
-//! `cargo run --release -p doorward --example experiments -- shapes` plays them for the seeds 1 to 20, beside
+//! `cargo bench -p doorward --bench experiments -- shapes` plays them for the seeds 1 to 20, beside
 //! the references and the best fixed limit.
 
 use doorward::overload::Config;

@@ -1,7 +1,7 @@
 //! Each state of a limit is left, whatever the traffic was.
 //!
 //! A bad time is played, and after it a load. From 20 seconds later on, the service must do 90 % of what it can do, or of
-//! what comes. The goal is 10 seconds; `cargo run --release -p doorward --example experiments -- recovery` counts
+//! what comes. The goal is 10 seconds; `cargo bench -p doorward --bench experiments -- recovery` counts
 //! the runs that need longer.
 
 use doorward::overload::{Admission, Ask, Config, Offer, Reason, Throttler};

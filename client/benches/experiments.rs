@@ -1,11 +1,11 @@
 //! Four experiments on a service under overload, as a picture, and the throttler's promises for many seeds.
 //!
 //! ```sh
-//! cargo run --release -p doorward --example experiments -- picture docs/overload.svg   # seconds
-//! cargo run --release -p doorward --example experiments -- facts                       # a minute
-//! cargo run --release -p doorward --example experiments -- shapes                      # an hour
-//! cargo run --release -p doorward --example experiments -- recovery                    # a minute
-//! cargo run --release -p doorward --example experiments -- day                         # five minutes
+//! cargo bench -p doorward --bench experiments -- picture docs/overload.svg   # seconds
+//! cargo bench -p doorward --bench experiments -- facts                       # a minute
+//! cargo bench -p doorward --bench experiments -- shapes                      # an hour
+//! cargo bench -p doorward --bench experiments -- recovery                    # a minute
+//! cargo bench -p doorward --bench experiments -- day                         # five minutes
 //! ```
 
 #![allow(
@@ -39,7 +39,9 @@ mod traffic;
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=20;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    // Cargo adds `--bench`.
+    let arguments = std::env::args().skip(1);
+    let arguments: Vec<String> = arguments.filter(|word| word != "--bench").collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["picture", path] => std::fs::write(path, picture())?,
@@ -47,11 +49,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["day"] => print_day(),
         ["shapes", words @ ..] => print_shapes(words),
         ["recovery"] => print_recovery(),
-        _ => {
-            return Err(
-                "say `picture FILE`, `facts`, `shapes [WORD [SEEDS]]`, `recovery` or `day`".into(),
-            );
-        }
+        _ => println!(
+            "say `picture FILE`, `facts`, `shapes [WORD [SEEDS]]`, `recovery` or `day` after `--`"
+        ),
     }
     Ok(())
 }
