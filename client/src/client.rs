@@ -1,7 +1,7 @@
 //! A client: its identity towards servers, and the task that keeps its leases.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub struct Client {
 /// Settings of a client before it starts.
 #[must_use = "nothing happens until `connect` or `connect_lazy`"]
 pub struct ClientBuilder {
-    client_id: String,
+    client_id: Option<String>,
     addresses: Vec<String>,
     #[cfg(feature = "etcd")]
     etcd: Option<doorward_etcd::Etcd>,
@@ -71,7 +71,7 @@ impl Client {
     /// Creates a builder with the default settings. At least one address must follow.
     pub fn builder() -> ClientBuilder {
         ClientBuilder {
-            client_id: default_id(),
+            client_id: None,
             addresses: Vec::new(),
             #[cfg(feature = "etcd")]
             etcd: None,
@@ -137,9 +137,10 @@ impl Client {
 impl ClientBuilder {
     /// Sets the client's id. It must be unique among the clients of a resource. If two programs have one id, the later
     /// one gets only free capacity, and nothing once the server hears the first one again. Default: the names of the
-    /// host and the program, and the number of the process, as in `web-3/orders/4711`.
+    /// host and the program, and the number of the process, as in `web-3/orders/4711`. Further clients of a process are
+    /// numbered, from 2.
     pub fn id(mut self, client_id: impl Into<String>) -> Self {
-        self.client_id = client_id.into();
+        self.client_id = Some(client_id.into());
         self
     }
 
@@ -207,7 +208,7 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// If an address or the id is invalid, or no master answered in time.
-    pub async fn connect(self) -> Result<Client, ConnectError> {
+    pub async fn connect(mut self) -> Result<Client, ConnectError> {
         let mut connection = self.connection()?;
         let waited = self.connect_timeout;
         let mut last = String::from("none was made");
@@ -243,14 +244,15 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// If an address or the id is invalid.
-    pub fn connect_lazy(self) -> Result<Client, ConnectError> {
+    pub fn connect_lazy(mut self) -> Result<Client, ConnectError> {
         let connection = self.connection()?;
         Ok(self.start(connection))
     }
 
-    fn connection(&self) -> Result<Connection, ConnectError> {
-        if !is_id(&self.client_id) {
-            return Err(ConnectError::BadClientId(self.client_id.clone()));
+    fn connection(&mut self) -> Result<Connection, ConnectError> {
+        let client_id = self.client_id.get_or_insert_with(default_id);
+        if !is_id(client_id) {
+            return Err(ConnectError::BadClientId(client_id.clone()));
         }
         let (timeout, is_tls) = (self.config.timeout, self.dialer.is_tls());
         #[cfg(feature = "etcd")]
@@ -292,7 +294,7 @@ impl ClientBuilder {
             ..self.config
         };
         let shared = Arc::new(Shared {
-            client_id: self.client_id,
+            client_id: self.client_id.unwrap_or_else(default_id),
             incarnation: clock::incarnation(),
             clock: self.clock,
             is_observed: self.hooks.is_some(),
@@ -377,7 +379,7 @@ impl ResourceBuilder<'_> {
         };
         check_wants(self.wants.unwrap_or(wants))?;
         let shared = &self.client.shared;
-        if shared.closing.load(std::sync::atomic::Ordering::SeqCst) {
+        if shared.closing.load(Ordering::SeqCst) {
             return Err(ResourceError::Closed);
         }
         let now = shared.clock.now();
@@ -411,13 +413,19 @@ impl ResourceBuilder<'_> {
     }
 }
 
-/// Returns an id that no other process has, unless it has the same name on a host of the same name.
+/// Returns an id that no other client has, unless its program and host have the same names.
 fn default_id() -> String {
+    /// Number of clients of this process.
+    static CLIENTS: AtomicU64 = AtomicU64::new(0);
     let host = gethostname::gethostname().to_string_lossy().into_owned();
     let program = std::env::current_exe().ok();
     let program = program.as_ref().and_then(|path| path.file_stem());
     let program = program.map_or("program".into(), |name| name.to_string_lossy());
-    format!("{host}/{program}/{}", std::process::id())
+    let id = format!("{host}/{program}/{}", std::process::id());
+    match CLIENTS.fetch_add(1, Ordering::Relaxed) {
+        0 => id,
+        others => format!("{id}/{}", others + 1),
+    }
 }
 
 fn is_id(id: &str) -> bool {

@@ -17,6 +17,21 @@ use crate::time::Time;
 ///
 /// A lease that shrinks below the permits in flight takes effect as permits come back. Until then, the client reports
 /// the permits in flight as the amount that it has.
+///
+/// ```
+/// # use doorward::Client;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (client, server) = Client::fake("worker-1");
+/// # server.set_capacity("gpus", 8.0);
+/// let gpus = client.resource("gpus").open()?.concurrency_limiter();
+/// let permit = gpus.acquire(1).await?;
+/// let work = tokio::task::spawn_blocking(move || {
+///     let _until_the_end = permit;
+///     // The work.
+/// });
+/// # work.await?;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct ConcurrencyLimiter {
     /// The handle's gate, copied for speed.

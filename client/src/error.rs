@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+debug_by_text!(ConnectError, ResourceError);
+
 /// An error of setting a client up.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
     /// No address was given.
@@ -39,7 +41,7 @@ pub enum ConnectError {
 }
 
 /// An error of opening a resource or of changing its wants.
-#[derive(Clone, Debug, PartialEq, Error)]
+#[derive(Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ResourceError {
     /// The resource id is empty or too long.

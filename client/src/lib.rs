@@ -87,6 +87,17 @@ macro_rules! debug_by_name {
     )+};
 }
 
+/// Implements `Debug` for errors by their texts, because a `main` that fails with one prints that.
+macro_rules! debug_by_text {
+    ($($type:ty),+) => {$(
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    )+};
+}
+
 #[cfg(feature = "state")]
 pub mod capacity;
 #[cfg(feature = "engine")]

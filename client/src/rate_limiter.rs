@@ -22,6 +22,19 @@ use crate::time::Time;
 ///
 /// In any span of time, it admits at most the amount that the rates in force gave, plus one
 /// [`Burst`](crate::limiter::rate::Burst). It obeys the end of a lease exactly.
+///
+/// ```
+/// # use doorward::{Client, limiter::rate::Burst};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (client, server) = Client::fake("orders-1");
+/// # server.set_capacity("db/orders", 100.0);
+/// let limiter = client.resource("db/orders").open()?.rate_limiter(Burst::default());
+/// limiter.acquire(1).await?;
+/// if let Err(refusal) = limiter.try_acquire(1) {
+///     println!("come back in {:?}", refusal.retry_after);
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct RateLimiter {
     /// The handle's slot, copied for speed.

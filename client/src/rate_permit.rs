@@ -12,6 +12,18 @@ use crate::time::Time;
 /// An amount that a call used. Dropped, it stays used. A call whose cost is known only afterwards, such as the tokens of
 /// an answer, keeps the permit and [settles](RatePermit::settle) it. While the permit of a key lives, its lease does
 /// too.
+///
+/// ```
+/// # use doorward::Client;
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (client, server) = Client::fake("gateway-1");
+/// # server.set_capacity("tokens/acme", 1_000.0);
+/// let tokens = client.keyed("tokens/{}").open()?;
+/// let permit = tokens.acquire("acme", 20).await?;    // an estimate
+/// let used = 17;                                     // as the answer says
+/// permit.settle(used);
+/// # Ok(()) }
+/// ```
 pub struct RatePermit<'a> {
     of: Of<'a>,
     cost: Units,

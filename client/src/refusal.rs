@@ -3,8 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
+debug_by_text!(Refusal);
+
 /// A refusal: nothing was acquired.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
     /// Time after which to come back: until a limiter would admit the cost if the rate stays; if nothing may be used now,

@@ -18,6 +18,8 @@ use crate::rules::{
     Decision, Leases, Limiter, NamedRules, Part, Problems, Request, Rules, Service,
 };
 
+debug_by_text!(BuildError);
+
 /// Largest number of keys of one rule, unless the program says otherwise.
 const KEYS_MAX: usize = 100_000;
 
@@ -73,7 +75,7 @@ pub struct LimitsBuilder {
 }
 
 /// An error of building limits.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A value is invalid.

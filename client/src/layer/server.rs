@@ -28,6 +28,16 @@ pub type RefusableBody<B> = Either<Full<Bytes>, B>;
 
 /// A layer that limits the requests of a server. A request that passes several layers of the same [`Limits`] counts
 /// once.
+///
+/// ```
+/// use doorward::layer::{Limits, RulesLayer};
+/// use doorward::rules::{Rules, header};
+///
+/// let limits = Limits::new(Rules::named("api").per(header("x-user"), "5/s"))?;
+/// let app = axum::Router::<()>::new().layer(RulesLayer::new(limits));
+/// # drop(app);
+/// # Ok::<(), doorward::layer::BuildError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct RulesLayer {
     limits: Limits,

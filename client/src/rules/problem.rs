@@ -5,6 +5,8 @@ use std::ops::{Deref, DerefMut};
 
 use thiserror::Error;
 
+debug_by_text!(Problems);
+
 /// Largest number of problems that a text shows.
 const SHOWN_MAX: usize = 1_000;
 
@@ -21,7 +23,7 @@ pub struct Problem {
 }
 
 /// All problems of documents, in their order and by line. The text has a line for each.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Error)]
+#[derive(Clone, Default, PartialEq, Eq, Error)]
 pub struct Problems(pub Vec<Problem>);
 
 impl fmt::Display for Problems {

@@ -44,6 +44,8 @@ use crate::rules::source::files::Content;
 use crate::rules::source::server::{Follower, Servers};
 use crate::rules::{Limiter, Problems, Rules};
 
+debug_by_text!(RetrieverError);
+
 /// Rules that are kept up to date until this is dropped.
 pub struct Retriever {
     rules: watch::Receiver<Rules>,
@@ -53,7 +55,7 @@ pub struct Retriever {
 }
 
 /// Reason why no rules are there.
-#[derive(Clone, Debug, Error)]
+#[derive(Clone, Error)]
 #[non_exhaustive]
 pub enum RetrieverError {
     /// Documents are invalid. The text has a line for each problem.

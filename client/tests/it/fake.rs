@@ -17,6 +17,14 @@ fn open(client: &Client, mode: Mode) -> Resource {
 }
 
 #[test]
+fn a_client_without_an_id_has_one_of_its_own() {
+    let [first, second] = [(); 2].map(|()| Client::builder().fake().0.id().to_owned());
+    let process = format!("/{}", std::process::id());
+    assert!(first.contains(&process), "{first}");
+    assert_ne!(first, second);
+}
+
+#[test]
 fn settings_of_the_test_are_in_force_at_once() {
     let (client, server) = Client::fake("c");
     let resource = open(&client, Mode::Safe);
