@@ -14,7 +14,7 @@
 use std::sync::mpsc;
 use std::thread;
 
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::client::{Client, ClientBuilder};
 use crate::error::ConnectError;
@@ -58,16 +58,26 @@ impl Client {
         self.clone().block_on(self.close());
     }
 
-    /// Waits for a future of this client, such as that of `acquire`, in a thread without async.
+    /// Waits for a future of this client, such as that of `acquire`, in a thread without async. If the program runs the
+    /// client in a runtime of one thread, another thread must run that meanwhile.
     ///
     /// # Panics
     ///
-    /// In an async task, because it would block its thread; and for a fake client that was made outside a runtime.
+    /// In an async task, because it would block its thread.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         match self.runtime() {
             Some(runtime) => runtime.block_on(future),
             // A fake client outside a runtime.
-            None => Handle::current().block_on(future),
+            None => fake_runtime().block_on(future),
         }
     }
+}
+
+fn fake_runtime() -> Runtime {
+    let runtime = Builder::new_current_thread().enable_time().build();
+    #[expect(
+        clippy::expect_used,
+        reason = "it needs nothing of the system, which could fail"
+    )]
+    runtime.expect("a runtime without I/O")
 }

@@ -17,7 +17,7 @@ use crate::handle::{self, CloseGuard};
 use crate::hooks::{Hooks, NoHooks};
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
-use crate::slot::Slot;
+use crate::slot::{START, Slot};
 use crate::state::{ClientConfig, ClientState, Mode, come_back};
 use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
@@ -27,9 +27,6 @@ use crate::transport::task::{self, Book, Shared};
 
 /// Largest length of an id, in bytes.
 pub(crate) const ID_BYTES_MAX: usize = 256;
-
-/// Wants of a resource whose demand is measured, at the start.
-const START: f64 = 10.0;
 
 /// A client of one node. One background task keeps its leases until the client is closed. Cheap to clone. When the last
 /// clone and the last resource are dropped, the client releases its leases in the background; [`Client::close`] waits
@@ -93,6 +90,10 @@ impl Client {
         &self.shared.clock
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.closing.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn runtime(&self) -> Option<&Handle> {
         self.shared.runtime.as_ref()
     }
@@ -135,10 +136,10 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// Sets the client's id. It must be unique among the clients of a resource. If two programs have one id, the later
-    /// one gets only free capacity, and nothing once the server hears the first one again. Default: the names of the
-    /// host and the program, and the number of the process, as in `web-3/orders/4711`. Further clients of a process are
-    /// numbered, from 2.
+    /// Sets the client's id. It must be unique among the clients of a resource. Default: the names of the host and the
+    /// program, and the number of the process, as in `web-3/orders/4711`. Further clients of a process are numbered, from
+    /// 2. With an id that stays the same, a program that crashed and is back takes the place of the one before, whose
+    /// wants count no longer.
     pub fn id(mut self, client_id: impl Into<String>) -> Self {
         self.client_id = Some(client_id.into());
         self
@@ -378,6 +379,10 @@ impl ResourceBuilder<'_> {
             (None, Some(wants)) => (None, wants),
         };
         check_wants(self.wants.unwrap_or(wants))?;
+        if let Some(AdaptiveWants { least, most, .. }) = adaptive {
+            check_wants(least)?;
+            check_wants(most)?;
+        }
         let shared = &self.client.shared;
         if shared.closing.load(Ordering::SeqCst) {
             return Err(ResourceError::Closed);
@@ -413,7 +418,7 @@ impl ResourceBuilder<'_> {
     }
 }
 
-/// Returns an id that no other client has, unless its program and host have the same names.
+/// Returns an id that no other client has, unless its host, program and process have the same names and number.
 fn default_id() -> String {
     /// Number of clients of this process.
     static CLIENTS: AtomicU64 = AtomicU64::new(0);

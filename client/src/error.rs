@@ -50,8 +50,10 @@ pub enum ResourceError {
     /// The pattern of keyed resources has no place for the key, or several.
     #[error("the pattern {0:?} is invalid; give one {{}} for the key, as in tenants/{{}}")]
     BadPattern(String),
-    /// The last handle of the resource is dropped, and its permits are out.
-    #[error("{0} is being closed; open it again once its permits are back, or keep its handle")]
+    /// The last handle of the resource is dropped, and permits are out or another thread is closing it.
+    #[error(
+        "{0} is being closed; open it again later, once its permits are back, or keep its handle"
+    )]
     Closing(String),
     /// The wants are not a number that a server accepts.
     #[error("wants of {0} are invalid; give a finite number from 0 to 10^15")]

@@ -165,7 +165,8 @@ impl KeyedBuilder<'_> {
         self
     }
 
-    /// Sets the time after which an unused key is released; at the latest, twice that time. Default: a minute.
+    /// Sets the time after which an unused key is released: within twice that time, and not before its lease has brought
+    /// in a whole burst, so that no caller gains one by a pause. Default: a minute.
     pub fn idle(mut self, idle: Duration) -> Self {
         self.settings.idle = idle.max(Duration::from_millis(1));
         self
@@ -178,8 +179,8 @@ impl KeyedBuilder<'_> {
         self
     }
 
-    /// Opens the keyed leases. Within a tokio runtime, a task releases idle keys; elsewhere [`Keyed::release_idle`]
-    /// does.
+    /// Opens the keyed leases. A task of the client's runtime releases idle keys; for a fake client outside a runtime,
+    /// [`Keyed::release_idle`] does.
     ///
     /// # Errors
     ///
@@ -210,7 +211,7 @@ impl KeyedBuilder<'_> {
             keys: RwLock::default(),
             overflow: OnceLock::new(),
         });
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        if let Some(runtime) = self.client.runtime() {
             runtime.spawn(release_idle(Arc::downgrade(&inner), idle));
         }
         Ok(Keyed { inner })
@@ -245,7 +246,7 @@ impl Keyed {
     ) -> Result<RatePermit<'static>, Refusal> {
         let cost = cost.into();
         self.try_leased(key, cost)
-            .unwrap_or_else(|| self.without_lease(key, cost))
+            .unwrap_or_else(|| self.without_lease(key, cost, cost))
     }
 
     /// Uses `cost` of a key, and waits for it in the order of arrival. Without a lease, it waits as long as
@@ -260,6 +261,8 @@ impl Keyed {
         cost: impl Into<Units>,
     ) -> Result<RatePermit<'static>, Refusal> {
         let cost = cost.into();
+        // A call counts once in the demand, however often it looks.
+        let mut asked = cost;
         loop {
             self.ready(key).await;
             if let Some(entry) = self.inner.entry(key).filter(|entry| entry.has_lease()) {
@@ -269,7 +272,7 @@ impl Keyed {
                 };
                 return Ok(RatePermit::of_key(entry, cost, taken_at));
             }
-            match self.without_lease(key, cost) {
+            match self.without_lease(key, cost, std::mem::take(&mut asked)) {
                 Err(refusal) if let Some(time) = refusal.retry_after => {
                     let clock = self.inner.clock();
                     clock.sleep_until(clock.now() + time).await;
@@ -353,9 +356,17 @@ impl Keyed {
         }
     }
 
-    /// Decides about a key without a lease.
-    fn without_lease(&self, key: &str, cost: Units) -> Result<RatePermit<'static>, Refusal> {
+    /// Decides about a key without a lease. `asked`: the cost that counts in the demand.
+    fn without_lease(
+        &self,
+        key: &str,
+        cost: Units,
+        asked: Units,
+    ) -> Result<RatePermit<'static>, Refusal> {
         let inner = &*self.inner;
+        if inner.client.is_closed() {
+            return Err(Refusal::CLOSED);
+        }
         let entry = inner.entry(key);
         match (inner.settings.on_failure, inner.fallback) {
             (OnFailure::Open, _) => Ok(RatePermit::without_lease(cost)),
@@ -370,7 +381,8 @@ impl Keyed {
                 }
             }
             (OnFailure::Closed | OnFailure::UpTo(_), _) => match entry {
-                Some(entry) => Err(entry.limiter.refuse(cost)),
+                Some(entry) => Err(entry.limiter.refuse(asked)),
+                None if !inner.is_short(key) => Err(Refusal::BLOCKED),
                 None => Err(Refusal::after(ROOM_IN)),
             },
         }
@@ -391,9 +403,15 @@ impl Inner {
         }
         let has_room = keys.len() < self.settings.keys_max;
         drop(keys);
+        (has_room && self.is_short(key))
+            .then(|| self.open(key))
+            .flatten()
+    }
+
+    /// Returns whether the id of a key is short enough.
+    fn is_short(&self, key: &str) -> bool {
         let (before, after) = &self.pattern;
-        let is_short = before.len() + key.len() + after.len() <= ID_BYTES_MAX;
-        (has_room && is_short).then(|| self.open(key)).flatten()
+        before.len() + key.len() + after.len() <= ID_BYTES_MAX
     }
 
     #[cold]
@@ -453,7 +471,9 @@ impl Inner {
             // A call that waits, and a permit, have a reference of their own. Without this check, the next call could
             // not open the key.
             let is_idle = |entry: &Arc<Entry>| {
-                !entry.is_used.load(Ordering::Relaxed) && Arc::strong_count(entry) == 1
+                !entry.is_used.load(Ordering::Relaxed)
+                    && Arc::strong_count(entry) == 1
+                    && !(entry.has_lease() && entry.limiter.is_filling())
             };
             if keys.get(key).is_some_and(is_idle) {
                 // Releases it under the lock: a new call opens the key only after that.

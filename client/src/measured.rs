@@ -13,7 +13,7 @@ use crate::limiter::tally::Tally;
 use crate::time::Time;
 
 /// Time until the next look while callers wait. A server that sends the time of its decisions is asked no more often.
-const SOON: Duration = Duration::from_millis(100);
+pub(crate) const SOON: Duration = Duration::from_millis(100);
 
 /// Measured demand.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct Measured {
     /// negative; these bits have the same order as the numbers.
     most: AtomicU64,
     has_ended: AtomicBool,
+    /// Time of the next look, in nanoseconds.
+    next_look: AtomicU64,
 }
 
 impl Measured {
@@ -36,6 +38,7 @@ impl Measured {
             asked: Tally::default(),
             most: AtomicU64::new(0.0_f64.to_bits()),
             has_ended: AtomicBool::new(false),
+            next_look: AtomicU64::new(0),
         }
     }
 
@@ -82,14 +85,23 @@ impl Measured {
         demand.gauge(now)
     }
 
-    /// Returns the time until the next look: a short one while callers wait, and at the start.
-    pub(crate) fn interval(&self, is_soon: bool) -> Duration {
+    /// Returns the time of the next look.
+    pub(crate) fn next_look(&self) -> Time {
+        Time::after_origin(Duration::from_nanos(self.next_look.load(Ordering::Relaxed)))
+    }
+
+    /// Sets the time of the next look, and returns the time until then: a short one while callers wait.
+    pub(crate) fn look_again(&self, is_waiting: bool, now: Time) -> Duration {
         let interval = self.lock().interval();
-        if is_soon {
+        let interval = if is_waiting {
             interval.min(SOON)
         } else {
             interval
-        }
+        };
+        let next = (now + interval).since_origin().as_nanos();
+        let next = u64::try_from(next).unwrap_or(u64::MAX);
+        self.next_look.store(next, Ordering::Relaxed);
+        interval
     }
 
     fn lock(&self) -> MutexGuard<'_, DemandMeter> {

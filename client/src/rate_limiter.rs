@@ -21,7 +21,7 @@ use crate::time::Time;
 /// A limiter of a rate, which follows the lease as it changes. Cheap to clone; clones share one limit.
 ///
 /// In any span of time, it admits at most the amount that the rates in force gave, plus one
-/// [`Burst`](crate::limiter::rate::Burst). It obeys the end of a lease exactly.
+/// [`Burst`](crate::limiter::rate::Burst), or one request if that is larger. It obeys the end of a lease exactly.
 ///
 /// ```
 /// # use doorward::{Client, limiter::rate::Burst};
@@ -78,7 +78,10 @@ impl RateLimiter {
             changed.as_mut().enable();
             let refusal = match self.attempt(cost) {
                 Ok(now) => return Ok(RatePermit::of(self, units, now)),
-                Err(refusal) if refusal.passes() => refusal.retry_after,
+                Err(refusal) if refusal.passes() => {
+                    self.handle.shared.before_refusal();
+                    refusal.retry_after
+                }
                 Err(refusal) => return Err(refusal),
             };
             if !std::mem::replace(&mut limited, true) {
@@ -156,6 +159,11 @@ impl RateLimiter {
     #[cfg(feature = "tower")]
     pub(crate) fn settle_now(&self, estimate: Units, used: Units) {
         self.settle_since(self.clock().now(), estimate, used);
+    }
+
+    /// Returns whether less than a burst is there, and more comes in.
+    pub(crate) fn is_filling(&self) -> bool {
+        self.state().is_filling(self.clock().now())
     }
 
     /// Decides without a lock. None: only a lock can decide, or other callers wait and come first.

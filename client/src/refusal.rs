@@ -10,7 +10,7 @@ debug_by_text!(Refusal);
 #[non_exhaustive]
 pub struct Refusal {
     /// Time after which to come back: until a limiter would admit the cost if the rate stays; if nothing may be used now,
-    /// until the client's next answer. None: nobody knows the time, as while all places are in use.
+    /// until the client's next answer. None: the time is unknown, as while all places are in use.
     pub retry_after: Option<Duration>,
     /// Reason.
     pub why: Why,
@@ -57,7 +57,7 @@ impl Refusal {
 
 #[cfg(feature = "leases")]
 impl Refusal {
-    /// Refuses for now, until a time that nobody knows.
+    /// Refuses for now, until an unknown time.
     pub(crate) const BLOCKED: Self = Self::over(None);
 
     pub(crate) const CLOSED: Self = Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use doorward_limits::Units;
 use tokio::sync::{Notify, watch};
 
-use crate::capacity::Allowance;
+use crate::capacity::{Allowance, Source};
 use crate::clock::Clock;
 use crate::gate::OpenGate;
 use crate::limiter::demand::{AdaptiveWants, DemandMeter};
@@ -15,6 +15,9 @@ use crate::measured::Measured;
 use crate::queue::Queue;
 use crate::state::{Lease, LimitedBy, ResourceState, Trouble};
 use crate::time::Time;
+
+/// Wants of a resource whose demand is measured, at the start, and of callers that wait in a shortage.
+pub(crate) const START: f64 = 10.0;
 
 /// Largest ratio of the wants of callers that wait to what is granted. With it, the wants of a newcomer reach its share
 /// within two refreshes of the others, and those of a program in a long shortage stay bounded.
@@ -216,25 +219,42 @@ impl Slot {
             .map_or(0.0, |gate| gate.limiter.in_flight() as f64)
     }
 
+    /// Returns whether the next look at the demand is due.
+    pub(crate) fn is_look_due(&self, now: Time) -> bool {
+        let measured = self.measured.as_ref();
+        measured.is_some_and(|measured| measured.next_look() <= now)
+    }
+
     /// If demand is measured: returns the wants, if they are worth a request, and the time between two looks.
-    pub(crate) fn measured_wants(&self, now: Time) -> Option<(Option<f64>, Duration)> {
+    pub(crate) fn measured_wants(
+        &self,
+        is_due: bool,
+        now: Time,
+    ) -> Option<(Option<f64>, Duration)> {
         let measured = self.measured.as_ref().filter(|it| !it.has_ended())?;
-        let (asked, granted) = {
-            let view = self.view.borrow();
-            (view.wants, view.allowance.at(now).get())
-        };
-        let is_waiting = !self.rate_queue.is_empty();
+        if !is_due {
+            return Some((None, measured.next_look().since(now)));
+        }
+        let view = self.view.borrow();
+        let (asked, allowance) = (view.wants, view.allowance);
+        drop(view);
+        let gate = self.concurrency.get();
+        let queue = gate.map_or(&self.rate_queue, |gate| &gate.queue);
+        let is_waiting = !queue.is_empty();
         let wants = if let Some(gate) = self.concurrency.get() {
             let waiting = gate.queue.waiting().cost;
             measured.gauge(self.in_flight() + waiting, now)
         } else {
-            // Callers that wait could use more, and nobody knows how much.
-            let more = (asked * 2.0).min(granted * GRANTED_TIMES).max(asked);
-            measured.rate(is_waiting.then_some(more), now)
+            // Callers that wait could use more, and how much is unknown. By mode, a program uses what it wants, so its
+            // wants do not grow by that.
+            let granted = allowance.at(now).get();
+            let more = (asked * 2.0).min((granted * GRANTED_TIMES).max(START));
+            let is_leased = allowance.source == Source::Lease;
+            measured.rate((is_waiting && is_leased).then_some(more), now)
         };
         Some((
             DemandMeter::is_worth_asking(wants, asked).then_some(wants),
-            measured.interval(is_waiting),
+            measured.look_again(is_waiting, now),
         ))
     }
 }

@@ -297,6 +297,10 @@ impl Needs {
 }
 
 impl Inner {
+    pub(crate) fn domain(&self) -> &str {
+        &self.needs.domain
+    }
+
     pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
         let now = clock::moment();
         let decision = self.service.decide_with(request, self.leases(), now);

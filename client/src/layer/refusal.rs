@@ -15,8 +15,8 @@ use crate::rules::{Advice, Decision, Why};
 
 /// Text for a program whose server does not tell the addresses of callers.
 const NO_ADDRESS: &str = "a limit is by the caller's address, and the request has none: serve axum's router by \
-                          `into_make_service_with_connect_info::<SocketAddr>()`, or put a `SocketAddr` into the \
-                          extensions of each request; until then, all callers share one limit";
+                          `into_make_service_with_connect_info::<SocketAddr>()`, put a `SocketAddr` into the \
+                          extensions of each request, or behind a Unix socket take the address from a header; until then, all callers share one limit";
 
 impl Inner {
     /// Tells that a request lacks the address that a limit is by: once in the log, and each time in a metric. In a debug
@@ -26,9 +26,15 @@ impl Inner {
         if has_address || !with_request(request, |request| self.service.lacks_address(request)) {
             return None;
         }
-        metrics::counter!("doorward_requests_without_address_total").increment(1);
+        let domain = self.domain().to_owned();
+        metrics::counter!("doorward_requests_without_address_total", "domain" => domain)
+            .increment(1);
         if !self.has_told.swap(true, Ordering::Relaxed) {
             tracing::error!("{NO_ADDRESS}");
+        }
+        #[cfg(feature = "tonic")]
+        if crate::layer::request::is_grpc(request.headers()) && cfg!(debug_assertions) {
+            return Some(Box::new(tonic::Status::internal(NO_ADDRESS).into_http()));
         }
         let mut response = Response::new(Bytes::from_static(NO_ADDRESS.as_bytes()));
         *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;

@@ -27,7 +27,8 @@ use crate::rules::{Advice, Decision};
 pub type RefusableBody<B> = Either<Full<Bytes>, B>;
 
 /// A layer that limits the requests of a server. A request that passes several layers of the same [`Limits`] counts
-/// once.
+/// once. A request that waits keeps the inner service that is ready, so a limit of requests in flight belongs outside of
+/// this layer.
 ///
 /// ```
 /// use doorward::layer::{Limits, RulesLayer};
@@ -85,11 +86,11 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let limits = &self.limits.inner;
-        if let Some(response) = limits.without_address(&request) {
-            return ResponseFuture::refused(response);
-        }
         if Decided::is_marked(request.extensions_mut(), limits.number) {
             return ResponseFuture::passed(self.inner.call(request), HeaderMap::new());
+        }
+        if let Some(response) = limits.without_address(&request) {
+            return ResponseFuture::refused(response);
         }
         if limits.leases.is_some() && waits_for_lease(limits, &request) {
             return self.wait(request, None);
@@ -106,7 +107,7 @@ where
 }
 
 impl<S: Clone> RulesService<S> {
-    /// Lets a request wait with the service that is ready. A clone, which need not be, is for the next request.
+    /// Lets a request wait with the service that is ready. The next request gets a clone, which may not be ready yet.
     fn wait<B, O>(
         &mut self,
         request: Request<B>,
@@ -160,7 +161,6 @@ pub(crate) async fn pass(
 ) -> Result<(Decision, HeaderMap), Box<Response<Bytes>>> {
     let decision = match decision {
         Some(decision) => decision,
-        None if let Some(response) = limits.without_address(request) => return Err(response),
         None if waits_for_lease(limits, request) => decide_by_new_leases(limits, request).await,
         None => decide(limits, request),
     };
@@ -171,8 +171,8 @@ pub(crate) async fn pass(
     Ok((decision, headers))
 }
 
-/// Waits for the first leases of shared rules, and for their first amount, because a lease begins empty. Each wait is
-/// at most that of the rule.
+/// Waits for the first leases of shared rules, and for an amount that their burst lacks. Each wait is at most that of the
+/// rule.
 async fn decide_by_new_leases(limits: &Inner, request: &Request<()>) -> Decision {
     let mut longest = Duration::ZERO;
     if let Some(leases) = &limits.leases {

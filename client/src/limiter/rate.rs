@@ -6,8 +6,8 @@
 //! any span of time, the limiter admits at most the amount that the rates in force gave, plus one burst (or one
 //! request, if that is larger).
 //!
-//! A change of rate adds nothing: the bucket's content stays, cut to the new burst, and the bucket starts empty, or with
-//! one burst at its first lease ([`LeasedRate::starting_full`]). A rate of 0 empties it, so nothing is left for later. Without a limit, everything is admitted. Rates below one per
+//! A change of rate adds nothing: the bucket's content stays, cut to the new burst. The bucket starts empty, or with one
+//! burst at its first lease ([`LeasedRate::starting_full`]). A rate of 0 empties it, so nothing is left for later. Without a limit, everything is admitted. Rates below one per
 //! second work: the bucket fills up to the waiting request.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -94,7 +94,7 @@ impl LeasedRate {
         let is_lease = allowance.source == Source::Lease && allowance.at(now) != Capacity::NONE;
         if applied.starts_full && is_lease {
             applied.starts_full = false;
-            self.bucket.refund(BURST_MAX, waiting, moment(now));
+            self.bucket.refund(BURST_MAX, Units::ZERO, moment(now));
         }
     }
 
@@ -165,6 +165,17 @@ impl LeasedRate {
         match self.bucket.peek(Units::ZERO, moment(now)) {
             Decision::Allowed(allowed) => allowed.remaining,
             Decision::After(_) | Decision::Never(_) => Units::ZERO,
+        }
+    }
+
+    /// Returns whether less than a burst is there, and more comes in.
+    pub fn is_filling(&self, now: Time) -> bool {
+        let mut applied = self.lock();
+        self.follow(&mut applied, Units::ZERO, now);
+        match self.bucket.peek(Units::ZERO, moment(now)) {
+            Decision::Allowed(allowed) => !allowed.reset.is_zero(),
+            Decision::After(_) => true,
+            Decision::Never(_) => false,
         }
     }
 

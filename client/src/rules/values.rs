@@ -62,11 +62,16 @@ impl Rules {
 
 impl NamedRules {
     /// Adds a limit for each value of a part of the request, or for each combination of values. A request must be within
-    /// all limits.
+    /// all limits. The key of a part is the name of its header or cookie, or `client_ip`, `login`, `method` and so on;
+    /// the second limit by the same part has `-2` behind it.
     #[must_use]
     pub fn per(mut self, parts: impl Into<Parts>, limit: impl Into<RateLimit>) -> Self {
         let mut indent = String::new();
-        for part in parts.into().0 {
+        let mut parts = parts.into().0;
+        if parts.is_empty() {
+            parts.push(Part::Everyone);
+        }
+        for part in parts {
             if !indent.is_empty() {
                 // Writing to a text cannot fail.
                 let _ = writeln!(self.document, "{indent}descriptors:");
@@ -144,10 +149,11 @@ impl RateLimit {
 
     /// Returns the algorithm that is set, or else the one that people mean by the rate.
     fn algorithm(&self) -> Algorithm {
-        let has_burst = self.limit.iter().any(|(name, _)| *name == "burst");
+        let is_bucket = self.limit.iter().any(|(name, _)| *name == "burst")
+            || self.rule.contains(&("action", text(&Action::Wait)));
         let period = self.rate.parse().ok().map(|rate: Rate| rate.period());
         self.algorithm.unwrap_or(match period {
-            Some(Period::Nanos(nanos)) if nanos.get() > SECOND && !has_burst => {
+            Some(Period::Nanos(nanos)) if nanos.get() > SECOND && !is_bucket => {
                 Algorithm::SlidingCounter
             }
             Some(Period::Month | Period::Year) => Algorithm::FixedWindow,
@@ -155,7 +161,7 @@ impl RateLimit {
         })
     }
 
-    /// Sets the algorithm. Default: a token bucket for a rate of a second, or with a burst. A sliding counter for a
+    /// Sets the algorithm. Default: a token bucket for a rate per second, with a burst, or where requests wait. A sliding counter for a
     /// longer window, in which the amount may come at any time, and a fixed window for a month or year of the calendar.
     #[must_use]
     pub const fn by(mut self, algorithm: Algorithm) -> Self {
@@ -166,50 +172,61 @@ impl RateLimit {
     /// Sets the largest amount at once, of a token bucket. Default: the amount of one second, rounded up.
     #[must_use]
     pub fn burst(mut self, burst: u64) -> Self {
-        self.limit.push(("burst", burst.to_string()));
+        set(&mut self.limit, "burst", burst.to_string());
         self
     }
 
     /// Sets the use beyond which answers warn.
     #[must_use]
     pub fn soft_limit(mut self, limit: u64) -> Self {
-        self.limit.push(("soft_limit", limit.to_string()));
+        set(&mut self.limit, "soft_limit", limit.to_string());
         self
     }
 
-    /// Shares the limit among the processes of the service, by leases.
+    /// Shares the limit among the processes of the service, by leases. The capacity of their resource is the limit of
+    /// all; the rate bounds each process.
     #[must_use]
     pub fn shared(mut self) -> Self {
-        self.rule.push(("scope", text(&Scope::Shared)));
+        set(&mut self.rule, "scope", text(&Scope::Shared));
+        self
+    }
+
+    /// Sets the number of processes that share the limit, of which each admits its part before the first lease.
+    #[must_use]
+    pub fn processes(mut self, processes: u32) -> Self {
+        set(&mut self.rule, "processes", processes.to_string());
         self
     }
 
     /// Sets the answer while a shared limit has no lease.
     #[must_use]
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
-        self.rule.push(("on_failure", text(&on_failure)));
+        set(&mut self.rule, "on_failure", text(&on_failure));
         self
     }
 
     /// Sets the answer above the limit. Default: a refusal.
     #[must_use]
     pub fn action(mut self, action: Action) -> Self {
-        self.rule.push(("action", text(&action)));
+        set(&mut self.rule, "action", text(&action));
         self
     }
 
-    /// Sets the longest wait, of [`Action::Wait`] or for a first lease.
+    /// Sets the longest wait, of [`Action::Wait`] or for a first lease. At most a minute.
     #[must_use]
     pub fn max_wait(mut self, wait: Duration) -> Self {
-        self.rule
-            .push(("max_wait", format!("{}ms", wait.as_millis())));
+        set(
+            &mut self.rule,
+            "max_wait",
+            format!("{}us", wait.as_micros()),
+        );
         self
     }
 
     /// Counts, and never refuses.
     #[must_use]
     pub fn shadow(mut self) -> Self {
-        self.rule.push(("shadow_mode", "true".to_owned()));
+        set(&mut self.rule, "shadow_mode", text(&true));
         self
     }
 }
@@ -281,6 +298,12 @@ impl Address {
         self.trusted = Trusted::Hops(proxies);
         self
     }
+}
+
+/// Sets a field, in place of its former value.
+fn set(fields: &mut Vec<(&'static str, String)>, name: &'static str, value: String) {
+    fields.retain(|(it, _)| *it != name);
+    fields.push((name, value));
 }
 
 /// Writes a value for YAML, which has the scalars of JSON. A text or a name without fields can always be written.

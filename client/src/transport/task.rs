@@ -16,6 +16,7 @@ use crate::clock::{self, Clock};
 use crate::error::ResourceError;
 use crate::handle::Handle;
 use crate::hooks::Hooks;
+use crate::measured::SOON;
 use crate::slot::Slot;
 use crate::state::{ClientState, ResourceState, Response, Step, Trouble};
 use crate::time::Time;
@@ -104,15 +105,23 @@ impl Shared {
     /// Returns for how long the task should have run, if it is late.
     pub(crate) fn late(&self, now: Time) -> Option<Duration> {
         let due = Duration::from_nanos(self.due.load(Ordering::Relaxed));
-        Some(now.since(Time::after_origin(due))).filter(|late| *late > LATE)
+        let late = now.since(Time::after_origin(due));
+        (late > LATE && !self.closing.load(Ordering::SeqCst)).then_some(late)
     }
 
     /// Before a refusal: tells once if the task is late, and lets a fake server that is stopped fail what is due by now.
     pub(crate) fn before_refusal(&self) {
-        if let Some(late) = self.late(self.clock.now())
+        let now = self.clock.now();
+        if let Some(late) = self.late(now)
             && !self.is_late.swap(true, Ordering::Relaxed)
         {
             error!("{}", ResourceError::TaskIsLate(late));
+        }
+        if let Some(fake) = &self.fake
+            && self.book().measure_at.is_some_and(|at| at <= now)
+        {
+            self.measure();
+            self.serve(fake);
         }
         if let Some(fake) = &self.fake
             && fake.settings().is_down
@@ -179,6 +188,11 @@ impl Shared {
 
     /// Asks for measured wants, where that is set, in slices that leave the lock to others between them.
     pub(crate) fn measure(&self) {
+        self.measure_if(|slot, now| slot.is_look_due(now));
+    }
+
+    /// Does the same where a slot is to be measured.
+    pub(crate) fn measure_if(&self, is_due: impl Fn(&Slot, Time) -> bool) {
         let now = self.clock.now();
         self.book().measure_at = None;
         let mut from = Bound::Unbounded;
@@ -193,7 +207,7 @@ impl Shared {
             let mut last = None;
             for (id, slot) in slots.range((from, Bound::Unbounded)).take(MEASURED_MAX) {
                 last = Some(id);
-                let Some((wants, interval)) = slot.measured_wants(now) else {
+                let Some((wants, interval)) = slot.measured_wants(is_due(slot, now), now) else {
                     continue;
                 };
                 if let Some(wants) = wants {
@@ -215,8 +229,8 @@ impl Book {
         let slot = &handle.slot;
         // The resource was closed, and opens again before the release was sent. So it must not be released.
         self.releases.remove(&slot.id);
-        if let Some(measured) = &slot.measured {
-            earlier(&mut self.measure_at, now + measured.interval(true));
+        if slot.measured.is_some() {
+            earlier(&mut self.measure_at, now + SOON);
         }
         self.slots.insert(slot.id.clone(), slot.clone());
         self.handles.insert(slot.id.clone(), Arc::downgrade(handle));
@@ -272,6 +286,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
             step.into_iter().chain(book.measure_at).min()
         };
         shared.is_due_at(until);
+        shared.is_late.store(false, Ordering::Relaxed);
         let sleep = async {
             match until {
                 Some(until) => shared.clock.sleep_until(until).await,

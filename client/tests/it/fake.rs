@@ -16,6 +16,32 @@ fn open(client: &Client, mode: Mode) -> Resource {
     client.resource("r").wants(50.0).mode(mode).open().unwrap()
 }
 
+/// The demand is measured, and doubles while calls wait.
+#[tokio::test(start_paused = true)]
+async fn the_wants_grow_to_the_demand() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("r", 100.0);
+    let limiter = client
+        .resource("r")
+        .open()
+        .unwrap()
+        .rate_limiter(Burst::default());
+    let began = Instant::now();
+    for _ in 0..200 {
+        limiter.acquire(1).await.unwrap();
+    }
+    let took = began.elapsed().as_secs_f64();
+    assert!((2.0..3.0).contains(&took), "{took}");
+    tokio::time::sleep(Duration::from_secs(21)).await;
+    let _idle = limiter.try_acquire(1_000);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let _idle = limiter.try_acquire(1_000);
+    assert!(
+        server.wants("r").unwrap() > 100.0,
+        "what is refused counts too"
+    );
+}
+
 #[test]
 fn a_client_without_an_id_has_one_of_its_own() {
     let [first, second] = [(); 2].map(|()| Client::builder().fake().0.id().to_owned());

@@ -172,6 +172,56 @@ async fn a_key_with_a_waiting_call_stays_open() {
     waiting.await.unwrap().unwrap();
 }
 
+/// A tenant with three an hour has a burst of two. It comes back after each time in which an idle key ends.
+#[tokio::test(start_paused = true)]
+async fn a_pause_gains_no_burst() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("tenants/slow", 3.0 / 3_600.0);
+    let tenants = client.keyed("tenants/{}").open().unwrap();
+    let mut admitted = 0;
+    for _ in 0..20 {
+        admitted += (0..10)
+            .map_while(|_| tenants.try_acquire("slow", 1).ok())
+            .count();
+        tokio::time::sleep(Duration::from_secs(180)).await;
+    }
+    assert_eq!(admitted, 4, "the burst, and what an hour brings in");
+}
+
+/// A call that waits for more than the burst is there before the first amount of a lease.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_begins_admits_no_more_than_its_burst() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("tenants/a", 0.0);
+    let tenants = client.keyed("tenants/{}").open().unwrap();
+    let waiting = tokio::spawn({
+        let tenants = tenants.clone();
+        async move { tenants.acquire("a", 104).await.map(drop) }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let began = tokio::time::Instant::now();
+    server.set_capacity("tenants/a", 10.0);
+    waiting.await.unwrap().unwrap();
+    assert_eq!(began.elapsed().as_secs(), 10, "the burst of 4 is there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_can_have_no_lease_is_refused_at_once() {
+    let (client, _server) = Client::fake("c");
+    let tenants = tenants(&client).open().unwrap();
+    let long = "x".repeat(300);
+    assert_eq!(
+        tenants.acquire(&long, 1).await.unwrap_err().retry_after,
+        None
+    );
+    client.close().await;
+    assert_eq!(
+        tenants.acquire("new", 1).await.unwrap_err().why,
+        Why::Closed
+    );
+    assert_eq!(tenants.try_acquire("new", 1).unwrap_err().why, Why::Closed);
+}
+
 /// A call runs for longer than a key stays open without one. Its permit keeps the lease, and settles it.
 #[tokio::test(start_paused = true)]
 async fn a_key_with_a_permit_stays_open() {

@@ -148,7 +148,8 @@ async fn the_service_that_was_ready_is_the_one_that_is_called() {
     let (buffer, worker) = Buffer::pair(limited, 10);
     tokio::spawn(worker);
     let calls = (0..3).map(|_| buffer.clone().oneshot(request("ann")));
-    for answer in futures(calls).await {
+    let answers = tokio::time::timeout(Duration::from_secs(60), futures(calls)).await;
+    for answer in answers.unwrap() {
         assert_eq!(answer.unwrap().status(), 200);
     }
 }

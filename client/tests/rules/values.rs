@@ -44,7 +44,7 @@ descriptors:
 - key: "login"
   rate_limit: {rate: "2/s", algorithm: "token_bucket"}
   action: "wait"
-  max_wait: 1000ms
+  max_wait: 1000000us
 - key: "path"
   rate_limit: {rate: "9/s", algorithm: "token_bucket", soft_limit: 7}
   shadow_mode: true
@@ -57,6 +57,21 @@ descriptors:
         keys,
         ["x-user", "x-user-2", "tenant", "method", "login", "path"]
     );
+}
+
+#[test]
+fn a_later_setting_replaces_an_earlier_one() {
+    let limit = RateLimit::new("5/s").burst(1).burst(9).shared().shared();
+    let rules = Rules::named("a\"b: {")
+        .per(header("x: \"y"), limit)
+        .per([], "1/s");
+    let text = rules.to_string();
+    assert!(
+        text.contains("burst: 9}") && !text.contains("burst: 1,"),
+        "{text}"
+    );
+    let (loaded, _) = rules.load().unwrap();
+    assert_eq!(loaded.domains(), ["a\"b: {"]);
 }
 
 #[test]
@@ -102,6 +117,10 @@ fn the_algorithm_is_the_one_that_a_rate_means() {
         (RateLimit::new("5/s"), "token_bucket"),
         (RateLimit::new("1/2s").burst(5), "token_bucket"),
         (RateLimit::new("600/min"), "sliding_counter"),
+        (
+            RateLimit::new("600/min").action(Action::Wait),
+            "token_bucket",
+        ),
         (RateLimit::new("7/month"), "fixed_window"),
     ] {
         let rules = Rules::named("api").per(login(), rate.clone());

@@ -176,6 +176,9 @@ where
     if let Some(limits) = limits
         && !Decided::is_marked(request.extensions_mut(), limits.number)
     {
+        if let Some(response) = limits.without_address(&request) {
+            return Ok(response.map(|body| Either::Left(Full::new(body))));
+        }
         match server::pass(limits, &mut request, None).await {
             Ok(passed) => (decision, headers) = (Some(passed.0), passed.1),
             Err(response) => return Ok(response.map(|body| Either::Left(Full::new(body)))),
