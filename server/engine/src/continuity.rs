@@ -83,10 +83,13 @@ pub(crate) struct Situation<'a> {
 
 impl Situation<'_> {
     /// Whether there is anything to share: at the root always, below it while a lease lasts that is worth giving a part
-    /// of to anyone.
+    /// of to anyone. A parent that learns confirms nothing to a process that was refused, and reserves what it has out.
     pub(crate) fn has_lease(&self) -> bool {
         let lasts = |end| end > self.now + LEASE_MIN;
-        self.is_root || self.supply.expires_at.is_some_and(lasts)
+        let supply = self.supply;
+        let is_only_reserved =
+            supply.capacity.is_zero() && supply.parent_learns() && supply.runs_down();
+        self.is_root || !is_only_reserved && supply.expires_at.is_some_and(lasts)
     }
 
     /// Returns the end of a full lease that is granted now.

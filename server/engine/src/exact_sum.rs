@@ -91,13 +91,18 @@ impl ExactSum {
 
     /// Returns the sum as a number, rounded down.
     pub fn rounded_down(&self) -> f64 {
+        self.number().0
+    }
+
+    /// Returns the sum as a number, rounded down, and whether it is that number exactly.
+    fn number(&self) -> (f64, bool) {
         let zeros = if self.whole == 0 {
             128 + self.fraction.leading_zeros()
         } else {
             self.whole.leading_zeros()
         };
         if zeros >= 256 {
-            return 0.0;
+            return (0.0, true);
         }
         // The top 53 bits, from the highest that is set, and the weight of the last of them.
         let zeros = zeros.cast_signed();
@@ -107,19 +112,14 @@ impl ExactSum {
         // 53 bits fit an f64 exactly, and the weight is between 2⁻¹⁸⁰ and 2⁷⁵: a normal number. The
         // processor converts 64 bits itself; 128 bits would need a routine.
         let mantissa = top as u64 as f64;
-        mantissa * power_of_two(exponent)
+        let is_exact = high << 53 == 0 && shifted_left(self.fraction, zeros) == 0;
+        (mantissa * power_of_two(exponent), is_exact)
     }
 
     /// Returns the sum as an amount, rounded up.
     pub(crate) fn rounded_up(&self) -> Amount {
-        let down = Amount::from_computed(self.rounded_down());
-        if self.exceeds(down) {
-            // One step of the amount's last bit, at least one of the grid that amounts are on.
-            let next = f64::from_bits(down.get().to_bits() + 1);
-            Amount::from_computed(next.max(down.get() + power_of_two(-128)))
-        } else {
-            down
-        }
+        let (down, is_exact) = self.number();
+        Amount::from_computed(if is_exact { down } else { down.next_up() })
     }
 }
 
@@ -223,6 +223,9 @@ mod tests {
             let below = Amount::from_computed(rounded);
             if rounded <= Amount::MAX.get() {
                 prop_assert!(ExactSum::from(below) <= sum);
+                prop_assert!(!sum.exceeds(sum.rounded_up()));
+                prop_assert!(sum.rounded_up().get() <= rounded.next_up());
+                prop_assert!(sum != ExactSum::from(below) || sum.rounded_up() == below);
                 prop_assert!(ExactSum::from(Amount::from_computed(rounded.next_up())) > sum
                     || rounded < 2f64.powi(-75));
             }

@@ -158,11 +158,12 @@ impl Recovery {
     }
 
     /// Returns the end of a lease that is granted now. A lease is not extended while a predecessor may live, since that
-    /// one could grant the same capacity to others.
+    /// one could grant the same capacity to others. A parent that learns may not know that one yet.
     pub(super) fn extends_until(&self, s: &Situation<'_>, holder: &HolderId) -> Time {
         let expiry = s.lease_end();
+        let was_refused = self.was_refused && s.supply.parent_learns();
         let terms = s.supply.terms.as_ref();
-        if terms.is_none_or(|terms| terms.predecessor_for.is_none()) {
+        if !was_refused && terms.is_none_or(|terms| terms.predecessor_for.is_none()) {
             return expiry;
         }
         let until = self.learned.until(s.table.name_hash(holder));

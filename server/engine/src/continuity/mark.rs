@@ -59,9 +59,7 @@ impl Mark {
 /// A resource as it is now, as far as its mark depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkNeeds {
-    /// Amount that leases may have in use now.
-    pub(crate) booked: Amount,
-    /// The same, once all wants that fit are granted.
+    /// Amount that leases may have in use now, or once all wants that fit are granted.
     pub(crate) expected: Amount,
     /// The capacity.
     pub(crate) capacity: Amount,
@@ -80,8 +78,9 @@ pub(crate) struct MarkNeeds {
 impl MarkNeeds {
     /// Returns the largest power of two that is no more than a 64th of the capacity.
     fn step(&self) -> f64 {
-        let step = (self.capacity.get() / STEPS).log2().floor().exp2();
-        // Without any capacity, nothing is rounded.
+        // The exponent alone. Without any capacity, nothing is rounded.
+        let step =
+            f64::from_bits((self.capacity.get() / STEPS).to_bits() & f64::INFINITY.to_bits());
         step.max(f64::MIN_POSITIVE)
     }
 
@@ -92,10 +91,7 @@ impl MarkNeeds {
         }
         let step = self.step();
         let rounded = Amount::from_computed((self.expected.get() / step).ceil() * step);
-        let amount = rounded
-            .min(self.capacity)
-            .max(self.expected)
-            .max(self.booked);
+        let amount = rounded.min(self.capacity).max(self.expected);
         Some(Mark {
             amount: Some(amount).filter(|_| !self.is_unbounded),
             longest: self.lease_length.max(self.lasts),
@@ -144,23 +140,14 @@ impl KeptMark {
 
     /// Largest sum of leases that may be granted. None: any.
     pub(crate) fn limit(&self) -> Option<Amount> {
-        let amounts = self
-            .values()
-            .map(|mark| mark.map_or(Some(Amount::ZERO), |it| it.amount));
-        amounts.flatten().min()
+        let of = |mark: Option<Mark>| mark.map_or(Some(Amount::ZERO), |it| it.amount);
+        smaller(of(self.stored), self.sent.and_then(of))
     }
 
     /// Longest lease that may be granted.
     pub(crate) fn longest(&self) -> Duration {
-        let values = self
-            .values()
-            .map(|mark| mark.map_or(Duration::ZERO, |it| it.longest));
-        values.min().unwrap_or_default()
-    }
-
-    /// Values that may be in etcd.
-    fn values(&self) -> impl Iterator<Item = Option<Mark>> {
-        [Some(self.stored), self.sent].into_iter().flatten()
+        let of = |mark: Option<Mark>| mark.map_or(Duration::ZERO, |it| it.longest);
+        of(self.stored).min(self.sent.map_or(Duration::MAX, of))
     }
 
     /// Returns the amount in etcd, for status. None: there is no mark, or it has no bound.
@@ -194,13 +181,16 @@ impl KeptMark {
         };
         self.due = match (self.stored, needs.mark()) {
             _ if self.sent.is_some() => MarkDue::Never,
-            (None, None) => MarkDue::Never,
             (None, Some(_)) => MarkDue::Now,
             (Some(stored), Some(needed)) if !stored.covers(&needed) => MarkDue::Now,
-            (Some(stored), needed) if is_too_high(stored, needed, needs) => match falls_at > now {
-                true => MarkDue::At(falls_at),
-                false => MarkDue::Now,
-            },
+            (Some(stored), needed)
+                if Some(stored) != needed && is_too_high(stored, needed, needs) =>
+            {
+                match falls_at > now {
+                    true => MarkDue::At(falls_at),
+                    false => MarkDue::Now,
+                }
+            }
             _ => needs.unused_at.map_or(MarkDue::Never, MarkDue::At),
         };
     }
@@ -219,6 +209,14 @@ impl KeptMark {
         if let Some(sent) = self.sent.take() {
             self.stored = sent;
         }
+    }
+}
+
+/// Returns the smaller limit. None: there is none.
+pub(crate) fn smaller(one: Option<Amount>, other: Option<Amount>) -> Option<Amount> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
     }
 }
 
@@ -241,9 +239,8 @@ mod tests {
 
     const NOW: Time = Time::from_secs(100);
 
-    fn needs(booked: f64, expected: f64) -> MarkNeeds {
+    fn needs(expected: f64) -> MarkNeeds {
         MarkNeeds {
-            booked: Amount::new(booked).unwrap(),
             expected: Amount::new(expected).unwrap(),
             capacity: Amount::new(100.0).unwrap(),
             is_unbounded: false,
@@ -280,11 +277,11 @@ mod tests {
         };
         let unused = MarkNeeds {
             is_unused: true,
-            ..needs(0.0, 0.0)
+            ..needs(0.0)
         };
         let longer = MarkNeeds {
             lease_length: Duration::from_secs(90),
-            ..needs(40.0, 40.0)
+            ..needs(40.0)
         };
         let of_longer = Mark {
             longest: Duration::from_secs(90),
@@ -292,48 +289,43 @@ mod tests {
         };
         let any = MarkNeeds {
             is_unbounded: true,
-            ..needs(5.0, 5.0)
+            ..needs(5.0)
         };
         let run_down = MarkNeeds {
             capacity: Amount::ZERO,
-            ..needs(5.0, 5.0)
+            ..needs(5.0)
         };
         let inherited = MarkNeeds {
             unused_at: Some(NOW + Duration::from_secs(100)),
-            ..needs(5.0, 5.0)
+            ..needs(5.0)
         };
         for (stored, needs, due, written) in [
             // A step is 1, the largest power of two up to 100/64.
-            (None, needs(0.0, 10.2), MarkDue::Now, Some(mark(11.0))),
-            (Some(mark(11.0)), needs(0.0, 10.2), MarkDue::Never, None),
+            (None, needs(10.2), MarkDue::Now, Some(mark(11.0))),
+            (Some(mark(11.0)), needs(10.2), MarkDue::Never, None),
             (
                 Some(mark(11.0)),
-                needs(11.0, 11.5),
+                needs(11.5),
                 MarkDue::Now,
                 Some(mark(12.0)),
             ),
-            (Some(mark(11.0)), needs(9.5, 9.5), MarkDue::Never, None),
-            (Some(mark(11.0)), needs(9.0, 9.0), later, Some(mark(9.0))),
+            (Some(mark(11.0)), needs(9.5), MarkDue::Never, None),
+            (Some(mark(11.0)), needs(9.0), later, Some(mark(9.0))),
             // More than the capacity only while that is in use.
             (
                 Some(mark(90.0)),
-                needs(0.0, 99.9),
+                needs(99.9),
                 MarkDue::Now,
                 Some(mark(100.0)),
             ),
-            (
-                Some(mark(150.0)),
-                needs(120.0, 120.0),
-                later,
-                Some(mark(120.0)),
-            ),
+            (Some(mark(150.0)), needs(120.0), later, Some(mark(120.0))),
             (Some(mark(11.0)), unused, later, None),
             (None, unused, MarkDue::Never, None),
             (Some(mark(40.0)), longer, MarkDue::Now, Some(of_longer)),
-            (Some(of_longer), needs(40.0, 40.0), later, Some(mark(40.0))),
+            (Some(of_longer), needs(40.0), later, Some(mark(40.0))),
             (Some(mark(11.0)), any, MarkDue::Now, Some(unbounded)),
             (Some(unbounded), any, MarkDue::Never, None),
-            (Some(unbounded), needs(5.0, 5.0), later, Some(mark(5.0))),
+            (Some(unbounded), needs(5.0), later, Some(mark(5.0))),
             // While leases run down after the capacity was set to 0, it is not written again and again.
             (Some(mark(5.0)), run_down, MarkDue::Never, None),
             // Leases of predecessors last until then.
@@ -356,7 +348,7 @@ mod tests {
         };
         let lasting = MarkNeeds {
             lasts: Duration::from_secs(80),
-            ..needs(40.0, 40.0)
+            ..needs(40.0)
         };
         check(Some(stored), lasting, MarkDue::Never, None);
     }
@@ -369,17 +361,17 @@ mod tests {
     fn the_smaller_of_two_possible_values_counts() {
         let mut kept = KeptMark::found(Some(mark(40.0)), Time::ZERO);
         assert_eq!(limit(&kept), Some(40.0));
-        kept.update(&needs(40.0, 60.0), NOW);
-        kept.send(&needs(40.0, 60.0));
+        kept.update(&needs(60.0), NOW);
+        kept.send(&needs(60.0));
         assert_eq!(limit(&kept), Some(40.0));
         kept.note_written();
         assert_eq!(limit(&kept), Some(60.0));
-        kept.send(&needs(20.0, 20.0));
+        kept.send(&needs(20.0));
         assert_eq!(limit(&kept), Some(20.0));
         kept.note_written();
         let unbounded = MarkNeeds {
             is_unbounded: true,
-            ..needs(20.0, 20.0)
+            ..needs(20.0)
         };
         kept.send(&unbounded);
         assert_eq!(limit(&kept), Some(20.0));
@@ -391,14 +383,14 @@ mod tests {
     #[test]
     fn a_mark_that_is_needed_again_does_not_fall() {
         let mut kept = KeptMark::found(Some(mark(40.0)), Time::ZERO);
-        kept.update(&needs(9.0, 9.0), NOW);
-        kept.update(&needs(9.0, 9.0), NOW + FALLS_AFTER / 2);
+        kept.update(&needs(9.0), NOW);
+        kept.update(&needs(9.0), NOW + FALLS_AFTER / 2);
         assert_eq!(kept.due(), MarkDue::At(NOW + FALLS_AFTER));
-        kept.update(&needs(9.0, 39.0), NOW + FALLS_AFTER / 2);
+        kept.update(&needs(39.0), NOW + FALLS_AFTER / 2);
         assert_eq!(kept.due(), MarkDue::Never);
-        kept.update(&needs(9.0, 9.0), NOW + FALLS_AFTER);
+        kept.update(&needs(9.0), NOW + FALLS_AFTER);
         assert_eq!(kept.due(), MarkDue::At(NOW + 2 * FALLS_AFTER));
-        kept.update(&needs(9.0, 9.0), NOW + 2 * FALLS_AFTER);
+        kept.update(&needs(9.0), NOW + 2 * FALLS_AFTER);
         assert_eq!(kept.due(), MarkDue::Now);
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Recovery {
     pub(super) said_unreported: bool,
     /// Number of them in requests that the parent has answered.
     pub(super) answered: u64,
+    /// Below the root: the parent has refused this process since, because another one of its node lives.
+    pub(crate) was_refused: bool,
     /// End of the last lease of a predecessor, as far as the parent knows.
     pub(super) inherited_until: Option<Time>,
 }

@@ -117,13 +117,14 @@ impl<'a> HolderAsk<'a> {
     /// The part of it to confirm in learning mode. A child server's reserve for holders that have not reported is part
     /// of its lease, if it still has one; beyond that, it is only reserved. It may be counted twice, and a server that
     /// gets it would grant it to others. If a child knows all its holders, leases beyond its own lease are only
-    /// reserved, too: a predecessor has taken that capacity back, perhaps for others, and the leases run down.
+    /// reserved, too: a predecessor has taken that capacity back, perhaps for others or for another process of the
+    /// child's node, and the leases run down.
     pub(crate) fn to_confirm(&self) -> Amount {
         let InUse { has, outstanding } = self.in_use;
-        let has = match has {
-            Some(has) if self.acknowledges() => return has.capacity,
-            has => has.map_or(Amount::ZERO, |has| has.capacity),
-        };
+        let has = has.map_or(Amount::ZERO, |has| has.capacity);
+        if self.acknowledges() {
+            return has;
+        }
         let outstanding = outstanding.map_or(Amount::ZERO, |has| has.capacity);
         has.max(Amount::from_computed(
             outstanding.get() - self.unreported.get(),

@@ -73,7 +73,10 @@ impl Leases {
 
     /// The most that may be in use under the holder's name now, rounded up.
     pub(crate) fn reserved(&self) -> Amount {
-        self.reserved_sum().rounded_up()
+        match self.has_apart() {
+            true => self.reserved_sum().rounded_up(),
+            false => self.own(),
+        }
     }
 
     /// The same, exactly: what the holder itself may be using, and what other processes may be.

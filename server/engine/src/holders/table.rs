@@ -96,7 +96,7 @@ impl LeaseTable {
     /// less than its grant, this time may be later than the end of the last lease, but never later than the end of a
     /// granted lease.
     pub(crate) fn in_use_until(&self, now: Time) -> Option<Time> {
-        let in_use = !self.reserved.rounded_up().is_zero() && self.in_use_until > now;
+        let in_use = !self.reserved.is_zero() && self.in_use_until > now;
         in_use.then_some(self.in_use_until)
     }
 

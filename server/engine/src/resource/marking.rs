@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::continuity::Recovery;
-use crate::continuity::mark::{KeptMark, Mark, MarkDue, MarkNeeds};
+use crate::continuity::mark::{self, KeptMark, Mark, MarkDue, MarkNeeds};
 use crate::exact_sum::ExactSum;
 use crate::holders::{HolderAsk, Holding, Slot};
 use crate::resource::Resource;
@@ -92,7 +92,7 @@ impl Resource {
     /// Largest sum of leases that may be granted: the capacity, or less while the mark rises. None: any.
     pub(super) fn grants_max(&self) -> Option<Amount> {
         let limit = self.mark.as_ref().and_then(|mark| mark.limit());
-        [self.divides(), limit].into_iter().flatten().min()
+        mark::smaller(self.divides(), limit)
     }
 
     /// The capacity that is divided. None: the algorithm promises no total, and the mark alone limits leases.
@@ -123,17 +123,20 @@ impl Resource {
 
     fn mark_needs(&self, now: Time) -> MarkNeeds {
         let table = &self.holders.table;
-        let unreported = self
-            .recovery
-            .as_ref()
-            .map_or(ExactSum::ZERO, |it| it.unreported());
         let sum = |part: &ExactSum| {
-            let mut sum = unreported;
-            sum.add_sum(part);
+            let mut sum = *part;
+            if let Some(recovery) = &self.recovery {
+                sum.add_sum(&recovery.unreported());
+            }
             sum.rounded_up()
         };
         let capacity = self.supply.capacity;
-        let booked = sum(table.reserved());
+        // Holders need at least what they have.
+        let needs = sum(table.needs());
+        let expected = match needs > capacity {
+            true => capacity.max(sum(table.reserved())),
+            false => needs,
+        };
         let in_use = table.in_use_until(now).map(|until| until.since(now));
         let kept = self.mark.as_ref();
         let inherited_until = kept.and_then(|it| it.inherited_until(now));
@@ -141,8 +144,7 @@ impl Resource {
         let inherited = inherited.max(self.recovery_remaining(now));
         let is_idle = table.is_empty() && self.recovery.is_none();
         MarkNeeds {
-            booked,
-            expected: sum(table.needs()).min(capacity).max(booked),
+            expected,
             capacity,
             is_unbounded: !self.policy.promises_total()
                 || self.recovery.as_ref().is_some_and(|it| !it.is_bounded()),

@@ -341,6 +341,9 @@ impl Resource {
         let is_news = upstream.lease.become_refused(reason, now);
         if matches!(reason, RefusalReason::AnotherProcess(_)) {
             self.set_supply(Supply::NONE);
+            if let Some(recovery) = &mut self.recovery {
+                recovery.was_refused = true;
+            }
         }
         is_news
     }

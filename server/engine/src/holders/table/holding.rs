@@ -213,8 +213,10 @@ impl Holding {
     /// The larger of what it wants, with what is not in the demand of a learning child server, and the most that may be in
     /// use.
     pub(crate) fn needs(&self) -> Amount {
-        let (wants, without) = (self.demand.wants(), self.without_demand());
-        let wants = Amount::from_computed(wants.get() + without.get()).max(wants);
+        let mut wants = self.demand.wants();
+        if let Some(report) = &self.report {
+            wants = Amount::from_computed(wants.get() + report.unreported.get()).max(wants);
+        }
         wants.max(self.reserved())
     }
 
