@@ -165,9 +165,11 @@ impl Server {
         let grpc_address = sockets.grpc.1.clone();
         warn_of_address(&config, &grpc_address);
         let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
+        let keeps_marks = config.parent.is_none() && !config.doors.makes_templates;
         let kept = config.state.as_ref();
-        let kept = kept.map(|kept| kept.open(&config.node_name, config.parent.is_none()));
+        let kept = kept.map(|kept| kept.open(&config.node_name, keeps_marks));
         let kept = kept.transpose()?.flatten();
+        let (records, recorded) = edge::records(kept.as_ref(), &config)?;
         let state = state_of(&config, &grpc_address, kept.as_ref());
         state.limits().set_bounds(&config.bounds);
         let security = Security::new(&config.security, &sockets.addresses());
@@ -182,7 +184,7 @@ impl Server {
         let rules = config.rules.map(RuleStore::new);
         let edge = rules
             .as_ref()
-            .map(|_| Arc::clone(state.start_edge(edge::new(&state))));
+            .map(|_| Arc::clone(state.start_edge(edge::new(&state, records))));
         let stop = stop_grpc.clone();
         let (services, health) =
             rpc::services(&state, &metrics, rules.clone(), stop, edge.as_ref())?;
@@ -195,7 +197,12 @@ impl Server {
         });
         let mut background = JoinSet::new();
         if election.is_none() {
-            begin_alone(&state, kept, is_root, &mut background);
+            begin_alone(&state, kept, keeps_marks, &mut background);
+        }
+        if let Some(recorded) = recorded {
+            state
+                .node()
+                .change(|node, _| node.handle_recorded(recorded));
         }
         // Set before the first client can ask.
         health.set(state.readiness().is_ready()).await;
@@ -210,6 +217,7 @@ impl Server {
             let makes = config.doors.makes_templates;
             let follow = edge::follow(Arc::clone(edge), Arc::clone(&rules), makes, state, metrics);
             background.spawn(follow);
+            background.spawn(Arc::clone(edge).keep_records());
             background.spawn(rules.run(rereads.subscribe()));
         }
         if let Some(upstream) = upstream {
@@ -422,11 +430,14 @@ fn warn_of_address(config: &ServerConfig, grpc_address: &Address) {
     }
 }
 
+/// A state directory, and what it says.
+type Kept = (StateDirectory, Past);
+
 /// Makes a server the master for ever, with what its last process has left. It keeps the directory until it ends.
 fn begin_alone(
     state: &Arc<ServerState>,
-    kept: Option<(StateDirectory, Past)>,
-    is_root: bool,
+    kept: Option<Kept>,
+    keeps_marks: bool,
     background: &mut JoinSet<()>,
 ) {
     let found = kept.map(|(directory, past)| {
@@ -435,7 +446,7 @@ fn begin_alone(
         background.spawn(write_marks(directory, writes, Arc::clone(state)));
         past.marks
     });
-    let found = found.filter(|_| is_root);
+    let found = found.filter(|_| keeps_marks);
     let begin = |replica: &mut Replica, now| replica.handle_alone(found, now);
     state.node().input(begin);
 }
@@ -444,7 +455,7 @@ fn begin_alone(
 fn state_of(
     config: &ServerConfig,
     grpc_address: &Address,
-    kept: Option<&(StateDirectory, Past)>,
+    kept: Option<&Kept>,
 ) -> Arc<ServerState> {
     let bound = |limit| usize::try_from(*config.bounds.get(&limit)?).ok();
     let replica = ReplicaConfig {

@@ -14,20 +14,25 @@ use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
 use doorward_edge::ids;
 use doorward_edge::node::{Later, Node};
+use doorward_edge::records::Records;
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node as engine;
 use doorward_engine::node::asking::Answers;
+use doorward_engine::node::marks::MarksByResource;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
+use doorward_engine::time::Time;
 use doorward_proto::admin::v1::RulesStatus;
 use tracing::warn;
 
+use crate::app::ServerConfig;
 use crate::clock;
 use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, ReplicaHandle};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
+use crate::state_directory::{Past, StateDirectory, StateError, Uncounted};
 use crate::status::{RulesDocument, RulesNews, ServerState};
 use crate::templates;
 
@@ -37,6 +42,9 @@ const TERMS: &str = "kind: PRIORITY_BANDS, lease_length: 16s, refresh_interval: 
 
 /// Largest number of warnings about rules that the log tells.
 const WARNINGS_MAX: usize = 20;
+
+/// Name of the record in the state directory.
+const RECORDS: &str = "assignments";
 
 /// Doors for programs without a client library, besides Envoy's.
 #[derive(Clone, Debug, Default)]
@@ -80,12 +88,38 @@ impl Node for OwnNode {
 /// Part of `--memory-max` for the doors, if there are any; the rest is for the node.
 pub const PART_OF_MEMORY: usize = 4;
 
+/// Opens the record of a server with rules and a state directory. Returns also what its last process left, if the server
+/// is an agent without a parent: a root keeps marks, and below it the parent knows how much is out.
+///
+/// # Errors
+///
+/// If it cannot be used.
+pub(crate) fn records(
+    kept: Option<&(StateDirectory, Past)>,
+    config: &ServerConfig,
+) -> Result<(Records, Option<MarksByResource>), StateError> {
+    let Some((directory, past)) = kept.filter(|_| config.rules.is_some()) else {
+        return Ok((Records::default(), None));
+    };
+    let (path, is_alone) = (directory.path(), config.doors.makes_templates);
+    let place = if is_alone { "alone" } else { "in a tree" };
+    let about = format!("{} {place}", config.node_name);
+    let counts = matches!(past.uncounted, None | Some(Uncounted::Learned));
+    let trust = (counts, past.is_unused);
+    let opened = Records::open(&path.join(RECORDS), &about, trust, Time::ZERO);
+    let (records, left) = opened.map_err(|error| StateError::Unusable {
+        path: path.to_owned(),
+        source: error.into(),
+    })?;
+    Ok((records, left.filter(|_| is_alone)))
+}
+
 /// Returns the decisions of all doors, without rules yet.
-pub fn new(state: &ServerState) -> Arc<Edge> {
+pub fn new(state: &ServerState, records: Records) -> Arc<Edge> {
     let node = Arc::new(OwnNode(Arc::clone(state.node())));
     let of_node = state.limits().of(ServerLimit::Memory).max();
     let bytes_max = usize::try_from(of_node).unwrap_or(usize::MAX) / (PART_OF_MEMORY - 1);
-    Edge::within(bytes_max, node, Rules::default(), Wall::Machine)
+    Edge::within(bytes_max, node, Rules::default(), Wall::Machine, records)
 }
 
 /// Puts the rules of all documents in force, now and whenever they change. Runs until the server ends: spawn it.

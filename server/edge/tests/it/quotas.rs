@@ -1,7 +1,7 @@
 //! Envoys with buckets, on a virtual clock: they use what they are assigned, and report every five seconds.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -11,8 +11,9 @@ use doorward::state::Step;
 use doorward::time::Time;
 use doorward_door::caller_id::CallerId;
 use doorward_edge::asker::Asker;
-use doorward_edge::caller::Caller;
+use doorward_edge::caller::{By, Caller};
 use doorward_edge::holder::Holder;
+use doorward_edge::records::Records;
 use doorward_edge::rlqs::buckets::Buckets;
 use doorward_edge::room::Room;
 use doorward_engine::id::{HolderName, Incarnation};
@@ -26,9 +27,14 @@ use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_usage_reports::Buc
 use doorward_proto::envoy::rate_limit_quota::rate_limit_strategy::{BlanketRule, Strategy};
 use doorward_replica::{ClientAnswer, Replica};
 use proptest::prelude::*;
+use tempfile::TempDir;
 
 const CAPACITY: f64 = 300.0;
 const STEP: Duration = Duration::from_millis(100);
+/// Requests above the capacity in a second: a tenth of it at once for requests that the agent decides, and again after a
+/// restart.
+const BURSTS: f64 = 62.0;
+
 const REPORTS_EVERY: Duration = Duration::from_secs(5);
 
 /// The leases of identities, by priority.
@@ -56,6 +62,12 @@ struct World {
     envoys: Vec<Envoy>,
     identities: Identities,
     room: Arc<Room>,
+    records: Arc<Records>,
+    /// State directory. Absent: the agent has none.
+    folder: Option<TempDir>,
+    /// Requests per second that the agent decides itself, and those that passed in the last second, with those of Envoys.
+    own: f64,
+    passed: VecDeque<[f64; 2]>,
     now: Time,
     streams: u32,
 }
@@ -77,6 +89,10 @@ impl World {
             envoys: Vec::new(),
             identities: Identities::default(),
             room: Arc::new(Room::new(1 << 20)),
+            records: Arc::default(),
+            folder: None,
+            own: 0.0,
+            passed: VecDeque::new(),
             now,
             streams: 0,
         };
@@ -98,9 +114,25 @@ impl World {
         world
     }
 
+    /// Gives the agent a state directory that says that nothing is in use.
+    fn with_directory(mut self) -> Self {
+        self.folder = Some(TempDir::new().unwrap());
+        self.restart();
+        self
+    }
+
     /// The agent is killed, and starts anew.
     fn restart(&mut self) {
         self.replica = replica(u64::from(self.streams) + 2, self.now);
+        if let Some(folder) = &self.folder {
+            let path = folder.path().join("assignments");
+            let (records, left) = Records::open(&path, "agent", (true, true), self.now).unwrap();
+            self.records = Arc::new(records);
+            if let Some(left) = left {
+                self.replica
+                    .change(|node, _| node.handle_recorded(left), self.now);
+            }
+        }
         self.identities = Identities::default();
         for envoy in &mut self.envoys {
             envoy.stream = None;
@@ -124,6 +156,7 @@ impl World {
             for number in 0..self.envoys.len() {
                 self.serve(number);
             }
+            self.use_own();
             let assigned = self.rates().iter().sum::<f64>();
             assert!(
                 assigned <= CAPACITY * 1.000_001,
@@ -131,6 +164,37 @@ impl World {
                 self.now
             );
         }
+    }
+
+    /// Decides requests of a caller of the agent, which has no rule for the time without a lease.
+    fn use_own(&mut self) {
+        let now = self.now;
+        let rates = self.rates().iter().sum::<f64>() * STEP.as_secs_f64();
+        let mut passed = 0.0;
+        if self.own > 0.0 {
+            let of = (1 + u64::from(self.streams), &self.room, &self.records);
+            let caller = identity(&self.identities, "own", 0, of);
+            let by = By {
+                name: "own",
+                weight: 1,
+                is_safe: false,
+                whole: None,
+            };
+            for _ in 0..(self.own * STEP.as_secs_f64()) as u32 {
+                let taken = caller.take("shared/api/user=ann", &by, 1, now);
+                passed += if taken == Some(Ok(())) { 1.0 } else { 0.0 };
+            }
+        }
+        self.passed.push_back([passed, rates]);
+        if self.passed.len() > 10 {
+            self.passed.pop_front();
+        }
+        let all: f64 = self.passed.iter().flatten().sum();
+        assert!(
+            all <= CAPACITY + BURSTS,
+            "{all} in a second at {:?}",
+            self.now
+        );
     }
 
     fn rates(&self) -> Vec<f64> {
@@ -182,15 +246,13 @@ impl World {
         });
         let (identities, number) = (&self.identities, u64::from(*streams));
         let callers = |priority: i64| {
-            let mut identities = identities.borrow_mut();
-            let key = (asker.identity().to_owned(), priority);
-            let new = || {
-                let name = HolderName::new(&format!("{}~{priority}", asker.identity())).unwrap();
-                let incarnation = Incarnation::new(number).unwrap();
-                let holder = Holder::new(name, priority, incarnation, 1);
-                Arc::new(Caller::new(asker.identity(), holder, Arc::clone(room)))
-            };
-            Some(Arc::clone(identities.entry(key).or_insert_with(new)))
+            let (room, records) = (room, &self.records);
+            Some(identity(
+                identities,
+                asker.identity(),
+                priority,
+                (number, room, records),
+            ))
         };
         stream.handle_usage(usage, &self.limiter, &callers, now);
     }
@@ -221,6 +283,29 @@ impl World {
             assert!((rate - expected).abs() <= 3.0, "{:?}", self.rates());
         }
     }
+}
+
+/// Returns the leases of an identity, which may be new.
+fn identity(
+    all: &Identities,
+    name: &str,
+    priority: i64,
+    (number, room, records): (u64, &Arc<Room>, &Arc<Records>),
+) -> Arc<Caller> {
+    let new = || {
+        let holder = HolderName::new(&format!("{name}~{priority}")).unwrap();
+        let incarnation = Incarnation::new(number).unwrap();
+        let holder = Holder::new(holder, priority, incarnation, 1);
+        Arc::new(Caller::new(
+            name,
+            holder,
+            Arc::clone(room),
+            Arc::clone(records),
+        ))
+    };
+    let mut all = all.borrow_mut();
+    let key = (name.to_owned(), priority);
+    Arc::clone(all.entry(key).or_insert_with(new))
 }
 
 pub(crate) fn replica(incarnation: u64, now: Time) -> Replica {
@@ -431,6 +516,26 @@ fn a_new_agent_assigns_nothing_until_former_assignments_have_ended() {
 }
 
 #[test]
+fn a_new_agent_with_a_directory_goes_on_with_assignments_by_name_and_its_own_callers_have_the_rest()
+{
+    let mut world = World::new(&[40.0, 100.0, 400.0]).with_directory();
+    world.own = 60.0;
+    world.play(seconds(32));
+    let before = world.rates();
+    world.check_rates(&[40.8, 97.0, 97.0]);
+    for _ in 0..3 {
+        world.restart();
+        // No Envoy has reported yet.
+        world.play(seconds(1));
+        let own: f64 = world.passed.iter().map(|it| it[0]).sum();
+        assert!((50.0..=60.0).contains(&own), "{own} of its own pass");
+        assert_eq!(world.rates(), before);
+        world.play(REPORTS_EVERY - seconds(1));
+        world.check_rates(&before);
+    }
+}
+
+#[test]
 fn an_idle_bucket_is_abandoned_and_comes_back() {
     let mut world = World::new(&[100.0, 400.0]);
     world.play(seconds(30));
@@ -448,12 +553,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn assignments_never_exceed_the_capacity(
-        changes in prop::collection::vec((0_usize..4, 0.0..500.0_f64, 0_u8..12, 1_u64..9), 1..20),
+        changes in prop::collection::vec((0_usize..5, 0.0..500.0_f64, 0_u8..12, 1_u64..9), 1..20),
+        has_directory: bool,
     ) {
         let mut world = World::new(&[0.0; 4]);
+        if has_directory {
+            world = world.with_directory();
+        }
         for (number, demand, event, length) in changes {
             match event {
                 0 => world.restart(),
+                _ if number == 4 => world.own = demand,
                 1 | 2 => world.cut(number),
                 _ => world.envoys[number].demand = demand,
             }
