@@ -74,7 +74,6 @@ struct Counts {
     /// By second.
     seconds: Arc<Mutex<Vec<u32>>>,
     by_envoy: Arc<[AtomicU64; ENVOYS]>,
-    refused: Arc<[AtomicU64; ENVOYS]>,
     /// Load of each Envoy.
     loads: Arc<[AtomicU32; ENVOYS]>,
     is_over: Arc<AtomicBool>,
@@ -87,7 +86,6 @@ impl Counts {
             all: Passed::new(LIMIT),
             seconds: Arc::default(),
             by_envoy: Arc::default(),
-            refused: Arc::default(),
             loads: Arc::new(loads.map(|load| AtomicU32::new(load as u32))),
             is_over: Arc::default(),
             began: Instant::now(),
@@ -111,11 +109,22 @@ impl Counts {
                 counts.add();
                 counts.by_envoy[number].fetch_add(1, Ordering::Relaxed);
             } else {
-                counts.refused[number].fetch_add(1, Ordering::Relaxed);
+                counts.all.refused.fetch_add(1, Ordering::Relaxed);
             }
         };
         let address = envoy.address;
         tokio::spawn(load(address, "x-user: ann\r\n", rate, time, passed));
+    }
+
+    /// Ends the loads, and prints what passed.
+    async fn end(&self, what: &str) {
+        for load in self.loads.iter() {
+            load.store(0, Ordering::Relaxed);
+        }
+        self.is_over.store(true, Ordering::Relaxed);
+        sleep(seconds(1)).await;
+        self.all.report(what, EXCESS_MAX, self.began.elapsed());
+        assert!(self.all.highest() <= EXCESS_MAX, "more than the bursts");
     }
 
     fn of_envoys(&self) -> [u64; ENVOYS] {
@@ -171,7 +180,7 @@ pub(crate) async fn kills(rounds: u32) {
         envoys.push(envoy);
     }
     let last = Arc::default();
-    let asking = tokio::spawn(ask(http, counts.clone(), Arc::clone(&last)));
+    tokio::spawn(ask(http, counts.clone(), Arc::clone(&last)));
     sleep(WARM_UP).await;
     let (mut chance, mut took) = (Chance(11), Vec::new());
     for _ in 0..rounds {
@@ -194,26 +203,15 @@ pub(crate) async fn kills(rounds: u32) {
         }
         took.push(began.elapsed());
     }
-    counts.is_over.store(true, Ordering::Relaxed);
-    asking.await.unwrap();
     took.sort();
     let (median, worst) = (took[took.len() / 2], took[took.len() - 1]);
     let most = counts.seconds.lock().unwrap().iter().copied().max();
-    let refused = counts
-        .refused
-        .each_ref()
-        .map(|it| it.load(Ordering::Relaxed));
-    counts.all.report(
-        "RLQS and /v1/check, kills",
-        EXCESS_MAX,
-        counts.began.elapsed(),
-    );
     println!(
-        "  {rounds} kills: growth {median:.3?} after the start at the median, {worst:.3?} at worst; most in a second: {most:?}; \
-         passed at Envoys: {:?}, refused: {refused:?}",
+        "{rounds} kills: growth {median:.3?} after the start at the median, {worst:.3?} at worst; most in a second: {most:?}; \
+         passed at Envoys: {:?}",
         counts.of_envoys()
     );
-    assert!(counts.all.highest() <= EXCESS_MAX, "more than the bursts");
+    counts.end("RLQS and /v1/check, killed").await;
     assert!(worst <= seconds(1), "growth came late");
 }
 
@@ -255,12 +253,7 @@ pub(crate) async fn reset() {
             println!("  reset {number}: back after {back:.1?}; second {second} since: {passed}");
         }
     }
-    counts.all.report(
-        "RLQS, a connection is reset",
-        EXCESS_MAX,
-        counts.began.elapsed(),
-    );
     println!("  its share: {share}; the least in a second: {least}");
-    assert!(counts.all.highest() <= EXCESS_MAX, "more than the bursts");
+    counts.end("RLQS, a connection is reset").await;
     assert!(least >= 0.9 * share, "it lost its share");
 }
