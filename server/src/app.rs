@@ -26,6 +26,7 @@ use doorward_door::{grpc, http};
 use doorward_edge::edge::Edge;
 use doorward_edge::resp;
 use doorward_engine::node;
+use doorward_engine::node::marks::MarksByResource;
 use doorward_engine::templates::Templates;
 use doorward_replica::{Replica, ReplicaConfig};
 use doorward_session::child_streams::StreamLimits;
@@ -40,7 +41,7 @@ pub use crate::app::outcome::{ServerError, Shutdown};
 pub use crate::app::ports::Port;
 use crate::app::ports::Sockets;
 use crate::clock::{self, Clock};
-use crate::edge::{self, EdgeDoors};
+use crate::edge::{self, EdgeDoors, Kept};
 use crate::flags::LimitFlags;
 use crate::limits::{LimitBounds, ServerLimit};
 use crate::methods;
@@ -52,7 +53,7 @@ use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::security::{Security, SecurityConfig};
 use crate::state_directory::place::StateConfig;
-use crate::state_directory::{Past, StateDirectory, write_marks};
+use crate::state_directory::write_marks;
 use crate::status::ServerState;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
@@ -97,6 +98,13 @@ pub struct ServerConfig {
     pub listen_backlog: NonZeroU32,
     /// Time that a shutdown waits for requests in flight.
     pub shutdown_grace: Duration,
+}
+
+impl ServerConfig {
+    /// Whether a server without an election keeps marks: it is a root, and no agent.
+    pub(crate) fn keeps_marks(&self) -> bool {
+        self.parent.is_none() && !self.doors.makes_templates
+    }
 }
 
 /// A root on free loopback ports, without templates, with a fresh seed, in a process that may open 20,000 files.
@@ -165,11 +173,8 @@ impl Server {
         let grpc_address = sockets.grpc.1.clone();
         warn_of_address(&config, &grpc_address);
         let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
-        let keeps_marks = config.parent.is_none() && !config.doors.makes_templates;
-        let kept = config.state.as_ref();
-        let kept = kept.map(|kept| kept.open(&config.node_name, keeps_marks));
-        let kept = kept.transpose()?.flatten();
-        let (records, recorded) = edge::records(kept.as_ref(), &config)?;
+        let (kept, records, recorded) = edge::open_state(&config)?;
+        let begins = (config.keeps_marks(), recorded);
         let state = state_of(&config, &grpc_address, kept.as_ref());
         state.limits().set_bounds(&config.bounds);
         let security = Security::new(&config.security, &sockets.addresses());
@@ -197,12 +202,7 @@ impl Server {
         });
         let mut background = JoinSet::new();
         if election.is_none() {
-            begin_alone(&state, kept, keeps_marks, &mut background);
-        }
-        if let Some(recorded) = recorded {
-            state
-                .node()
-                .change(|node, _| node.handle_recorded(recorded));
+            begin_alone(&state, kept, begins, &mut background);
         }
         // Set before the first client can ask.
         health.set(state.readiness().is_ready()).await;
@@ -430,14 +430,11 @@ fn warn_of_address(config: &ServerConfig, grpc_address: &Address) {
     }
 }
 
-/// A state directory, and what it says.
-type Kept = (StateDirectory, Past);
-
 /// Makes a server the master for ever, with what its last process has left. It keeps the directory until it ends.
 fn begin_alone(
     state: &Arc<ServerState>,
     kept: Option<Kept>,
-    keeps_marks: bool,
+    (keeps_marks, recorded): (bool, Option<MarksByResource>),
     background: &mut JoinSet<()>,
 ) {
     let found = kept.map(|(directory, past)| {
@@ -449,6 +446,10 @@ fn begin_alone(
     let found = found.filter(|_| keeps_marks);
     let begin = |replica: &mut Replica, now| replica.handle_alone(found, now);
     state.node().input(begin);
+    if let Some(recorded) = recorded {
+        let begin = |node: &mut node::Node, _| node.handle_recorded(recorded);
+        state.node().change(begin);
+    }
 }
 
 /// Returns the state of a server with a new node.

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use doorward::rules::Rules;
@@ -88,30 +89,38 @@ impl Node for OwnNode {
 /// Part of `--memory-max` for the doors, if there are any; the rest is for the node.
 pub const PART_OF_MEMORY: usize = 4;
 
-/// Opens the record of a server with rules and a state directory. Returns also what its last process left, if the server
-/// is an agent without a parent: a root keeps marks, and below it the parent knows how much is out.
+/// A state directory, and what it says.
+pub(crate) type Kept = (StateDirectory, Past);
+
+/// Opens the state directory, and the record in it of a server with rules. Returns also what the last process left there,
+/// if the server is an agent without a parent: a root keeps marks, and below it the parent knows how much is out.
 ///
 /// # Errors
 ///
 /// If it cannot be used.
-pub(crate) fn records(
-    kept: Option<&(StateDirectory, Past)>,
+pub(crate) fn open_state(
     config: &ServerConfig,
-) -> Result<(Records, Option<MarksByResource>), StateError> {
-    let Some((directory, past)) = kept.filter(|_| config.rules.is_some()) else {
-        return Ok((Records::default(), None));
+) -> Result<(Option<Kept>, Records, Option<MarksByResource>), StateError> {
+    let kept = match &config.state {
+        Some(state) => state.open(&config.node_name, config.keeps_marks())?,
+        None => None,
     };
-    let (path, is_alone) = (directory.path(), config.doors.makes_templates);
-    let place = if is_alone { "alone" } else { "in a tree" };
-    let about = format!("{} {place}", config.node_name);
-    let counts = matches!(past.uncounted, None | Some(Uncounted::Learned));
-    let trust = (counts, past.is_unused);
-    let opened = Records::open(&path.join(RECORDS), &about, trust, Time::ZERO);
-    let (records, left) = opened.map_err(|error| StateError::Unusable {
-        path: path.to_owned(),
-        source: error.into(),
-    })?;
-    Ok((records, left.filter(|_| is_alone)))
+    let (mut records, mut left) = (Records::default(), None);
+    if let Some((directory, past)) = kept.as_ref().filter(|_| config.rules.is_some()) {
+        let is_alone = config.doors.makes_templates;
+        let place = if is_alone { "alone" } else { "in a tree" };
+        let about = format!("{} {place}", config.node_name);
+        let counts = matches!(past.uncounted, None | Some(Uncounted::Learned));
+        let (path, trust) = (directory.path().join(RECORDS), (counts, past.is_unused));
+        let opened = Records::open(&path, &about, trust, Time::ZERO);
+        let unusable = |error: io::Error| StateError::Unusable {
+            path: path.clone(),
+            source: error.into(),
+        };
+        (records, left) = opened.map_err(unusable)?;
+        left = left.filter(|_| is_alone);
+    }
+    Ok((kept, records, left))
 }
 
 /// Returns the decisions of all doors, without rules yet.

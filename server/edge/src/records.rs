@@ -26,9 +26,6 @@ use crate::rlqs::assignment::TTL_MAX;
 /// former process granted.
 pub const LEASE_LENGTH: Duration = Duration::from_secs(16);
 
-/// Size from which on a file of twice the necessary bytes is written anew.
-const SIZE_LEAST: usize = 1 << 20;
-
 /// Resource and holder.
 type Key = (Box<str>, Box<str>);
 /// Amounts by name.
@@ -45,9 +42,8 @@ struct State {
     header: String,
     /// Absent: it would not say all.
     file: Option<File>,
-    size: usize,
-    /// Size from which on it is written anew.
-    size_max: usize,
+    /// Whether it may be shorter, if it is written anew.
+    is_long: bool,
     amounts: BTreeMap<Key, InUse>,
     /// End of what the last process assigned.
     former_until: Time,
@@ -81,6 +77,7 @@ impl Records {
             path: path.to_owned(),
             header: format!("assignments 1 {node} {}\n", boot.trim()),
             former_until: now + TTL_MAX,
+            is_long: true,
             ..State::default()
         };
         let text = match fs::read_to_string(path) {
@@ -107,11 +104,11 @@ impl Records {
     /// and again and again: a file that could not be written is missing.
     pub fn renew(&self, now: Time) {
         let mut state = self.lock();
-        let all = state.amounts.len();
         let is_over = state.former_until <= now;
         let ended = |it: &InUse| it.by_name.is_empty() || is_over && it.is_former;
         state.amounts.retain(|_, it| !ended(it));
-        if !state.header.is_empty() && (state.file.is_none() || state.amounts.len() < all) {
+        let is_due = std::mem::take(&mut state.is_long) || state.file.is_none();
+        if is_due && !state.header.is_empty() {
             let written = state.rewrite();
             state.note(written);
         }
@@ -137,14 +134,19 @@ impl Records {
             return true;
         }
         let amounts = amounts.iter().map(|(name, it)| ((*name).into(), *it));
-        let (key, by_name) = ((resource.into(), holder.into()), amounts.collect());
-        let text = line(&key, &by_name);
-        let known = state.amounts.entry(key).or_default();
-        known.is_former = false;
-        if known.by_name != by_name {
-            known.by_name = by_name;
-            let written = state.append(&text);
-            state.note(written);
+        let (key, by_name): (Key, ByName) = ((resource.into(), holder.into()), amounts.collect());
+        let before = state.amounts.get_mut(&key).map(|known| {
+            known.is_former = false;
+            &known.by_name
+        });
+        if before.unwrap_or(&ByName::new()) != &by_name {
+            let (text, is_former) = (line(&key, &by_name), false);
+            state.amounts.insert(key, InUse { by_name, is_former });
+            if let Some(file) = &mut state.file {
+                let written = file.write_all(text.as_bytes());
+                state.is_long = true;
+                state.note(written);
+            }
         }
         !state.is_wrong
     }
@@ -172,17 +174,6 @@ impl State {
         Some(())
     }
 
-    fn append(&mut self, text: &str) -> io::Result<()> {
-        let Some(file) = &mut self.file else {
-            return Ok(());
-        };
-        self.size += text.len();
-        match self.size > self.size_max {
-            true => self.rewrite(),
-            false => file.write_all(text.as_bytes()),
-        }
-    }
-
     /// Writes all to another file, which takes the place of the present one.
     fn rewrite(&mut self) -> io::Result<()> {
         let lines = self.amounts.iter().map(|(key, it)| line(key, &it.by_name));
@@ -191,7 +182,6 @@ impl State {
         fs::write(&new, &text)?;
         fs::rename(&new, &self.path)?;
         self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
-        (self.size, self.size_max) = (text.len(), SIZE_LEAST.max(2 * text.len()));
         self.is_wrong = false;
         Ok(())
     }

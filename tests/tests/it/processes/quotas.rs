@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::bucket_action::BucketAction;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_service_client::RateLimitQuotaServiceClient;
@@ -18,7 +18,7 @@ use doorward_tests::template_file::TemplateFile;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Endpoint;
 use tonic::{Code, Request, Streaming};
