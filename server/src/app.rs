@@ -6,6 +6,7 @@
 
 mod outcome;
 mod ports;
+mod state;
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,9 +27,8 @@ use doorward_door::{grpc, http};
 use doorward_edge::edge::Edge;
 use doorward_edge::resp;
 use doorward_engine::node;
-use doorward_engine::node::marks::MarksByResource;
 use doorward_engine::templates::Templates;
-use doorward_replica::{Replica, ReplicaConfig};
+use doorward_replica::ReplicaConfig;
 use doorward_session::child_streams::StreamLimits;
 use doorward_tls::server::Protocol;
 use hyper::body::Incoming;
@@ -40,8 +40,9 @@ use tracing::{info, warn};
 pub use crate::app::outcome::{ServerError, Shutdown};
 pub use crate::app::ports::Port;
 use crate::app::ports::Sockets;
+use crate::app::state::Kept;
 use crate::clock::{self, Clock};
-use crate::edge::{self, EdgeDoors, Kept};
+use crate::edge::{self, EdgeDoors};
 use crate::flags::LimitFlags;
 use crate::limits::{LimitBounds, ServerLimit};
 use crate::methods;
@@ -53,7 +54,6 @@ use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::security::{Security, SecurityConfig};
 use crate::state_directory::place::StateConfig;
-use crate::state_directory::write_marks;
 use crate::status::ServerState;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
@@ -102,7 +102,7 @@ pub struct ServerConfig {
 
 impl ServerConfig {
     /// Whether a server without an election keeps marks: it is a root, and no agent.
-    pub(crate) fn keeps_marks(&self) -> bool {
+    fn keeps_marks(&self) -> bool {
         self.parent.is_none() && !self.doors.makes_templates
     }
 }
@@ -173,7 +173,7 @@ impl Server {
         let grpc_address = sockets.grpc.1.clone();
         warn_of_address(&config, &grpc_address);
         let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
-        let (kept, records, recorded) = edge::open_state(&config)?;
+        let (kept, records, recorded) = state::open(&config)?;
         let begins = (config.keeps_marks(), recorded);
         let state = state_of(&config, &grpc_address, kept.as_ref());
         state.limits().set_bounds(&config.bounds);
@@ -202,7 +202,7 @@ impl Server {
         });
         let mut background = JoinSet::new();
         if election.is_none() {
-            begin_alone(&state, kept, begins, &mut background);
+            state::begin_alone(&state, kept, begins, &mut background);
         }
         // Set before the first client can ask.
         health.set(state.readiness().is_ready()).await;
@@ -427,28 +427,6 @@ fn warn_of_address(config: &ServerConfig, grpc_address: &Address) {
     let is_unspecified = |address: SocketAddr| address.ip().is_unspecified();
     if config.advertise.is_none() && grpc_address.tcp().is_some_and(is_unspecified) {
         warn!(address = %grpc_address, "clients are given an address that means any; give --advertise");
-    }
-}
-
-/// Makes a server the master for ever, with what its last process has left. It keeps the directory until it ends.
-fn begin_alone(
-    state: &Arc<ServerState>,
-    kept: Option<Kept>,
-    (keeps_marks, recorded): (bool, Option<MarksByResource>),
-    background: &mut JoinSet<()>,
-) {
-    let found = kept.map(|(directory, past)| {
-        state.set_state_directory(None);
-        let writes = state.node().mark_writes();
-        background.spawn(write_marks(directory, writes, Arc::clone(state)));
-        past.marks
-    });
-    let found = found.filter(|_| keeps_marks);
-    let begin = |replica: &mut Replica, now| replica.handle_alone(found, now);
-    state.node().input(begin);
-    if let Some(recorded) = recorded {
-        let begin = |node: &mut node::Node, _| node.handle_recorded(recorded);
-        state.node().change(begin);
     }
 }
 

@@ -5,7 +5,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 
 use doorward::rules::Rules;
@@ -19,21 +18,17 @@ use doorward_edge::records::Records;
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node as engine;
 use doorward_engine::node::asking::Answers;
-use doorward_engine::node::marks::MarksByResource;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
-use doorward_engine::time::Time;
 use doorward_proto::admin::v1::RulesStatus;
 use tracing::warn;
 
-use crate::app::ServerConfig;
 use crate::clock;
 use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, ReplicaHandle};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
-use crate::state_directory::{Past, StateDirectory, StateError, Uncounted};
 use crate::status::{RulesDocument, RulesNews, ServerState};
 use crate::templates;
 
@@ -43,9 +38,6 @@ const TERMS: &str = "kind: PRIORITY_BANDS, lease_length: 16s, refresh_interval: 
 
 /// Largest number of warnings about rules that the log tells.
 const WARNINGS_MAX: usize = 20;
-
-/// Name of the record in the state directory.
-const RECORDS: &str = "assignments";
 
 /// Doors for programs without a client library, besides Envoy's.
 #[derive(Clone, Debug, Default)]
@@ -88,40 +80,6 @@ impl Node for OwnNode {
 
 /// Part of `--memory-max` for the doors, if there are any; the rest is for the node.
 pub const PART_OF_MEMORY: usize = 4;
-
-/// A state directory, and what it says.
-pub(crate) type Kept = (StateDirectory, Past);
-
-/// Opens the state directory, and the record in it of a server with rules. Returns also what the last process left there,
-/// if the server is an agent without a parent: a root keeps marks, and below it the parent knows how much is out.
-///
-/// # Errors
-///
-/// If it cannot be used.
-pub(crate) fn open_state(
-    config: &ServerConfig,
-) -> Result<(Option<Kept>, Records, Option<MarksByResource>), StateError> {
-    let kept = match &config.state {
-        Some(state) => state.open(&config.node_name, config.keeps_marks())?,
-        None => None,
-    };
-    let (mut records, mut left) = (Records::default(), None);
-    if let Some((directory, past)) = kept.as_ref().filter(|_| config.rules.is_some()) {
-        let is_alone = config.doors.makes_templates;
-        let place = if is_alone { "alone" } else { "in a tree" };
-        let about = format!("{} {place}", config.node_name);
-        let counts = matches!(past.uncounted, None | Some(Uncounted::Learned));
-        let (path, trust) = (directory.path().join(RECORDS), (counts, past.is_unused));
-        let opened = Records::open(&path, &about, trust, Time::ZERO);
-        let unusable = |error: io::Error| StateError::Unusable {
-            path: path.clone(),
-            source: error.into(),
-        };
-        (records, left) = opened.map_err(unusable)?;
-        left = left.filter(|_| is_alone);
-    }
-    Ok((kept, records, left))
-}
 
 /// Returns the decisions of all doors, without rules yet.
 pub fn new(state: &ServerState, records: Records) -> Arc<Edge> {
