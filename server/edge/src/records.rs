@@ -1,7 +1,7 @@
 //! A record of what is in use outside of this process by leases of its node, for the next process: a file in the state
 //! directory.
 //!
-//! An Envoy uses its assignment for up to [`TTL_MAX`] without an agent, and does not say what it has. So each assignment
+//! An Envoy uses its assignment for up to 15 s without an agent, and does not say what it has. So each assignment
 //! is here, by resource, holder and name of the Envoy, before it is sent. A line is written, but not synced: it outlasts
 //! the process, and lines of an earlier boot of the machine do not count. Requests that this process decides itself end
 //! with it, and are not here. A resource that programs lease is noted once: any amount of it may be in use.
@@ -20,10 +20,8 @@ use doorward::time::Time;
 use doorward_engine::node::marks::MarksByResource;
 use tracing::error;
 
-use crate::rlqs::assignment::TTL_MAX;
-
-/// Longest lease by a template of a rule, and longer than an assignment. After that time, nothing is in use that a
-/// former process granted.
+/// Length of leases by templates of rules. Assignments are shorter. After that time, nothing is in use that a former process
+/// granted.
 pub const LEASE_LENGTH: Duration = Duration::from_secs(16);
 
 /// Resource and holder.
@@ -76,7 +74,7 @@ impl Records {
         let mut state = State {
             path: path.to_owned(),
             header: format!("assignments 1 {node} {}\n", boot.trim()),
-            former_until: now + TTL_MAX,
+            former_until: now + LEASE_LENGTH,
             is_long: true,
             ..State::default()
         };

@@ -62,7 +62,7 @@ fn the_next_process_finds_what_envoys_may_use() {
     set(&records, "c", &[]);
     let (records, found) = next(&dir, false);
     assert_eq!(found, Some(vec![("r".to_owned(), 35.5)]));
-    let until = START + TTL_MAX;
+    let until = START + LEASE_LENGTH;
     let of_a = BTreeMap::from([("two".into(), 30.0)]);
     assert_eq!(records.take_over("r", "a", START), (of_a.clone(), until));
     let nothing = BTreeMap::new();
@@ -124,7 +124,7 @@ fn any_amount_of_a_resource_that_programs_lease_may_be_in_use() {
     let records = next(&dir, false).0;
     // A program asks again, and so its lease is not a former one.
     records.lend("r");
-    records.renew(START + TTL_MAX);
+    records.renew(START + LEASE_LENGTH);
     check(&dir, Some(f64::MAX));
 }
 
