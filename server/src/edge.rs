@@ -14,7 +14,7 @@ use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
 use doorward_edge::ids;
 use doorward_edge::node::{Later, Node};
-use doorward_edge::records::Records;
+use doorward_edge::records::{LEASE_LENGTH, Records};
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node as engine;
 use doorward_engine::node::asking::Answers;
@@ -31,10 +31,6 @@ use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
 use crate::status::{RulesDocument, RulesNews, ServerState};
 use crate::templates;
-
-/// Terms of the templates that rules make. Callers of one priority have fair shares. Leases last a little longer than
-/// Envoy may use an assignment that is not renewed.
-const TERMS: &str = "kind: PRIORITY_BANDS, lease_length: 16s, refresh_interval: 1s";
 
 /// Largest number of warnings about rules that the log tells.
 const WARNINGS_MAX: usize = 20;
@@ -214,11 +210,15 @@ fn templates_of(rules: &Rules) -> Result<Templates, String> {
         });
         (Reverse(rule.levels.len()), kinds.collect::<Vec<u8>>())
     });
+    // Callers of one priority have fair shares. Leases last a little longer than Envoy may use an assignment that is not
+    // renewed.
+    let length = LEASE_LENGTH.as_secs();
+    let terms = format!("kind: PRIORITY_BANDS, lease_length: {length}s, refresh_interval: 1s");
     let templates = rules.into_iter().filter_map(|rule| {
         let glob = ids::glob(rule);
         let capacity = rule.counted()?.rate.as_per_second();
         Some(format!(
-            "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{{TERMS}}}\n"
+            "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{{terms}}}\n"
         ))
     });
     let text = format!("resources:\n{}", templates.collect::<String>());

@@ -55,10 +55,12 @@ fn what_no_holder_has_reported_stays_reserved_and_the_rest_is_divided_at_once() 
 }
 
 #[test]
-fn any_amount_is_the_capacity_and_without_one_all_is_free() {
-    let mut any = node(Some(f64::MAX));
-    check(&mut any, "new", 90.0, 0.0, 1, 0.0);
-    check(&mut any, "old", 50.0, 50.0, 1, 50.0);
-    check(&mut any, "new", 50.0, 0.0, 17, 50.0);
+fn an_amount_above_the_capacity_is_the_capacity_and_without_one_all_is_free() {
+    for any in [f64::MAX, 150.0] {
+        let mut any = node(Some(any));
+        check(&mut any, "new", 90.0, 0.0, 1, 0.0);
+        check(&mut any, "old", 50.0, 50.0, 1, 50.0);
+        check(&mut any, "new", 50.0, 0.0, 17, 50.0);
+    }
     check(&mut node(None), "new", 90.0, 0.0, 1, 90.0);
 }

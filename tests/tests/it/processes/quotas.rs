@@ -135,14 +135,19 @@ struct Agent {
 }
 
 impl Agent {
-    fn start() -> Self {
+    fn start(more: &[&str]) -> Self {
         let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [rules, state] = folders.each_ref().map(|it| it.path().display().to_string());
         fs::write(folders[0].path().join("api.yaml"), RULES).unwrap();
         let made = doorward_server(&["state", "init", &state, "--node", "here/agent"]);
         assert!(made.status.success(), "{}", stderr(&made));
         let flags = ["--node", "here/agent", "--http-listen", "127.0.0.1:0"];
-        let flags = [&flags[..], &["--rules", &rules, "--state-dir", &state]].concat();
+        let flags = [
+            &flags[..],
+            &["--rules", &rules, "--state-dir", &state],
+            more,
+        ]
+        .concat();
         Self {
             server: Server::agent("127.0.0.1:0", &flags),
             flags: flags.into_iter().map(str::to_owned).collect(),
@@ -210,7 +215,7 @@ impl Agent {
 
 #[tokio::test]
 async fn a_killed_agent_with_a_directory_goes_on_at_once_and_envoys_have_their_assignments_again() {
-    let mut agent = Agent::start();
+    let mut agent = Agent::start(&[]);
     for name in ["one", "two"] {
         let mut envoy = agent.envoy(name, [90, 0]).await;
         while envoy.rate().await < 91.8 {}
@@ -232,7 +237,7 @@ async fn a_killed_agent_with_a_directory_goes_on_at_once_and_envoys_have_their_a
 
 #[tokio::test]
 async fn leases_of_programs_and_assignments_of_envoys_stay_reserved_beside_each_other() {
-    let mut agent = Agent::start();
+    let mut agent = Agent::start(&[]);
     let mut envoy = agent.envoy("one", [90, 0]).await;
     while envoy.rate().await < 91.8 {}
     assert_eq!(agent.lease("job", 50, 0), 50.0);
@@ -241,6 +246,18 @@ async fn leases_of_programs_and_assignments_of_envoys_stay_reserved_beside_each_
     // What programs have is not known, so any amount may be in use.
     assert_eq!(agent.lease("other", 50, 0), 0.0);
     assert_eq!(agent.lease("job", 50, 50), 50.0);
+    let mut envoy = agent.envoy("one", [0, 0]).await;
+    assert_eq!(envoy.rate().await, 91.8);
+}
+
+#[tokio::test]
+async fn an_envoy_of_a_killed_agent_with_a_parent_goes_on_too() {
+    let templates = TemplateFile::new(&TEMPLATES.replace("3s", "16s"));
+    let root = Server::start(&["--templates", &templates.path]);
+    let mut agent = Agent::start(&["--parent", &root.address]);
+    let mut envoy = agent.envoy("one", [90, 0]).await;
+    while envoy.rate().await < 91.8 {}
+    agent = agent.kill_and_start();
     let mut envoy = agent.envoy("one", [0, 0]).await;
     assert_eq!(envoy.rate().await, 91.8);
 }
