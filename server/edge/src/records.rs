@@ -137,8 +137,17 @@ impl Records {
             known.is_former = false;
             &known.by_name
         });
-        if before.unwrap_or(&ByName::new()) != &by_name {
-            let (text, is_former) = (line(&key, &by_name), false);
+        let nothing = ByName::new();
+        let before = before.unwrap_or(&nothing);
+        let gone = before.keys().filter(|name| !by_name.contains_key(*name));
+        let new = by_name
+            .iter()
+            .filter(|(name, it)| before.get(*name) != Some(*it));
+        let new = new.map(|(name, amount)| (name, *amount));
+        let changed = gone.map(|name| (name, 0.0)).chain(new);
+        let changed: ByName = changed.map(|(name, it)| (name.clone(), it)).collect();
+        if !changed.is_empty() {
+            let (text, is_former) = (line(&key, &changed), false);
             state.amounts.insert(key, InUse { by_name, is_former });
             if let Some(file) = &mut state.file {
                 let written = file.write_all(text.as_bytes());
@@ -165,9 +174,11 @@ impl State {
     fn read(&mut self, text: &str) -> Option<()> {
         let lines = text.strip_prefix(&self.header)?.split_inclusive('\n');
         for line in lines.filter(|line| line.ends_with('\n')) {
-            let (key, by_name) = serde_json::from_str(line).ok()?;
-            let is_former = true;
-            self.amounts.insert(key, InUse { by_name, is_former });
+            let (key, changed): (Key, ByName) = serde_json::from_str(line).ok()?;
+            let known = self.amounts.entry(key).or_default();
+            known.is_former = true;
+            known.by_name.extend(changed);
+            known.by_name.retain(|_, amount| *amount > 0.0);
         }
         Some(())
     }
@@ -202,7 +213,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns a line. Without amounts, nothing is in use any more.
+/// Returns a line: amounts that have changed. Zero: nothing is in use any more.
 fn line(key: &Key, by_name: &ByName) -> String {
     // All texts and finite numbers have a form.
     serde_json::to_string(&(key, by_name)).unwrap_or_default() + "\n"
