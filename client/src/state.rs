@@ -290,6 +290,11 @@ impl ClientState {
         self.pause.map_or(due, |pause| due.max(pause.until))
     }
 
+    /// Notes that a former process of this client may use an amount of an open resource until then, by a lease.
+    pub fn note_former(&mut self, resource: &str, capacity: f64, until: Time) {
+        self.change(resource, |state| state.note_former(capacity, until));
+    }
+
     /// Creates the request to send now. `in_flight` returns the amount of a resource in use.
     pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> Request {
         let sequence = self.next_sequence();

@@ -6,6 +6,7 @@
 
 mod outcome;
 mod ports;
+mod state;
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -27,7 +28,7 @@ use doorward_edge::edge::Edge;
 use doorward_edge::resp;
 use doorward_engine::node;
 use doorward_engine::templates::Templates;
-use doorward_replica::{Replica, ReplicaConfig};
+use doorward_replica::ReplicaConfig;
 use doorward_session::child_streams::StreamLimits;
 use doorward_tls::server::Protocol;
 use hyper::body::Incoming;
@@ -39,6 +40,7 @@ use tracing::{info, warn};
 pub use crate::app::outcome::{ServerError, Shutdown};
 pub use crate::app::ports::Port;
 use crate::app::ports::Sockets;
+use crate::app::state::Kept;
 use crate::clock::{self, Clock};
 use crate::edge::{self, EdgeDoors};
 use crate::flags::LimitFlags;
@@ -52,7 +54,6 @@ use crate::rpc::{self, health};
 use crate::rules::store::{RuleStore, RulesPlace};
 use crate::security::{Security, SecurityConfig};
 use crate::state_directory::place::StateConfig;
-use crate::state_directory::{Past, StateDirectory, write_marks};
 use crate::status::ServerState;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
@@ -97,6 +98,13 @@ pub struct ServerConfig {
     pub listen_backlog: NonZeroU32,
     /// Time that a shutdown waits for requests in flight.
     pub shutdown_grace: Duration,
+}
+
+impl ServerConfig {
+    /// Whether a server without an election keeps marks: it is a root, and no agent.
+    fn keeps_marks(&self) -> bool {
+        self.parent.is_none() && !self.doors.makes_templates
+    }
 }
 
 /// A root on free loopback ports, without templates, with a fresh seed, in a process that may open 20,000 files.
@@ -165,9 +173,8 @@ impl Server {
         let grpc_address = sockets.grpc.1.clone();
         warn_of_address(&config, &grpc_address);
         let http_address = sockets.http.as_ref().and_then(|(_, address)| address.tcp());
-        let kept = config.state.as_ref();
-        let kept = kept.map(|kept| kept.open(&config.node_name, config.parent.is_none()));
-        let kept = kept.transpose()?.flatten();
+        let (kept, records, recorded) = state::open(&config)?;
+        let begins = (config.keeps_marks(), recorded);
         let state = state_of(&config, &grpc_address, kept.as_ref());
         state.limits().set_bounds(&config.bounds);
         let security = Security::new(&config.security, &sockets.addresses());
@@ -182,7 +189,7 @@ impl Server {
         let rules = config.rules.map(RuleStore::new);
         let edge = rules
             .as_ref()
-            .map(|_| Arc::clone(state.start_edge(edge::new(&state))));
+            .map(|_| Arc::clone(state.start_edge(edge::new(&state, records))));
         let stop = stop_grpc.clone();
         let (services, health) =
             rpc::services(&state, &metrics, rules.clone(), stop, edge.as_ref())?;
@@ -195,7 +202,7 @@ impl Server {
         });
         let mut background = JoinSet::new();
         if election.is_none() {
-            begin_alone(&state, kept, is_root, &mut background);
+            state::begin_alone(&state, kept, begins, &mut background);
         }
         // Set before the first client can ask.
         health.set(state.readiness().is_ready()).await;
@@ -210,6 +217,7 @@ impl Server {
             let makes = config.doors.makes_templates;
             let follow = edge::follow(Arc::clone(edge), Arc::clone(&rules), makes, state, metrics);
             background.spawn(follow);
+            background.spawn(Arc::clone(edge).keep_records());
             background.spawn(rules.run(rereads.subscribe()));
         }
         if let Some(upstream) = upstream {
@@ -422,29 +430,11 @@ fn warn_of_address(config: &ServerConfig, grpc_address: &Address) {
     }
 }
 
-/// Makes a server the master for ever, with what its last process has left. It keeps the directory until it ends.
-fn begin_alone(
-    state: &Arc<ServerState>,
-    kept: Option<(StateDirectory, Past)>,
-    is_root: bool,
-    background: &mut JoinSet<()>,
-) {
-    let found = kept.map(|(directory, past)| {
-        state.set_state_directory(None);
-        let writes = state.node().mark_writes();
-        background.spawn(write_marks(directory, writes, Arc::clone(state)));
-        past.marks
-    });
-    let found = found.filter(|_| is_root);
-    let begin = |replica: &mut Replica, now| replica.handle_alone(found, now);
-    state.node().input(begin);
-}
-
 /// Returns the state of a server with a new node.
 fn state_of(
     config: &ServerConfig,
     grpc_address: &Address,
-    kept: Option<&(StateDirectory, Past)>,
+    kept: Option<&Kept>,
 ) -> Arc<ServerState> {
     let bound = |limit| usize::try_from(*config.bounds.get(&limit)?).ok();
     let replica = ReplicaConfig {

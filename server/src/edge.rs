@@ -14,6 +14,7 @@ use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
 use doorward_edge::ids;
 use doorward_edge::node::{Later, Node};
+use doorward_edge::records::{LEASE_LENGTH, Records};
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node as engine;
 use doorward_engine::node::asking::Answers;
@@ -30,10 +31,6 @@ use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
 use crate::status::{RulesDocument, RulesNews, ServerState};
 use crate::templates;
-
-/// Terms of the templates that rules make. Callers of one priority have fair shares. Leases last a little longer than
-/// Envoy may use an assignment that is not renewed.
-const TERMS: &str = "kind: PRIORITY_BANDS, lease_length: 16s, refresh_interval: 1s";
 
 /// Largest number of warnings about rules that the log tells.
 const WARNINGS_MAX: usize = 20;
@@ -81,11 +78,11 @@ impl Node for OwnNode {
 pub const PART_OF_MEMORY: usize = 4;
 
 /// Returns the decisions of all doors, without rules yet.
-pub fn new(state: &ServerState) -> Arc<Edge> {
+pub fn new(state: &ServerState, records: Records) -> Arc<Edge> {
     let node = Arc::new(OwnNode(Arc::clone(state.node())));
     let of_node = state.limits().of(ServerLimit::Memory).max();
     let bytes_max = usize::try_from(of_node).unwrap_or(usize::MAX) / (PART_OF_MEMORY - 1);
-    Edge::within(bytes_max, node, Rules::default(), Wall::Machine)
+    Edge::within(bytes_max, node, Rules::default(), Wall::Machine, records)
 }
 
 /// Puts the rules of all documents in force, now and whenever they change. Runs until the server ends: spawn it.
@@ -213,11 +210,15 @@ fn templates_of(rules: &Rules) -> Result<Templates, String> {
         });
         (Reverse(rule.levels.len()), kinds.collect::<Vec<u8>>())
     });
+    // Callers of one priority have fair shares. Leases last a little longer than Envoy may use an assignment that is not
+    // renewed.
+    let length = LEASE_LENGTH.as_secs();
+    let terms = format!("kind: PRIORITY_BANDS, lease_length: {length}s, refresh_interval: 1s");
     let templates = rules.into_iter().filter_map(|rule| {
         let glob = ids::glob(rule);
         let capacity = rule.counted()?.rate.as_per_second();
         Some(format!(
-            "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{{TERMS}}}\n"
+            "- identifier_glob: \"{glob}\"\n  capacity: {capacity}\n  algorithm: {{{terms}}}\n"
         ))
     });
     let text = format!("resources:\n{}", templates.collect::<String>());

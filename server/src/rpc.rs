@@ -111,6 +111,8 @@ impl CapacityService {
             .clients
             .claim(request.client.as_str(), identity)?;
         self.metrics.count_malformed(refused.len());
+        let resources = request.asks.iter().map(|ask| &ask.resource);
+        self.state.note_lent(resources);
         let mut answers = Answers::to_client(&request);
         let asked = match self.state.node().answer_client_next(&request, &mut answers) {
             Poll::Ready(Asked::Final(outcome)) => {

@@ -103,6 +103,8 @@ pub struct Past {
     pub starts: u64,
     /// Why no mark counts. Absent: they count.
     pub uncounted: Option<Uncounted>,
+    /// Whether no client has a lease.
+    pub is_unused: bool,
 }
 
 /// Content of a directory.
@@ -215,6 +217,7 @@ impl StateDirectory {
             _ => uncounted,
         };
         let is_complete = is_root && uncounted.is_none();
+        let is_unused = uncounted.is_none() && marks.is_empty();
         let starts = starts.saturating_add(1);
         let write = begin_write(&database)?;
         {
@@ -251,6 +254,7 @@ impl StateDirectory {
                 marks,
                 starts,
                 uncounted,
+                is_unused,
             },
         ))
     }

@@ -204,9 +204,13 @@ impl Server {
         Self::spawn_server(shell, "127.0.0.1:0", &[], arguments)
     }
 
-    /// Starts an agent at an address. It serves HTTP only if the arguments name its address.
+    /// Starts an agent at an address. It serves HTTP, and has a state directory, only if the arguments name them.
     pub fn agent(address: &str, arguments: &[&str]) -> Self {
-        Self::spawn_by(command("doorward-agent"), address, &[], arguments)
+        let mut command = command("doorward-agent");
+        if !arguments.contains(&"--state-dir") {
+            command.env("DOORWARD_STATE_DIR", "none");
+        }
+        Self::spawn_by(command, address, &[], arguments)
     }
 
     fn spawn(address: &str, variables: &[(&str, &str)], arguments: &[&str]) -> Self {

@@ -256,6 +256,16 @@ impl ResourceState {
         }
     }
 
+    /// Notes a lease of a former process.
+    pub(super) fn note_former(&mut self, capacity: f64, expires_at: Time) {
+        let lease = Lease {
+            capacity,
+            expires_at,
+            granted_by: None,
+        };
+        self.former.push(lease, 0.0, Time::ZERO);
+    }
+
     /// Returns `has` of a request that is sent now. It is an upper bound of the use of leases until the answer is
     /// applied: the lease does not grow meanwhile, and work in flight beyond it only shrinks. Work in flight that no
     /// lease allowed was admitted by the mode. It is not reported, because a server in learning mode would confirm it

@@ -4,13 +4,14 @@
 //! A resource opens at its first use, and is released when it is idle. Its wants follow the requests, refused ones
 //! included. Callers of different priorities have leases apart, since their rule ranks them.
 
+mod changes;
 mod demand;
 mod settling;
 mod sharing;
 mod streams;
 mod unleased;
 
-pub use sharing::Changes;
+pub use changes::Changes;
 pub(crate) use streams::Part;
 pub use unleased::Whole;
 
@@ -34,6 +35,7 @@ use self::sharing::Sharing;
 use crate::clock::{self, Clock};
 use crate::holder::Holder;
 use crate::node::Node;
+use crate::records::Records;
 use crate::room::Room;
 
 /// Largest number of open resources of an identity.
@@ -74,6 +76,9 @@ pub struct Caller {
     holder: Mutex<Holder>,
     wake: Notify,
     room: Arc<Room>,
+    /// What the Envoys of the identity may use, and the name of its holder there.
+    records: Arc<Records>,
+    recorded_as: Box<str>,
 }
 
 /// A caller among those of the identity.
@@ -106,9 +111,11 @@ struct Use {
 
 impl Caller {
     /// Creates an identity without leases.
-    pub fn new(identity: &str, holder: Holder, room: Arc<Room>) -> Self {
+    pub fn new(identity: &str, holder: Holder, room: Arc<Room>, records: Arc<Records>) -> Self {
         Self {
             identity: identity.into(),
+            records,
+            recorded_as: holder.name().as_str().into(),
             uses: RwLock::default(),
             holder: Mutex::new(holder),
             wake: Notify::new(),
@@ -226,9 +233,12 @@ impl Caller {
         if !is_possible || !self.room.take(&self.identity, USE_BYTES) {
             return None;
         }
+        let (former, until) = self.records.take_over(resource, &self.recorded_as, now);
+        let mut sharing = Sharing::new(weight, now);
+        let former = sharing.take_over(former, until);
         let used = Arc::new(Use {
             limiter: LeasedRate::new(BURST, now),
-            sharing: Mutex::new(Sharing::new(weight, now)),
+            sharing: Mutex::new(sharing),
             allowance: watch::Sender::new(Allowance::NONE),
             has_safe: AtomicBool::new(false),
             is_used: AtomicBool::new(true),
@@ -238,8 +248,11 @@ impl Caller {
         drop(uses);
         self.room.enter(resource);
         let mut holder = self.holder();
-        holder.open(resource, wants, now);
+        holder.open(resource, wants + former, now);
         holder.set_weight(resource, weight);
+        if former > 0.0 {
+            holder.note_former(resource, former, until);
+        }
         drop(holder);
         self.wake.notify_one();
         Some(used)
@@ -344,7 +357,8 @@ impl Caller {
     fn divide(&self, resource: &str, used: &Use, now: Time) -> f64 {
         let allowance = *used.allowance.borrow();
         let mut sharing = used.sharing();
-        let freed = sharing.divide(allowance, resource, now);
+        let record = (&*self.records, &*self.recorded_as);
+        let freed = sharing.divide(allowance, resource, record, now);
         let (held, weight, wants) = (sharing.held(now), sharing.weight, sharing.wants(now));
         used.limiter.handle_allowance(less(allowance, held), now);
         drop(sharing);

@@ -24,6 +24,7 @@ use crate::crowd::Crowds;
 use crate::holder::{CALLERS, Holder};
 use crate::ids;
 use crate::node::Node;
+use crate::records::Records;
 use crate::room::Room;
 use crate::work::Work;
 
@@ -50,6 +51,9 @@ const OTHERS: &str = "others";
 /// Memory for each key of a rule, so that few rules may have as many keys as there is room for.
 const BYTES_OF_KEY: usize = 512;
 
+/// Time between two looks at the record: longer than any lease of a former process.
+const RECORDS_EVERY: Duration = Duration::from_secs(20);
+
 /// Memory of the doors by default, in bytes.
 const BYTES_MAX: usize = 256 << 20;
 
@@ -72,6 +76,7 @@ pub struct Edge {
     /// Buckets of all streams.
     pub(crate) buckets: AtomicUsize,
     room: Arc<Room>,
+    records: Arc<Records>,
     /// Decisions of many descriptors.
     work: Work,
     /// Programs that throttle themselves.
@@ -132,11 +137,17 @@ impl Edge {
 
     /// Does the same with a wall clock that a test may set. Leases and waits use the monotonic clock.
     pub fn with_wall(node: Arc<dyn Node>, rules: Rules, wall: Wall) -> Arc<Self> {
-        Self::within(BYTES_MAX, node, rules, wall)
+        Self::within(BYTES_MAX, node, rules, wall, Records::default())
     }
 
-    /// Does the same within that memory.
-    pub fn within(bytes_max: usize, node: Arc<dyn Node>, rules: Rules, wall: Wall) -> Arc<Self> {
+    /// Does the same within that memory, and with a record of what outlasts the process.
+    pub fn within(
+        bytes_max: usize,
+        node: Arc<dyn Node>,
+        rules: Rules,
+        wall: Wall,
+        records: Records,
+    ) -> Arc<Self> {
         let is_loaded = !rules.domains().is_empty();
         let keys_max = KEYS_MAX.min(bytes_max / BYTES_OF_KEY);
         Arc::new(Self {
@@ -153,6 +164,7 @@ impl Edge {
             streams: AtomicUsize::new(0),
             buckets: AtomicUsize::new(0),
             room: Arc::new(Room::new(bytes_max)),
+            records: Arc::new(records),
             work: Work::new(),
             crowds: Crowds::default(),
             is_loaded: AtomicBool::new(is_loaded),
@@ -197,6 +209,20 @@ impl Edge {
 
     pub(crate) const fn room(&self) -> &Arc<Room> {
         &self.room
+    }
+
+    /// Keeps the record of what outlasts the process. Runs for ever: spawn it.
+    pub async fn keep_records(self: Arc<Self>) {
+        loop {
+            let next = self.clock.now() + RECORDS_EVERY;
+            self.clock.sleep_until(next).await;
+            self.records.renew(self.clock.now());
+        }
+    }
+
+    /// Returns the record of what outlasts the process.
+    pub const fn records(&self) -> &Arc<Records> {
+        &self.records
     }
 
     /// Returns the rules with their counters.
@@ -333,7 +359,8 @@ impl Edge {
         }
         let name = holder_name(&key.0, priority)?;
         let holder = Holder::new(name, priority, clock::incarnation(), clock::sequence());
-        let caller = Arc::new(Caller::new(&key.0, holder, Arc::clone(&self.room)));
+        let (room, records) = (Arc::clone(&self.room), Arc::clone(&self.records));
+        let caller = Arc::new(Caller::new(&key.0, holder, room, records));
         callers.insert(key.clone(), Arc::clone(&caller));
         tokio::spawn(keep(Arc::downgrade(self), key, Arc::clone(&caller)));
         Some(caller)

@@ -59,6 +59,11 @@ impl Holder {
             .open(resource, self.priority, Mode::Safe, wants, now);
     }
 
+    /// Notes what its callers may use of an open resource by leases of a former process, until then.
+    pub fn note_former(&mut self, resource: &str, capacity: f64, until: Time) {
+        self.state.note_former(resource, capacity, until);
+    }
+
     /// Changes the weight in a resource, from the next request on.
     pub fn set_weight(&mut self, resource: &str, weight: u32) {
         match self.weights.get_mut(resource) {

@@ -1,5 +1,7 @@
 //! The flags of `doorward-agent`, and what `--help` teaches.
 
+use std::path::PathBuf;
+
 use clap::{ArgAction, Parser, Subcommand};
 use clap_complete::Shell;
 use doorward_door::listener::Address;
@@ -88,6 +90,12 @@ pub struct AgentFlags {
     /// Where to serve Redis clients: THROTTLE and CL.THROTTLE [default: nowhere].
     #[arg(long, value_name = "ADDRESS|unix:PATH", value_parser = address)]
     pub redis_listen: Option<Address>,
+
+    /// Where the agent keeps what its next process must know, so that it goes on at once after a
+    /// restart: a directory on a local disk, or "none" [default: one for this node and address in
+    /// ~/.local/state/doorward, or in systemd's StateDirectory=].
+    #[arg(long, value_name = "DIR|none")]
+    pub state_dir: Option<PathBuf>,
 
     /// Estimated memory of leases, callers and buckets [default: half of what the machine or its
     /// control group has].

@@ -150,6 +150,8 @@ impl ChildStream {
         self.of
             .get_or_insert_with(|| (request.server.clone(), request.epoch));
         self.refused = Some(refused);
+        let resources = request.asks.iter().map(|ask| &ask.resource);
+        self.state.note_lent(resources);
         let message = ChildMessage::Request(request);
         let node = self.state.node();
         node.input(|replica, now| replica.handle_stream_message(self.number, message, now));
@@ -294,6 +296,7 @@ async fn decide(
 ) -> Result<wire::GetServerCapacityResponse, Cycle> {
     // The wall clock is read before the decision, so leases end no later by it.
     let wall = clock::wall();
+    state.note_lent(request.asks.iter().map(|ask| &ask.resource));
     let mut answers = Answers::to_child(&request);
     let decided = state.node().finish(|replica, now| {
         replica.change(

@@ -28,6 +28,15 @@ pub struct StateConfig {
 }
 
 impl StatePlace {
+    /// Returns the place that a flag names, or else the usual one. None: the server keeps no state.
+    pub fn of(flag: Option<&Path>, node: &str, root_at: Option<&Address>) -> Option<Self> {
+        match flag {
+            Some(dir) if dir.as_os_str() == "none" => None,
+            Some(dir) => Some(Self::Named(dir.to_owned())),
+            None => Self::usual(node, root_at, |name| env::var_os(name)),
+        }
+    }
+
     /// Returns the place for a server that was given none: below the folder that systemd names, or else the user's
     /// folder for state. Roots of different addresses may have one name. `variable` reads a variable of the process. None: the user has no such folder, or the address has
     /// any free port, so that the next process has another one.

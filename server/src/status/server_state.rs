@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use doorward_edge::edge::Edge;
+use doorward_engine::id::ResourceId;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{LimitStatus, RuleDecisions, RulesStatus};
@@ -145,6 +146,13 @@ impl ServerState {
     /// Returns the decisions by rules. None: this server has no rules.
     pub fn edge(&self) -> Option<&Arc<Edge>> {
         self.edge.get()
+    }
+
+    /// Notes resources that programs or child servers of an agent lease: their leases outlast the process.
+    pub fn note_lent<'a>(&self, resources: impl Iterator<Item = &'a ResourceId>) {
+        if let Some(edge) = self.edge().filter(|_| self.needs_rules) {
+            resources.for_each(|it| edge.records().lend(it.as_str()));
+        }
     }
 
     /// Sets the decisions by rules, once.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use doorward::rules::Rules;
+use doorward_edge::records::Records;
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
 use doorward_server::security::{Security, SecurityConfig};
@@ -181,7 +182,7 @@ fn in_a_tree() -> Metrics {
         .input(|replica, now| replica.handle_election(election, now));
     let rules = "domain: api\ndescriptors: [{key: user, rate_limit: {rate: 1/s}}]\n";
     let rules = Rules::load(&[("api.yaml", rules)]).unwrap();
-    let edge = doorward_server::edge::new(&family.eu);
+    let edge = doorward_server::edge::new(&family.eu, Records::default());
     family.eu.start_edge(edge).set_rules(rules);
     let metrics = Metrics::new(&Arc::clone(&family.eu));
     metrics.observe_call(

@@ -1,11 +1,13 @@
 //! Three real Envoys behind one agent, in real time on loopback: how much of a shared limit passes, how fairly, and
 //! what an agent that is killed or frozen lets through.
 //!
-//! `cargo bench -p doorward-tests --bench envoy` takes ten minutes; `-- rlqs`, `rls`, `killed`, `away`, `frozen` or
-//! `calls` selects one. `-- buckets 20` runs for 20 minutes. It needs an Envoy: `tests/install-envoy`.
+//! `cargo bench -p doorward-tests --bench envoy` takes ten minutes; `-- rlqs`, `rls`, `killed`, `away`, `frozen`, `reset`
+//! or `calls` selects one. `-- buckets 20` runs for 20 minutes, and `-- kills 50` kills an agent with a state directory 50
+//! times, in seven minutes. It needs an Envoy: `tests/install-envoy`.
 
 mod buckets;
 mod calls;
+mod kills;
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -43,6 +45,12 @@ const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+/// Returns an address that nothing listens at.
+fn free_port() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
 /// An Envoy. Killed when dropped.
 struct Envoy {
     process: Child,
@@ -51,11 +59,7 @@ struct Envoy {
 
 impl Envoy {
     fn start(folder: &TempDir, number: usize, config: &str, agent: &str) -> Self {
-        let port = || {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            listener.local_addr().unwrap()
-        };
-        let (address, admin, service) = (port(), port(), port());
+        let (address, admin, service) = (free_port(), free_port(), free_port());
         let agent = agent.parse::<SocketAddr>().unwrap();
         let config = fs::read_to_string(format!("envoy/{config}")).unwrap();
         let config = config
@@ -178,6 +182,10 @@ async fn main() {
         let minutes = wanted.iter().find_map(|it| it.parse().ok());
         return buckets::run(minutes.unwrap_or(20)).await;
     }
+    if wanted.iter().any(|it| it == "kills") {
+        let rounds = wanted.iter().find_map(|it| it.parse().ok());
+        return kills::kills(rounds.unwrap_or(50)).await;
+    }
     let runs = |name: &str| wanted.iter().all(|it| it.starts_with('-') || it == name);
     let (minute, turn) = (seconds(60), seconds(20));
     if runs("calls") {
@@ -240,6 +248,9 @@ async fn accidents(runs: impl Fn(&str) -> bool) {
             let time = (seconds(30) + away + WARM_UP, NEVER);
             run(&what, "rlqs.yaml", LIMIT, LOADS, time, kill).await;
         }
+    }
+    if runs("reset") {
+        kills::reset().await;
     }
     if runs("frozen") {
         let freeze = async |agent: Server| {

@@ -5,19 +5,20 @@
 //! limiter of the lease bounds all names together. Assignments of streams are used elsewhere, so each is held until it
 //! ends, or until a smaller one is sent.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward::capacity::{Allowance, Capacity, Source};
 use doorward::time::Time;
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::{Claim, ClaimIndex, Level, Subclients};
-use tokio::sync::Notify;
 
+use super::changes::Changes;
 use super::demand::Demand;
 use super::unleased::UnleasedPart;
 use super::{BURST, By, IDLE, RETRY_IN};
+use crate::records::Records;
 
 /// Span in which a name's requests are counted.
 const SPAN: Duration = Duration::from_secs(1);
@@ -27,6 +28,13 @@ const RUNS_OUT: Duration = Duration::from_millis(7_500);
 
 /// Time that a lease lasts longer than an assignment that can be sent anew. An assignment ends a second before its lease.
 const LONGER: Duration = Duration::from_secs(2);
+
+/// No assignment.
+const NOTHING: (f64, Time) = (0.0, Time::ZERO);
+
+/// Time for which a smaller assignment may be under way in this process. If the process is killed meanwhile, its Envoy goes
+/// on with the larger one, so that counts until then.
+const UNDER_WAY: Duration = Duration::from_millis(100);
 
 /// Largest number of names, since all of them are looked at when a lease is divided. Beyond it, new ones are one.
 const NAMES_MAX: usize = 10_000;
@@ -72,40 +80,10 @@ struct Stream {
     assigned: f64,
     /// Rate that the Envoy may use, and its end.
     sent: (f64, Time),
+    /// The same before the last change, while that may be under way.
+    before: (f64, Time),
     is_over: bool,
     changes: Arc<Changes>,
-}
-
-/// Resources whose assignment to a stream may have changed.
-#[derive(Debug, Default)]
-pub struct Changes {
-    resources: Mutex<BTreeSet<Box<str>>>,
-    wake: Notify,
-}
-
-impl Changes {
-    fn add(&self, resource: &str) {
-        let mut resources = self
-            .resources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        resources.insert(resource.into());
-        self.wake.notify_one();
-    }
-
-    /// Takes the resources out.
-    pub(crate) fn take(&self) -> BTreeSet<Box<str>> {
-        let mut resources = self
-            .resources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *resources)
-    }
-
-    /// Waits for a change. Cancel safe.
-    pub(crate) async fn changed(&self) {
-        self.wake.notified().await;
-    }
 }
 
 impl Sharing {
@@ -185,16 +163,25 @@ impl Sharing {
             [(number, true)] if is_named => self.streams.remove(&number),
             _ => None,
         };
+        let new = || Stream::ended(by.name.into(), NOTHING);
+        let former = former.unwrap_or_else(new);
         let stream = Stream {
-            name: by.name.into(),
             weight: by.weight,
-            wants,
-            assigned: 0.0,
-            sent: former.map_or((0.0, Time::ZERO), |it| it.sent),
+            wants: wants.max(former.wants),
             is_over: false,
             changes: Arc::clone(to),
+            ..former
         };
         self.streams.insert(number, stream);
+    }
+
+    /// Adds what Envoys were assigned by a former process, as if their streams had just broken. Returns the sum.
+    pub(super) fn take_over(&mut self, former: BTreeMap<Box<str>, f64>, until: Time) -> f64 {
+        for ((name, rate), number) in former.into_iter().zip((0..u64::MAX).rev()) {
+            let stream = Stream::ended(name, (rate, until));
+            self.streams.insert(number, stream);
+        }
+        self.streams.values().map(|it| it.wants).sum()
     }
 
     /// Returns the wants of a stream.
@@ -203,8 +190,12 @@ impl Sharing {
     }
 
     /// Notes what an Envoy may use.
-    pub(super) fn set_sent(&mut self, number: u64, rate: f64, until: Time) {
+    pub(super) fn set_sent(&mut self, number: u64, rate: f64, until: Time, now: Time) {
         if let Some(stream) = self.streams.get_mut(&number) {
+            let before = stream.in_use(now);
+            if rate < before {
+                stream.before = (before, now + UNDER_WAY);
+            }
             stream.sent = (rate, until);
         }
     }
@@ -270,8 +261,15 @@ impl Sharing {
         self.demand.wants(now) + streams
     }
 
-    /// Divides an allowance anew, and forgets idle names and ended streams. Returns the bytes of these names.
-    pub(super) fn divide(&mut self, allowance: Allowance, resource: &str, now: Time) -> usize {
+    /// Divides an allowance anew, and forgets idle names and ended streams. Returns the bytes of these names. `records`
+    /// have the amounts that Envoys may use before these hear of them.
+    pub(super) fn divide(
+        &mut self,
+        allowance: Allowance,
+        resource: &str,
+        (records, holder): (&Records, &str),
+        now: Time,
+    ) -> usize {
         let mut freed = 0;
         self.names.retain(|name, it| {
             let stays = now.since(it.used_at) < IDLE || name.is_empty();
@@ -306,10 +304,24 @@ impl Sharing {
         names.for_each(|it| it.change_level(former, self.level, now));
         let mut free = (capacity - self.held(now)).max(0.0);
         let is_lease = allowance.seen_at(now).source == Source::Lease;
-        for (stream, target) in self.streams.values_mut().zip(targets) {
+        let (mut all, mut in_use) = (Vec::new(), BTreeMap::<&str, f64>::new());
+        for (stream, target) in self.streams.values().zip(targets) {
             let grows = (target - stream.held(now)).clamp(0.0, free);
             free -= grows;
             let assigned = target.min(stream.held(now) + grows);
+            let amount = stream.in_use(now).max(assigned);
+            *in_use.entry(&stream.name).or_default() += amount;
+            all.push(assigned);
+        }
+        in_use.retain(|_, amount| *amount > 0.0);
+        let may_grow = records.set(resource, holder, &in_use);
+        for (stream, assigned) in self.streams.values_mut().zip(all) {
+            let most = if may_grow {
+                f64::INFINITY
+            } else {
+                stream.in_use(now)
+            };
+            let assigned = assigned.min(most);
             // Only if the lease lasts longer than what was sent: else the same would be sent again and again.
             let is_longer = |sent: Time| allowance.until.is_none_or(|it| it.since(sent) > LONGER);
             let sent = stream.sent.1;
@@ -324,10 +336,29 @@ impl Sharing {
 }
 
 impl Stream {
+    /// Returns a stream that ended with an assignment.
+    fn ended(name: Box<str>, sent: (f64, Time)) -> Self {
+        Self {
+            name,
+            weight: 1,
+            wants: sent.0,
+            assigned: 0.0,
+            sent,
+            before: NOTHING,
+            is_over: true,
+            changes: Arc::default(),
+        }
+    }
+
+    /// Returns the amount that the Envoy may use.
+    fn in_use(&self, now: Time) -> f64 {
+        let all = [self.sent, self.before].into_iter();
+        let lasting = all.filter(|(_, until)| *until > now);
+        lasting.map(|(rate, _)| rate).fold(0.0, f64::max)
+    }
+
     fn held(&self, now: Time) -> f64 {
-        let (rate, until) = self.sent;
-        let sent = if until > now { rate } else { 0.0 };
-        sent.max(self.assigned)
+        self.in_use(now).max(self.assigned)
     }
 }
 
@@ -414,62 +445,4 @@ fn claim((wants, weight): (f64, u32)) -> Claim {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_does_not_wait_by_a_level_that_has_grown() {
-        let now = Time::ZERO + Duration::from_secs(60);
-        let by = By {
-            name: "web",
-            weight: 1,
-            is_safe: false,
-            whole: None,
-        };
-        let mut sharing = Sharing::new(1, now);
-        // From 2/s to another rate.
-        let mut wait = |rate| {
-            for rate in [2.0, rate] {
-                sharing.name(&by, |_| true, now).0.asked(1_000.0, now);
-                let allowance = Allowance::by_mode(Capacity::Limited(rate));
-                sharing.divide(allowance, "x", now);
-                let (name, level) = sharing.name(&by, |_| true, now);
-                if rate == 2.0 {
-                    name.paid_until = now;
-                    name.pass(20.0, level, now);
-                }
-            }
-            let (name, level) = sharing.name(&by, |_| true, now);
-            name.wait(level, now).unwrap_or_default()
-        };
-        assert_eq!(wait(20.0), Duration::from_millis(900));
-        assert_eq!(wait(1.0), Duration::from_millis(19_900));
-        assert_eq!(wait(0.0), RETRY_IN);
-    }
-
-    /// Otherwise the same assignment would be sent again and again until the lease ends.
-    #[test]
-    fn an_assignment_is_due_anew_only_if_the_lease_lasts_longer() {
-        let (now, second) = (Time::ZERO + Duration::from_secs(60), Duration::from_secs(1));
-        let by = By {
-            name: "envoy",
-            weight: 1,
-            is_safe: false,
-            whole: None,
-        };
-        for (lease, is_due) in [(3, false), (8, false), (20, true)] {
-            let allowance = Allowance {
-                source: Source::Lease,
-                until: Some(now + lease * second),
-                ..Allowance::by_mode(Capacity::Limited(10.0))
-            };
-            let (changes, mut sharing) = (Arc::default(), Sharing::new(1, now));
-            sharing.set_stream(1, &by, true, 5.0, &changes);
-            sharing.divide(allowance, "x", now);
-            assert_eq!(changes.take().len(), 1, "the first assignment");
-            sharing.set_sent(1, 5.0, now + (lease - 1).min(7) * second);
-            sharing.divide(allowance, "x", now);
-            assert_eq!(!changes.take().is_empty(), is_due, "{lease} s are left");
-        }
-    }
-}
+mod tests;

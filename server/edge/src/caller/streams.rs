@@ -37,7 +37,7 @@ impl Caller {
     /// Notes what an Envoy may use, and until when.
     pub(crate) fn set_sent(&self, resource: &str, number: u64, rate: f64, until: Time, now: Time) {
         if let Some(used) = self.used(resource) {
-            used.sharing().set_sent(number, rate, until);
+            used.sharing().set_sent(number, rate, until, now);
             self.divide(resource, &used, now);
         }
     }

@@ -95,6 +95,7 @@ pub(super) async fn lease(
         ask.weight = weight.ok_or_else(|| unready(TOO_MANY.to_owned()))?;
     }
     let weight = ask.weight;
+    edge.records().lend(ask.resource.as_str());
     let request = GetCapacity {
         client: name.clone(),
         incarnation: None,

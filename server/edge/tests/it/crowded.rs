@@ -28,7 +28,7 @@ const BY: By<'_> = By {
 fn caller(room: &Arc<Room>) -> Caller {
     let name = HolderName::new("caller:a").unwrap();
     let holder = Holder::new(name, 0, Incarnation::new(1).unwrap(), 1);
-    Caller::new("a", holder, Arc::clone(room))
+    Caller::new("a", holder, Arc::clone(room), Arc::default())
 }
 
 #[test]

@@ -68,7 +68,12 @@ impl World {
         let caller = self.callers.entry(identity.to_owned()).or_insert_with(|| {
             let name = HolderName::new(&format!("caller:{identity}")).unwrap();
             let holder = Holder::new(name, 0, Incarnation::new(number).unwrap(), 1);
-            Arc::new(Caller::new(identity, holder, Arc::clone(&self.room)))
+            Arc::new(Caller::new(
+                identity,
+                holder,
+                Arc::clone(&self.room),
+                Arc::default(),
+            ))
         });
         Arc::clone(caller)
     }

@@ -48,6 +48,8 @@ pub(super) struct NodeMarks {
     /// Time after which all leases of those have ended.
     found_until: Time,
     is_complete: bool,
+    /// Whether this mastership keeps marks, too.
+    is_kept: bool,
     /// Number of marks in the store, once all batches are there.
     count: u64,
     /// Resources whose marks are to be written.
@@ -66,9 +68,12 @@ impl NodeMarks {
     /// Takes what is known of a new resource.
     pub(super) fn take_found(&mut self, id: &ResourceId) -> Predecessors {
         let mark = self.found.remove(id.as_str()).map(Mark::of);
-        match self.is_complete {
-            true => Predecessors::Marked(mark),
-            false => Predecessors::Unknown { kept: Some(mark) },
+        match (self.is_complete, self.is_kept) {
+            (true, true) => Predecessors::Marked(mark),
+            (true, false) => Predecessors::Recorded(mark),
+            (false, is_kept) => Predecessors::Unknown {
+                kept: is_kept.then_some(mark),
+            },
         }
     }
 
@@ -91,7 +96,7 @@ impl NodeMarks {
     fn has_work(&self, now: Time) -> bool {
         let is_old = !self.found.is_empty() && self.found_until <= now;
         let is_news = !self.is_begun || self.has_learned(now);
-        self.in_flight.is_none() && (is_news || !self.due.is_empty() || is_old)
+        self.is_kept && self.in_flight.is_none() && (is_news || !self.due.is_empty() || is_old)
     }
 
     /// Whether learning mode is over, and the store does not know that.
@@ -120,12 +125,23 @@ impl Node {
         self.begin_marks(found);
     }
 
+    /// Notes what the last process had granted, by a record of its own in place of marks, as a server becomes the only one
+    /// of its node. It keeps no marks. An amount above the capacity counts as the capacity.
+    pub fn handle_recorded(&mut self, marks: MarksByResource) {
+        let is_complete = true;
+        self.begin_marks(FoundMarks { marks, is_complete });
+        if let Some(marks) = &mut self.marks {
+            marks.is_kept = false;
+        }
+    }
+
     fn begin_marks(&mut self, found: FoundMarks) {
         self.marks = Some(Box::new(NodeMarks {
             found_until: self.mastership_start().end_of(found.marks.longest()),
             count: found.marks.len() as u64,
             found: found.marks,
             is_complete: found.is_complete,
+            is_kept: true,
             due: BTreeSet::new(),
             is_begun: false,
             unmarked_until: None,
@@ -146,7 +162,8 @@ impl Node {
 
     /// When there is something to write although nothing changes.
     pub fn marks_due(&self) -> Option<Time> {
-        let marks = self.marks.as_ref().filter(|it| it.in_flight.is_none())?;
+        let marks = self.marks.as_ref();
+        let marks = marks.filter(|it| it.is_kept && it.in_flight.is_none())?;
         let found = Some(marks.found_until).filter(|_| !marks.found.is_empty());
         [found, marks.unmarked_until].into_iter().flatten().min()
     }

@@ -20,6 +20,8 @@ pub(crate) enum Predecessors {
     },
     /// The mark of the last one. None: there are no leases.
     Marked(Option<Mark>),
+    /// The same, of a master that keeps none itself.
+    Recorded(Option<Mark>),
 }
 
 impl Resource {
@@ -34,6 +36,16 @@ impl Resource {
                 self.recovery = ends_anew.map(|ends| Recovery::of_root(ends, None));
             }
             Predecessors::Marked(None) => self.mark = Some(kept(None, Time::ZERO)),
+            Predecessors::Recorded(None) => {}
+            Predecessors::Recorded(Some(mark)) => {
+                let ends = self.start.end_of(mark.longest);
+                // Holders that report more than that make it learn.
+                let capacity = self.supply.capacity;
+                let known = mark.amount.map_or(capacity, |amount| amount.min(capacity));
+                if ends > now && self.policy.promises_total() {
+                    self.recovery = Some(Recovery::of_root(ends, Some(known)));
+                }
+            }
             Predecessors::Marked(Some(mark)) => {
                 let ends = self.start.end_of(mark.longest);
                 self.mark = Some(kept(Some(mark), ends));

@@ -19,6 +19,7 @@ mod looks;
 mod parents;
 mod parts;
 mod priorities;
+mod recorded;
 mod reload;
 mod repeats;
 mod safe_capacity;

@@ -13,6 +13,7 @@ use doorward_server::flags::agent::AgentFlags;
 use doorward_server::flags::{ParentError, parent_source};
 use doorward_server::limits::ServerLimit;
 use doorward_server::rules::store::RulesPlace;
+use doorward_server::state_directory::place::{StateConfig, StatePlace};
 use doorward_server::transports::parent::ParentTransportConfig;
 use doorward_server::{clock, files};
 use thiserror::Error;
@@ -83,11 +84,16 @@ pub(crate) fn config(flags: &AgentFlags, host: &str) -> Result<ServerConfig, Set
         *bound = (*bound).min(memory / part);
     }
     let is_alone = parent.is_none();
+    let node_name = flags.node.clone();
+    let node_name = node_name.unwrap_or_else(|| format!("{host}/agent"));
+    let root_at = Some(&flags.listen).filter(|_| is_alone);
+    let place = StatePlace::of(flags.state_dir.as_deref(), &node_name, root_at);
     Ok(ServerConfig {
-        node_name: flags
-            .node
-            .clone()
-            .unwrap_or_else(|| format!("{host}/agent")),
+        node_name,
+        state: place.map(|place| StateConfig {
+            place,
+            is_unused: false,
+        }),
         listen: flags.listen.clone(),
         http_listen: flags.http_listen.0.clone(),
         templates_source: if is_alone { "the rules" } else { "the parent" }.to_owned(),

@@ -88,22 +88,18 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
 
 /// Returns the state directory. A server with etcd keeps its marks there.
 fn state(flags: &ServeFlags, has_election: bool) -> Result<Option<StateConfig>, String> {
-    let place = match &flags.state_dir {
-        Some(dir) if dir.as_os_str() == "none" => None,
-        Some(_) if has_election => {
-            return Err(
+    let listen = flags.listen.into();
+    let root_at = flags.parent.is_empty().then_some(&listen);
+    let place = StatePlace::of(flags.state_dir.as_deref(), &flags.node, root_at);
+    if has_election {
+        return match place {
+            Some(StatePlace::Named(_)) => Err(
                 "--state-dir is for servers without etcd, which keeps the same: leave it out"
                     .to_owned(),
-            );
-        }
-        Some(dir) => Some(StatePlace::Named(dir.clone())),
-        None if has_election => None,
-        None => {
-            let listen = flags.listen.into();
-            let root_at = flags.parent.is_empty().then_some(&listen);
-            StatePlace::usual(&flags.node, root_at, |name| env::var_os(name))
-        }
-    };
+            ),
+            _ => Ok(None),
+        };
+    }
     let is_unused = flags.templates.is_none() && flags.parent.is_empty();
     Ok(place.map(|place| StateConfig { place, is_unused }))
 }

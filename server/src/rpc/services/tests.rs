@@ -9,6 +9,7 @@ use axum::body::Body as AxumBody;
 use doorward::rules::Rules;
 use doorward_door::Door;
 use doorward_door::paths::Paths;
+use doorward_edge::records::Records;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman as wire;
@@ -85,7 +86,7 @@ impl Fixture {
         limits.set_bounds(&LimitFlags::default().of_door(20_000));
         let looking = Arc::new(Semaphore::new(1));
         let door = Door::new(limits.of_grpc(), Paths::default(), looking);
-        let edge = edge::new(&state);
+        let edge = edge::new(&state, Records::default());
         edge.set_rules(Rules::load(&[("api.yaml", RULES)]).unwrap());
         let rls = Rls::new(edge);
         let service = CapacityService {

@@ -1,6 +1,8 @@
-//! Streams of Envoy's quotas that break while the server stands still.
+//! Streams of Envoy's quotas that break while the server stands still, or because an agent is killed.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::bucket_action::BucketAction;
@@ -10,14 +12,16 @@ use doorward_proto::envoy::rate_limit_quota::rate_limit_strategy::Strategy;
 use doorward_proto::envoy::rate_limit_quota::{
     BucketId, RateLimitQuotaResponse, RateLimitQuotaUsageReports,
 };
-use doorward_tests::processes::Server;
+use doorward_tests::processes::{Server, doorward_server, stderr};
 use doorward_tests::proxy::Proxy;
 use doorward_tests::template_file::TemplateFile;
+use serde_json::Value;
+use tempfile::TempDir;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Endpoint;
-use tonic::{Code, Streaming};
+use tonic::{Code, Request, Streaming};
 
 const RULES: &str = "
 domain: api
@@ -39,15 +43,22 @@ struct Envoy {
 }
 
 impl Envoy {
-    /// Opens a stream.
+    /// Opens a stream, as an Envoy that wants more than there is.
     async fn open(address: &str) -> Self {
+        Self::named("", address, [0, 2_000]).await
+    }
+
+    /// Opens a stream with a name, and reports a second in which so many requests were allowed and denied.
+    async fn named(name: &str, address: &str, requests: [u64; 2]) -> Self {
         let endpoint = Endpoint::new(format!("http://{address}")).unwrap();
         let mut client = RateLimitQuotaServiceClient::new(endpoint.connect().await.unwrap());
         loop {
             let (reports, receiver) = mpsc::channel(4);
-            reports.send(report()).await.unwrap();
-            let answers = client.stream_rate_limit_quotas(ReceiverStream::new(receiver));
-            match answers.await {
+            reports.send(report(requests)).await.unwrap();
+            let mut request = Request::new(ReceiverStream::new(receiver));
+            let named = request.metadata_mut();
+            named.insert("x-doorward-client", name.parse().unwrap());
+            match client.stream_rate_limit_quotas(request).await {
                 Ok(answers) => {
                     let answers = answers.into_inner();
                     return Self { reports, answers };
@@ -72,7 +83,7 @@ impl Envoy {
     }
 }
 
-fn report() -> RateLimitQuotaUsageReports {
+fn report([allowed, denied]: [u64; 2]) -> RateLimitQuotaUsageReports {
     let usage = BucketQuotaUsage {
         bucket_id: Some(BucketId {
             bucket: [("user".to_owned(), "ann".to_owned())].into(),
@@ -81,8 +92,8 @@ fn report() -> RateLimitQuotaUsageReports {
             seconds: 1,
             nanos: 0,
         }),
-        num_requests_allowed: 0,
-        num_requests_denied: 2_000,
+        num_requests_allowed: allowed,
+        num_requests_denied: denied,
     };
     RateLimitQuotaUsageReports {
         domain: "api".to_owned(),
@@ -102,7 +113,7 @@ async fn a_stream_that_broke_while_the_server_stood_still_keeps_nothing_reserved
     while one.rate().await != 300.0 {}
 
     server.freeze();
-    one.reports.send(report()).await.unwrap();
+    one.reports.send(report([0, 2_000])).await.unwrap();
     // Meanwhile all leases and assignments end.
     let on = async { while one.answers.message().await.unwrap().is_some() {} };
     assert!(timeout(Duration::from_secs(4), on).await.is_err());
@@ -114,4 +125,139 @@ async fn a_stream_that_broke_while_the_server_stood_still_keeps_nothing_reserved
     let mut other = Envoy::open(&server.address).await;
     let all = async { while other.rate().await != 300.0 {} };
     assert!(timeout(Duration::from_secs(10), all).await.is_ok());
+}
+
+/// An agent with a state directory that says that nothing is in use. It can be killed and started again.
+struct Agent {
+    server: Server,
+    flags: Vec<String>,
+    _folders: [TempDir; 2],
+}
+
+impl Agent {
+    fn start(more: &[&str]) -> Self {
+        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [rules, state] = folders.each_ref().map(|it| it.path().display().to_string());
+        fs::write(folders[0].path().join("api.yaml"), RULES).unwrap();
+        let made = doorward_server(&["state", "init", &state, "--node", "here/agent"]);
+        assert!(made.status.success(), "{}", stderr(&made));
+        let flags = ["--node", "here/agent", "--http-listen", "127.0.0.1:0"];
+        let flags = [
+            &flags[..],
+            &["--rules", &rules, "--state-dir", &state],
+            more,
+        ]
+        .concat();
+        Self {
+            server: Server::agent("127.0.0.1:0", &flags),
+            flags: flags.into_iter().map(str::to_owned).collect(),
+            _folders: folders,
+        }
+    }
+
+    fn kill_and_start(mut self) -> Self {
+        let address = self.server.address.clone();
+        self.server.kill();
+        let flags: Vec<&str> = self.flags.iter().map(String::as_str).collect();
+        self.server = Server::agent(&address, &flags);
+        self
+    }
+
+    async fn envoy(&self, name: &str, requests: [u64; 2]) -> Envoy {
+        Envoy::named(name, &self.server.address, requests).await
+    }
+
+    /// Returns status and body of the answer to a request by HTTP.
+    fn post(&mut self, path: &str, body: &str) -> (String, String) {
+        let mut connection = TcpStream::connect(self.server.pages()).unwrap();
+        let length = body.len();
+        write!(
+            connection,
+            "POST {path} HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        (answer[9..12].to_owned(), answer)
+    }
+
+    /// Returns the lease of a program, once the agent has its rules.
+    fn lease(&mut self, client: &str, wants: u32, has: u32) -> f64 {
+        let has = format!(r#"{{"capacity": {has}, "expires_in_seconds": 10}}"#);
+        let resource = "shared/api/user=ann";
+        let body = format!(
+            r#"{{"client": "{client}", "resource": "{resource}", "wants": {wants}, "has": {has}}}"#
+        );
+        loop {
+            let (status, said) = self.post("/v1/lease", &body);
+            if status == "200" {
+                let lease: Value =
+                    serde_json::from_str(said.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+                return lease["capacity"].as_f64().unwrap();
+            }
+        }
+    }
+
+    /// Returns the number of requests that the agent passes in a second, from the moment on in which it has its rules.
+    fn passes_in_a_second(&mut self) -> u32 {
+        let check = r#"{"domain": "api", "entries": {"user": "ann"}}"#;
+        let (mut passed, mut began) = (0, None);
+        while began.is_none_or(|began: Instant| began.elapsed() < Duration::from_secs(1)) {
+            let (status, _) = self.post("/v1/check", check);
+            if status != "503" {
+                began.get_or_insert_with(Instant::now);
+            }
+            passed += u32::from(status == "200");
+        }
+        passed
+    }
+}
+
+#[tokio::test]
+async fn a_killed_agent_with_a_directory_goes_on_at_once_and_envoys_have_their_assignments_again() {
+    let mut agent = Agent::start(&[]);
+    for name in ["one", "two"] {
+        let mut envoy = agent.envoy(name, [90, 0]).await;
+        while envoy.rate().await < 91.8 {}
+    }
+    for _ in 0..2 {
+        agent = agent.kill_and_start();
+        // The Envoys use 91.8 each. A tenth of a second may pass at once.
+        let passed = agent.passes_in_a_second();
+        assert!((40..=117 + 13).contains(&passed), "{passed}");
+        for name in ["one", "two"] {
+            // It has just begun to count. A part of its share may be used by the agent's callers for a moment.
+            let mut envoy = agent.envoy(name, [0, 0]).await;
+            while envoy.rate().await != 91.8 {}
+        }
+    }
+    let mut other = agent.envoy("three", [0, 2_000]).await;
+    assert!(other.rate().await <= 116.4);
+}
+
+#[tokio::test]
+async fn leases_of_programs_and_assignments_of_envoys_stay_reserved_beside_each_other() {
+    let mut agent = Agent::start(&[]);
+    let mut envoy = agent.envoy("one", [90, 0]).await;
+    while envoy.rate().await < 91.8 {}
+    assert_eq!(agent.lease("job", 50, 0), 50.0);
+
+    agent = agent.kill_and_start();
+    // What programs have is not known, so any amount may be in use.
+    assert_eq!(agent.lease("other", 50, 0), 0.0);
+    assert_eq!(agent.lease("job", 50, 50), 50.0);
+    let mut envoy = agent.envoy("one", [0, 0]).await;
+    assert_eq!(envoy.rate().await, 91.8);
+}
+
+#[tokio::test]
+async fn an_envoy_of_a_killed_agent_with_a_parent_goes_on_too() {
+    let templates = TemplateFile::new(&TEMPLATES.replace("3s", "16s"));
+    let root = Server::start(&["--templates", &templates.path]);
+    let mut agent = Agent::start(&["--parent", &root.address]);
+    let mut envoy = agent.envoy("one", [90, 0]).await;
+    while envoy.rate().await < 91.8 {}
+    agent = agent.kill_and_start();
+    let mut envoy = agent.envoy("one", [0, 0]).await;
+    assert_eq!(envoy.rate().await, 91.8);
 }

@@ -389,7 +389,7 @@ async fn no_more_is_given_back_than_the_same_caller_took() {
     let name = HolderName::new("caller:a").unwrap();
     let (clock, room) = (Clock::start(), Arc::new(Room::new(1 << 20)));
     let holder = Holder::new(name, 0, Incarnation::new(1).unwrap(), 1);
-    let caller = Arc::new(Caller::new("a", holder, room));
+    let caller = Arc::new(Caller::new("a", holder, room, Arc::default()));
     let [one, other] = ["one", "other"].map(|name| By {
         name,
         weight: 1,
@@ -419,7 +419,7 @@ fn a_new_resource_asks_for_its_first_wants_until_a_second_has_passed_without_a_r
     let now = Clock::start().now();
     let name = HolderName::new("caller:a").unwrap();
     let holder = Holder::new(name, 0, Incarnation::new(1).unwrap(), 1);
-    let caller = Caller::new("a", holder, Arc::new(Room::new(1 << 20)));
+    let caller = Caller::new("a", holder, Arc::new(Room::new(1 << 20)), Arc::default());
     let by = By {
         name: "a",
         weight: 1,
