@@ -210,11 +210,7 @@ impl<'a> World<'a> {
                 take: scenario.servers.election,
                 changes: 0,
             },
-            etcd: Etcd::new(
-                scenario.nodes.len(),
-                scenario.restores_etcd(),
-                chance.fork(ETCD),
-            ),
+            etcd: Etcd::new(scenario, chance.fork(ETCD)),
             templates_before: Vec::new(),
             traces: Numbered::default(),
             is_settling: false,

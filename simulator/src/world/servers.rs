@@ -309,8 +309,8 @@ impl World<'_> {
     pub(super) fn takes(&mut self, way: &crate::scenario::Link) -> Duration {
         use crate::scenario::Latency;
         match way.latency {
-            Latency::Constant(span) => span,
-            Latency::Uniform(least, most) => self.chance.duration(least, most),
+            Latency::Uniform((least, most)) if least == most => least,
+            Latency::Uniform((least, most)) => self.chance.duration(least, most),
             Latency::Exponential { least, mean } => {
                 least + Duration::from_secs_f64(self.chance.exponential(mean.as_secs_f64()))
             }
