@@ -55,10 +55,7 @@ impl Chance {
     }
 
     /// Picks one of several things with equal probability.
-    #[expect(
-        clippy::indexing_slicing,
-        reason = "it is below their number, which is not 0"
-    )]
+    #[expect(clippy::indexing_slicing, reason = "it is below N, which is not 0")]
     pub const fn pick<T: Copy, const N: usize>(&mut self, things: [T; N]) -> T {
         const { assert!(N > 0, "there is nothing to pick from") };
         things[self.below(N)]

@@ -145,6 +145,7 @@ pub struct Watched {
 impl Watched {
     /// Creates the books of a resource that has no clients yet.
     pub fn new(resource: ResourceId, template: &Template, settled_after: Time) -> Self {
+        let learns = template.algorithm.learning_mode_duration;
         Self {
             resource,
             algorithm: (*template.algorithm).clone(),
@@ -154,17 +155,17 @@ impl Watched {
             accounts: Numbered::default(),
             sums: AllClients::default(),
             overshoot: Overshoot::new(template),
-            immediate: Immediate::new(),
-            nesting: Nesting::new(template.algorithm.learning_mode_duration),
-            averages: Averages::new(settled_after),
+            immediate: with(|it: &mut Immediate| (it.levels, it.allowed) = (1, f64::INFINITY)),
+            nesting: with(|it: &mut Nesting| it.learns_until = Time::ZERO + learns),
+            averages: with(|it: &mut Averages| it.since = settled_after),
             peak: 0.0,
-            starvation: Starvation::new(settled_after),
-            oscillation: Oscillation::new(settled_after),
-            convergence: Convergence::new(settled_after),
+            starvation: with(|it: &mut Starvation| it.settled_after = settled_after),
+            oscillation: with(|it: &mut Oscillation| it.settled_after = settled_after),
+            convergence: with(|it: &mut Convergence| it.settled_after = settled_after),
             fairness: Fairness::default(),
             waits: WaitSums::default(),
             safe_use: SafeUse::default(),
-            comebacks: Comebacks::new(settled_after),
+            comebacks: with(|it: &mut Comebacks| it.settled_after = settled_after),
             end: settled_after,
             mastership: MastershipChecker::default(),
             requests: Extreme::default(),
@@ -199,7 +200,7 @@ impl Watched {
             .note_wants(priority, Amount::ZERO, Amount::ZERO);
         self.accounts.push(Account {
             place,
-            shortage: MissingOverTime::new(self.settled_after),
+            shortage: with(|it: &mut MissingOverTime| it.since = self.settled_after),
             ..Account::default()
         })
     }
@@ -415,6 +416,18 @@ impl ClientStanding {
 /// Converts a number to an amount; an invalid number becomes zero.
 fn amount(amount: f64) -> Amount {
     Amount::new(amount).unwrap_or(Amount::ZERO)
+}
+
+/// Returns a default in which something is set.
+fn with<T: Default>(set: impl FnOnce(&mut T)) -> T {
+    let mut it = T::default();
+    set(&mut it);
+    it
+}
+
+/// Returns a part of a whole, or a default if the whole is nothing.
+pub(crate) fn part(sum: f64, of: f64, of_nothing: f64) -> f64 {
+    if of > 0.0 { sum / of } else { of_nothing }
 }
 
 /// Splits a client's capacity into what it may use by a lease and what it uses without one.

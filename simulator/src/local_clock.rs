@@ -60,10 +60,7 @@ impl LocalClock {
 }
 
 fn scaled(span: Duration, by: f64) -> Duration {
-    #[expect(
-        clippy::float_cmp,
-        reason = "clocks that were left alone run at exactly 1"
-    )]
+    #[expect(clippy::float_cmp, reason = "untouched clocks run at exactly 1")]
     if by == 1.0 {
         return span;
     }

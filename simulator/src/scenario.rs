@@ -30,7 +30,7 @@ use serde_json::Value;
 
 pub use crate::scenario::clients::ClientGroup;
 use crate::scenario::fault::{Event, Fault, FaultFile};
-use crate::scenario::forms::{Form, Maybe, Step, Time, Times, is_default, unsaid};
+use crate::scenario::forms::{Form, Maybe, Step, Time, Times, is_default, one, unsaid};
 use crate::scenario::network::NetworkFile;
 pub use crate::scenario::network::{Latency, Link, Network};
 pub use crate::scenario::nodes::Node;
@@ -62,7 +62,7 @@ pub struct Scenario {
     #[serde(default = "ten_minutes", with = "Step")]
     pub duration: Duration,
     /// The seed of all chance. The same seed gives the same run.
-    #[serde(default = "one")]
+    #[serde(default = "one::<u64>")]
     pub seed: u64,
     /// The time between two measurements; at most 20,000,000 samples of all nodes together. Absent: 5 s.
     #[serde(default = "unsaid", with = "Step")]
@@ -124,10 +124,6 @@ pub struct Scenario {
 
 const fn ten_minutes() -> Duration {
     Duration::from_secs(600)
-}
-
-const fn one() -> u64 {
-    1
 }
 
 /// The default time after the first learning mode until averages are judged.

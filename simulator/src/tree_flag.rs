@@ -4,7 +4,7 @@
 //! regions of three leaves each, as a scenario file would name them. Levels between regions and leaves are called
 //! `site`.
 
-use std::path::Path;
+use std::fs;
 use std::str::FromStr;
 
 use doorward_simulator::scenario::{Node, Scenario};
@@ -19,12 +19,13 @@ impl FromStr for TreeFlag {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let is_shape = text.chars().all(|c| c.is_ascii_digit() || c == 'x');
-        let path = Path::new(text);
-        let nodes = match is_shape {
-            true => Scenario::parse_tree(&shaped(text)?, text),
-            false if path.exists() => Scenario::read_tree(path),
-            false => return Err("is neither a shape such as 3x3 nor an existing file".to_owned()),
+        let file = match is_shape {
+            true => shaped(text)?,
+            false => fs::read_to_string(text).map_err(|cause| {
+                format!("is neither a shape such as 3x3 nor a readable file: {cause}")
+            })?,
         };
+        let nodes = Scenario::parse_tree(&file, text);
         nodes.map(Self).map_err(|error| error.to_string())
     }
 }

@@ -210,11 +210,7 @@ impl<'a> World<'a> {
                 take: scenario.servers.election,
                 changes: 0,
             },
-            etcd: Etcd::new(
-                scenario.nodes.len(),
-                scenario.restores_etcd(),
-                chance.fork(ETCD),
-            ),
+            etcd: Etcd::new(scenario, chance.fork(ETCD)),
             templates_before: Vec::new(),
             traces: Numbered::default(),
             is_settling: false,
@@ -344,10 +340,10 @@ impl<'a> World<'a> {
 
     fn arrive(&mut self, message: Message) {
         match message {
-            Message::Call(call) => self.serve_call(call),
-            Message::Answer(client, sequence, answer) => self.on_reply(client, sequence, answer),
-            Message::Up(message) => self.handle_from_child(message),
-            Message::Down(message) => self.handle_from_parent(message),
+            Message::Call(call, callee, request) => self.serve_call(call, callee, request),
+            Message::Answer(call, answer) => self.on_reply(call, answer),
+            Message::Up(line, to, what) => self.handle_from_child(line, to, what),
+            Message::Down(line, what) => self.handle_from_parent(line, what),
             Message::ToEtcd(from, asking, sent) => self.answer_question(from, asking, sent),
             Message::FromEtcd(to, news) => self.handle_etcd_news(to, news),
             Message::EtcdLease(lease) => self.check_lease(lease),

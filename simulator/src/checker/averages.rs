@@ -5,13 +5,14 @@
 
 use doorward_engine::time::Time;
 
+use crate::checker::part;
 use crate::recording::{Figures, Sample};
 
 /// Integrals over time; the unit is seconds times the unit of the figure.
 #[derive(Debug, Default)]
 pub(super) struct Averages {
     /// End of the time that the integrals cover.
-    since: Time,
+    pub(super) since: Time,
     time: f64,
     /// Seconds in which clients could use something.
     pub(super) usable_time: f64,
@@ -25,13 +26,6 @@ pub(super) struct Averages {
 }
 
 impl Averages {
-    pub(super) fn new(settled_after: Time) -> Self {
-        Self {
-            since: settled_after,
-            ..Self::default()
-        }
-    }
-
     /// Moves on to a time. Returns the seconds to add, if any.
     pub(super) fn pass(&mut self, now: Time) -> Option<f64> {
         let time = (now > self.since).then(|| now.since(self.since).as_secs_f64())?;
@@ -79,8 +73,4 @@ impl Averages {
             ..Figures::default()
         }
     }
-}
-
-fn part(sum: f64, of: f64, of_nothing: f64) -> f64 {
-    if of > 0.0 { sum / of } else { of_nothing }
 }

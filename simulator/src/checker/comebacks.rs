@@ -13,7 +13,7 @@ use crate::checker::extreme::Extreme;
 
 #[derive(Debug, Default)]
 pub(crate) struct Comebacks {
-    settled_after: Time,
+    pub(super) settled_after: Time,
     /// Time of each comeback, in seconds.
     took: Vec<f32>,
     /// Longest comeback, and when it ended.
@@ -23,13 +23,6 @@ pub(crate) struct Comebacks {
 }
 
 impl Comebacks {
-    pub(super) fn new(settled_after: Time) -> Self {
-        Self {
-            settled_after,
-            ..Self::default()
-        }
-    }
-
     /// Notes that a client that lost its server and its lease has a lease again. It could have had
     /// one since `since`.
     pub(crate) fn note(&mut self, since: Time, now: Time) {

@@ -26,7 +26,7 @@ pub(super) fn is_rest(unfair: f64, usable: f64) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Convergence {
     /// Start of the judged time.
-    settled_after: Time,
+    pub(super) settled_after: Time,
     /// Sum of the changes at the present instant.
     instant: Option<(Time, f64)>,
     /// Time of the first shift that is not over.
@@ -41,13 +41,6 @@ pub(super) struct Convergence {
 }
 
 impl Convergence {
-    pub(super) fn new(settled_after: Time) -> Self {
-        Self {
-            settled_after,
-            ..Self::default()
-        }
-    }
-
     pub(super) fn note_change(&mut self, change: f64, capacity: f64, now: Time) {
         let (at, sum) = self.instant.get_or_insert((now, 0.0));
         if *at != now {

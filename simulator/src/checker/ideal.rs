@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use doorward_engine::templates::{Algorithm, AlgorithmKind};
 
+use crate::checker::part;
+
 /// Wish of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wish {
@@ -102,11 +104,7 @@ fn proportional(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> Idea
     let equal = capacity / wants.clone().count() as f64;
     let met: f64 = wants.clone().map(|wants| wants.min(equal)).sum();
     let beyond: f64 = wants.map(|wants| (wants - equal).max(0.0)).sum();
-    let part = if beyond > 0.0 {
-        (capacity - met) / beyond
-    } else {
-        0.0
-    };
+    let part = part(capacity - met, beyond, 0.0);
     Ideal::Proportional { equal, part }
 }
 

@@ -13,18 +13,18 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use crate::checker::extreme::Extreme;
-use crate::checker::{ROUNDING, Watched};
+use crate::checker::{ROUNDING, Watched, part};
 
 /// Present span.
 #[derive(Debug, Default)]
 pub(super) struct Immediate {
     /// Levels from the root to the clients.
-    levels: u32,
+    pub(super) levels: u32,
     since: Time,
     /// Longest lease length within the span.
     lease: Duration,
     /// Largest total allowed within the span; infinite if some moment had no promise.
-    allowed: f64,
+    pub(super) allowed: f64,
     /// Smallest lease of each client within the span.
     least: Vec<f64>,
     /// Largest ratio of permanent use to the allowance, and the end of that span.
@@ -32,14 +32,6 @@ pub(super) struct Immediate {
 }
 
 impl Immediate {
-    pub(super) fn new() -> Self {
-        Self {
-            levels: 1,
-            allowed: f64::INFINITY,
-            ..Self::default()
-        }
-    }
-
     /// Notes a client's lease, before or after a change.
     pub(super) fn note(&mut self, client: u32, lease: f64) {
         if let Some(least) = self.least.get_mut(client as usize) {
@@ -72,10 +64,7 @@ impl Watched {
             return;
         }
         let used: f64 = span.least.iter().sum();
-        let part = match span.allowed > 0.0 {
-            true => used / span.allowed,
-            false => 0.0,
-        };
+        let part = part(used, span.allowed, 0.0);
         if part > 1.0 + ROUNDING {
             span.worst.note(part, now);
         }

@@ -10,7 +10,7 @@ use doorward_engine::templates::Algorithm;
 use doorward_engine::time::Time;
 
 use crate::checker::extreme::Extreme;
-use crate::checker::{ROUNDING, Watched};
+use crate::checker::{ROUNDING, Watched, part};
 use crate::numbered::Numbered;
 
 /// Error that rounding may leave in sums, relative to the capacity.
@@ -29,24 +29,16 @@ pub(crate) struct NodeBook {
 pub(super) struct Nesting {
     /// Sum of the leases of the clients at each node.
     used: BTreeMap<u32, ExactSum>,
-    has_template: bool,
+    lacks_template: bool,
     /// Start of the root's learning mode, and the end of the time in which it may not know of
     /// leases, by its own clock.
     learns_since: Time,
-    learns_until: Time,
+    pub(super) learns_until: Time,
     /// Largest excess of a subtree over its reservation, and when.
     pub(super) worst: Extreme<f64>,
 }
 
 impl Nesting {
-    pub(super) fn new(learns: Duration) -> Self {
-        Self {
-            has_template: true,
-            learns_until: Time::ZERO + learns,
-            ..Self::default()
-        }
-    }
-
     /// Notes a changed lease of a client at that node.
     pub(super) fn replace(&mut self, place: u32, before: Amount, after: Amount) {
         self.used.entry(place).or_default().replace(before, after);
@@ -74,11 +66,11 @@ impl Nesting {
     pub(super) fn note_template(&mut self, has: bool, algorithm: &Algorithm, former: Time) {
         let learns_until = self.learns_since + algorithm.learning_mode_duration;
         self.learns_until = self.learns_until.max(learns_until);
-        if !has || !self.has_template {
+        if !has || self.lacks_template {
             // A resource without a template is forgotten, although its leases are still valid.
             self.learns_until = self.learns_until.max(former);
         }
-        self.has_template = has;
+        self.lacks_template = !has;
     }
 
     /// Notes that a new master of the root starts learning mode, when its clock shows `local`.
@@ -101,12 +93,7 @@ impl Nesting {
         }
         // The excess is a part of the capacity, because the reservation may be tiny or zero.
         let of = reserved.max(capacity);
-        let over = if of > 0.0 {
-            (used - reserved) / of
-        } else {
-            1.0
-        };
-        self.worst.note(over, now);
+        self.worst.note(part(used - reserved, of, 1.0), now);
     }
 }
 

@@ -7,6 +7,8 @@ use doorward_engine::amount::Amount;
 use doorward_engine::templates::Algorithm;
 use doorward_engine::time::Time;
 
+use crate::checker::part;
+
 /// Smallest turn that counts, as a part of the grant.
 const TURN: f64 = 0.01;
 
@@ -20,20 +22,13 @@ pub(super) struct Course {
 
 #[derive(Debug, Default)]
 pub(super) struct Oscillation {
-    settled_after: Time,
+    pub(super) settled_after: Time,
     count: u64,
     quiet_for: Duration,
     quiet_since: Time,
 }
 
 impl Oscillation {
-    pub(super) fn new(settled_after: Time) -> Self {
-        Self {
-            settled_after,
-            ..Self::default()
-        }
-    }
-
     /// Notes that demand or capacity changed. Grants may follow for two refresh intervals.
     pub(super) fn note_unrest(&mut self, algorithm: &Algorithm, now: Time) {
         self.finish(now);
@@ -58,11 +53,7 @@ impl Oscillation {
         let minutes = self.quiet_for.as_secs_f64() / 60.0;
         #[expect(clippy::cast_precision_loss, reason = "counts for a mean")]
         let (turns, clients) = (self.count as f64, f64::from(clients));
-        if minutes > 0.0 && clients > 0.0 {
-            turns / clients / minutes
-        } else {
-            0.0
-        }
+        part(part(turns, clients, 0.0), minutes, 0.0)
     }
 }
 

@@ -15,8 +15,8 @@ use std::time::Duration;
 use doorward_engine::templates::{Algorithm, AlgorithmKind, Shrink, Template};
 use doorward_engine::time::Time;
 
-use crate::checker::ROUNDING;
 use crate::checker::extreme::Extreme;
+use crate::checker::{ROUNDING, part};
 use crate::local_clock::LocalClock;
 
 /// Promise on the total.
@@ -198,14 +198,9 @@ impl Overshoot {
     /// Returns the ratio of a sum to the allowance. If nothing is allowed, the excess counts
     /// relative to the largest capacity so far.
     fn part(&self, sum: f64, allowed: f64) -> f64 {
-        if allowed > 0.0 {
-            sum / allowed
-        } else if sum > 0.0 && self.most > 0.0 {
-            1.0 + sum / self.most
-        } else if sum > 0.0 {
-            2.0
-        } else {
-            0.0
+        match sum > 0.0 {
+            true => part(sum, allowed, 1.0 + part(sum, self.most, 1.0)),
+            false => 0.0,
         }
     }
 

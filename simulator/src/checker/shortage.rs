@@ -11,7 +11,7 @@ use crate::recording::ClientFigures;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MissingOverTime {
     /// End of the time that the integrals cover.
-    since: Time,
+    pub(super) since: Time,
     wanted: f64,
     got: f64,
     /// Sum over all looks.
@@ -19,13 +19,6 @@ pub(super) struct MissingOverTime {
 }
 
 impl MissingOverTime {
-    pub(super) fn new(settled_after: Time) -> Self {
-        Self {
-            since: settled_after,
-            ..Self::default()
-        }
-    }
-
     /// Adds the time until now, with these wants and this lease.
     pub(super) fn advance(&mut self, wants: f64, lease: f64, now: Time) {
         if now <= self.since {
@@ -61,7 +54,7 @@ mod tests {
     #[test]
     fn a_client_gets_at_most_what_it_wants() {
         let at = Time::from_secs;
-        let mut shortage = MissingOverTime::new(at(10));
+        let mut shortage = crate::checker::with(|it: &mut MissingOverTime| it.since = at(10));
         // Time before the run has settled does not count.
         shortage.advance(10.0, 0.0, at(10));
         assert_eq!(shortage.figures(1.0, 0), ClientFigures::default());

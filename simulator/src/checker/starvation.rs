@@ -24,20 +24,13 @@ struct Band {
 
 #[derive(Debug, Default)]
 pub(super) struct Starvation {
-    settled_after: Time,
+    pub(super) settled_after: Time,
     bands: BTreeMap<i64, Band>,
     /// Longest time without a lease, and when it ended.
     pub(super) longest: Extreme<Duration>,
 }
 
 impl Starvation {
-    pub(super) fn new(settled_after: Time) -> Self {
-        Self {
-            settled_after,
-            ..Self::default()
-        }
-    }
-
     /// Notes changed wants of a client of that priority.
     pub(super) fn note_wants(&mut self, priority: i64, before: Amount, after: Amount) {
         let band = self.bands.entry(priority).or_default();

@@ -15,7 +15,7 @@ use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::templates::{Algorithm, AlgorithmKind};
 use doorward_engine::time::Time;
 
-use crate::checker::{ClientStanding, Watched, amount};
+use crate::checker::{ClientStanding, Watched, amount, part};
 use crate::recording::{Wait, Waits};
 
 /// Number of waits.
@@ -65,8 +65,7 @@ impl WaitSums {
 
     /// Returns the parts of what could be used in that many seconds.
     pub(super) fn parts(&self, seconds: f64) -> Waits {
-        let part = |lost: f64| if seconds > 0.0 { lost / seconds } else { 0.0 };
-        let lost = self.lost.map(part);
+        let lost = self.lost.map(|lost| part(lost, seconds, 0.0));
         Wait::ALL.into_iter().zip(lost).collect()
     }
 }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use doorward::limiter::demand::AdaptiveWants;
 use doorward::state::Mode;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
@@ -11,8 +12,8 @@ use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Strength};
 use crate::scenario::ClientGroup;
-use crate::scenario::demand::{Demand, Diurnal};
-use crate::scenario::usage::{Adaptive, Limiter, Usage, Work};
+use crate::scenario::demand::{Demand, Diurnal, FlashCrowd, OnOff, Ramp, Sine, Spike};
+use crate::scenario::usage::{Adaptive, Limiter, Usage};
 
 /// Maximum number of clients.
 const CLIENTS_MAX: usize = 24;
@@ -98,25 +99,25 @@ fn demand(chance: &mut Chance, amount: f64) -> Demand {
             factor: chance.pick([(0.8, 1.25), (0.5, 2.0)]),
             every,
         },
-        6 | 7 => Demand::OnOff {
+        6 | 7 => Demand::OnOff(OnOff {
             on: amount,
             off: low,
             on_for: every * chance.pick([1, 4]),
             off_for: every * chance.pick([1, 2]),
-        },
-        8 => Demand::Spike {
+        }),
+        8 => Demand::Spike(Spike {
             base: amount,
             peak: amount * 10.0,
             at: every * 5,
             length: every * 3,
-        },
-        9 => Demand::Ramp {
+        }),
+        9 => Demand::Ramp(Ramp {
             from: low,
             to: amount,
             at,
             length: long,
             every: long / 20,
-        },
+        }),
         10 => Demand::Diurnal(Diurnal {
             least: low,
             most: amount,
@@ -125,26 +126,26 @@ fn demand(chance: &mut Chance, amount: f64) -> Demand {
             shift: chance.uniform(),
             every: long / 50,
         }),
-        11 => Demand::FlashCrowd {
+        11 => Demand::FlashCrowd(FlashCrowd {
             base: low,
             peak: amount * 3.0,
             at,
             rise: long / 5,
             half_life: long / 3,
             every: long / 50,
-        },
+        }),
         12 => Demand::Step {
             from: amount,
             to: low,
             at,
         },
-        _ => Demand::Sine {
+        _ => Demand::Sine(Sine {
             mean: amount,
             amplitude: amount - low,
             period: long,
             shift: chance.uniform(),
             every: long / 30,
-        },
+        }),
     }
 }
 
@@ -152,7 +153,8 @@ fn demand(chance: &mut Chance, amount: f64) -> Demand {
 fn limiter(chance: &mut Chance, amount: f64, lease: Duration) -> Limiter {
     let pieces = chance.between(1.0, 8.0);
     let is_gauge = amount >= PERMITS_WANTED_MIN && chance.happens(0.6);
-    let work = match is_gauge {
+    let mut limiter = Limiter::default();
+    match is_gauge {
         true => {
             let most = (lease / 2).min(Duration::from_secs(chance.pick([2, 8, 20])));
             #[expect(
@@ -161,21 +163,17 @@ fn limiter(chance: &mut Chance, amount: f64, lease: Duration) -> Limiter {
                 reason = "a number of permits; the cast saturates"
             )]
             let permits = (amount / pieces / 2.0).max(1.0) as u32;
-            Work::Concurrency {
-                permits,
-                takes: (most / 10, most),
-            }
+            (limiter.concurrency, limiter.takes) = (Some(permits), Some((most / 10, most)));
         }
         // The demand is a rate, so the cost is a part of it.
-        false => Work::Rate {
-            cost: (amount / pieces).max(1e-3),
-        },
-    };
-    let adaptive = chance.happens(0.5).then(|| Adaptive {
+        false => limiter.rate = Some((amount / pieces).max(1e-3)),
+    }
+    let adaptive = chance.happens(0.5).then(|| AdaptiveWants {
         window: Duration::from_secs(chance.pick([1, 5, 10])),
         headroom: chance.pick([1.0, 1.2, 2.0]),
         least: amount * chance.pick([0.0, 0.01, 0.3]),
         most: amount * chance.pick([1.0, 3.0]),
     });
-    Limiter { work, adaptive }
+    limiter.adaptive = adaptive.map(Adaptive);
+    limiter
 }

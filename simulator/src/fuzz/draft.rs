@@ -12,6 +12,9 @@ use crate::scenario::fault::{Event, Fault, Span};
 /// Time in which faults happen.
 pub(super) const FAULTY_FOR: Duration = Duration::from_secs(200);
 
+/// Time of faults: after all clients had an answer, and not right before the end of the faults.
+const FAULTS: Span = (Duration::from_secs(20), Duration::from_secs(190));
+
 /// First fork of the parts' streams.
 const PARTS: u64 = 100;
 
@@ -122,25 +125,15 @@ impl Draft {
         leases.max().unwrap_or_default()
     }
 
-    /// Returns the time for faults: after all clients had an answer, and not right before the end
-    /// of the faults.
-    pub(super) fn faulty(&self) -> Span {
-        (
-            Duration::from_secs(20),
-            FAULTY_FOR - Duration::from_secs(10),
-        )
-    }
-
     /// Draws a time for a fault.
     pub(super) fn some_time(&self, chance: &mut Chance) -> Duration {
-        let (least, most) = self.faulty();
-        chance.duration(least, most)
+        chance.duration(FAULTS.0, FAULTS.1)
     }
 
     /// Draws a time for a fault, at most `within` after another time.
     pub(super) fn soon(&self, chance: &mut Chance, after: Duration, within: Duration) -> Duration {
         let at = after + chance.duration(Duration::ZERO, within);
-        at.min(self.faulty().1)
+        at.min(FAULTS.1)
     }
 
     /// Leaves a part out of this world.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part};
 use crate::fuzz::masters::change;
-use crate::scenario::fault::{EtcdLoss, Event, NodeChoice, NodeServers, Span, ToEtcd};
+use crate::scenario::fault::{EtcdLoss, Event, NodeChoice, NodeServers as Of, Span, ToEtcd};
 
 pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Etcd);
@@ -80,13 +80,7 @@ fn unreachable(chance: &mut Chance, node: usize, ttl: Duration) -> Event {
     }
     Event::Isolate {
         node,
-        servers: chance.pick([
-            NodeServers::Master,
-            NodeServers::Master,
-            NodeServers::Others,
-            NodeServers::Some,
-            NodeServers::All,
-        ]),
+        servers: chance.pick([Of::Master, Of::Master, Of::Others, Of::Some, Of::All]),
         way: chance.pick([ToEtcd::Both, ToEtcd::There, ToEtcd::Back]),
         length,
     }

@@ -39,7 +39,7 @@ fn slowest(network: &Network) -> Duration {
     let links = links.chain(network.at.values());
     let links = links.chain(network.above.values());
     let longest = links.map(|link| match link.latency {
-        Latency::Constant(latency) | Latency::Uniform(_, latency) => latency,
+        Latency::Uniform((_, latency)) => latency,
         // One in a thousand takes longer.
         Latency::Exponential { least, mean } => least + mean * 7,
     });
@@ -65,7 +65,7 @@ pub(super) fn demand_ideal_shares(scenario: &mut Scenario) {
     let first = (learns * 2).max(BACKOFF_MAX) + (refresh * 3 * levels) + Duration::from_secs(10);
     let first = FAULTY_FOR + first.mul_f64(SLOW);
     let usages = scenario.clients.iter().flat_map(ClientGroup::usages);
-    let works = usages.filter_map(|usage| Some(usage.limiter?.work.longest()));
+    let works = usages.filter_map(|usage| Some(usage.limiter?.takes?.1));
     // Work under way finishes before its permits are free.
     let work = works.max().unwrap_or_default();
     // A client that holds too much refreshes once, and waiting clients are asked to come soon.
@@ -92,6 +92,6 @@ pub(super) fn demand_ideal_shares(scenario: &mut Scenario) {
     scenario.settled_after = again.max(scenario.duration - refresh * 2);
     let end = scenario.settled_after + refresh * 2;
     scenario.duration = scenario.duration.max(end);
-    scenario.limits.settled_unfairness_max = Some(RIGHT);
+    scenario.limits.settled_unfairness = Some(RIGHT);
     scenario.limits.requests_max = Some(REQUESTS_MAX);
 }

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Quality};
+use crate::scenario::ParentProtocol::{Poll, Stream};
 use crate::scenario::fault::{Event, NodeChoice, Side};
-use crate::scenario::{Latency, Link, Network, ParentProtocol, Servers};
+use crate::scenario::{Latency, Link, Network, Servers};
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -31,11 +32,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     draft.scenario.servers = Servers {
         refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
         push_round: millis(50),
-        parent_protocol: chance.pick([
-            ParentProtocol::Stream,
-            ParentProtocol::Stream,
-            ParentProtocol::Poll,
-        ]),
+        parent_protocol: chance.pick([Stream, Stream, Poll]),
         election: (shortest, shortest * chance.pick([1, 1, 2, 3])),
         state_directory: chance.happens(0.5),
     };
@@ -44,24 +41,24 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
 fn link(quality: Quality, chance: &mut Chance) -> Link {
     match quality {
         Quality::Quick => Link {
-            latency: Latency::Constant(millis(chance.pick([0, 0, 1, 5, 20]))),
+            latency: Latency::constant(millis(chance.pick([0, 0, 1, 5, 20]))),
             loss: 0.0,
             duplication: chance.pick([0.0, 0.1]),
         },
         Quality::Usual => Link {
             latency: match chance.below(3) {
-                0 => Latency::Constant(millis(20)),
-                1 => Latency::Uniform(Duration::ZERO, millis(chance.pick([1, 20, 200]))),
-                _ => Latency::Uniform(millis(1), millis(300)),
+                0 => Latency::constant(millis(20)),
+                1 => Latency::Uniform((Duration::ZERO, millis(chance.pick([1, 20, 200])))),
+                _ => Latency::Uniform((millis(1), millis(300))),
             },
             loss: chance.pick([0.0, 0.02, 0.05]),
             duplication: chance.pick([0.0, 0.0, 0.1]),
         },
         Quality::Bad => Link {
             latency: match chance.below(4) {
-                0 => Latency::Constant(millis(300)),
-                1 => Latency::Uniform(millis(1), millis(400)),
-                2 => Latency::Uniform(Duration::ZERO, millis(900)),
+                0 => Latency::constant(millis(300)),
+                1 => Latency::Uniform((millis(1), millis(400))),
+                2 => Latency::Uniform((Duration::ZERO, millis(900))),
                 _ => Latency::Exponential {
                     least: Duration::ZERO,
                     mean: millis(chance.pick([100, 200])),

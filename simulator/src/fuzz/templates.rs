@@ -2,18 +2,16 @@
 
 use std::time::Duration;
 
-use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_engine::templates::AlgorithmKind::{
+    self, FairShare, NoAlgorithm, PriorityBands, ProportionalShare, Static,
+};
+use doorward_engine::templates::{TemplateSpec, Templates};
 
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Quality, Strength};
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
-    let of_total = [
-        AlgorithmKind::FairShare,
-        AlgorithmKind::FairShare,
-        AlgorithmKind::ProportionalShare,
-        AlgorithmKind::PriorityBands,
-    ];
+    let of_total = [FairShare, FairShare, ProportionalShare, PriorityBands];
     let kind = chance.pick(of_total);
     let mut specs = vec![spec("shared", kind, draft.quality, chance)];
     let many = match draft.strength(Part::Resources) {
@@ -23,11 +21,11 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     };
     for resource in ["other", "third"].iter().take(many) {
         let any = [
-            AlgorithmKind::FairShare,
-            AlgorithmKind::ProportionalShare,
-            AlgorithmKind::PriorityBands,
-            AlgorithmKind::Static,
-            AlgorithmKind::NoAlgorithm,
+            FairShare,
+            ProportionalShare,
+            PriorityBands,
+            Static,
+            NoAlgorithm,
         ];
         let kind = chance.pick(any);
         let mut other = spec(resource, kind, draft.quality, chance);
@@ -62,7 +60,7 @@ fn spec(
     };
     let capacity = chance.pick([1.0, 77.7, 100.0, 100.0, 1e6]);
     let bands = ("min_share.0".to_owned(), Some("0.2".to_owned()));
-    let bands = Some(bands).filter(|_| kind == AlgorithmKind::PriorityBands);
+    let bands = Some(bands).filter(|_| kind == PriorityBands);
     TemplateSpec {
         identifier_glob: Some(resource.to_owned()),
         capacity: Some(capacity),

@@ -7,12 +7,13 @@
 
 use std::time::Duration;
 
-use crate::fuzz::draft::{Draft, Part, Quality};
+use crate::fuzz::draft::Part::{Addresses, Clocks, Cuts, Etcd, Masters, Twins};
+use crate::fuzz::draft::{Draft, Quality};
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
 
 /// Leaves out the parts that do not go together with second processes.
 pub(super) fn exclude(draft: &mut Draft) {
-    if !draft.strength(Part::Twins).is_some() {
+    if !draft.strength(Twins).is_some() {
         return;
     }
     if draft.quality == Quality::Bad {
@@ -20,27 +21,21 @@ pub(super) fn exclude(draft: &mut Draft) {
     }
     if are_of_clients(draft) {
         draft.quality = Quality::Quick;
-        for part in [
-            Part::Masters,
-            Part::Cuts,
-            Part::Etcd,
-            Part::Addresses,
-            Part::Clocks,
-        ] {
+        for part in [Masters, Cuts, Etcd, Addresses, Clocks] {
             draft.leave_out(part);
         }
     }
 }
 
 fn are_of_clients(draft: &Draft) -> bool {
-    draft.chance_of(Part::Twins).happens(0.4)
+    draft.chance_of(Twins).happens(0.4)
 }
 
 pub(super) fn draw(draft: &mut Draft) {
     let of_clients = are_of_clients(draft);
-    let mut chance = draft.chance_of(Part::Twins).fork(1);
+    let mut chance = draft.chance_of(Twins).fork(1);
     let chance = &mut chance;
-    for _ in 0..draft.strength(Part::Twins).many(chance, 2, 5) {
+    for _ in 0..draft.strength(Twins).many(chance, 2, 5) {
         let at = draft.some_time(chance);
         let length = (Duration::from_secs(1), draft.lease() * 2);
         let some = ClientChoice::any(1 + chance.below(2));

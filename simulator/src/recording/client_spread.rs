@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::checker::part;
 use crate::recording::ClientFigures;
 
 /// Distribution over all clients that wanted something.
@@ -66,12 +67,7 @@ fn jain(shares: impl Iterator<Item = f64>) -> Option<f64> {
         squares += share * share;
     }
     // Clients that all get nothing are treated alike.
-    let index = if squares > 0.0 {
-        sum * sum / (count * squares)
-    } else {
-        1.0
-    };
-    (count > 0.0).then_some(index)
+    (count > 0.0).then(|| part(sum * sum, count * squares, 1.0))
 }
 
 #[cfg(test)]

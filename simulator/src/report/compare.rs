@@ -70,15 +70,11 @@ impl Spread {
         let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         values.sort_by(f64::total_cmp);
         let at = |place: usize| values.get(place).copied().unwrap_or(f64::NAN);
-        let middle = values.len() / 2;
-        let median = match values.len() % 2 {
-            0 => f64::midpoint(at(middle.wrapping_sub(1)), at(middle)),
-            _ => at(middle),
-        };
+        let (middle, last) = (values.len() / 2, values.len().wrapping_sub(1));
         Self {
             least: at(0),
-            median,
-            most: at(values.len().wrapping_sub(1)),
+            median: f64::midpoint(at(last / 2), at(middle)),
+            most: at(last),
         }
     }
 

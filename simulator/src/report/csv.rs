@@ -76,22 +76,17 @@ fn write_clients(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
 }
 
 fn write_shortages(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
-    for of in &run.resources {
-        for client in &of.client_figures {
-            csv.serialize((&of.resource, client))?;
-        }
-    }
-    Ok(())
+    run.resources.iter().try_for_each(|of| {
+        let mut clients = of.client_figures.iter();
+        clients.try_for_each(|client| csv.serialize((&of.resource, client)))
+    })
 }
 
 fn write_waits(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
-    for of in &run.resources {
-        let figures = values(of);
-        for wait in WAITS {
-            csv.serialize((&of.resource, wait.name, wait.of(&figures)))?;
-        }
-    }
-    Ok(())
+    run.resources.iter().try_for_each(|of| {
+        let (mut waits, figures) = (WAITS.iter(), values(of));
+        waits.try_for_each(|it| csv.serialize((&of.resource, it.name, it.of(&figures))))
+    })
 }
 
 fn write_marks(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {

@@ -36,59 +36,14 @@ pub enum Demand {
         at: Duration,
     },
     /// From one amount to another, evenly.
-    Ramp {
-        /// The amount before.
-        #[serde(with = "Amount")]
-        from: f64,
-        /// The amount after.
-        #[serde(with = "Amount")]
-        to: f64,
-        /// The time of the first step.
-        #[serde(with = "Time")]
-        at: Duration,
-        /// The duration of the ramp.
-        #[serde(rename = "over", with = "Step")]
-        length: Duration,
-        /// The time between two steps. Absent: a twentieth of `over`.
-        #[serde(default = "unsaid", with = "Step")]
-        every: Duration,
-    },
+    Ramp(Ramp),
     /// Up and down around a mean.
-    Sine {
-        /// The mean.
-        #[serde(with = "Amount")]
-        mean: f64,
-        /// The distance above and below the mean; at most the mean.
-        #[serde(with = "Amount")]
-        amplitude: f64,
-        /// The time from top to top.
-        #[serde(with = "Step")]
-        period: Duration,
-        /// Each client is ahead of the one before it by this part of a period.
-        #[serde(default, with = "Part")]
-        shift: f64,
-        /// The time between two steps. Absent: a hundredth of the period.
-        #[serde(default = "unsaid", with = "Step")]
-        every: Duration,
-    },
+    Sine(Sine),
     /// A day, which begins at midnight: `least` a third of a period after the peak (04:00), at least two thirds of the
     /// way up during working hours, `most` at the peak.
     Diurnal(Diurnal),
     /// More for some time, all at once.
-    Spike {
-        /// The amount before and after.
-        #[serde(with = "Amount")]
-        base: f64,
-        /// The amount meanwhile.
-        #[serde(with = "Amount")]
-        peak: f64,
-        /// The time of the first change.
-        #[serde(with = "Time")]
-        at: Duration,
-        /// The duration of the spike.
-        #[serde(rename = "for", with = "Step")]
-        length: Duration,
-    },
+    Spike(Spike),
     /// An amount that is multiplied by a random factor, at the start and then regularly.
     Walk {
         /// The amount before the first step.
@@ -102,43 +57,118 @@ pub enum Demand {
         every: Duration,
     },
     /// Two amounts in turn, for random times around these means (exponential).
-    OnOff {
-        /// The amount while it is on. (YAML takes `on` and `off` for truth values.)
-        #[serde(rename = "peak", with = "Amount")]
-        on: f64,
-        /// The amount while it is off.
-        #[serde(default, rename = "base", with = "Amount")]
-        off: f64,
-        /// The mean time for which it is on.
-        #[serde(with = "Step")]
-        on_for: Duration,
-        /// The mean time for which it is off.
-        #[serde(with = "Step")]
-        off_for: Duration,
-    },
+    OnOff(OnOff),
     /// A crowd that comes quickly and goes slowly.
-    FlashCrowd {
-        /// The amount before, and in the end.
-        #[serde(with = "Amount")]
-        base: f64,
-        /// The amount at the top.
-        #[serde(with = "Amount")]
-        peak: f64,
-        /// The time of the first change.
-        #[serde(with = "Time")]
-        at: Duration,
-        /// The time from the base to the top.
-        #[serde(with = "Step")]
-        rise: Duration,
-        /// The time from the top until half of the crowd is gone.
-        #[serde(with = "Step")]
-        half_life: Duration,
-        /// The time between two steps. Absent: a tenth of the shorter one of `rise` and `half_life`.
-        #[serde(default = "unsaid", with = "Step")]
-        every: Duration,
-    },
+    FlashCrowd(FlashCrowd),
     /// Measured demand: a client for each one in the trace.
     Trace(#[serde(with = "TraceForm")] Trace),
+}
+
+/// From one amount to another, evenly.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Ramp {
+    /// The amount before.
+    #[serde(with = "Amount")]
+    pub from: f64,
+    /// The amount after.
+    #[serde(with = "Amount")]
+    pub to: f64,
+    /// The time of the first step.
+    #[serde(with = "Time")]
+    pub at: Duration,
+    /// The duration of the ramp.
+    #[serde(rename = "over", with = "Step")]
+    pub length: Duration,
+    /// The time between two steps. Absent: a twentieth of `over`.
+    #[serde(default = "unsaid", with = "Step")]
+    pub every: Duration,
+}
+
+/// Up and down around a mean.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Sine {
+    /// The mean.
+    #[serde(with = "Amount")]
+    pub mean: f64,
+    /// The distance above and below the mean; at most the mean.
+    #[serde(with = "Amount")]
+    pub amplitude: f64,
+    /// The time from top to top.
+    #[serde(with = "Step")]
+    pub period: Duration,
+    /// Each client is ahead of the one before it by this part of a period.
+    #[serde(default, with = "Part")]
+    pub shift: f64,
+    /// The time between two steps. Absent: a hundredth of the period.
+    #[serde(default = "unsaid", with = "Step")]
+    pub every: Duration,
+}
+
+/// More for some time, all at once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Spike {
+    /// The amount before and after.
+    #[serde(with = "Amount")]
+    pub base: f64,
+    /// The amount meanwhile.
+    #[serde(with = "Amount")]
+    pub peak: f64,
+    /// The time of the first change.
+    #[serde(with = "Time")]
+    pub at: Duration,
+    /// The duration of the spike.
+    #[serde(rename = "for", with = "Step")]
+    pub length: Duration,
+}
+
+/// Two amounts in turn, for random times around these means (exponential).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct OnOff {
+    /// The amount while it is on. (YAML takes `on` and `off` for truth values.)
+    #[serde(rename = "peak", with = "Amount")]
+    pub on: f64,
+    /// The amount while it is off.
+    #[serde(default, rename = "base", with = "Amount")]
+    pub off: f64,
+    /// The mean time for which it is on.
+    #[serde(with = "Step")]
+    pub on_for: Duration,
+    /// The mean time for which it is off.
+    #[serde(with = "Step")]
+    pub off_for: Duration,
+}
+
+/// A crowd that comes quickly and goes slowly.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct FlashCrowd {
+    /// The amount before, and in the end.
+    #[serde(with = "Amount")]
+    pub base: f64,
+    /// The amount at the top.
+    #[serde(with = "Amount")]
+    pub peak: f64,
+    /// The time of the first change.
+    #[serde(with = "Time")]
+    pub at: Duration,
+    /// The time from the base to the top.
+    #[serde(with = "Step")]
+    pub rise: Duration,
+    /// The time from the top until half of the crowd is gone.
+    #[serde(with = "Step")]
+    pub half_life: Duration,
+    /// The time between two steps. Absent: a tenth of the shorter one of `rise` and `half_life`.
+    #[serde(default = "unsaid", with = "Step")]
+    pub every: Duration,
 }
 
 const fn walk_factor() -> (f64, f64) {
@@ -159,35 +189,24 @@ impl Demand {
         };
         match self {
             Self::Step { at, .. } => is_within(*at, end).within("step.at")?,
-            Self::Spike { at, .. } => is_within(*at, end).within("spike.at")?,
-            Self::Ramp {
-                at, length, every, ..
-            } => {
-                is_within(*at, end).within("ramp.at")?;
-                fill(every, *length, 20);
+            Self::Spike(it) => is_within(it.at, end).within("spike.at")?,
+            Self::Ramp(it) => {
+                is_within(it.at, end).within("ramp.at")?;
+                fill(&mut it.every, it.length, 20);
             }
-            Self::FlashCrowd {
-                at,
-                rise,
-                half_life,
-                every,
-                ..
-            } => {
-                is_within(*at, end).within("flash_crowd.at")?;
-                fill(every, *rise.min(half_life), 10);
+            Self::FlashCrowd(it) => {
+                is_within(it.at, end).within("flash_crowd.at")?;
+                fill(&mut it.every, it.rise.min(it.half_life), 10);
             }
-            Self::Sine {
-                mean,
-                amplitude,
-                period,
-                every,
-                ..
-            } => {
-                if *amplitude > *mean {
+            Self::Sine(it) => {
+                let Sine {
+                    mean, amplitude, ..
+                } = *it;
+                if amplitude > mean {
                     let message = format!("is {amplitude}; give at most the mean, {mean}");
                     return refuse("sine.amplitude", message);
                 }
-                fill(every, *period, 100);
+                fill(&mut it.every, it.period, 100);
             }
             Self::Diurnal(day) => {
                 day.complete().within("diurnal")?;
@@ -200,7 +219,7 @@ impl Demand {
                     return refuse("walk.factor", message);
                 }
             }
-            Self::Constant(_) | Self::OnOff { .. } | Self::Trace(_) => {}
+            Self::Constant(_) | Self::OnOff(_) | Self::Trace(_) => {}
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ use crate::scenario::forms::{
 pub use crate::scenario::names::NodeChoice;
 use crate::scenario::names::to_names;
 use crate::scenario::source::{
-    Fields, Read, ReadError, Within, fields_of, is_within, kind_of, read_kind, refuse,
+    Fields, Read, ScenarioError, Within, fields_of, is_within, kind_of, read_kind, refuse,
 };
 use crate::scenario::{ClientGroup, Scenario};
 
@@ -235,7 +235,7 @@ fn weighted(list: Value, scenario: &Scenario, files: &Files) -> Read<Vec<(f64, E
     let mut choices = Vec::new();
     for (index, mut fields) in list.into_iter().enumerate() {
         let weight = fields.remove("weight").unwrap_or_else(|| 1.into());
-        let weight = Weight::deserialize(weight).map_err(|it| ReadError::new("weight", it));
+        let weight = Weight::deserialize(weight).map_err(|it| ScenarioError::new("weight", it));
         let choice = weight.and_then(|it| Ok((it, Event::read(fields, scenario, files)?)));
         choices.push(choice.within(&format!("[{index}]"))?);
     }

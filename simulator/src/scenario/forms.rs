@@ -24,6 +24,11 @@ pub(super) const fn unsaid() -> Duration {
     UNSAID
 }
 
+/// Returns the default of a count or factor.
+pub(super) fn one<T: From<u8>>() -> T {
+    T::from(1)
+}
+
 /// Says whether a file need not say a value.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

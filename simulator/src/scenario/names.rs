@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::scenario::Scenario;
 use crate::scenario::forms::{OneOrMany, schema};
 use crate::scenario::nodes::{all_named, named};
-use crate::scenario::source::{Fields, OneOf, Read, ReadError, Within, refuse};
+use crate::scenario::source::{Fields, OneOf, Read, ScenarioError, Within, refuse};
 
 /// A node, or one of several. Files have names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub(super) fn to_places(value: &mut Value, scenario: &Scenario) -> Read<()> {
         *name = groups(name, scenario).within("of")?;
     }
     if let Some(names) = clients.get_mut("at") {
-        let places = OneOrMany::deserialize(&*names).map_err(ReadError::from);
+        let places = OneOrMany::deserialize(&*names).map_err(ScenarioError::from);
         let places = places.and_then(|names| all_named(&scenario.nodes, &names));
         *names = places.within("at")?.into();
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::Scenario;
-use crate::scenario::forms::{As, Form, Maybe, OneOrMany, Part, Span, Time};
+use crate::scenario::forms::{Form, Maybe, OneOrMany, Part, Span, Time};
 use crate::scenario::nodes::{Node, all_named, named};
 use crate::scenario::source::{OneOf, Read, Within, refuse};
+use crate::scenario::{Scenario, Span as TimeSpan};
 
 /// The links, with the time of messages and their losses.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,50 +38,27 @@ pub struct Link {
 
 /// A distribution of latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "LatencyFile", untagged)]
+#[serde(untagged, deny_unknown_fields)]
+#[serde(expecting = "give a time, [SHORTEST, LONGEST] or {least: 1ms, mean: 5ms}")]
 #[schemars(inline)]
 pub enum Latency {
-    /// Always the same.
-    Constant(#[serde(with = "Time")] Duration),
-    /// All between two alike.
-    Uniform(
-        #[serde(with = "Time")] Duration,
-        #[serde(with = "Time")] Duration,
-    ),
+    /// All between two alike; or always the same, if the two are equal.
+    Uniform(#[serde(with = "Span")] TimeSpan),
     /// A least one, plus an exponential tail of that mean.
     Exponential {
-        /// The least.
-        #[serde(with = "Time")]
+        /// No message is faster.
+        #[serde(default, with = "Time")]
         least: Duration,
-        /// The mean of what is added.
+        /// The mean of the additional time.
         #[serde(with = "Time")]
         mean: Duration,
     },
 }
 
-/// A latency with an exponential tail.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(inline)]
-struct Tail {
-    /// No message is faster.
-    #[serde(default, with = "Time")]
-    least: Duration,
-    /// The mean of the additional time.
-    #[serde(with = "Time")]
-    mean: Duration,
-}
-
-type LatencyFile = OneOf<As<Time>, As<Span>, Tail>;
-
-impl From<LatencyFile> for Latency {
-    fn from(file: LatencyFile) -> Self {
-        match file {
-            OneOf::Plain(As(latency)) => Self::Constant(latency),
-            OneOf::List(As((least, most))) if least == most => Self::Constant(least),
-            OneOf::List(As((least, most))) => Self::Uniform(least, most),
-            OneOf::Map(Tail { least, mean }) => Self::Exponential { least, mean },
-        }
+impl Latency {
+    /// Returns one that is always the same.
+    pub const fn constant(latency: Duration) -> Self {
+        Self::Uniform((latency, latency))
     }
 }
 
@@ -134,7 +111,7 @@ struct SingleLinks {
 impl Default for Link {
     fn default() -> Self {
         Self {
-            latency: Latency::Uniform(Duration::from_millis(1), Duration::from_millis(5)),
+            latency: Latency::Uniform((Duration::from_millis(1), Duration::from_millis(5))),
             loss: 0.0,
             duplication: 0.0,
         }

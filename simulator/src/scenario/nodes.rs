@@ -13,7 +13,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::NODES_MAX;
-use crate::scenario::forms::{Candidates, Form, Never, NodeCount, OneOrMany, schema};
+use crate::scenario::forms::{Candidates, Form, Never, NodeCount, OneOrMany, one, schema};
 use crate::scenario::source::{OneOf, Read, Within, refuse};
 
 /// Words that say which nodes are meant, so that no node has them as its name. YAML takes the last two for truth
@@ -87,10 +87,6 @@ struct Branch {
     /// The nodes below: a map, or a list of names. Absent: it is a leaf.
     #[serde(default)]
     children: Option<OneOf<Never, Vec<String>, Branches>>,
-}
-
-const fn one() -> u32 {
-    1
 }
 
 const ALONE: Branch = Branch {

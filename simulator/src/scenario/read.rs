@@ -15,6 +15,7 @@ use crate::scenario::fault::Fault;
 pub use crate::scenario::files::Files;
 use crate::scenario::forms::{As, UNSAID};
 use crate::scenario::nodes::TreeForm;
+pub use crate::scenario::source::ScenarioError;
 use crate::scenario::source::{Read, Within, is_within, refuse};
 use crate::scenario::{Node, Scenario, clients, templates};
 
@@ -23,11 +24,6 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 
 /// The most samples of all nodes together: each takes some fifty bytes.
 const NODE_SAMPLES_MAX: u128 = 20_000_000;
-
-/// A scenario file, or a template file that it names, is invalid; or no file can say a scenario.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ScenarioError(pub(super) String);
 
 /// The most maps and lists in one another.
 const DEPTH_MAX: usize = 32;
@@ -45,22 +41,14 @@ impl Scenario {
     ///
     /// If it, or a file it names, cannot be read or is invalid.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let (text, file) = text_in(path)?;
+        let file = path.display().to_string();
+        let text = fs::read_to_string(path);
+        let text = text.or_else(|cause| refuse(&file, format!("cannot be read: {cause}")))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         Self::parse(&text, &file, &Files::Folder(folder.to_owned()))
     }
 
-    /// Reads only the tree of a scenario file, which may have nothing else in it.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read, has no tree, or that is invalid.
-    pub fn read_tree(path: &Path) -> Result<Vec<Node>, ScenarioError> {
-        let (text, file) = text_in(path)?;
-        Self::parse_tree(&text, &file)
-    }
-
-    /// Reads only the tree in the text of a scenario file. `file` is its name, for messages.
+    /// Reads only the tree in the text of a scenario file, which may have nothing else in it. `file` is its name, for messages.
     ///
     /// # Errors
     ///
@@ -78,15 +66,14 @@ impl Scenario {
     pub fn parse(text: &str, file: &str, files: &Files) -> Result<Self, ScenarioError> {
         let mut scenario: Self = parsed(text, file)?;
         let resolved = scenario.resolve(file, files);
-        resolved.map_err(|error| ScenarioError(format!("{file}: {error}")))?;
+        resolved.map_err(|error| ScenarioError::new(file, error))?;
         Ok(scenario)
     }
 }
 
 fn parsed<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ScenarioError> {
     if text.len() > DOCUMENT_BYTES_MAX {
-        let message = format!("{file} is larger than {DOCUMENT_BYTES_MAX} bytes");
-        return Err(ScenarioError(message));
+        return refuse(file, format!("is larger than {DOCUMENT_BYTES_MAX} bytes"));
     }
     let options = serde_saphyr::options! {
         with_snippet: false,
@@ -97,17 +84,8 @@ fn parsed<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ScenarioErro
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let place = error.location().map(|it| (it.line(), it.column()));
         let (line, column) = place.unwrap_or((1, 1));
-        ScenarioError(format!("{file}:{line}:{column}: {error}"))
+        ScenarioError::new(format!("{file}:{line}:{column}"), error)
     })
-}
-
-/// The text of a file, and its name for messages.
-fn text_in(path: &Path) -> Result<(String, String), ScenarioError> {
-    let file = path.display().to_string();
-    match fs::read_to_string(path) {
-        Ok(text) => Ok((text, file)),
-        Err(cause) => Err(ScenarioError(format!("{file}: cannot be read: {cause}"))),
-    }
 }
 
 impl Scenario {

@@ -77,12 +77,8 @@ pub struct Limits {
     pub mastership_max: Option<f64>,
     /// The largest distance of clients from the ideal at each time of `right_at`, as a part of all that there is to
     /// have.
-    #[serde(
-        rename = "settled_unfairness",
-        alias = "rest",
-        with = "Maybe::<Amount>"
-    )]
-    pub settled_unfairness_max: Option<f64>,
+    #[serde(alias = "rest", with = "Maybe::<Amount>")]
+    pub settled_unfairness: Option<f64>,
     /// The largest mean distance of clients from the ideal, as a part of all that there is to have.
     #[serde(rename = "unfairness", with = "Maybe::<Part>")]
     pub unfairness_max: Option<f64>,
@@ -154,7 +150,7 @@ impl Limits {
             Checker::Starvation => seconds(self.starvation_max),
             Checker::Oscillation => self.oscillation_max,
             Checker::Mastership => self.mastership_max,
-            Checker::SettledFairness => self.settled_unfairness_max,
+            Checker::SettledFairness => self.settled_unfairness,
             Checker::Comeback => seconds(self.comeback_max),
             Checker::NotBack => self.not_back_max,
             Checker::SafeUse => self.safe_use_max,

@@ -10,26 +10,27 @@ use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-/// One thing that is wrong with a scenario file: the keys on the way to it, as `clients[0].wants`, and a message.
+/// What is wrong with a scenario file, or with a file that it names; or why no file can say a scenario. It has the keys
+/// on the way to it, as `clients[0].wants`, and a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}{message}", if path.is_empty() { "" } else { ": " })]
-pub(crate) struct ReadError {
+pub struct ScenarioError {
     path: String,
     message: String,
 }
 
-pub(crate) type Read<T> = Result<T, ReadError>;
+pub(crate) type Read<T> = Result<T, ScenarioError>;
 
 /// The fields of a map, by name.
 pub(crate) type Fields = Map<String, Value>;
 
-impl From<serde_json::Error> for ReadError {
+impl From<serde_json::Error> for ScenarioError {
     fn from(cause: serde_json::Error) -> Self {
         Self::new("", cause)
     }
 }
 
-impl ReadError {
+impl ScenarioError {
     pub(crate) fn new(path: impl Into<String>, message: impl ToString) -> Self {
         let (path, message) = (path.into(), message.to_string());
         Self { path, message }
@@ -38,7 +39,7 @@ impl ReadError {
 
 /// Refuses what is at a path.
 pub(crate) fn refuse<T>(path: impl Into<String>, message: impl ToString) -> Read<T> {
-    Err(ReadError::new(path, message))
+    Err(ScenarioError::new(path, message))
 }
 
 /// Refuses a time after the end.
@@ -60,10 +61,10 @@ pub(crate) trait Within {
 
 impl<T> Within for Read<T> {
     fn within(self, step: &str) -> Self {
-        self.map_err(|ReadError { path, message }| {
+        self.map_err(|ScenarioError { path, message }| {
             let is_list = path.is_empty() || path.starts_with('[');
             let dot = if is_list { "" } else { "." };
-            ReadError::new(format!("{step}{dot}{path}"), message)
+            ScenarioError::new(format!("{step}{dot}{path}"), message)
         })
     }
 }
@@ -143,7 +144,7 @@ pub(crate) fn kind_of(fields: &Fields, beside: &[&str]) -> Read<String> {
 
 /// Reads one of several kinds, which has its own name among its fields.
 pub(crate) fn read_kind<T: Serialize + DeserializeOwned>(kind: &str, fields: Fields) -> Read<T> {
-    let value = serde_json::from_value(json!({kind: &fields})).map_err(ReadError::from);
+    let value = serde_json::from_value(json!({kind: &fields})).map_err(ScenarioError::from);
     let value: T = value.within(kind)?;
     let known = fields_of(&value)?;
     match fields.keys().find(|key| !known.contains_key(*key)) {

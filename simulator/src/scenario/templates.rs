@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 
 use crate::scenario::files::Files;
 use crate::scenario::forms::{Form, schema};
-use crate::scenario::source::{Read, ReadError};
+use crate::scenario::source::{Read, ScenarioError};
 
 /// Templates as a scenario has them.
 pub(super) struct TemplatesForm;
@@ -21,9 +21,9 @@ pub(super) struct TemplatesForm;
 pub(super) fn read(value: &Json, files: &Files) -> Read<Templates> {
     if let Json::String(name) = value {
         let (bytes, file) = files.bytes(name).map_err(|cause| {
-            ReadError::new("", format!("is {name:?}, which cannot be read: {cause}"))
+            ScenarioError::new("", format!("is {name:?}, which cannot be read: {cause}"))
         })?;
-        return parse_bytes(&bytes, &file).map_err(|error| ReadError::new("", error));
+        return parse_bytes(&bytes, &file).map_err(|error| ScenarioError::new("", error));
     }
     parsed(value)
 }
@@ -32,7 +32,7 @@ fn parsed(document: &Json) -> Read<Templates> {
     // JSON is YAML.
     parse_yaml(&document.to_string(), "").map_err(|error| {
         let problems: Vec<String> = error.problems.iter().map(ToString::to_string).collect();
-        ReadError::new("", problems.join("\n"))
+        ScenarioError::new("", problems.join("\n"))
     })
 }
 

@@ -74,125 +74,50 @@ impl Form for ResourceForm {
     }
 }
 
-/// A limiter of the client library, and what comes to it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "LimiterFile")]
+/// A limiter of the client library, and what comes to it: `rate`, or `concurrency` and `for`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Limiter {
-    /// The kind of limiter and of work.
-    #[serde(flatten)]
-    #[schemars(skip)]
-    pub work: Work,
-    /// The client asks for what it measures at its limiter. None: for its load.
-    #[schemars(skip)]
+    /// A rate limiter, and the cost of each request. `wants` counts per second.
+    #[serde(default, with = "Maybe::<Cost>")]
+    pub rate: Option<f64>,
+    /// A concurrency limiter, and the permits of each piece of work. `wants` would be in flight without limits.
+    #[serde(default, with = "Maybe::<Count>")]
+    pub concurrency: Option<u32>,
+    /// The duration of each piece of work. With `concurrency`.
+    #[serde(default, rename = "for", with = "Maybe::<Span>")]
+    pub takes: Option<TimeSpan>,
+    /// The client asks for measured demand. Absent: for its load.
+    #[serde(default)]
     pub adaptive: Option<Adaptive>,
 }
 
-/// The kind of limiter, with the cost of each piece of work.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Work {
-    /// The library's rate limiter, to which requests of that cost come: `wants` is asked for per second.
-    Rate {
-        /// Above 0.
-        #[serde(rename = "rate")]
-        cost: f64,
-    },
-    /// Its concurrency limiter, to which work comes that takes so many permits for a time: `wants` would be in
-    /// flight if nothing held it up.
-    Concurrency {
-        /// At least 1.
-        #[serde(rename = "concurrency")]
-        permits: u32,
-        /// The duration of each piece of work.
-        #[serde(rename = "for", with = "Span")]
-        takes: TimeSpan,
-    },
-}
-
-/// A limiter: `rate` or `concurrency`.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Limiter")]
-struct LimiterFile {
-    /// A rate limiter, and the cost of each request. `wants` counts per second.
-    #[serde(default, with = "Maybe::<Cost>")]
-    rate: Option<f64>,
-    /// A concurrency limiter, and the permits of each piece of work. `wants` would be in flight without limits.
-    #[serde(default, with = "Maybe::<Count>")]
-    concurrency: Option<u32>,
-    /// The duration of each piece of work. With `concurrency`.
-    #[serde(default, rename = "for", with = "Maybe::<Span>")]
-    takes: Option<TimeSpan>,
-    /// The client asks for measured demand. Absent: for its load.
-    #[serde(default)]
-    adaptive: Option<Adaptive>,
-}
+/// Settings of measured demand. Absent ones are as the library has them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Adaptive(#[serde(with = "AdaptiveForm")] pub AdaptiveWants);
 
 /// Measured demand.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Adaptive {
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(
+    remote = "AdaptiveWants",
+    default = "AdaptiveWants::default",
+    deny_unknown_fields
+)]
+#[schemars(rename = "Adaptive")]
+struct AdaptiveForm {
     /// The time over which demand is measured.
     #[serde(with = "Window")]
-    pub window: Duration,
+    window: Duration,
     /// The client asks for the measured amount times this.
     #[serde(with = "Headroom")]
-    pub headroom: f64,
+    headroom: f64,
     /// The client never asks for less.
     #[serde(with = "Amount")]
-    pub least: f64,
+    least: f64,
     /// The client never asks for more.
     #[serde(with = "Amount")]
-    pub most: f64,
-}
-
-/// As the library has it.
-impl Default for Adaptive {
-    fn default() -> Self {
-        let wants = AdaptiveWants::default();
-        Self {
-            window: wants.window,
-            headroom: wants.headroom,
-            least: wants.least,
-            most: wants.most,
-        }
-    }
-}
-
-impl From<Adaptive> for AdaptiveWants {
-    fn from(wants: Adaptive) -> Self {
-        Self {
-            window: wants.window,
-            headroom: wants.headroom,
-            least: wants.least,
-            most: wants.most,
-        }
-    }
-}
-
-impl TryFrom<LimiterFile> for Limiter {
-    type Error = &'static str;
-
-    fn try_from(file: LimiterFile) -> Result<Self, &'static str> {
-        let work = match (file.rate, file.concurrency, file.takes) {
-            (Some(cost), None, None) => Work::Rate { cost },
-            (None, Some(_), Some((_, Duration::ZERO))) => return Err("work takes no time"),
-            (None, Some(permits), Some(takes)) => Work::Concurrency { permits, takes },
-            _ => return Err("give rate, or concurrency and for"),
-        };
-        let adaptive = file.adaptive;
-        Ok(Self { work, adaptive })
-    }
-}
-
-impl Work {
-    /// Returns the longest time of a piece of work after its admission.
-    pub fn longest(&self) -> Duration {
-        match self {
-            Self::Rate { .. } => Duration::ZERO,
-            Self::Concurrency { takes, .. } => takes.1,
-        }
-    }
+    most: f64,
 }
 
 impl Usage {
@@ -207,6 +132,13 @@ impl Usage {
         if scenario.templates.find(&self.resource).is_none() {
             let message = format!("no template matches {:?}", self.resource.as_str());
             return refuse("resource", message);
+        }
+        match self.limiter.map(|it| (it.rate, it.concurrency, it.takes)) {
+            Some((None, Some(_), Some((_, Duration::ZERO)))) => {
+                return refuse("limiter.for", "is no time");
+            }
+            None | Some((Some(_), None, None) | (None, Some(_), Some(_))) => {}
+            _ => return refuse("limiter", "give rate, or concurrency and for"),
         }
         if let Demand::Trace(trace) = &mut self.demand {
             trace.open(files).within("wants")?;

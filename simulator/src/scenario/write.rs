@@ -2,15 +2,12 @@
 //!
 //! So a world that chance made can be kept, whatever chance draws later.
 
-use std::fmt::Display;
-
 use serde_json::Value;
 
 use crate::scenario::Scenario;
 use crate::scenario::forms::UNSAID;
 use crate::scenario::network::NetworkFile;
-use crate::scenario::read::ScenarioError;
-use crate::scenario::source::Read;
+use crate::scenario::source::{Read, ScenarioError, Within};
 use crate::scenario::templates;
 
 impl Scenario {
@@ -20,25 +17,26 @@ impl Scenario {
     ///
     /// If there is something in it that a file cannot say.
     pub fn to_yaml(&self) -> Result<String, ScenarioError> {
-        let failed = |error: &dyn Display| {
-            ScenarioError(format!("cannot be written as a scenario file: {error}"))
-        };
+        self.written().within("cannot be written")
+    }
+
+    fn written(&self) -> Read<String> {
         let mut file = self.clone();
         file.templates_file = templates::written(&self.templates);
         file.network_file = NetworkFile::of(self);
         let faults: Read<_> = self.faults.iter().map(|it| it.to_file(self)).collect();
-        file.fault_files = faults.map_err(|error| failed(&error))?;
+        file.fault_files = faults?;
         for group in &mut file.clients {
             group.put_names(self);
         }
         if file.settled_after == self.settled_by_default() {
             file.settled_after = UNSAID;
         }
-        let mut value = serde_json::to_value(&file).map_err(|error| failed(&error))?;
+        let mut value = serde_json::to_value(&file)?;
         tidy(&mut value);
         let options = serde_saphyr::ser_options! { prefer_block_scalars: false };
         let text = serde_saphyr::to_string_with_options(&value, options);
-        text.map_err(|error| failed(&error))
+        text.map_err(|error| ScenarioError::new("", error))
     }
 }
 

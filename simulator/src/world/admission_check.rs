@@ -9,6 +9,8 @@ use doorward::capacity::Allowance;
 use doorward::limiter::rate::Burst;
 use doorward::time::Time;
 
+use crate::checker::part;
+
 /// Relative error that rounding may add to sums.
 const ROUNDING: f64 = 1e-6;
 
@@ -66,11 +68,7 @@ impl AdmissionCheck {
     /// Notes that permits were taken, and how many are in flight with them.
     pub(crate) fn note_taken(&mut self, in_flight: f64, now: Time) {
         let most = self.allowance.at(now).get();
-        let over = if most > 0.0 {
-            in_flight / most - 1.0
-        } else {
-            1.0
-        };
+        let over = part(in_flight, most, 2.0) - 1.0;
         if over > ROUNDING {
             self.worst = self.worst.max(over);
         }

@@ -123,6 +123,19 @@ impl<'a> World<'a> {
     /// Fills in the head of the recording.
     pub(super) fn describe(&mut self) {
         let scenario = self.scenario;
+        let nodes = self.places.iter().map(|place| NodeInfo {
+            name: place.name.clone(),
+            parent: place.parent.map(|parent| parent as usize),
+            level: place.level,
+            clients: place.clients,
+            ..NodeInfo::default()
+        });
+        let resources = self.watched.iter().map(|watched| ResourceRecording {
+            resource: watched.resource.to_string(),
+            algorithm: watched.algorithm.kind.as_str().to_owned(),
+            lease_length_s: Some(watched.algorithm.lease_length.as_secs_f64()),
+            ..ResourceRecording::default()
+        });
         self.recording = Recording {
             scenario: scenario.name.clone(),
             description: scenario.description.clone(),
@@ -130,28 +143,9 @@ impl<'a> World<'a> {
             duration_s: scenario.duration.as_secs_f64(),
             sample_every_s: scenario.sample_every.as_secs_f64(),
             settled_after_s: scenario.settled_after.as_secs_f64(),
-            nodes: self
-                .places
-                .iter()
-                .map(|place| NodeInfo {
-                    name: place.name.clone(),
-                    parent: place.parent.map(|parent| parent as usize),
-                    level: place.level,
-                    clients: place.clients,
-                    ..NodeInfo::default()
-                })
-                .collect(),
+            nodes: nodes.collect(),
             clients: self.clients.len() as usize,
-            resources: self
-                .watched
-                .iter()
-                .map(|watched| ResourceRecording {
-                    resource: watched.resource.to_string(),
-                    algorithm: watched.algorithm.kind.as_str().to_owned(),
-                    lease_length_s: Some(watched.algorithm.lease_length.as_secs_f64()),
-                    ..ResourceRecording::default()
-                })
-                .collect(),
+            resources: resources.collect(),
             ..Recording::default()
         };
         self.choose_shown();

@@ -6,12 +6,11 @@ use doorward_engine::node::Node;
 use doorward_engine::node::mastership::Outcome;
 use doorward_replica::{ChildMessage, FromParent, StreamEnd, ToChild};
 use doorward_session::close_reason::{CloseReason, ConnectionEnd};
-use doorward_session::parent_session::ConnectionNumber;
 
 use std::time::Duration;
 
 use crate::world::World;
-use crate::world::message::ServerId;
+use crate::world::message::{Line, ServerId};
 
 /// Messages that may wait at a child that accepts none, as in a server.
 const BACKLOG_MAX: usize = 64;
@@ -22,18 +21,13 @@ const KEEPALIVE: Duration = Duration::from_secs(30 + 20);
 
 impl World<'_> {
     /// Opens a stream for a child server.
-    pub(super) fn open_stream(
-        &mut self,
-        child: ServerId,
-        connection: ConnectionNumber,
-        to: ServerId,
-    ) {
+    pub(super) fn open_stream(&mut self, line: Line, to: ServerId) {
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
         let number = server.replica.handle_stream_opened(local);
-        server.streams.insert(number, (child, connection));
-        self.send_down(child, connection, FromParent::Opened);
+        server.streams.insert(number, line);
+        self.send_down(line, FromParent::Opened);
         self.drive(to);
     }
 
@@ -77,19 +71,13 @@ impl World<'_> {
 
     /// Handles a request of a child server on its stream. A request on a closed stream gets no
     /// answer.
-    pub(super) fn hear_stream(
-        &mut self,
-        child: ServerId,
-        connection: ConnectionNumber,
-        to: ServerId,
-        request: GetServerCapacity,
-    ) {
+    pub(super) fn hear_stream(&mut self, line: Line, to: ServerId, request: GetServerCapacity) {
         self.count_at_server(to.place);
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
         let mut streams = server.streams.iter();
-        let found = streams.find(|(_, of)| **of == (child, connection));
+        let found = streams.find(|(_, of)| **of == line);
         if let Some((number, _)) = found {
             let message = ChildMessage::Request(request);
             server
@@ -100,23 +88,17 @@ impl World<'_> {
     }
 
     /// Answers a child server's request that came as a call of its own.
-    pub(super) fn serve_child_call(
-        &mut self,
-        child: ServerId,
-        connection: ConnectionNumber,
-        to: ServerId,
-        request: &GetServerCapacity,
-    ) {
+    pub(super) fn serve_child_call(&mut self, line: Line, to: ServerId, ask: &GetServerCapacity) {
         self.count_at_server(to.place);
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
-        let call = Some(request.sequence.unwrap_or_default());
-        let ask = |node: &mut Node, now| node.handle_get_server_capacity(request, Via::Poll, now);
+        let call = Some(ask.sequence.unwrap_or_default());
+        let ask = |node: &mut Node, now| node.handle_get_server_capacity(ask, Via::Poll, now);
         let answer = match server.replica.change(ask, local) {
             Ok(Outcome::Served(reply)) => {
                 self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
-                self.note(3, child.place.into(), reply.leases.len() as f64);
+                self.note(3, line.0.place.into(), reply.leases.len() as f64);
                 FromParent::Reply {
                     call,
                     reply,
@@ -129,7 +111,7 @@ impl World<'_> {
             },
             Err(_) => FromParent::Closed(ConnectionEnd::ByParent(CloseReason::Cycle)),
         };
-        self.send_down(child, connection, answer);
+        self.send_down(line, answer);
         self.drive(to);
     }
 
@@ -138,25 +120,25 @@ impl World<'_> {
         let Some(server) = self.server_of(id) else {
             return;
         };
-        let Some((child, connection)) = server.streams.get(&stream).copied() else {
+        let Some(line) = server.streams.get(&stream).copied() else {
             return;
         };
         match message {
             ToChild::Answer { reply, .. } | ToChild::Push { reply, .. } => {
-                if self.is_full(child) {
+                if self.is_full(line.0) {
                     if let Some(server) = self.server_of(id) {
                         server.replica.handle_stream_full(stream);
                     }
                     return self.drive(id);
                 }
                 self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
-                self.note(3, child.place.into(), reply.leases.len() as f64);
+                self.note(3, line.0.place.into(), reply.leases.len() as f64);
                 let push = FromParent::Reply {
                     call: None,
                     reply,
                     invalid: Vec::new(),
                 };
-                self.send_down(child, connection, push);
+                self.send_down(line, push);
             }
             ToChild::End(end) => {
                 if let Some(server) = self.server_of(id) {
@@ -164,10 +146,10 @@ impl World<'_> {
                 }
                 if let StreamEnd::NotMaster(_) = end {
                     let (call, master) = (None, self.mastership_said_by(id));
-                    self.send_down(child, connection, FromParent::NotMaster { call, master });
+                    self.send_down(line, FromParent::NotMaster { call, master });
                 }
                 let end = ConnectionEnd::ByParent(end.reason());
-                self.send_down(child, connection, FromParent::Closed(end));
+                self.send_down(line, FromParent::Closed(end));
             }
         }
     }

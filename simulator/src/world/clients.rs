@@ -13,7 +13,7 @@ use crate::scenario::demand::Demand;
 use crate::trace_feed::TraceFeed;
 use crate::world::agenda::EventKind;
 use crate::world::message::{
-    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, Message, RequestResult,
+    CLIENT_TIMEOUT, CallId, Callee, ClientRequest, Message, RequestResult,
 };
 use crate::world::uses::{Use, chance_of};
 use crate::world::work::LimiterWork;
@@ -214,45 +214,33 @@ impl World<'_> {
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
-        self.call_master(number, term, sequence, ClientRequest::Ask(request));
+        self.call_master((number, sequence), term, ClientRequest::Ask(request));
     }
 
     /// Calls the server that the client has a connection with.
-    pub(super) fn call_master(
-        &mut self,
-        client: u32,
-        term: u64,
-        sequence: u64,
-        request: ClientRequest,
-    ) {
-        let call = ClientCall {
-            client,
-            sequence,
-            callee: Callee::Term(term),
-            request,
-        };
-        self.send_or_fail(client, sequence, Message::Call(call));
+    pub(super) fn call_master(&mut self, call: CallId, term: u64, request: ClientRequest) {
+        self.send_or_fail(call, Message::Call(call, Callee::Term(term), request));
     }
 
     /// Sends a message of a client's call between it and a server of its node. If it is lost, the
     /// call times out.
-    pub(super) fn send_or_fail(&mut self, client: u32, sequence: u64, message: Message) {
-        let place = self.clients[client].place;
+    pub(super) fn send_or_fail(&mut self, call: CallId, message: Message) {
+        let place = self.clients[call.0].place;
         let is_cut = self.places[place].cut_below_until > self.now;
         let way = self.scenario.network.to_clients(place);
         if is_cut || !self.send(&way, message) {
-            self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
+            self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }
     }
 
     /// Fails a request at a time.
-    pub(super) fn fail_later(&mut self, client: u32, sequence: u64, at: Time) {
-        self.deliver(at, Message::Answer(client, sequence, RequestResult::Failed));
+    pub(super) fn fail_later(&mut self, call: CallId, at: Time) {
+        self.deliver(at, Message::Answer(call, RequestResult::Failed));
     }
 
     /// Gives a client the result of its request.
-    pub(super) fn on_reply(&mut self, number: u32, sequence: u64, answer: RequestResult) {
-        let now = self.now;
+    pub(super) fn on_reply(&mut self, call: CallId, answer: RequestResult) {
+        let (now, (number, sequence)) = (self.now, call);
         let mut chance = self.chance.fork(number.into()).fork(sequence);
         let chance = chance.uniform();
         let client = &mut self.clients[number];
@@ -281,13 +269,13 @@ impl World<'_> {
             }
             // A server whose term has ended does not know the next master.
             RequestResult::Said(Outcome::NotMaster(master)) => {
-                self.handle_not_master(number, sequence, &master)
+                self.handle_not_master(call, &master)
             }
-            RequestResult::Discovered(found) => self.handle_discovered(number, sequence, *found),
+            RequestResult::Discovered(found) => self.handle_discovered(call, *found),
             RequestResult::Released => {}
             RequestResult::Failed => {
                 let lost = client.finder.handle_failure();
-                self.handle_dead_end(number, sequence, &lost);
+                self.handle_dead_end(call, &lost);
             }
         }
         self.step_client(number);

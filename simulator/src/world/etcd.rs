@@ -18,6 +18,7 @@ use doorward_engine::time::Time;
 use doorward_session::candidate::store::LeaseId;
 
 use crate::chance::Chance;
+use crate::scenario::Scenario;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::etcd::store::EtcdStore;
@@ -71,9 +72,9 @@ impl EtcdConnection {
 
 impl Etcd {
     /// Creates an empty etcd for that many nodes.
-    pub(crate) fn new(nodes: usize, is_restored: bool, chance: Chance) -> Self {
+    pub(crate) fn new(scenario: &Scenario, chance: Chance) -> Self {
         Self {
-            store: EtcdStore::new(nodes, is_restored),
+            store: EtcdStore::new(scenario.nodes.len(), scenario.restores_etcd()),
             chance,
             timed: BTreeSet::new(),
             lasting: BTreeMap::new(),

@@ -11,7 +11,7 @@ use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;
 use crate::world::message::{
-    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, Discovered, Message, RequestResult, ServerId,
+    CLIENT_TIMEOUT, CallId, Callee, ClientRequest, Discovered, Message, RequestResult, ServerId,
 };
 
 impl World<'_> {
@@ -19,48 +19,38 @@ impl World<'_> {
     pub(super) fn find_master(&mut self, number: u32, request: GetCapacity) {
         let now = self.now;
         self.count_request(number);
-        let sequence = request.sequence.unwrap_or_default();
+        let call = (number, request.sequence.unwrap_or_default());
         let client = &self.clients[number];
         let place = client.place;
         let target = client.finder.target();
         let there = &self.places[place];
         if there.cut_below_until > now {
-            return self.fail_later(number, sequence, now + CLIENT_TIMEOUT);
+            return self.fail_later(call, now + CLIENT_TIMEOUT);
         }
         let Some(slot) = target.and_then(|target| there.slot_of(&target)) else {
             // No server has that address.
             let way = self.scenario.network.to_clients(place);
             let after = self.takes(&way) + self.takes(&way);
-            return self.fail_later(number, sequence, now + after);
+            return self.fail_later(call, now + after);
         };
-        let call = ClientCall {
-            client: number,
-            sequence,
-            callee: Callee::Slot(slot),
-            request: ClientRequest::Discover(request),
-        };
-        self.send_once(number, sequence, Message::Call(call));
+        let request = ClientRequest::Discover(request);
+        self.send_once(call, Message::Call(call, Callee::Slot(slot), request));
     }
 
     /// Answers a client's question about the master.
-    pub(super) fn say_master(
-        &mut self,
-        client: u32,
-        sequence: u64,
-        by: ServerId,
-        request: GetCapacity,
-    ) {
+    pub(super) fn say_master(&mut self, call: CallId, by: ServerId, request: GetCapacity) {
         let found = Discovered {
             request,
             by: by.term,
             mastership: self.mastership_said_by(by),
         };
         let answer = RequestResult::Discovered(Box::new(found));
-        self.send_once(client, sequence, Message::Answer(client, sequence, answer));
+        self.send_once(call, Message::Answer(call, answer));
     }
 
     /// Gives a client the answer about the master.
-    pub(super) fn handle_discovered(&mut self, number: u32, sequence: u64, found: Discovered) {
+    pub(super) fn handle_discovered(&mut self, call: CallId, found: Discovered) {
+        let number = call.0;
         let Some(leases_last) = self.leases_last(number) else {
             return;
         };
@@ -72,26 +62,27 @@ impl World<'_> {
                     client.connected = Some(found.by);
                     self.ask_master(number, found.by, found.request);
                 }
-                Err(lost) => self.handle_dead_end(number, sequence, &lost),
+                Err(lost) => self.handle_dead_end(call, &lost),
             }
             return;
         }
         match self.follow_redirect(number, &found.mastership) {
             Ok(()) => self.find_master(number, found.request),
-            Err(lost) => self.handle_dead_end(number, sequence, &lost),
+            Err(lost) => self.handle_dead_end(call, &lost),
         }
     }
 
     /// Handles an answer by a server that is not master: the client asks at once where the answer
     /// points, or later.
-    pub(super) fn handle_not_master(&mut self, number: u32, sequence: u64, master: &Mastership) {
+    pub(super) fn handle_not_master(&mut self, call: CallId, master: &Mastership) {
+        let (number, sequence) = call;
         match self.follow_redirect(number, master) {
             Ok(()) => {
                 if let Some(state) = &mut self.clients[number].state {
                     state.handle_redirect(sequence);
                 }
             }
-            Err(lost) => self.handle_dead_end(number, sequence, &lost),
+            Err(lost) => self.handle_dead_end(call, &lost),
         }
     }
 
@@ -125,7 +116,7 @@ impl World<'_> {
     }
 
     /// Notes that the server asked is of no use to a client, which asks the next one later.
-    pub(super) fn handle_dead_end(&mut self, number: u32, sequence: u64, lost: &DeadEnd) {
+    pub(super) fn handle_dead_end(&mut self, (number, sequence): CallId, lost: &DeadEnd) {
         let now = self.now;
         let chance = self.chance.uniform();
         let client = &mut self.clients[number];
@@ -150,10 +141,10 @@ impl World<'_> {
 
     /// Sends a message of a client's call on a new connection. It arrives once after a delay, or the
     /// call times out.
-    fn send_once(&mut self, client: u32, sequence: u64, message: Message) {
-        let way = self.scenario.network.to_clients(self.clients[client].place);
+    fn send_once(&mut self, call: CallId, message: Message) {
+        let way = self.scenario.network.to_clients(self.clients[call.0].place);
         if self.loses(&way) {
-            return self.fail_later(client, sequence, self.now + CLIENT_TIMEOUT);
+            return self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }
         let at = self.now + self.takes(&way);
         self.deliver(at, message);

@@ -10,7 +10,7 @@ use doorward_session::parent_session::ConnectionNumber;
 
 use crate::scenario::ParentProtocol;
 use crate::world::World;
-use crate::world::message::{DownMessage, Message, ServerId, UpMessage};
+use crate::world::message::{Line, Message, ServerId};
 
 /// Delay of a lost packet on a connection.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -64,29 +64,14 @@ impl World<'_> {
         };
         let Some(term) = link.to else { return };
         let is_call = matches!(what, ToParent::Call(_));
-        let message = UpMessage {
-            child,
-            connection: link.connection,
-            to: ServerId { place, term },
-            what,
-        };
-        self.send_between(child, true, is_call, Message::Up(message));
+        let (line, to) = ((child, link.connection), ServerId { place, term });
+        self.send_between(child, true, is_call, Message::Up(line, to, what));
     }
 
     /// Sends a message down on a connection.
-    pub(super) fn send_down(
-        &mut self,
-        child: ServerId,
-        connection: ConnectionNumber,
-        what: FromParent,
-    ) {
+    pub(super) fn send_down(&mut self, line: Line, what: FromParent) {
         let is_call = matches!(&what, FromParent::Reply { call: Some(_), .. });
-        let message = DownMessage {
-            child,
-            connection,
-            what,
-        };
-        self.send_between(child, false, is_call, Message::Down(message));
+        self.send_between(line.0, false, is_call, Message::Down(line, what));
     }
 
     /// Sends a message between a server and its parent. A connection delays messages and keeps
@@ -128,11 +113,7 @@ impl World<'_> {
 
     /// Stalls a connection that lost a message in a partition: the one of that number, or the
     /// present one.
-    pub(super) fn stall_connection(
-        &mut self,
-        child: ServerId,
-        connection: Option<ConnectionNumber>,
-    ) {
+    fn stall_connection(&mut self, child: ServerId, connection: Option<ConnectionNumber>) {
         if let Some(server) = self.server_of(child)
             && connection.is_none_or(|number| number == server.parent_link.connection)
         {
@@ -141,54 +122,52 @@ impl World<'_> {
     }
 
     /// Handles a message at a server of the parent.
-    pub(super) fn handle_from_child(&mut self, message: UpMessage) {
+    pub(super) fn handle_from_child(&mut self, line: Line, to: ServerId, what: ToParent) {
         let (now, protocol) = (self.now, self.scenario.servers.parent_protocol);
-        let (child, connection, to) = (message.child, message.connection, message.to);
+        let (child, connection) = line;
         if self.is_cut(child.place) {
             return self.stall_connection(child, Some(connection));
         }
         let Some(server) = self.server_of(to) else {
-            let end = match message.what {
+            let end = match what {
                 ToParent::Connect { .. } => ConnectionEnd::Unreachable,
                 _ => ConnectionEnd::Failed,
             };
-            return self.send_down(child, connection, FromParent::Closed(end));
+            return self.send_down(line, FromParent::Closed(end));
         };
         // The kernel accepts connections for a frozen process.
-        if server.is_frozen(now) && !matches!(message.what, ToParent::Connect { .. }) {
-            return server.backlog.messages.push(Message::Up(message));
+        if server.is_frozen(now) && !matches!(what, ToParent::Connect { .. }) {
+            return server.backlog.messages.push(Message::Up(line, to, what));
         }
-        let answer = match message.what {
+        let answer = match what {
             ToParent::Connect { .. } => FromParent::Connected,
             ToParent::Discover => FromParent::Discovered(self.mastership_said_by(to)),
             ToParent::Open if protocol == ParentProtocol::Poll => {
                 FromParent::Closed(ConnectionEnd::Unimplemented)
             }
-            ToParent::Open => return self.open_stream(child, connection, to),
-            ToParent::Send(request) => return self.hear_stream(child, connection, to, request),
-            ToParent::Call(request) => {
-                return self.serve_child_call(child, connection, to, &request);
-            }
+            ToParent::Open => return self.open_stream(line, to),
+            ToParent::Send(request) => return self.hear_stream(line, to, request),
+            ToParent::Call(request) => return self.serve_child_call(line, to, &request),
             // The child's process does these without a message.
             ToParent::Close | ToParent::Report(_) => return,
         };
-        self.send_down(child, connection, answer);
+        self.send_down(line, answer);
     }
 
     /// Handles a message from the parent.
-    pub(super) fn handle_from_parent(&mut self, message: DownMessage) {
-        let (id, connection, now) = (message.child, message.connection, self.now);
+    pub(super) fn handle_from_parent(&mut self, line: Line, what: FromParent) {
+        let ((id, connection), now) = (line, self.now);
         // Both sides notice the end of a connection, even in a partition.
-        if self.is_cut(id.place) && !matches!(message.what, FromParent::Closed(_)) {
+        if self.is_cut(id.place) && !matches!(what, FromParent::Closed(_)) {
             return self.stall_connection(id, Some(connection));
         }
         let Some(server) = self.server_of(id) else {
             return;
         };
         if server.is_frozen(now) {
-            return server.backlog.messages.push(Message::Down(message));
+            return server.backlog.messages.push(Message::Down(line, what));
         }
-        server.replica.handle_parent(connection, message.what);
+        server.replica.handle_parent(connection, what);
         self.drive(id);
     }
 }

@@ -26,13 +26,13 @@ pub(crate) struct ServerId {
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
     /// A client calls a server.
-    Call(ClientCall),
+    Call(CallId, Callee, ClientRequest),
     /// A client gets an answer to the request of that sequence number, or the request times out.
-    Answer(u32, u64, RequestResult),
+    Answer(CallId, RequestResult),
     /// A server sends a message on its connection to a server of its parent.
-    Up(UpMessage),
+    Up(Line, ServerId, ToParent),
     /// A server receives a message on its connection to its parent.
-    Down(DownMessage),
+    Down(Line, FromParent),
     /// A server sends a request to etcd, at that time.
     ToEtcd(ServerId, EtcdRequest, Time),
     /// A server receives news from etcd.
@@ -41,14 +41,8 @@ pub(crate) enum Message {
     EtcdLease(LeaseId),
 }
 
-/// A client's call on its way to a server of its node.
-#[derive(Clone, Debug)]
-pub(crate) struct ClientCall {
-    pub(crate) client: u32,
-    pub(crate) sequence: u64,
-    pub(crate) callee: Callee,
-    pub(crate) request: ClientRequest,
-}
+/// A request of a client: the client, and the sequence number of the request.
+pub(crate) type CallId = (u32, u64);
 
 /// Server that a client calls.
 #[derive(Clone, Copy, Debug)]
@@ -70,22 +64,8 @@ pub(crate) enum ClientRequest {
     Release(ReleaseCapacity),
 }
 
-/// Message on the connection of a server to a server of its parent.
-#[derive(Clone, Debug)]
-pub(crate) struct UpMessage {
-    pub(crate) child: ServerId,
-    pub(crate) connection: ConnectionNumber,
-    pub(crate) to: ServerId,
-    pub(crate) what: ToParent,
-}
-
-/// Message on the connection of a server to its parent.
-#[derive(Clone, Debug)]
-pub(crate) struct DownMessage {
-    pub(crate) child: ServerId,
-    pub(crate) connection: ConnectionNumber,
-    pub(crate) what: FromParent,
-}
+/// A connection of a child server with its parent.
+pub(crate) type Line = (ServerId, ConnectionNumber);
 
 /// Result of a client's request.
 #[derive(Clone, Debug)]

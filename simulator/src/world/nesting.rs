@@ -10,7 +10,7 @@ use doorward_engine::time::Time;
 
 use crate::checker::NodeBook;
 use crate::numbered::Numbered;
-use crate::recording::MarkKind;
+use crate::recording::MarkKind::{self, Close, Crash, Demand, Leave};
 use crate::world::World;
 use crate::world::agenda::EventKind;
 
@@ -32,13 +32,7 @@ pub(super) struct NestingChecks {
 impl World<'_> {
     /// Schedules frequent checks after an event from outside.
     pub(super) fn watch_nesting(&mut self, until: Option<Time>, kind: MarkKind) {
-        let of_clients = [
-            MarkKind::Crash,
-            MarkKind::Leave,
-            MarkKind::Close,
-            MarkKind::Demand,
-        ];
-        if of_clients.contains(&kind) {
+        if [Crash, Leave, Close, Demand].contains(&kind) {
             return;
         }
         // A clock with another speed may cause errors at any later time.
@@ -114,12 +108,10 @@ impl World<'_> {
             if !knows {
                 continue;
             }
-            let known: HashMap<String, f64> = master
-                .node()
-                .child_snapshots(&watched.resource, local)
-                .into_iter()
-                .map(|child| (child.holder.name.to_string(), child.reserved))
-                .collect();
+            let known = master.node().child_snapshots(&watched.resource, local);
+            let known = known.into_iter();
+            let known = known.map(|child| (child.holder.name.to_string(), child.reserved));
+            let known: HashMap<String, f64> = known.collect();
             for child in &place.children {
                 let reserved = known.get(&self.places[*child].name).copied();
                 books[*child].reserved = Some(reserved.unwrap_or_default() + unreported);

@@ -225,6 +225,6 @@ impl World<'_> {
             sequence: Some(sequence),
             resources,
         };
-        self.call_master(number, term, sequence, ClientRequest::Release(request));
+        self.call_master((number, sequence), term, ClientRequest::Release(request));
     }
 }

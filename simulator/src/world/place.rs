@@ -20,7 +20,7 @@ use crate::numbered::Numbered;
 use crate::scenario::Servers;
 use crate::world::candidates::Candidacy;
 use crate::world::etcd::EtcdConnection;
-use crate::world::message::{EtcdNews, Message, ServerId};
+use crate::world::message::{CallId, EtcdNews, Line, Message, ServerId};
 use crate::world::state_directory::StateDirectory;
 
 /// Place of a node in the tree.
@@ -100,9 +100,9 @@ pub(crate) struct ServerProcess {
     /// Number of templates that came into force.
     pub(super) templates_applied: u64,
     /// Child and connection of each stream of a child server.
-    pub(super) streams: BTreeMap<u64, (ServerId, ConnectionNumber)>,
+    pub(super) streams: BTreeMap<u64, Line>,
     /// Client and sequence of each call that waits for the parent.
-    pub(crate) waiting: BTreeMap<CallNumber, (u32, u64)>,
+    pub(crate) waiting: BTreeMap<CallNumber, CallId>,
 }
 
 /// Messages and tasks that wait for a frozen server.

@@ -10,6 +10,7 @@ use crate::recording::Wait;
 use crate::scenario::usage::Usage;
 use crate::world::World;
 use crate::world::agenda::EventKind;
+use crate::world::message::CallId;
 use crate::world::place::Place;
 
 /// Facts about a client for the checkers; the client decides nothing by them.
@@ -146,7 +147,7 @@ impl World<'_> {
     }
 
     /// Notes that a server holds a client's request until its own parent has answered.
-    pub(super) fn note_kept(&mut self, number: u32, sequence: u64) {
+    pub(super) fn note_kept(&mut self, (number, sequence): CallId) {
         let seen = &mut self.clients[number].seen;
         if seen.sequence == sequence {
             seen.is_kept = true;

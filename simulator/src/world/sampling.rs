@@ -24,13 +24,12 @@ impl World<'_> {
             let all: Vec<(u32, &ClientProcess<'_>)> = users.collect();
             let step = all.len().div_ceil(CLIENTS_SHOWN).max(1);
             let shown = all.into_iter().step_by(step);
-            recorded
-                .clients
-                .extend(shown.clone().map(|(_, client)| ClientSeries {
-                    client: client.name.to_string(),
-                    node: self.places[client.place].name.clone(),
-                    samples: Vec::new(),
-                }));
+            let series = shown.clone().map(|(_, client)| ClientSeries {
+                client: client.name.to_string(),
+                node: self.places[client.place].name.clone(),
+                samples: Vec::new(),
+            });
+            recorded.clients.extend(series);
             self.shown.push(shown.map(|(number, _)| number).collect());
         }
     }

@@ -11,13 +11,11 @@ use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
 use doorward_replica::{ClientAnswer, FromParent, Output, Replica, ToEtcd};
 use doorward_session::close_reason::ConnectionEnd;
-use doorward_session::parent_session::ConnectionNumber;
 
 use crate::world::World;
 use crate::world::agenda::EventKind;
 use crate::world::message::{
-    CLIENT_TIMEOUT, Callee, ClientCall, ClientRequest, DownMessage, Message, RequestResult,
-    ServerId,
+    CLIENT_TIMEOUT, CallId, Callee, ClientRequest, Line, Message, RequestResult, ServerId,
 };
 use crate::world::place::ServerProcess;
 
@@ -81,8 +79,8 @@ impl World<'_> {
             self.leave(id, above);
         }
         // Clients whose calls waited here see the connection break.
-        for (client, sequence) in gone.waiting.into_values() {
-            self.refuse_connection(client, sequence);
+        for call in gone.waiting.into_values() {
+            self.refuse_connection(call);
         }
         for message in gone.backlog.messages {
             self.bounce(message);
@@ -98,76 +96,67 @@ impl World<'_> {
             let broken: Vec<_> = connected
                 .map(|it| (it.id, it.parent_link.connection))
                 .collect();
-            for (id, connection) in broken {
-                self.break_connection(id, connection);
-            }
+            broken.into_iter().for_each(|it| self.break_connection(it));
         }
     }
 
     /// Answers a message to a server that no longer runs.
     pub(super) fn bounce(&mut self, message: Message) {
         match message {
-            Message::Call(call) => self.refuse_connection(call.client, call.sequence),
-            Message::Up(up) => self.break_connection(up.child, up.connection),
+            Message::Call(call, ..) => self.refuse_connection(call),
+            Message::Up(line, ..) => self.break_connection(line),
             _ => {}
         }
     }
 
     /// Fails a client's request after the time of one message: no process listens.
-    pub(super) fn refuse_connection(&mut self, client: u32, sequence: u64) {
-        let way = self.scenario.network.to_clients(self.clients[client].place);
+    pub(super) fn refuse_connection(&mut self, call: CallId) {
+        let way = self.scenario.network.to_clients(self.clients[call.0].place);
         let at = self.now + self.takes(&way);
-        self.fail_later(client, sequence, at);
+        self.fail_later(call, at);
     }
 
     /// Closes a connection to a parent whose server is gone.
-    fn break_connection(&mut self, child: ServerId, connection: ConnectionNumber) {
-        let way = self.scenario.network.to_parent(child.place);
+    fn break_connection(&mut self, line: Line) {
+        let way = self.scenario.network.to_parent(line.0.place);
         let at = self.now + self.takes(&way);
-        let closed = DownMessage {
-            child,
-            connection,
-            what: FromParent::Closed(ConnectionEnd::Failed),
-        };
-        self.deliver(at, Message::Down(closed));
+        let closed = FromParent::Closed(ConnectionEnd::Failed);
+        self.deliver(at, Message::Down(line, closed));
     }
 
     /// Serves a client's call at a server of a node.
-    pub(super) fn serve_call(&mut self, call: ClientCall) {
+    pub(super) fn serve_call(&mut self, call: CallId, callee: Callee, request: ClientRequest) {
         let now = self.now;
-        let (client, sequence) = (call.client, call.sequence);
-        let number = self.clients[client].place;
-        let term = match call.callee {
+        let number = self.clients[call.0].place;
+        let term = match callee {
             Callee::Slot(slot) => self.process_at(number, slot),
             Callee::Term(term) => Some(term),
         };
         if self.places[number].cut_below_until > now {
-            return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+            return self.fail_later(call, now + CLIENT_TIMEOUT);
         }
-        if matches!(call.request, ClientRequest::Ask(_)) {
+        if matches!(request, ClientRequest::Ask(_)) {
             self.count_at_server(number);
         }
         let place = &mut self.places[number];
         let local = place.clock.shows(now);
         let Some(server) = term.and_then(|term| place.server(term)) else {
-            return self.refuse_connection(client, sequence);
+            return self.refuse_connection(call);
         };
         if server.is_frozen(now) {
-            server.backlog.messages.push(Message::Call(call));
-            return self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
+            let late = Message::Call(call, callee, request);
+            server.backlog.messages.push(late);
+            return self.fail_later(call, now + CLIENT_TIMEOUT);
         }
         let to = server.id;
-        match call.request {
-            ClientRequest::Discover(request) => {
-                return self.say_master(client, sequence, to, request);
-            }
-            ClientRequest::Ask(request) => self.serve_ask(to, client, &request),
+        match request {
+            ClientRequest::Discover(request) => return self.say_master(call, to, request),
+            ClientRequest::Ask(request) => self.serve_ask(to, call, &request),
             ClientRequest::Release(request) => {
                 // A release is never redirected.
                 let release = |node: &mut Node, now| node.handle_release_capacity(&request, now);
                 let _heard = server.replica.change(release, local);
-                let released = Message::Answer(client, sequence, RequestResult::Released);
-                self.send_or_fail(client, sequence, released);
+                self.send_or_fail(call, Message::Answer(call, RequestResult::Released));
             }
         }
         self.drive(to);
@@ -184,12 +173,11 @@ impl World<'_> {
     }
 
     /// Passes a client's request to a server.
-    fn serve_ask(&mut self, to: ServerId, client: u32, request: &GetCapacity) {
+    fn serve_ask(&mut self, to: ServerId, call: CallId, request: &GetCapacity) {
         let now = self.now;
         let Some((server, local)) = self.server_at(to) else {
             return;
         };
-        let sequence = request.sequence.unwrap_or_default();
         let mut answers = Answers::to_client(request);
         let answer = loop {
             let next = server
@@ -204,32 +192,25 @@ impl World<'_> {
                 if let Outcome::Served(reply) = &outcome {
                     self.note_decision(to, reply.leases.iter().map(|lease| &lease.resource));
                 }
-                self.answer(client, to, sequence, outcome);
+                self.answer(call, to, outcome);
             }
             ClientAnswer::Waits(number) => {
-                server.waiting.insert(number, (client, sequence));
+                server.waiting.insert(number, call);
                 self.note_decision(to, request.asks.iter().map(|ask| &ask.resource));
                 // The client waits no longer than this, whatever happens to the server.
-                self.fail_later(client, sequence, now + CLIENT_TIMEOUT);
-                self.note_kept(client, sequence);
+                self.fail_later(call, now + CLIENT_TIMEOUT);
+                self.note_kept(call);
             }
         }
     }
 
     /// Answers a client's request for leases.
-    pub(super) fn answer(
-        &mut self,
-        client: u32,
-        by: ServerId,
-        sequence: u64,
-        outcome: Outcome<GetCapacityReply>,
-    ) {
+    fn answer(&mut self, call: CallId, by: ServerId, outcome: Outcome<GetCapacityReply>) {
         let outcome = match outcome {
             Outcome::NotMaster(_) => Outcome::NotMaster(self.mastership_said_by(by)),
             served @ Outcome::Served(_) => served,
         };
-        let answer = Message::Answer(client, sequence, RequestResult::Said(outcome));
-        self.send_or_fail(client, sequence, answer);
+        self.send_or_fail(call, Message::Answer(call, RequestResult::Said(outcome)));
     }
 
     /// Lets a server do what is due after an input or at a time, and executes its outputs.
@@ -264,8 +245,8 @@ impl World<'_> {
                 Output::Marks(number, batch) => self.write_marks(id, number, batch),
                 Output::Call(number, outcome) => {
                     let call = self.server_of(id).and_then(|it| it.waiting.remove(&number));
-                    if let Some((client, sequence)) = call {
-                        self.answer(client, id, sequence, outcome);
+                    if let Some(call) = call {
+                        self.answer(call, id, outcome);
                     }
                 }
             }
@@ -328,8 +309,8 @@ impl World<'_> {
     pub(super) fn takes(&mut self, way: &crate::scenario::Link) -> Duration {
         use crate::scenario::Latency;
         match way.latency {
-            Latency::Constant(span) => span,
-            Latency::Uniform(least, most) => self.chance.duration(least, most),
+            Latency::Uniform((least, most)) if least == most => least,
+            Latency::Uniform((least, most)) => self.chance.duration(least, most),
             Latency::Exponential { least, mean } => {
                 least + Duration::from_secs_f64(self.chance.exponential(mean.as_secs_f64()))
             }

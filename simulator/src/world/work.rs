@@ -23,7 +23,7 @@ use doorward_engine::time::Time;
 use crate::chance::Chance;
 use crate::local_clock::LocalClock;
 use crate::scenario::fault::Span;
-use crate::scenario::usage::{Limiter, Work};
+use crate::scenario::usage::Limiter;
 use crate::world::admission_check::AdmissionCheck;
 
 /// Queue length at which further work gives up.
@@ -71,24 +71,22 @@ pub(crate) struct LimiterWork {
 impl LimiterWork {
     pub(crate) fn new(limiter: Limiter, chance: Chance, clock: &LocalClock, now: Time) -> Self {
         let local = clock.shows(now);
-        let gate = match limiter.work {
+        let gate = if let Some((permits, takes)) = limiter.concurrency.zip(limiter.takes) {
+            AnyLimiter::Concurrency(LeasedPermits::default(), permits, takes)
+        } else {
             // A usual request passes at once.
-            Work::Rate { cost } => {
-                let burst = Burst {
-                    least: cost,
-                    ..Burst::default()
-                };
-                AnyLimiter::Rate(Box::new(LeasedRate::new(burst, local)), cost)
-            }
-            Work::Concurrency { permits, takes } => {
-                AnyLimiter::Concurrency(LeasedPermits::default(), permits, takes)
-            }
+            let least = limiter.rate.unwrap_or(1.0);
+            let burst = Burst {
+                least,
+                ..Burst::default()
+            };
+            AnyLimiter::Rate(Box::new(LeasedRate::new(burst, local)), least)
         };
         let adaptive = limiter.adaptive;
         Self {
             gate,
-            demand: adaptive.map(|config| DemandMeter::new(config.into(), local)),
-            measured: adaptive.map_or(0.0, |config| config.least.min(config.most)),
+            demand: adaptive.map(|config| DemandMeter::new(config.0, local)),
+            measured: adaptive.map_or(0.0, |config| config.0.least.min(config.0.most)),
             measure_at: now,
             waiting: 0,
             chance,

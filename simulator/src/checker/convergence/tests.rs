@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn new(settled_after: Time) -> Convergence {
+    crate::checker::with(|it: &mut Convergence| it.settled_after = settled_after)
+}
+
 fn at(tenths: u64) -> Time {
     Time::ZERO + Duration::from_millis(100 * tenths)
 }
@@ -13,7 +17,7 @@ fn spans(tenths: [u64; 2]) -> (Duration, Duration) {
 
 #[test]
 fn shifts_that_overlap_are_one_that_began_with_the_first() {
-    let mut convergence = Convergence::new(Time::ZERO);
+    let mut convergence = new(Time::ZERO);
     // A shift every two seconds, and no rest in between.
     for shift in 1..=10 {
         convergence.note_change(60.0, 100.0, at(20 * shift));
@@ -32,7 +36,7 @@ fn shifts_that_overlap_are_one_that_began_with_the_first() {
 
 #[test]
 fn a_lasting_distance_from_the_ideal_counts_in_full() {
-    let mut convergence = Convergence::new(Time::ZERO);
+    let mut convergence = new(Time::ZERO);
     convergence.note_change(6.0, 100.0, at(10));
     for tenth in 11..600 {
         convergence.settle(1.5, 100.0, at(tenth));
@@ -49,7 +53,7 @@ fn a_lasting_distance_from_the_ideal_counts_in_full() {
 
 #[test]
 fn a_shift_before_the_run_has_settled_does_not_count() {
-    let mut convergence = Convergence::new(at(100));
+    let mut convergence = new(at(100));
     convergence.note_change(60.0, 100.0, at(0));
     convergence.settle(0.0, 100.0, at(90));
     assert_eq!((convergence.shifts, convergence.total), (0, Duration::ZERO));
@@ -61,7 +65,7 @@ fn a_shift_before_the_run_has_settled_does_not_count() {
 
 #[test]
 fn a_twentieth_of_the_capacity_at_one_instant_is_a_shift() {
-    let mut convergence = Convergence::new(Time::ZERO);
+    let mut convergence = new(Time::ZERO);
     convergence.note_change(3.0, 100.0, at(1));
     convergence.note_change(3.0, 100.0, at(2));
     assert!(convergence.pending.is_none());

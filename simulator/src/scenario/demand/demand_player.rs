@@ -14,7 +14,7 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 
 use crate::chance::Chance;
-use crate::scenario::demand::{Demand, Diurnal};
+use crate::scenario::demand::{Demand, Diurnal, Sine, Spike};
 
 /// A crowd is gone when this part of it is left.
 const CROWD_GONE: f64 = 1e-3;
@@ -71,7 +71,7 @@ impl DemandPlayer {
         let wants = match demand {
             Demand::Trace(_) => return None,
             _ if self.last == u64::MAX => return None,
-            Demand::Walk { .. } | Demand::OnOff { .. } => self.wants,
+            Demand::Walk { .. } | Demand::OnOff(_) => self.wants,
             curve => value(curve, self.number, at),
         };
         let wants = if wants.is_finite() { wants } else { 0.0 };
@@ -86,16 +86,11 @@ impl DemandPlayer {
             Demand::Walk { start, factor, .. } => {
                 self.wants = walked(start, factor, &mut self.chance);
             }
-            Demand::OnOff {
-                on,
-                off,
-                on_for,
-                off_for,
-            } => {
+            Demand::OnOff(it) => {
                 // As likely as at any other time, so that the start is nothing special.
-                let (on_s, off_s) = (on_for.as_secs_f64(), off_for.as_secs_f64());
+                let (on_s, off_s) = (it.on_for.as_secs_f64(), it.off_for.as_secs_f64());
                 self.is_on = self.chance.happens(on_s / (on_s + off_s));
-                self.wants = if self.is_on { on } else { off };
+                self.wants = if self.is_on { it.on } else { it.off };
             }
             _ => {}
         }
@@ -106,44 +101,28 @@ impl DemandPlayer {
         match *demand {
             Demand::Constant(_) | Demand::Trace(_) => None,
             Demand::Step { at, .. } => (now < at).then_some(at),
-            Demand::Ramp {
-                at, length, every, ..
-            } => steps_within(now, at, at.saturating_add(length), every),
-            Demand::Sine { every, .. } | Demand::Diurnal(Diurnal { every, .. }) => {
+            Demand::Ramp(it) => steps_within(now, it.at, it.at.saturating_add(it.length), it.every),
+            Demand::Sine(Sine { every, .. }) | Demand::Diurnal(Diurnal { every, .. }) => {
                 Some(now.saturating_add(every))
             }
-            Demand::Spike { at, length, .. } => {
+            Demand::Spike(Spike { at, length, .. }) => {
                 let end = at.saturating_add(length);
                 [at, end].into_iter().find(|change| now < *change)
             }
-            Demand::FlashCrowd {
-                at,
-                rise,
-                half_life,
-                every,
-                ..
-            } => {
-                let top = at.saturating_add(rise);
-                let end = top.saturating_add(crowd_gone_after(half_life));
-                if now < top {
-                    steps_within(now, at, top, every)
-                } else {
-                    steps_within(now, top, end, every)
-                }
+            Demand::FlashCrowd(it) => {
+                let top = it.at.saturating_add(it.rise);
+                let end = top.saturating_add(crowd_gone_after(it.half_life));
+                let (from, to) = if now < top { (it.at, top) } else { (top, end) };
+                steps_within(now, from, to, it.every)
             }
             Demand::Walk { factor, every, .. } => {
                 self.wants = walked(self.wants, factor, &mut self.chance);
                 Some(now.saturating_add(every))
             }
-            Demand::OnOff {
-                on,
-                off,
-                on_for,
-                off_for,
-            } => {
-                let lasts = if self.is_on { on_for } else { off_for };
+            Demand::OnOff(it) => {
+                let lasts = if self.is_on { it.on_for } else { it.off_for };
                 self.is_on = !self.is_on;
-                self.wants = if self.is_on { on } else { off };
+                self.wants = if self.is_on { it.on } else { it.off };
                 Some(now.saturating_add(self.chance.exponential_duration(lasts)))
             }
         }
@@ -154,63 +133,29 @@ impl DemandPlayer {
 fn value(demand: &Demand, number: u32, now: Duration) -> f64 {
     match *demand {
         Demand::Constant(wants) => wants,
-        Demand::Step { from, to, at } => {
-            if now < at {
-                from
-            } else {
-                to
-            }
-        }
-        Demand::Ramp {
-            from,
-            to,
-            at,
-            length,
-            ..
-        } => between(from, to, part(now, at, length)),
-        Demand::Sine {
-            mean,
-            amplitude,
-            period,
-            shift,
-            ..
-        } => {
-            let turns = now.as_secs_f64() / period.as_secs_f64() + shift * f64::from(number);
-            mean + amplitude * libm::sin(turns.fract() * TAU)
+        Demand::Step { from, at, .. } if now < at => from,
+        Demand::Step { to, .. } => to,
+        Demand::Ramp(it) => between(it.from, it.to, part(now, it.at, it.length)),
+        Demand::Sine(it) => {
+            let turns = now.as_secs_f64() / it.period.as_secs_f64() + it.shift * f64::from(number);
+            it.mean + it.amplitude * libm::sin(turns.fract() * TAU)
         }
         Demand::Diurnal(day) => day.wants(number, now),
-        Demand::Spike {
-            base,
-            peak,
-            at,
-            length,
-        } => {
-            if now < at || now >= at.saturating_add(length) {
-                base
-            } else {
-                peak
-            }
-        }
-        Demand::FlashCrowd {
-            base,
-            peak,
-            at,
-            rise,
-            half_life,
-            ..
-        } => {
-            let top = at.saturating_add(rise);
+        Demand::Spike(it) if now < it.at || now >= it.at.saturating_add(it.length) => it.base,
+        Demand::Spike(it) => it.peak,
+        Demand::FlashCrowd(it) => {
+            let top = it.at.saturating_add(it.rise);
             if now < top {
-                return between(base, peak, part(now, at, rise));
+                return between(it.base, it.peak, part(now, it.at, it.rise));
             }
             let since = now.saturating_sub(top);
-            if since >= crowd_gone_after(half_life) {
-                return base;
+            if since >= crowd_gone_after(it.half_life) {
+                return it.base;
             }
-            let left = libm::exp2(-since.as_secs_f64() / half_life.as_secs_f64());
-            base + (peak - base) * left
+            let left = libm::exp2(-since.as_secs_f64() / it.half_life.as_secs_f64());
+            it.base + (it.peak - it.base) * left
         }
-        Demand::Walk { .. } | Demand::OnOff { .. } | Demand::Trace(_) => 0.0,
+        Demand::Walk { .. } | Demand::OnOff(_) | Demand::Trace(_) => 0.0,
     }
 }
 
@@ -240,10 +185,9 @@ fn crowd_gone_after(half_life: Duration) -> Duration {
 /// Returns the part of a time that has passed, 0…1.
 fn part(now: Duration, start: Duration, length: Duration) -> f64 {
     let since = now.saturating_sub(start);
-    if since >= length {
-        1.0
-    } else {
-        since.as_secs_f64() / length.as_secs_f64()
+    match since >= length {
+        true => 1.0,
+        false => since.as_secs_f64() / length.as_secs_f64(),
     }
 }
 

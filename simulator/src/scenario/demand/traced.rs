@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::CLIENTS_MAX;
 use crate::scenario::files::{Files, LIBRARY};
-use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, schema};
-use crate::scenario::source::{OneOf, Read, ReadError, refuse};
+use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one, schema};
+use crate::scenario::source::{OneOf, Read, ScenarioError, refuse};
 
 /// A trace, and how it is played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,15 +29,11 @@ pub struct Trace {
     #[serde(skip)]
     pub length: Duration,
     /// Its clock is divided by this: 2 plays it twice as fast.
-    #[serde(default = "once", with = "TraceSpeed")]
+    #[serde(default = "one", with = "TraceSpeed")]
     pub speed: f64,
     /// Its amounts are multiplied by this.
-    #[serde(default = "once", with = "Amount")]
+    #[serde(default = "one", with = "Amount")]
     pub scale: f64,
-}
-
-const fn once() -> f64 {
-    1.0
 }
 
 impl Trace {
@@ -48,7 +44,7 @@ impl Trace {
             return refuse("trace", format!("is {name:?}, which is not in the library"));
         };
         let scan = scan(&source, CLIENTS_MAX);
-        let scan = scan.map_err(|error| ReadError::new("trace", error.to_string()))?;
+        let scan = scan.map_err(|error| ScenarioError::new("trace", error.to_string()))?;
         let largest = scan.wants_max * self.scale;
         if largest > EngineAmount::MAX.get() {
             let most = EngineAmount::MAX.get();

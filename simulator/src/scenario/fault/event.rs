@@ -298,14 +298,12 @@ impl Event {
             Self::Etcd { loss, back, .. } if (*loss == EtcdLoss::Restored) != back.is_some() => {
                 refuse("back", "give it with etcd: restored, and only there")
             }
-            Self::Partition {
-                node,
-                from: Side::Parent,
-                ..
-            } if node.only() == Some(0) && !scenario.idle_faults => refuse(
-                "side",
-                "is parent, and the root has none; give below or all",
-            ),
+            Self::Partition { node, from, .. }
+                if (node.only(), from) == (Some(0), &Side::Parent) && !scenario.idle_faults =>
+            {
+                let message = "is parent, and the root has none; give below or all";
+                refuse("side", message)
+            }
             _ => Ok(()),
         }
     }

@@ -129,7 +129,7 @@ fn absent_keys_have_defaults() {
     let (least, most) = (Duration::from_millis(1), Duration::from_millis(5));
     assert_eq!(
         scenario.network.servers.latency,
-        Latency::Uniform(least, most)
+        Latency::Uniform((least, most))
     );
     assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Stream);
     assert_eq!(scenario.limits, Limits::default());

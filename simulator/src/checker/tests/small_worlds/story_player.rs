@@ -21,7 +21,7 @@ const LIMITS: Limits = Limits {
     overshoot_max: Some(0.0),
     mastership_max: Some(0.0),
     nesting_max: Some(0.0),
-    settled_unfairness_max: Some(0.01),
+    settled_unfairness: Some(0.01),
     unfairness_max: Some(0.2),
     utilisation_min: Some(0.9),
     convergence_max: Some(Duration::from_secs(10)),

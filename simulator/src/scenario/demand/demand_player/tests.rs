@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::scenario::demand::{FlashCrowd, OnOff, Ramp};
 
 const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -45,36 +46,36 @@ fn a_step_is_two_amounts() {
 
 #[test]
 fn a_ramp_ends_exactly_where_it_should() {
-    let ramp = Demand::Ramp {
+    let ramp = Demand::Ramp(Ramp {
         from: 10.0,
         to: 0.0,
         at: s(60),
         length: s(4),
         every: s(3),
-    };
+    });
     check(&ramp, &[(0.0, 10.0), (63.0, 2.5), (64.0, 0.0)]);
 }
 
 #[test]
 fn a_spike_comes_and_goes() {
-    let spike = Demand::Spike {
+    let spike = Demand::Spike(Spike {
         base: 1.0,
         peak: 50.0,
         at: s(10),
         length: s(5),
-    };
+    });
     check(&spike, &[(0.0, 1.0), (10.0, 50.0), (15.0, 1.0)]);
 }
 
 #[test]
 fn a_sine_goes_up_and_down_and_clients_may_be_ahead_of_each_other() {
-    let sine = Demand::Sine {
+    let sine = Demand::Sine(Sine {
         mean: 10.0,
         amplitude: 10.0,
         period: s(100),
         shift: 0.25,
         every: s(25),
-    };
+    });
     let rounded = |number| -> Vec<f64> {
         let changes = played(&sine, number, 100.0);
         changes.iter().map(|(_, wants)| wants.round()).collect()
@@ -85,14 +86,14 @@ fn a_sine_goes_up_and_down_and_clients_may_be_ahead_of_each_other() {
 
 #[test]
 fn a_flash_crowd_comes_quickly_goes_slowly_and_is_gone_in_the_end() {
-    let crowd = Demand::FlashCrowd {
+    let crowd = Demand::FlashCrowd(FlashCrowd {
         base: 1.0,
         peak: 101.0,
         at: s(60),
         rise: s(10),
         half_life: s(30),
         every: s(5),
-    };
+    });
     let changes = played(&crowd, 0, 1e6);
     let at = |time| changes.iter().find(|(at, _)| *at == time).unwrap().1;
     assert_eq!([at(0.0), at(65.0), at(70.0)], [1.0, 51.0, 101.0]);
@@ -122,12 +123,12 @@ fn a_walk_steps_at_once_and_then_every_so_often_within_its_factors() {
 
 #[test]
 fn on_and_off_take_their_share_of_the_time() {
-    let on_off = Demand::OnOff {
+    let on_off = Demand::OnOff(OnOff {
         on: 10.0,
         off: 1.0,
         on_for: s(20),
         off_for: s(60),
-    };
+    });
     let mut on_s = 0.0;
     let mut started_on = 0;
     for client in 0..200 {
@@ -170,29 +171,29 @@ fn demand() -> impl Strategy<Value = Demand> {
         amount().prop_map(Demand::Constant),
         (two(), time()).prop_map(|((from, to), at)| Demand::Step { from, to, at }),
         (two(), time(), length(), length()).prop_map(|((from, to), at, length, every)| {
-            Demand::Ramp {
+            Demand::Ramp(Ramp {
                 from,
                 to,
                 at,
                 length,
                 every,
-            }
+            })
         }),
         (amount(), 0.0..=1.0, length(), 0.0..=1.0, length()).prop_map(
-            |(mean, part, period, shift, every)| Demand::Sine {
+            |(mean, part, period, shift, every)| Demand::Sine(Sine {
                 mean,
                 amplitude: mean * part,
                 period,
                 shift,
                 every,
-            }
+            })
         ),
-        (two(), time(), length()).prop_map(|((base, peak), at, length)| Demand::Spike {
+        (two(), time(), length()).prop_map(|((base, peak), at, length)| Demand::Spike(Spike {
             base,
             peak,
             at,
             length
-        }),
+        })),
         (amount(), 0.0..1.0, 1.0..3.0, length()).prop_map(|(start, least, most, every)| {
             Demand::Walk {
                 start,
@@ -201,22 +202,22 @@ fn demand() -> impl Strategy<Value = Demand> {
             }
         }),
         (two(), length(), length()).prop_map(|((on, off), on_for, off_for)| {
-            Demand::OnOff {
+            Demand::OnOff(OnOff {
                 on,
                 off,
                 on_for,
                 off_for,
-            }
+            })
         }),
         (two(), time(), time(), length(), length()).prop_map(
-            |((base, peak), at, rise, half_life, every)| Demand::FlashCrowd {
+            |((base, peak), at, rise, half_life, every)| Demand::FlashCrowd(FlashCrowd {
                 base,
                 peak,
                 at,
                 rise,
                 half_life,
                 every,
-            }
+            })
         ),
     ]
 }
@@ -225,16 +226,17 @@ fn demand() -> impl Strategy<Value = Demand> {
 fn bounds(demand: &Demand) -> (f64, f64) {
     match *demand {
         Demand::Constant(wants) => (wants, wants),
-        Demand::Step { from, to, .. } | Demand::Ramp { from, to, .. } => {
+        Demand::Step { from, to, .. } | Demand::Ramp(Ramp { from, to, .. }) => {
             (f64::min(from, to), f64::max(from, to))
         }
-        Demand::Sine {
+        Demand::Sine(Sine {
             mean, amplitude, ..
-        } => (mean - amplitude, mean + amplitude),
-        Demand::Spike { base, peak, .. } | Demand::FlashCrowd { base, peak, .. } => {
+        }) => (mean - amplitude, mean + amplitude),
+        Demand::Spike(Spike { base, peak, .. })
+        | Demand::FlashCrowd(FlashCrowd { base, peak, .. }) => {
             (f64::min(base, peak), f64::max(base, peak))
         }
-        Demand::OnOff { on, off, .. } => (f64::min(on, off), f64::max(on, off)),
+        Demand::OnOff(OnOff { on, off, .. }) => (f64::min(on, off), f64::max(on, off)),
         Demand::Diurnal(day) => (day.least, day.most),
         Demand::Walk { .. } | Demand::Trace(_) => (0.0, f64::INFINITY),
     }
