@@ -1,5 +1,6 @@
 //! A client: its identity towards servers, and the task that keeps its leases.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -403,6 +404,7 @@ impl ResourceBuilder<'_> {
             let open = book.handles.get(&self.id).and_then(Weak::upgrade);
             drop(book);
             return open
+                .and_then(|handle| handle.downcast().ok())
                 .map(Resource::new)
                 .ok_or(ResourceError::Closing(self.id));
         }
@@ -411,7 +413,8 @@ impl ResourceBuilder<'_> {
             shared: shared.clone(),
             guard: self.client.guard.clone(),
         });
-        book.add(&handle, now);
+        let kept: Arc<dyn Any + Send + Sync> = handle.clone();
+        book.add(handle.slot.clone(), Arc::downgrade(&kept), now);
         drop(book);
         shared.wake();
         Ok(Resource::new(handle))

@@ -22,20 +22,18 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use doorward_limits::{AtomicBucket, Decision, Moment, Rate, TokenBucket, Units};
-use tokio_stream::StreamExt as _;
 
-use crate::capacity::{Capacity, Source};
 use crate::client::{Client, ID_BYTES_MAX};
 use crate::clock::Clock;
 use crate::error::ResourceError;
+use crate::keyed::entry::Entry;
 use crate::limiter::demand::AdaptiveWants;
 use crate::limiter::rate::{Burst, LeasedRate};
-use crate::rate_limiter::RateLimiter;
-use crate::rate_permit::RatePermit;
+use crate::rate_permit::{Payer as _, RatePermit};
 use crate::refusal::Refusal;
-use crate::resource::Resource;
-use crate::state::{LimitedBy, Mode};
-use crate::time::Time;
+use crate::state::Mode;
+
+mod entry;
 
 /// Time after which a refused caller may find room for a new key.
 const ROOM_IN: Duration = Duration::from_secs(1);
@@ -90,19 +88,6 @@ struct Inner {
     keys: RwLock<HashMap<Box<str>, Arc<Entry>>>,
     /// Limit of the keys that find no room.
     overflow: OnceLock<AtomicBucket>,
-}
-
-/// The resource of a key.
-pub(crate) struct Entry {
-    resource: Resource,
-    pub(crate) limiter: RateLimiter,
-    opened_at: Time,
-    /// Whether a call has seen a lease with a safe capacity.
-    has_safe: AtomicBool,
-    /// Whether a call used it since the last look for idle keys.
-    is_used: AtomicBool,
-    /// Limit while there is no lease.
-    fallback: OnceLock<AtomicBucket>,
 }
 
 debug_by_name!(Keyed, KeyedBuilder<'_>);
@@ -238,7 +223,7 @@ impl Keyed {
     ///
     /// # Errors
     ///
-    /// As [`RateLimiter::try_acquire`]. A key that makes too long an id has no lease.
+    /// As [`RateLimiter::try_acquire`](crate::RateLimiter::try_acquire). A key that makes too long an id has no lease.
     pub fn try_acquire(
         &self,
         key: &str,
@@ -254,7 +239,7 @@ impl Keyed {
     ///
     /// # Errors
     ///
-    /// As [`RateLimiter::acquire`].
+    /// As [`RateLimiter::acquire`](crate::RateLimiter::acquire).
     pub async fn acquire(
         &self,
         key: &str,
@@ -334,7 +319,7 @@ impl Keyed {
         let keys = keys.unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = keys.get(key).filter(|entry| entry.has_lease()) {
             let taken_at = self.inner.clock().now() - took;
-            entry.limiter.settle_since(taken_at, estimate, used);
+            entry.limiter.settle(taken_at, estimate, used);
         }
     }
 
@@ -502,30 +487,5 @@ impl Inner {
 
     fn clock(&self) -> &Clock {
         self.client.clock()
-    }
-}
-
-impl Entry {
-    fn try_acquire(self: Arc<Self>, cost: Units) -> Result<RatePermit<'static>, Refusal> {
-        let taken_at = self.limiter.try_acquire(cost)?.taken_at();
-        Ok(RatePermit::of_key(self, cost, taken_at))
-    }
-
-    pub(crate) fn has_lease(&self) -> bool {
-        let holding = self.resource.holding();
-        let is_learning = holding.limited_by.is_some_and(LimitedBy::is_learning);
-        // A server in learning mode does not know yet what a new client may have.
-        let is_empty = is_learning && holding.capacity == Capacity::NONE;
-        let has_lease = holding.source == Source::Lease && !is_empty;
-        if has_lease && holding.then != Capacity::NONE && !self.has_safe.load(Ordering::Relaxed) {
-            self.has_safe.store(true, Ordering::Relaxed);
-        }
-        has_lease
-    }
-
-    /// Waits until there is no lease, or the client is closed.
-    async fn lease_lost(&self) {
-        let mut changes = self.resource.changes();
-        while changes.next().await.is_some() && self.has_lease() {}
     }
 }

@@ -13,7 +13,7 @@ use crate::capacity::Capacity;
 use crate::clock::Clock;
 use crate::handle::Handle;
 use crate::limiter::rate::{LeasedRate, NotNow};
-use crate::rate_permit::RatePermit;
+use crate::rate_permit::{Payer, RatePermit};
 use crate::refusal::Refusal;
 use crate::slot::Slot;
 use crate::time::Time;
@@ -144,21 +144,10 @@ impl RateLimiter {
         self.until_next_answer(refusal)
     }
 
-    /// Corrects the amount of a call: `used` instead of `estimate`, unless the lease began after the call.
-    pub(crate) fn settle_since(&self, taken_at: Time, estimate: Units, used: Units) {
-        let waiting = self.slot.rate_queue.waiting().first;
-        let waiting = Units::at_least(waiting).unwrap_or(Units::MAX);
-        let now = self.clock().now();
-        self.state().settle(taken_at, estimate, used, waiting, now);
-        if used < estimate {
-            self.slot.changed.notify_waiters();
-        }
-    }
-
     /// Corrects the amount of a call of now.
     #[cfg(feature = "tower")]
     pub(crate) fn settle_now(&self, estimate: Units, used: Units) {
-        self.settle_since(self.clock().now(), estimate, used);
+        self.settle(self.clock().now(), estimate, used);
     }
 
     /// Returns whether less than a burst is there, and more comes in.
@@ -283,5 +272,21 @@ impl RateLimiter {
 
     fn state(&self) -> &LeasedRate {
         self.handle.rate_state()
+    }
+}
+
+impl Payer for RateLimiter {
+    fn settle(&self, taken_at: Time, estimate: Units, used: Units) {
+        let waiting = self.slot.rate_queue.waiting().first;
+        let waiting = Units::at_least(waiting).unwrap_or(Units::MAX);
+        let now = self.clock().now();
+        self.state().settle(taken_at, estimate, used, waiting, now);
+        if used < estimate {
+            self.slot.changed.notify_waiters();
+        }
+    }
+
+    fn shared(&self) -> Arc<dyn Payer> {
+        Arc::new(self.clone())
     }
 }

@@ -2,11 +2,10 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward_limits::{Moment, Units};
 
-use crate::keyed::Entry;
-use crate::rate_limiter::RateLimiter;
 use crate::time::Time;
 
 /// An amount that a call used. Dropped, it stays used. A call whose cost is known only afterwards, such as the tokens of
@@ -30,29 +29,37 @@ pub struct RatePermit<'a> {
     taken_at: Moment,
 }
 
+/// A limiter that calls have taken from.
+pub(crate) trait Payer: Send + Sync {
+    /// Corrects the amount of a call of that time: `used` instead of `estimate`. Without effect if its lease has ended.
+    fn settle(&self, taken_at: Time, estimate: Units, used: Units);
+
+    /// Returns the same limiter for as long as a permit lives.
+    fn shared(&self) -> Arc<dyn Payer>;
+}
+
 /// The limiter that admitted the call.
 enum Of<'a> {
-    Limiter(&'a RateLimiter),
-    Owned(Box<RateLimiter>),
-    Key(Arc<Entry>),
+    Borrowed(&'a dyn Payer),
+    Shared(Arc<dyn Payer>),
     /// A key without a lease, by what its settings say then.
     NoLease,
 }
 
 impl<'a> RatePermit<'a> {
     #[inline]
-    pub(crate) const fn of(limiter: &'a RateLimiter, cost: Units, taken_at: Moment) -> Self {
+    pub(crate) const fn of(limiter: &'a dyn Payer, cost: Units, taken_at: Moment) -> Self {
         Self {
-            of: Of::Limiter(limiter),
+            of: Of::Borrowed(limiter),
             cost,
             taken_at,
         }
     }
 
-    /// Returns the permit of a key that has the lease.
-    pub(crate) const fn of_key(entry: Arc<Entry>, cost: Units, taken_at: Moment) -> Self {
+    /// Returns the permit of a key that has the lease, which keeps the key.
+    pub(crate) fn of_key(key: Arc<dyn Payer>, cost: Units, taken_at: Moment) -> Self {
         Self {
-            of: Of::Key(entry),
+            of: Of::Shared(key),
             cost,
             taken_at,
         }
@@ -74,9 +81,8 @@ impl<'a> RatePermit<'a> {
     pub fn into_owned(self) -> RatePermit<'static> {
         RatePermit {
             of: match self.of {
-                Of::Limiter(limiter) => Of::Owned(Box::new(limiter.clone())),
-                Of::Owned(limiter) => Of::Owned(limiter),
-                Of::Key(entry) => Of::Key(entry),
+                Of::Borrowed(limiter) => Of::Shared(limiter.shared()),
+                Of::Shared(limiter) => Of::Shared(limiter),
                 Of::NoLease => Of::NoLease,
             },
             cost: self.cost,
@@ -93,14 +99,13 @@ impl<'a> RatePermit<'a> {
     /// a smaller one is free again, up to the burst. Without effect if the lease that admitted the call has ended.
     pub fn settle(self, used: impl Into<Units>) {
         let limiter = match &self.of {
-            Of::Limiter(limiter) => limiter,
-            Of::Owned(limiter) => &**limiter,
-            Of::Key(entry) if entry.has_lease() => &entry.limiter,
-            Of::Key(_) | Of::NoLease => return,
+            Of::Borrowed(limiter) => *limiter,
+            Of::Shared(limiter) => &**limiter,
+            Of::NoLease => return,
         };
         let nanos = self.taken_at.nanos_since(Moment::ORIGIN);
-        let taken_at = Time::after_origin(std::time::Duration::from_nanos(nanos));
-        limiter.settle_since(taken_at, self.cost, used.into());
+        let taken_at = Time::after_origin(Duration::from_nanos(nanos));
+        limiter.settle(taken_at, self.cost, used.into());
     }
 
     /// Gives the whole amount back: the call did nothing.

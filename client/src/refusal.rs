@@ -32,7 +32,7 @@ pub enum Why {
     Closed,
     /// Overload control cannot serve the request in time.
     #[cfg(feature = "overload")]
-    Overloaded(crate::overload::Reason),
+    Overloaded(Reason),
 }
 
 impl Refusal {
@@ -47,7 +47,7 @@ impl Refusal {
 
     /// Returns the reason of overload control, if it has refused the request.
     #[cfg(feature = "overload")]
-    pub const fn overloaded(&self) -> Option<crate::overload::Reason> {
+    pub const fn overloaded(&self) -> Option<Reason> {
         match self.why {
             Why::Overloaded(reason) => Some(reason),
             _ => None,
@@ -90,5 +90,28 @@ impl fmt::Display for Refusal {
             #[cfg(feature = "overload")]
             (Why::Overloaded(reason), _) => write!(f, "{reason}"),
         }
+    }
+}
+
+/// The reason of a refusal by overload control.
+#[cfg(feature = "overload")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The requests that wait take longer than this one can wait.
+    Full,
+    /// A more critical request took its place.
+    PushedOut,
+    /// It waited as long as it could, or cannot wait at all.
+    TooLate,
+}
+
+#[cfg(feature = "overload")]
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "the service is overloaded",
+            Self::PushedOut => "a more critical request took the place of this one",
+            Self::TooLate => "the service cannot answer in time",
+        })
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod addresses;
 pub(crate) mod connection;
 pub mod convert;
 pub(crate) mod fake_answers;
+mod news;
 #[cfg(feature = "otel")]
 mod otel;
 pub(crate) mod pushback;

@@ -441,7 +441,10 @@ fn state_of(
         node: node::Config {
             name: config.node_name.clone(),
             incarnation: clock::incarnation(),
-            starts: kept.map(|(_, past)| past.starts),
+            // The name of an agent may outlive its directory, as on Kubernetes: the count would go back.
+            starts: kept
+                .filter(|_| !config.doors.has_http)
+                .map(|(_, past)| past.starts),
             ..config.node.clone()
         },
         parent: config.parent.as_ref().map(ParentTransportConfig::replica),

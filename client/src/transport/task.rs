@@ -1,5 +1,6 @@
 //! The client's background task: it asks the state for the next step, does it, and publishes the allowances.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::Bound;
@@ -14,15 +15,15 @@ use tracing::{debug, error, info, warn};
 
 use crate::clock::{self, Clock};
 use crate::error::ResourceError;
-use crate::handle::Handle;
 use crate::hooks::Hooks;
 use crate::measured::SOON;
 use crate::slot::Slot;
-use crate::state::{ClientState, ResourceState, Response, Step, Trouble};
+use crate::state::{ClientState, Response, Step};
 use crate::time::Time;
 use crate::transport::connection::{Connection, Failure, Outcome, Reason};
 use crate::transport::convert;
 use crate::transport::fake_answers::FakeAnswers;
+use crate::transport::news::News;
 
 /// Longest time of the last release when a client is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -68,7 +69,7 @@ pub(crate) struct Book {
     pub(crate) state: ClientState,
     pub(crate) slots: BTreeMap<String, Arc<Slot>>,
     /// Handles of the slots, for a program that opens a resource twice.
-    pub(crate) handles: BTreeMap<String, Weak<Handle>>,
+    pub(crate) handles: BTreeMap<String, Weak<dyn Any + Send + Sync>>,
     /// Closed resources that are to be released.
     pub(crate) releases: BTreeSet<String>,
     /// Time of the next measurement, if demand is measured.
@@ -224,16 +225,15 @@ impl Shared {
 }
 
 impl Book {
-    /// Adds the slot of an open resource.
-    pub(crate) fn add(&mut self, handle: &Arc<Handle>, now: Time) {
-        let slot = &handle.slot;
+    /// Adds the slot of an open resource, and its handle.
+    pub(crate) fn add(&mut self, slot: Arc<Slot>, handle: Weak<dyn Any + Send + Sync>, now: Time) {
         // The resource was closed, and opens again before the release was sent. So it must not be released.
         self.releases.remove(&slot.id);
         if slot.measured.is_some() {
             earlier(&mut self.measure_at, now + SOON);
         }
-        self.slots.insert(slot.id.clone(), slot.clone());
-        self.handles.insert(slot.id.clone(), Arc::downgrade(handle));
+        self.handles.insert(slot.id.clone(), handle);
+        self.slots.insert(slot.id.clone(), slot);
     }
 }
 
@@ -447,32 +447,6 @@ fn apply_answer(
         if known.is_none_or(|known| *known != trouble) {
             warn!(resource, message = trouble.message(), "no lease");
             shared.hooks.refused(resource, trouble.message());
-        }
-    }
-}
-
-/// Resources without a lease, of those that a request asked for.
-struct News<'a> {
-    troubles: BTreeMap<&'a str, Trouble>,
-    /// Resources whose server is in learning mode, each with the longest remaining time of that.
-    idle: BTreeMap<&'a str, Option<Duration>>,
-}
-
-impl<'a> News<'a> {
-    fn of(book: &Book, asked: &'a [String], now: Time) -> Self {
-        let open = asked
-            .iter()
-            .filter_map(|id| Some((id.as_str(), book.state.resource(id)?)));
-        let trouble = |(id, state): (_, &ResourceState)| Some((id, state.trouble()?.clone()));
-        let idle = |(id, state): (_, &ResourceState)| {
-            let is_idle = state.lease(now)?.capacity <= 0.0;
-            let is_learning = state.limited_by(now)?.is_learning();
-            let left = state.learning_until(now).map(|until| until.since(now));
-            (is_idle && is_learning).then_some((id, left))
-        };
-        Self {
-            troubles: open.clone().filter_map(trouble).collect(),
-            idle: open.filter_map(idle).collect(),
         }
     }
 }

@@ -18,11 +18,14 @@ use std::time::Duration;
 
 use doorward::time::Time;
 use doorward_engine::node::marks::MarksByResource;
-use tracing::error;
+use tracing::{error, warn};
 
 /// Length of leases by templates of rules. Assignments are shorter. After that time, nothing is in use that a former process
 /// granted.
 pub const LEASE_LENGTH: Duration = Duration::from_secs(16);
+
+/// Bytes behind the first content of the file, beyond which it is written anew.
+const APPENDED_MAX: usize = 4 << 20;
 
 /// Resource and holder.
 type Key = (Box<str>, Box<str>);
@@ -42,6 +45,8 @@ struct State {
     file: Option<File>,
     /// Whether it may be shorter, if it is written anew.
     is_long: bool,
+    /// Bytes that were written since then.
+    appended: usize,
     amounts: BTreeMap<Key, InUse>,
     /// End of what the last process assigned.
     former_until: Time,
@@ -55,6 +60,8 @@ struct InUse {
     by_name: ByName,
     /// Whether the last process assigned it, and no holder has taken it over.
     is_former: bool,
+    /// Whether programs may have leases of it that they asked for before the last look only.
+    is_idle: bool,
 }
 
 impl Records {
@@ -70,7 +77,12 @@ impl Records {
         (counts, is_unused): (bool, bool),
         now: Time,
     ) -> io::Result<(Self, Option<MarksByResource>)> {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        // Without it, nothing tells whether lines of an earlier boot are complete.
+        let Ok(boot) = fs::read_to_string("/proc/sys/kernel/random/boot_id") else {
+            warn!("this system names no boot, so nothing is recorded");
+            remove(path)?;
+            return Ok((Self::default(), None));
+        };
         let mut state = State {
             path: path.to_owned(),
             header: format!("assignments 1 {node} {}\n", boot.trim()),
@@ -78,16 +90,31 @@ impl Records {
             is_long: true,
             ..State::default()
         };
-        let text = match fs::read_to_string(path) {
-            Ok(text) => Some(text).filter(|_| counts),
-            Err(_) => is_unused.then(|| state.header.clone()),
+        let (text, is_there) = match fs::read_to_string(path) {
+            Ok(text) => (Some(text).filter(|_| counts), true),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                (is_unused.then(|| state.header.clone()), false)
+            }
+            Err(_) => (None, true),
         };
         if text.and_then(|text| state.read(&text)).is_none() {
+            if is_there {
+                let path = path.display();
+                warn!(%path, "the record is damaged, or of another node, boot or directory: it does not count");
+            }
             state.amounts.clear();
             remove(path)?;
             return Ok((Self(Mutex::new(state)), None));
         }
-        state.rewrite()?;
+        // On a full disk, what was read counts, and the next process will know nothing.
+        if let Err(error) = state.rewrite() {
+            state.note(Err(error));
+            if state.is_wrong {
+                return Err(io::Error::other(
+                    "the record can be neither written nor removed",
+                ));
+            }
+        }
         let mut sums = BTreeMap::<&str, f64>::new();
         for ((resource, _), it) in &state.amounts {
             *sums.entry(resource).or_default() += it.by_name.values().sum::<f64>();
@@ -103,8 +130,11 @@ impl Records {
     pub fn renew(&self, now: Time) {
         let mut state = self.lock();
         let is_over = state.former_until <= now;
-        let ended = |it: &InUse| it.by_name.is_empty() || is_over && it.is_former;
-        state.amounts.retain(|_, it| !ended(it));
+        // Leases of programs last for less than the time between two looks.
+        state.amounts.retain(|(_, holder), it| {
+            let was_idle = std::mem::replace(&mut it.is_idle, holder.is_empty());
+            !(it.by_name.is_empty() || is_over && it.is_former || was_idle)
+        });
         let is_due = std::mem::take(&mut state.is_long) || state.file.is_none();
         if is_due && !state.header.is_empty() {
             let written = state.rewrite();
@@ -147,20 +177,35 @@ impl Records {
         let changed = gone.map(|name| (name, 0.0)).chain(new);
         let changed: ByName = changed.map(|(name, it)| (name.clone(), it)).collect();
         if !changed.is_empty() {
-            let (text, is_former) = (line(&key, &changed), false);
-            state.amounts.insert(key, InUse { by_name, is_former });
+            let text = line(&key, &changed);
+            let in_use = InUse {
+                by_name,
+                ..InUse::default()
+            };
+            state.amounts.insert(key, in_use);
             if let Some(file) = &mut state.file {
-                let written = file.write_all(text.as_bytes());
+                let mut written = file.write_all(text.as_bytes());
                 state.is_long = true;
+                state.appended += text.len();
+                if state.appended > APPENDED_MAX {
+                    written = written.and_then(|()| state.rewrite());
+                }
                 state.note(written);
             }
         }
         !state.is_wrong
     }
 
-    /// Notes a resource that programs lease.
-    pub fn lend(&self, resource: &str) {
-        self.set(resource, "", &BTreeMap::from([("", f64::MAX)]));
+    /// Notes a resource that programs lease. Returns whether they may.
+    pub fn lend(&self, resource: &str) -> bool {
+        let mut state = self.lock();
+        let known = state.amounts.get_mut(&(resource.into(), "".into()));
+        let is_known = known
+            .filter(|it| !it.is_former)
+            .map(|it| it.is_idle = false);
+        let may = state.header.is_empty() || is_known.is_some() && !state.is_wrong;
+        drop(state);
+        may || self.set(resource, "", &BTreeMap::from([("", f64::MAX)]))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -188,8 +233,13 @@ impl State {
         let lines = self.amounts.iter().map(|(key, it)| line(key, &it.by_name));
         let text = self.header.clone() + &lines.collect::<String>();
         let new = self.path.with_extension("new");
-        fs::write(&new, &text)?;
-        fs::rename(&new, &self.path)?;
+        let written = fs::write(&new, &text).and_then(|()| fs::rename(&new, &self.path));
+        if written.is_err() {
+            // It may have filled the disk.
+            remove(&new)?;
+        }
+        written?;
+        self.appended = 0;
         self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
         self.is_wrong = false;
         Ok(())

@@ -83,7 +83,8 @@ pub(crate) struct Situation<'a> {
 
 impl Situation<'_> {
     /// Whether there is anything to share: at the root always, below it while a lease lasts that is worth giving a part
-    /// of to anyone. A parent that learns confirms nothing to a process that was refused, and reserves what it has out.
+    /// of to anyone. A parent that learns and reserves more than it confirms, as for a process that was refused, leases
+    /// nothing yet.
     pub(crate) fn has_lease(&self) -> bool {
         let lasts = |end| end > self.now + LEASE_MIN;
         let supply = self.supply;

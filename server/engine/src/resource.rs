@@ -168,8 +168,11 @@ impl Resource {
     }
 
     /// Whether nothing is lost by forgetting it: it has no holders and no mark, and the parent needs no further request.
+    /// Nobody else knows what a root without marks recovers.
     pub(crate) fn is_empty(&self) -> bool {
-        let is_bounded = self.recovery.as_ref().is_some_and(|it| it.is_bounded());
+        let is_alone = self.parent.is_none() && self.mark.is_none();
+        let recovery = self.recovery.as_ref();
+        let is_bounded = recovery.is_some_and(|it| is_alone || it.is_bounded());
         self.holders.table.is_empty()
             && !self.has_mark()
             && !is_bounded

@@ -38,10 +38,11 @@ const DOOR_DEPENDENCIES: [&str; 4] = [
 const REPLICA_DEPENDENCIES: [&str; 3] = ["doorward-engine", "doorward-session", "smol_str"];
 
 /// Files that may read the clock of tokio's timers, whose speed programs that set the time may change: for timeouts of
-/// calls and backoffs; and fake clients, whose time tests stop. Decisions about leases and masterships use
+/// calls and backoffs; and rules and fake clients, whose time tests stop. Decisions about leases and masterships use
 /// `doorward_clock::Instant`.
-const STEERED_CLOCK: [&str; 3] = [
+const STEERED_CLOCK: [&str; 4] = [
     "client/src/clock.rs",
+    "client/src/layer/clock.rs",
     "server/etcd/src/follow.rs",
     "server/etcd/src/documents.rs",
 ];

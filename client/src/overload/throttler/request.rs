@@ -1,12 +1,11 @@
 //! A request, and the answers to it.
 
-use std::fmt;
-
 use doorward_limits::Moment;
 
 use crate::Refusal;
 use crate::overload::criticality::Criticality;
 use crate::overload::queue::Key;
+pub use crate::refusal::Reason;
 
 /// Thousandths of a unit of cost, so that sums are exact.
 pub(super) const UNIT: f64 = 1e3;
@@ -56,27 +55,6 @@ pub enum Offer {
     Queued(Place),
     /// It is refused.
     Refused(Refusal),
-}
-
-/// The reason of a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// The requests that wait take longer than this one can wait.
-    Full,
-    /// A more critical request took its place.
-    PushedOut,
-    /// It waited as long as it could, or cannot wait at all.
-    TooLate,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full => "the service is overloaded",
-            Self::PushedOut => "a more critical request took the place of this one",
-            Self::TooLate => "the service cannot answer in time",
-        })
-    }
 }
 
 impl Admission {

@@ -29,6 +29,7 @@ use crate::holder::LEASE_HOLDERS;
 /// Wait of a program that the node cannot answer yet.
 const NODE_RETRY: Duration = Duration::from_secs(1);
 
+const NO_RECORD: &str = "the record of leases can be neither written nor removed";
 const TOO_MANY: &str = "this identity has too many programs with leases of the resource";
 
 /// Body of a request for a lease.
@@ -94,8 +95,7 @@ pub(super) async fn lease(
         let weight = edge.crowds.enter(place, &name, room, now);
         ask.weight = weight.ok_or_else(|| unready(TOO_MANY.to_owned()))?;
     }
-    let weight = ask.weight;
-    edge.records().lend(ask.resource.as_str());
+    let (weight, lent) = (ask.weight, ask.resource.clone());
     let request = GetCapacity {
         client: name.clone(),
         incarnation: None,
@@ -106,6 +106,10 @@ pub(super) async fn lease(
     match edge.node().get_capacity(request).await {
         Some(Outcome::Served(reply)) => match (reply.leases.first(), reply.refused.first()) {
             (Some(lease), _) => {
+                // Before the answer leaves.
+                if !edge.records().lend(lent.as_str()) {
+                    return Err(unready(NO_RECORD.to_owned()));
+                }
                 if let Some(place) = &place {
                     let until = edge.clock().now() + lease.expires_in;
                     let weight = lease.decided.then_some(weight);

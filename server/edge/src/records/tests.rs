@@ -129,6 +129,19 @@ fn any_amount_of_a_resource_that_programs_lease_may_be_in_use() {
 }
 
 #[test]
+fn a_resource_that_programs_have_stopped_to_lease_is_forgotten_after_a_whole_look() {
+    let dir = TempDir::new().unwrap();
+    let records = next(&dir, true).0;
+    assert!(records.lend("r") && records.lend("s"));
+    records.renew(START);
+    assert!(records.lend("s"));
+    records.renew(START);
+    assert_eq!(records.lock().amounts.len(), 1, "s");
+    records.renew(START);
+    assert!(records.lock().amounts.is_empty());
+}
+
+#[test]
 fn a_file_that_cannot_be_written_is_removed_and_begun_anew_later() {
     let dir = TempDir::new().unwrap();
     let records = next(&dir, true).0;

@@ -1,13 +1,13 @@
 //! The buckets of one Envoy: its reports become wants, and leases become assignments. Pure.
 //!
-//! A bucket is limited by the rule whose keys are those of the bucket, and is a use of the rule's resource. No message of
-//! Envoy says that an assignment has arrived, but it counts within a millisecond, so a smaller one counts as arrived. If
-//! the stream breaks, what was assigned stays reserved until its time to live is over. A new stream of the same Envoy, by
-//! its name, goes on with it.
+//! A bucket is limited by the rule whose keys are those of the bucket, and is a use of the rule's resource. No message
+//! of Envoy says that an assignment has arrived, but it counts within a millisecond, so a smaller one counts as arrived
+//! 100 ms later. If the stream breaks, what was assigned stays reserved until its time to live is over. A new stream of
+//! the same Envoy, by its name, goes on with it.
 //!
-//! A new agent does not know what its predecessor assigned. The counts of a report do not tell it: a rate may have been
-//! larger earlier in the window. So its node is in learning mode until all former assignments have ended, and assigns
-//! nothing before.
+//! A new agent without [a record](crate::records) does not know what its predecessor assigned. The counts of a report
+//! do not tell it: a rate may have been larger earlier in the window. So its node is in learning mode until all former
+//! assignments have ended, and assigns nothing before.
 
 mod limit;
 

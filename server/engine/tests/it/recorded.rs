@@ -8,7 +8,7 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 
-use crate::asking::{no_floor, request_for, resource, served};
+use crate::asking::{no_floor, release_request, request_for, resource, served};
 
 const START: Time = Time::from_secs(100);
 const LENGTH: Duration = Duration::from_secs(16);
@@ -63,4 +63,17 @@ fn an_amount_above_the_capacity_is_the_capacity_and_without_one_all_is_free() {
         check(&mut any, "new", 50.0, 0.0, 17, 50.0);
     }
     check(&mut node(None), "new", 90.0, 0.0, 1, 90.0);
+}
+
+/// A holder reports more than was recorded, and leaves: the resource learns, though nobody has it.
+#[test]
+fn a_resource_that_nobody_has_is_not_forgotten_before_the_recorded_leases_have_ended() {
+    let mut node = node(Some(60.0));
+    let late = START + Duration::from_secs(1);
+    check(&mut node, "liar", 100.0, 100.0, 1, 60.0);
+    let liar = request_for("liar", resource("r"), 0, 0.0, 0.0).client;
+    let _released = node.handle_release_capacity(&release_request(liar, vec![resource("r")]), late);
+    node.handle_timeout(late);
+    check(&mut node, "new", 90.0, 0.0, 2, 0.0);
+    check(&mut node, "new", 90.0, 0.0, 17, 90.0);
 }
