@@ -151,7 +151,9 @@ impl ServerState {
     /// Notes resources that programs or child servers of an agent lease: their leases outlast the process.
     pub fn note_lent<'a>(&self, resources: impl Iterator<Item = &'a ResourceId>) {
         if let Some(edge) = self.edge().filter(|_| self.needs_rules) {
-            resources.for_each(|it| drop(edge.records().lend(it.as_str())));
+            for resource in resources {
+                let _may = edge.records().lend(resource.as_str());
+            }
         }
     }
 
