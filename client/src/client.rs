@@ -22,9 +22,10 @@ use crate::slot::{START, Slot};
 use crate::state::{ClientConfig, ClientState, Mode, come_back};
 use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
+use crate::transport::book::Book;
 use crate::transport::connection::{Connection, Reason};
 use crate::transport::fake_answers::FakeAnswers;
-use crate::transport::task::{self, Book, Shared};
+use crate::transport::task::{self, Shared};
 
 /// Largest length of an id, in bytes.
 pub(crate) const ID_BYTES_MAX: usize = 256;

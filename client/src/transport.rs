@@ -1,6 +1,7 @@
 //! The shell around the pure half: sockets, timers, tasks.
 
 pub(crate) mod addresses;
+pub(crate) mod book;
 pub(crate) mod connection;
 pub mod convert;
 pub(crate) mod fake_answers;

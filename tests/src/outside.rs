@@ -93,11 +93,11 @@ pub fn first_program(name: &str, dependency: &str, lock: &str) -> TempDir {
 pub fn check_shares(name: &str) {
     let server = Server::start(&[]);
     let program = target().join("debug").join(name);
-    let output = run(Command::new(program).args(["frontend-1", &server.address, "400"]));
+    let output = run(Command::new(program).args([&server.address, "400"]));
     let last = stdout(&output);
     let last = last.lines().last().unwrap();
     assert!(
-        last.ends_with("400 requests, 80 a second allowed"),
+        last.ends_with("400 requests, 100 a second allowed"),
         "{last}"
     );
 }

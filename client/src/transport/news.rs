@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::state::{ResourceState, Trouble};
 use crate::time::Time;
-use crate::transport::task::Book;
+use crate::transport::book::Book;
 
 /// Resources without a lease, of those that a request asked for.
 pub(super) struct News<'a> {

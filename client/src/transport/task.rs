@@ -1,12 +1,10 @@
 //! The client's background task: it asks the state for the next step, does it, and publishes the allowances.
 
-use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::ops::Bound;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_proto::doorman;
@@ -16,10 +14,10 @@ use tracing::{debug, error, info, warn};
 use crate::clock::{self, Clock};
 use crate::error::ResourceError;
 use crate::hooks::Hooks;
-use crate::measured::SOON;
 use crate::slot::Slot;
-use crate::state::{ClientState, Response, Step};
+use crate::state::{Response, Step};
 use crate::time::Time;
+use crate::transport::book::{Book, earlier};
 use crate::transport::connection::{Connection, Failure, Outcome, Reason};
 use crate::transport::convert;
 use crate::transport::fake_answers::FakeAnswers;
@@ -62,20 +60,6 @@ pub(crate) struct Shared {
     pub(crate) closed: watch::Sender<bool>,
     /// Replacement of servers and of the task, in tests of programs.
     pub(crate) fake: Option<FakeAnswers>,
-}
-
-/// The client's state, and the handles that use it.
-pub(crate) struct Book {
-    pub(crate) state: ClientState,
-    pub(crate) slots: BTreeMap<String, Arc<Slot>>,
-    /// Handles of the slots, for a program that opens a resource twice.
-    pub(crate) handles: BTreeMap<String, Weak<dyn Any + Send + Sync>>,
-    /// Closed resources that are to be released.
-    pub(crate) releases: BTreeSet<String>,
-    /// Time of the next measurement, if demand is measured.
-    pub(crate) measure_at: Option<Time>,
-    /// Error of the last attempt, if it failed.
-    pub(crate) failure: Option<String>,
 }
 
 impl Shared {
@@ -222,24 +206,6 @@ impl Shared {
             from = Bound::Excluded(last.clone());
         }
     }
-}
-
-impl Book {
-    /// Adds the slot of an open resource, and its handle.
-    pub(crate) fn add(&mut self, slot: Arc<Slot>, handle: Weak<dyn Any + Send + Sync>, now: Time) {
-        // The resource was closed, and opens again before the release was sent. So it must not be released.
-        self.releases.remove(&slot.id);
-        if slot.measured.is_some() {
-            earlier(&mut self.measure_at, now + SOON);
-        }
-        self.handles.insert(slot.id.clone(), handle);
-        self.slots.insert(slot.id.clone(), slot);
-    }
-}
-
-/// Makes a time earlier.
-fn earlier(time: &mut Option<Time>, at: Time) {
-    *time = Some(time.map_or(at, |time| time.min(at)));
 }
 
 /// A call under way, which returns the connection when it is over.

@@ -67,6 +67,8 @@ pub(crate) struct Resource {
     recovery: Option<Box<Recovery>>,
     /// Its mark in etcd. None: this server keeps none.
     mark: Option<Box<KeptMark>>,
+    /// Whether recovery began by a record of the last process, which nothing else keeps.
+    is_recorded: bool,
     /// The source of the supply, below the root.
     parent: Option<Box<Parent>>,
     holders: Holders,
@@ -157,6 +159,7 @@ impl Resource {
             start,
             recovery: None,
             mark: None,
+            is_recorded: false,
             lowering: Lowerings::default(),
             pace: Pace::new(seed),
         }
@@ -168,11 +171,10 @@ impl Resource {
     }
 
     /// Whether nothing is lost by forgetting it: it has no holders and no mark, and the parent needs no further request.
-    /// Nobody else knows what a root without marks recovers.
+    /// Only this knows of recorded leases.
     pub(crate) fn is_empty(&self) -> bool {
-        let is_alone = self.parent.is_none() && self.mark.is_none();
         let recovery = self.recovery.as_ref();
-        let is_bounded = recovery.is_some_and(|it| is_alone || it.is_bounded());
+        let is_bounded = recovery.is_some_and(|it| self.is_recorded || it.is_bounded());
         self.holders.table.is_empty()
             && !self.has_mark()
             && !is_bounded

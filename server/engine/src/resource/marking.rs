@@ -43,6 +43,7 @@ impl Resource {
                 let capacity = self.supply.capacity;
                 let known = mark.amount.map_or(capacity, |amount| amount.min(capacity));
                 if ends > now && self.policy.promises_total() {
+                    self.is_recorded = true;
                     self.recovery = Some(Recovery::of_root(ends, Some(known)));
                 }
             }

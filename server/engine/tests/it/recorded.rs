@@ -70,7 +70,7 @@ fn an_amount_above_the_capacity_is_the_capacity_and_without_one_all_is_free() {
 fn a_resource_that_nobody_has_is_not_forgotten_before_the_recorded_leases_have_ended() {
     let mut node = node(Some(60.0));
     let late = START + Duration::from_secs(1);
-    check(&mut node, "liar", 100.0, 100.0, 1, 60.0);
+    check(&mut node, "liar", 100.0, 100.0, 1, 100.0);
     let liar = request_for("liar", resource("r"), 0, 0.0, 0.0).client;
     let _released = node.handle_release_capacity(&release_request(liar, vec![resource("r")]), late);
     node.handle_timeout(late);

@@ -1,0 +1,42 @@
+//! The state of a client, and the slots and handles of its resources, behind one lock.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+
+use crate::measured::SOON;
+use crate::slot::Slot;
+use crate::state::ClientState;
+use crate::time::Time;
+
+/// The client's state, and the handles that use it.
+pub(crate) struct Book {
+    pub(crate) state: ClientState,
+    pub(crate) slots: BTreeMap<String, Arc<Slot>>,
+    /// Handles of the slots, for a program that opens a resource twice.
+    pub(crate) handles: BTreeMap<String, Weak<dyn Any + Send + Sync>>,
+    /// Closed resources that are to be released.
+    pub(crate) releases: BTreeSet<String>,
+    /// Time of the next measurement, if demand is measured.
+    pub(crate) measure_at: Option<Time>,
+    /// Error of the last attempt, if it failed.
+    pub(crate) failure: Option<String>,
+}
+
+impl Book {
+    /// Adds the slot of an open resource, and its handle.
+    pub(crate) fn add(&mut self, slot: Arc<Slot>, handle: Weak<dyn Any + Send + Sync>, now: Time) {
+        // The resource was closed, and opens again before the release was sent. So it must not be released.
+        self.releases.remove(&slot.id);
+        if slot.measured.is_some() {
+            earlier(&mut self.measure_at, now + SOON);
+        }
+        self.handles.insert(slot.id.clone(), handle);
+        self.slots.insert(slot.id.clone(), slot);
+    }
+}
+
+/// Makes a time earlier.
+pub(super) fn earlier(time: &mut Option<Time>, at: Time) {
+    *time = Some(time.map_or(at, |time| time.min(at)));
+}
