@@ -425,11 +425,6 @@ fn with<T: Default>(set: impl FnOnce(&mut T)) -> T {
     it
 }
 
-/// Returns a part of a whole, or a default if the whole is nothing.
-pub(crate) fn part(sum: f64, of: f64, of_nothing: f64) -> f64 {
-    if of > 0.0 { sum / of } else { of_nothing }
-}
-
 /// Splits a client's capacity into what it may use by a lease and what it uses without one.
 pub fn by_source(capacity: Capacity, source: Source, wants: f64) -> (f64, f64) {
     let capacity = match capacity {

@@ -287,3 +287,8 @@ pub struct Work {
     /// Events played.
     pub events: u64,
 }
+
+/// Returns a part of a whole, or a default if the whole is nothing.
+pub(crate) fn part(sum: f64, of: f64, of_nothing: f64) -> f64 {
+    if of > 0.0 { sum / of } else { of_nothing }
+}

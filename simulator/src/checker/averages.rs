@@ -5,7 +5,7 @@
 
 use doorward_engine::time::Time;
 
-use crate::checker::part;
+use crate::recording::part;
 use crate::recording::{Figures, Sample};
 
 /// Integrals over time; the unit is seconds times the unit of the figure.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use doorward_engine::templates::{Algorithm, AlgorithmKind};
 
-use crate::checker::part;
+use crate::recording::part;
 
 /// Wish of a client.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -13,7 +13,8 @@ use std::time::Duration;
 use doorward_engine::time::Time;
 
 use crate::checker::extreme::Extreme;
-use crate::checker::{ROUNDING, Watched, part};
+use crate::checker::{ROUNDING, Watched};
+use crate::recording::part;
 
 /// Present span.
 #[derive(Debug, Default)]

@@ -10,8 +10,9 @@ use doorward_engine::templates::Algorithm;
 use doorward_engine::time::Time;
 
 use crate::checker::extreme::Extreme;
-use crate::checker::{ROUNDING, Watched, part};
+use crate::checker::{ROUNDING, Watched};
 use crate::numbered::Numbered;
+use crate::recording::part;
 
 /// Error that rounding may leave in sums, relative to the capacity.
 const OF_ALL: f64 = 1e-14;

@@ -7,7 +7,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::templates::Algorithm;
 use doorward_engine::time::Time;
 
-use crate::checker::part;
+use crate::recording::part;
 
 /// Smallest turn that counts, as a part of the grant.
 const TURN: f64 = 0.01;

@@ -15,9 +15,10 @@ use std::time::Duration;
 use doorward_engine::templates::{Algorithm, AlgorithmKind, Shrink, Template};
 use doorward_engine::time::Time;
 
+use crate::checker::ROUNDING;
 use crate::checker::extreme::Extreme;
-use crate::checker::{ROUNDING, part};
 use crate::local_clock::LocalClock;
+use crate::recording::part;
 
 /// Promise on the total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,8 +15,8 @@ use doorward_engine::exact_sum::ExactSum;
 use doorward_engine::templates::{Algorithm, AlgorithmKind};
 use doorward_engine::time::Time;
 
-use crate::checker::{ClientStanding, Watched, amount, part};
-use crate::recording::{Wait, Waits};
+use crate::checker::{ClientStanding, Watched, amount};
+use crate::recording::{Wait, Waits, part};
 
 /// Number of waits.
 const COUNT: usize = Wait::ALL.len();

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checker::part;
 use crate::recording::ClientFigures;
+use crate::recording::part;
 
 /// Distribution over all clients that wanted something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

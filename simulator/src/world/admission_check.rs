@@ -9,7 +9,7 @@ use doorward::capacity::Allowance;
 use doorward::limiter::rate::Burst;
 use doorward::time::Time;
 
-use crate::checker::part;
+use crate::recording::part;
 
 /// Relative error that rounding may add to sums.
 const ROUNDING: f64 = 1e-6;
