@@ -29,7 +29,9 @@ use crate::error::ResourceError;
 use crate::keyed::entry::Entry;
 use crate::limiter::demand::AdaptiveWants;
 use crate::limiter::rate::{Burst, LeasedRate};
-use crate::rate_permit::{Payer as _, RatePermit};
+#[cfg(feature = "tower")]
+use crate::rate_permit::Payer as _;
+use crate::rate_permit::RatePermit;
 use crate::refusal::Refusal;
 use crate::state::Mode;
 
@@ -285,6 +287,7 @@ impl Keyed {
     }
 
     /// Returns whether [`Keyed::ready_within`] would wait. Opens a new key.
+    #[cfg(feature = "tower")]
     pub(crate) fn is_new(&self, key: &str, max_wait: Duration) -> bool {
         let entry = self.inner.entry(key);
         entry.is_some_and(|entry| !self.inner.wait_left(&entry, max_wait).is_zero())
@@ -302,6 +305,7 @@ impl Keyed {
 
     /// Does the same, and after the end of a lease by its safe capacity, which [decays](crate::capacity). None: the key
     /// had no lease with a safe capacity so far.
+    #[cfg(feature = "tower")]
     pub(crate) fn try_safe(
         &self,
         key: &str,
@@ -314,6 +318,7 @@ impl Keyed {
 
     /// Corrects the amount of a call without a permit: `used` instead of `estimate`. `took`: time since the call was
     /// admitted.
+    #[cfg(feature = "tower")]
     pub(crate) fn settle(&self, key: &str, estimate: Units, used: Units, took: Duration) {
         let keys = self.inner.keys.read();
         let keys = keys.unwrap_or_else(PoisonError::into_inner);
