@@ -61,14 +61,13 @@ impl RateLimiter {
     pub async fn acquire(&self, cost: impl Into<Units>) -> Result<RatePermit<'_>, Refusal> {
         let now = self.slot.clock.fast_now();
         let units = cost.into();
-        let cost = units.as_f64();
-        self.measure(cost);
+        self.measure(units);
         if let Some(Ok(())) = self.at_once(units, now) {
-            self.note_admitted(cost);
+            self.note_admitted(units);
             return Ok(RatePermit::of(self, units, now));
         }
         let slot = &*self.slot;
-        let mut waiter = slot.rate_queue.join(cost);
+        let mut waiter = slot.rate_queue.join(units.as_f64());
         let _turn = waiter.turn().await;
         let mut limited = false;
         loop {
@@ -76,7 +75,7 @@ impl RateLimiter {
             let changed = slot.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let refusal = match self.attempt(cost) {
+            let refusal = match self.attempt(units) {
                 Ok(now) => return Ok(RatePermit::of(self, units, now)),
                 Err(refusal) if refusal.passes() => {
                     self.handle.shared.before_refusal();
@@ -115,10 +114,10 @@ impl RateLimiter {
         // The processor converts the cost while it reads its counter.
         let now = self.slot.clock.fast_now();
         let units = cost.into();
-        self.measure(units.as_f64());
+        self.measure(units);
         match self.at_once(units, now) {
             Some(Ok(())) => {
-                self.note_admitted(units.as_f64());
+                self.note_admitted(units);
                 Ok(RatePermit::of(self, units, now))
             }
             // The rate is above 0, so the refusal needs no reason from the last answer.
@@ -135,7 +134,7 @@ impl RateLimiter {
 
     /// Refuses a cost whatever the limiter has. Returns the time until the client's next answer.
     pub(crate) fn refuse(&self, cost: Units) -> Refusal {
-        self.measure(cost.as_f64());
+        self.measure(cost);
         self.note_limited();
         if self.slot.is_closed() {
             return Refusal::CLOSED;
@@ -173,12 +172,11 @@ impl RateLimiter {
     /// written to the caller's memory, even the parts that the caller does not read.
     #[cold]
     fn try_slowly(&self, cost: Units) -> Result<Moment, Box<Refusal>> {
-        let cost = cost.as_f64();
         // Waiting callers come first.
         let waiting = self.slot.rate_queue.waiting().cost;
         let answer = if waiting > 0.0 {
             let now = self.clock().now();
-            Err(match self.state().look(waiting + cost, now) {
+            Err(match self.state().look(waiting + cost.as_f64(), now) {
                 // There is enough, and the waiting callers will be served in a moment.
                 Ok(()) => Refusal::after(Duration::from_millis(1)),
                 Err(not_now) => self.refusal(not_now, now),
@@ -192,12 +190,12 @@ impl RateLimiter {
         answer.map_err(|refusal| Box::new(self.until_next_answer(refusal)))
     }
 
-    fn attempt(&self, cost: f64) -> Result<Moment, Refusal> {
+    fn attempt(&self, cost: Units) -> Result<Moment, Refusal> {
         if self.slot.is_closed() {
             return Err(Refusal::CLOSED);
         }
         let now = self.clock().now();
-        match self.state().try_acquire(cost, now) {
+        match self.state().try_acquire(cost.as_f64(), now) {
             Ok(()) => {
                 self.note_admitted(cost);
                 Ok(Moment::ORIGIN.after(now.since_origin()))
@@ -235,14 +233,14 @@ impl RateLimiter {
     }
 
     #[inline]
-    fn measure(&self, cost: f64) {
+    fn measure(&self, cost: Units) {
         if let Some(measured) = &self.slot.measured {
-            measured.asked(cost);
+            measured.asked(cost.as_f64());
         }
     }
 
     #[inline]
-    fn note_admitted(&self, cost: f64) {
+    fn note_admitted(&self, cost: Units) {
         if self.slot.is_observed {
             self.tell_admitted(cost);
         }
@@ -250,8 +248,9 @@ impl RateLimiter {
 
     /// A function of its own because it is rare, so that the rest of a call is short enough to be inlined.
     #[inline(never)]
-    fn tell_admitted(&self, cost: f64) {
-        self.handle.shared.hooks.admitted(&self.slot.id, cost);
+    fn tell_admitted(&self, cost: Units) {
+        let hooks = &self.handle.shared.hooks;
+        hooks.admitted(&self.slot.id, cost.as_f64());
     }
 
     #[inline(never)]
