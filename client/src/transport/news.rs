@@ -1,4 +1,4 @@
-//! What an answer of a server changes for resources without a lease.
+//! Changes by a server's answer for resources without a lease.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

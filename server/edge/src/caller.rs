@@ -76,7 +76,7 @@ pub struct Caller {
     holder: Mutex<Holder>,
     wake: Notify,
     room: Arc<Room>,
-    /// What the Envoys of the identity may use, and the name of its holder there.
+    /// Amounts that the Envoys of the identity may use, and the name of its holder there.
     records: Arc<Records>,
     recorded_as: Box<str>,
 }

@@ -1,4 +1,4 @@
-//! What a server without an election finds in its state directory, and how it begins.
+//! The start of a server without an election, with the content of its state directory.
 
 use std::io;
 use std::sync::Arc;

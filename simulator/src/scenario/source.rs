@@ -10,8 +10,8 @@ use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visito
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What is wrong with a scenario file, or with a file that it names; or why no file can say a scenario. It has the keys
-/// on the way to it, as `clients[0].wants`, and a message.
+/// A problem of a scenario file, or of a file that it names; or the reason why no file can say a scenario. It has the
+/// keys on the way to it, as `clients[0].wants`, and a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}{}{message}", if path.is_empty() { "" } else { ": " })]
 pub struct ScenarioError {

@@ -65,7 +65,7 @@ fn an_amount_above_the_capacity_is_the_capacity_and_without_one_all_is_free() {
     check(&mut node(None), "new", 90.0, 0.0, 1, 90.0);
 }
 
-/// A holder reports more than was recorded, and leaves: the resource learns, though nobody has it.
+/// A holder reports more than was recorded, and leaves: the resource learns without holders.
 #[test]
 fn a_resource_that_nobody_has_is_not_forgotten_before_the_recorded_leases_have_ended() {
     let mut node = node(Some(60.0));

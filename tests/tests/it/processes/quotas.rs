@@ -243,7 +243,7 @@ async fn leases_of_programs_and_assignments_of_envoys_stay_reserved_beside_each_
     assert_eq!(agent.lease("job", 50, 0), 50.0);
 
     agent = agent.kill_and_start();
-    // What programs have is not known, so any amount may be in use.
+    // The amount that programs have is unknown, so any may be in use.
     assert_eq!(agent.lease("other", 50, 0), 0.0);
     assert_eq!(agent.lease("job", 50, 50), 50.0);
     let mut envoy = agent.envoy("one", [0, 0]).await;

@@ -16,7 +16,7 @@ use crate::scenario::Limits;
 /// Length of each small world.
 const SMALL_WORLDS_LAST: Duration = Duration::from_secs(600);
 
-/// What holds in every world but the one that breaks it.
+/// Facts of every world but the one that breaks them.
 const LIMITS: Limits = Limits {
     overshoot_max: Some(0.0),
     mastership_max: Some(0.0),
