@@ -216,10 +216,13 @@ impl Agent {
 #[tokio::test]
 async fn a_killed_agent_with_a_directory_goes_on_at_once_and_envoys_have_their_assignments_again() {
     let mut agent = Agent::start(&[]);
-    for name in ["one", "two"] {
-        let mut envoy = agent.envoy(name, [90, 0]).await;
-        while envoy.rate().await < 91.8 {}
-    }
+    // The first keeps its stream: a smaller assignment on the way to it would be its own after that.
+    let [mut one, mut two] = [
+        agent.envoy("one", [90, 0]).await,
+        agent.envoy("two", [90, 0]).await,
+    ];
+    while two.rate().await < 91.8 {}
+    while one.rate().await < 91.8 {}
     for _ in 0..2 {
         agent = agent.kill_and_start();
         // The Envoys use 91.8 each. A tenth of a second may pass at once. A busy machine asks for less.
