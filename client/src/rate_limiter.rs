@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_limits::{Moment, Units};
+use doorward_limits::{Moment, Units, Wait};
 
 use crate::capacity::Capacity;
 use crate::clock::Clock;
@@ -121,11 +121,11 @@ impl RateLimiter {
                 Ok(RatePermit::of(self, units, now))
             }
             // The rate is above 0, so the refusal needs no reason from the last answer.
-            Some(Err(NotNow::RetryAfter { retry_after })) => {
+            Some(Err(wait)) => {
                 self.note_limited();
-                Err(Refusal::after(retry_after))
+                Err(Refusal::after(wait.into()))
             }
-            Some(Err(NotNow::Blocked)) | None => match self.try_slowly(units) {
+            None => match self.try_slowly(units) {
                 Ok(now) => Ok(RatePermit::of(self, units, now)),
                 Err(refusal) => Err(*refusal),
             },
@@ -160,7 +160,7 @@ impl RateLimiter {
         clippy::inline_always,
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
-    fn at_once(&self, cost: Units, now: Moment) -> Option<Result<(), NotNow>> {
+    fn at_once(&self, cost: Units, now: Moment) -> Option<Result<(), Wait>> {
         let slot = &*self.slot;
         if !slot.rate_queue.is_empty() {
             return None;

@@ -1,8 +1,8 @@
 //! Permits of rates: amounts that calls used, until their true cost is known.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, mem};
 
 use doorward_limits::{Moment, Units};
 
@@ -78,9 +78,9 @@ impl<'a> RatePermit<'a> {
     }
 
     /// Returns a permit that can be moved into a task or a stream.
-    pub fn into_owned(self) -> RatePermit<'static> {
+    pub fn into_owned(mut self) -> RatePermit<'static> {
         RatePermit {
-            of: match self.of {
+            of: match mem::replace(&mut self.of, Of::NoLease) {
                 Of::Borrowed(limiter) => Of::Shared(limiter.shared()),
                 Of::Shared(limiter) => Of::Shared(limiter),
                 Of::NoLease => Of::NoLease,
@@ -112,6 +112,21 @@ impl<'a> RatePermit<'a> {
     pub fn refund(self) {
         self.settle(Units::ZERO);
     }
+}
+
+/// By value, so that a permit whose caller drops it at once is never written to memory.
+impl Drop for RatePermit<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Of::Shared(limiter) = mem::replace(&mut self.of, Of::NoLease) {
+            leave(limiter);
+        }
+    }
+}
+
+#[inline(never)]
+fn leave(limiter: Arc<dyn Payer>) {
+    drop(limiter);
 }
 
 impl fmt::Debug for RatePermit<'_> {

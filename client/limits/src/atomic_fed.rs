@@ -19,7 +19,7 @@ use crate::cell::{ATTEMPTS, Cell};
 use crate::decision::Decision;
 use crate::fed::{FedBucket, Feed};
 use crate::flow::{Flow, Short};
-use crate::level::{Level, answer};
+use crate::level::Level;
 use crate::moment::Moment;
 use crate::units::Units;
 
@@ -33,6 +33,17 @@ pub struct AtomicFedBucket {
     /// Largest delay of a fast clock, in nanoseconds.
     behind: u64,
     feed: Mutex<Feed>,
+}
+
+/// Time until a cost comes in. It fits a register, so that a caller who does not read it does not compute it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait(u64);
+
+impl From<Wait> for Duration {
+    #[inline]
+    fn from(wait: Wait) -> Self {
+        Self::from_nanos(wait.0)
+    }
 }
 
 /// Another thread has written meanwhile.
@@ -62,21 +73,21 @@ impl AtomicFedBucket {
     }
 
     /// Takes `cost` if it is available.
-    #[inline]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
-        match self.take_at_once(cost, now) {
-            Some(decision) => decision,
-            None => self.held(|bucket| bucket.take(cost, now)),
-        }
+        self.held(|bucket| bucket.take(cost, now))
     }
 
-    /// Takes `cost` if it is available, or refuses. None: only the lock can decide, with a better clock.
+    /// Takes `cost` if it is available, or refuses, without a lock. None: only the lock can decide, with a better clock.
+    ///
+    /// # Errors
+    ///
+    /// The same request passes after this time, if nothing else happens, and not a nanosecond earlier.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
-    pub fn take_at_once(&self, cost: Units, now: Moment) -> Option<Decision> {
+    pub fn take_at_once(&self, cost: Units, now: Moment) -> Option<Result<(), Wait>> {
         match self.attempt(cost, now) {
             Ok(answer) => answer,
             Err(Changed) => self.take_again(cost, now),
@@ -84,7 +95,7 @@ impl AtomicFedBucket {
     }
 
     #[cold]
-    fn take_again(&self, cost: Units, now: Moment) -> Option<Decision> {
+    fn take_again(&self, cost: Units, now: Moment) -> Option<Result<(), Wait>> {
         for _ in 0..ATTEMPTS {
             match self.attempt(cost, now) {
                 Ok(answer) => return answer,
@@ -96,32 +107,36 @@ impl AtomicFedBucket {
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "as `take_at_once`")]
-    fn attempt(&self, cost: Units, now: Moment) -> Result<Option<Decision>, Changed> {
+    fn attempt(&self, cost: Units, now: Moment) -> Result<Option<Result<(), Wait>>, Changed> {
         let look = self.cell.look().ok_or(Changed)?;
         let (flow, mut level) = (look.flow, look.level);
         let ends = Moment::from_nanos(self.ends.load(Ordering::Relaxed));
         if now >= ends || level.missing < 0 {
             return Ok(None);
         }
-        let taken = flow.take(level.missing(&flow, now), cost);
-        let next = match taken {
+        let (next, short) = match flow.take(level.missing(&flow, now), cost) {
             Ok(missing) => {
                 level.set(missing, now);
-                Some(level)
+                (Some(level), None)
             }
             // The amount comes in before the end.
             Err(Short::By(drops))
                 if drops <= flow.in_nanos(ends.nanos_since(now.max(look.level.at))) =>
             {
-                None
+                (None, Some(drops))
             }
             Err(_) => return Ok(None),
         };
-        let decision = answer(&flow, taken, look.level.at.nanos_since(now));
-        self.cell
-            .decide(&look, next)
-            .then_some(Some(decision))
-            .ok_or(Changed)
+        if !self.cell.decide(&look, next) {
+            return Err(Changed);
+        }
+        Ok(Some(short.map_or(Ok(()), |drops| {
+            let nanos = flow.nanos_for(drops).and_then(|it| u64::try_from(it).ok());
+            // The end is a moment, so the time until then is one of nanoseconds.
+            let nanos = nanos.unwrap_or(u64::MAX);
+            let behind = look.level.at.nanos_since(now);
+            Err(Wait(nanos.saturating_add(behind)))
+        })))
     }
 
     /// Returns the answer that a take would get.

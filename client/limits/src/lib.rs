@@ -141,7 +141,7 @@ mod window;
 
 pub use algorithm::Algorithm;
 pub use atomic_bucket::AtomicBucket;
-pub use atomic_fed::AtomicFedBucket;
+pub use atomic_fed::{AtomicFedBucket, Wait};
 pub use ban::{Ban, BanState};
 pub use clock::{Clock, Clocked, ManualClock};
 pub use decision::{Allowed, Answer, Decision, Reason, Standing};

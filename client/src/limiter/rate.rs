@@ -13,7 +13,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use doorward_limits::{AtomicFedBucket, Decision, Feed, Moment, Supply, Units};
+use doorward_limits::{AtomicFedBucket, Decision, Feed, Moment, Supply, Units, Wait};
 use thiserror::Error;
 
 use crate::capacity::{Allowance, Capacity, Source};
@@ -24,8 +24,6 @@ use crate::time::Time;
 
 /// A refusal for now.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
-// The tag is not within the time, which every caller would have to compute.
-#[repr(u8)]
 pub enum NotNow {
     /// The limiter would admit the cost after this time, at the present rate.
     #[error("over the rate; come back in {retry_after:?}")]
@@ -136,8 +134,8 @@ impl LeasedRate {
         clippy::inline_always,
         reason = "constant costs and unused parts of an answer cost nothing then"
     )]
-    pub fn try_acquire_at_once(&self, cost: Units, now: Moment) -> Option<Result<(), NotNow>> {
-        self.bucket.take_at_once(cost, now).map(answer)
+    pub fn try_acquire_at_once(&self, cost: Units, now: Moment) -> Option<Result<(), Wait>> {
+        self.bucket.take_at_once(cost, now)
     }
 
     /// Corrects an amount that was used: `used` instead of `estimate`, while a request for `waiting` waits. The bucket

@@ -7,7 +7,7 @@ use doorward::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, S
 use doorward::limiter::concurrency::LeasedPermits;
 use doorward::limiter::rate::{Burst, LeasedRate, NotNow};
 use doorward::time::Time;
-use doorward_limits::{Moment, Units};
+use doorward_limits::{Moment, Units, Wait};
 
 fn at(seconds: f64) -> Time {
     Time::after_origin(Duration::from_secs_f64(seconds))
@@ -37,7 +37,10 @@ fn lease() -> Allowance {
 /// Takes as a program's call does: by the fast path, and by the other one where that cannot decide.
 fn take(limiter: &LeasedRate, cost: f64, now: Time) -> Result<(), NotNow> {
     let answer = limiter.try_acquire_at_once(Units::at_least(cost).unwrap(), moment(now));
-    answer.unwrap_or_else(|| limiter.try_acquire(cost, now))
+    let after = |wait: Wait| NotNow::RetryAfter {
+        retry_after: wait.into(),
+    };
+    answer.map_or_else(|| limiter.try_acquire(cost, now), |it| it.map_err(after))
 }
 
 /// Returns the number of admitted requests between two points in time, each at the time of the previous answer.

@@ -96,7 +96,10 @@ proptest! {
                 Op::Take(cost) => {
                     let expected = exact.take(cost, now);
                     match word.take_at_once(cost, now) {
-                        Some(decision) => prop_assert_eq!(decision, expected),
+                        Some(Ok(())) => prop_assert!(expected.is_allowed()),
+                        Some(Err(wait)) => {
+                            prop_assert_eq!(Decision::After(wait.into()), expected);
+                        }
                         None => prop_assert_eq!(word.take(cost, now), expected),
                     }
                 }
@@ -146,11 +149,7 @@ fn a_take_after_a_freeze_obeys_the_supply_of_that_time() {
     };
     let word = empty(Duration::from_millis(2));
     word.feed(lease, at(0));
-    assert!(
-        word.take_at_once(Units::ONE, at(SECOND))
-            .unwrap()
-            .is_allowed()
-    );
+    assert_eq!(word.take_at_once(Units::ONE, at(SECOND)), Some(Ok(())));
     // An hour later, without a new feed.
     assert_eq!(word.take_at_once(Units::ONE, at(3_600 * SECOND)), None);
     let never = Decision::Never(Reason::RateIsZero);
@@ -171,10 +170,8 @@ fn no_wait_across_the_end_is_computed_without_the_lock() {
     let then = Some((at(4 * SECOND), limited("10", "2/s")));
     let supply = limited("10", "1/3s");
     word.feed(Feed { supply, then }, at(0));
-    assert_eq!(
-        word.take_at_once(Units::ONE, at(0)),
-        Some(Decision::After(Duration::from_secs(3)))
-    );
+    let wait = word.take_at_once(Units::ONE, at(0)).unwrap().unwrap_err();
+    assert_eq!(Duration::from(wait), Duration::from_secs(3));
     assert_eq!(word.take_at_once(Units::whole(2), at(0)), None);
     // 4/3 by then, and the other 2/3 at twice a second.
     let wait = word.take(Units::whole(2), at(0)).retry_after().unwrap();
