@@ -13,7 +13,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use divan::Bencher;
-use doorward::layer::{Limits, RulesLayer};
+use doorward::layer::{LimitLayer, Limits};
 use doorward::rules::{Address, Part, Rules, Template};
 use http::{Request, Response};
 use tower::{Layer, Service};
@@ -94,6 +94,6 @@ fn service_behind_the_layer(bencher: Bencher<'_, '_>) {
         .part("path", Part::Path(vec![Template::new("/checkout")]));
     measure(
         bencher,
-        RulesLayer::new(limits.load(rules).unwrap()).layer(Answers),
+        LimitLayer::new(limits.load(rules).unwrap()).layer(Answers),
     );
 }

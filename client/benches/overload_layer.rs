@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use axum::routing::get;
 use axum::{Extension, Router};
 use doorward::layer::overload::{InFlight, OverloadCall};
-use doorward::layer::{Overload, OverloadLayer};
+use doorward::layer::{LimitLayer, Overload};
 use doorward::overload::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -78,7 +78,7 @@ async fn serve<F: Future<Output = ()> + Send>(
 ) -> SocketAddr {
     let handler = async move |Extension(in_flight): Extension<InFlight>| handler(in_flight).await;
     let app = Router::new().route("/", get(handler));
-    let app = app.layer(OverloadLayer::new(overload));
+    let app = app.layer(LimitLayer::new(overload));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
@@ -196,7 +196,7 @@ async fn decisions() {
         }
         let between = Instant::now();
         for _ in 0..COUNT {
-            overload.admit(&call).await.unwrap().end(None);
+            overload.acquire(&call).await.unwrap().settle(None);
         }
         let nanos = |span: Duration| span.as_nanos() as f64 / f64::from(COUNT);
         rounds.push((nanos(between - began), nanos(between.elapsed())));

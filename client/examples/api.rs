@@ -9,7 +9,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 
 use axum::{Router, routing::get};
-use doorward::layer::{Limits, RulesLayer};
+use doorward::layer::{LimitLayer, Limits};
 use doorward::rules::{Rules, client_ip, header, path_template};
 use tokio::net::TcpListener;
 
@@ -21,7 +21,7 @@ pub fn app() -> Result<Router, Box<dyn Error>> {
         .per(path_template(["/orders"]), "100/s");
     let limits = Limits::new(rules)?;
     let app = Router::new().route("/orders", get(|| async { "no orders\n" }));
-    Ok(app.layer(RulesLayer::new(limits)))
+    Ok(app.layer(LimitLayer::new(limits)))
 }
 
 #[tokio::main]

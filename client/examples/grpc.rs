@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use doorward::layer::{Limits, RulesLayer};
+use doorward::layer::{LimitLayer, Limits};
 use doorward::rules::{Rules, header};
 use tonic::transport::Server;
 
@@ -20,7 +20,7 @@ pub fn limits() -> Result<Limits, Box<dyn Error>> {
 async fn main() -> Result<(), Box<dyn Error>> {
     let (_reporter, service) = tonic_health::server::health_reporter();
     Server::builder()
-        .layer(RulesLayer::new(limits()?))
+        .layer(LimitLayer::new(limits()?))
         .add_service(service)
         .serve("127.0.0.1:8081".parse()?)
         .await?;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use doorward::layer::{Overload, OverloadLayer};
+use doorward::layer::{LimitLayer, Overload};
 use tokio::sync::Semaphore;
 
 /// The service. It works on a few requests at once, like a database with so many connections.
@@ -30,7 +30,7 @@ pub fn app(connections: usize) -> Router {
     Router::new()
         .route("/search", get(operation(5)))
         .route("/report", get(operation(50)))
-        .layer(OverloadLayer::new(Overload::new("shop")))
+        .layer(LimitLayer::new(Overload::new("shop")))
 }
 
 #[tokio::main]

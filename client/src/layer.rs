@@ -4,22 +4,20 @@
 //! use std::net::SocketAddr;
 //!
 //! use axum::{Router, routing::get};
-//! use doorward::layer::{Limits, RulesLayer};
+//! use doorward::layer::{LimitLayer, Limits};
 //! use doorward::rules::{Rules, client_ip};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let limits = Limits::new(Rules::named("api").per(client_ip(), "100/s"))?;
-//! let app = Router::new().route("/", get(|| async { "hello\n" })).layer(RulesLayer::new(limits));
+//! let app = Router::new().route("/", get(|| async { "hello\n" })).layer(LimitLayer::new(limits));
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
 //! axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await?;
 //! # Ok(()) }
 //! ```
 //!
-//! - [`RulesLayer`] decides each request of a server by [rules](crate::rules). Around one service of tonic, it limits
-//!   that service alone. [`Limits::interceptor`] is for a server of tonic that takes no layer.
-//! - [`ThrottleLayer`] makes the requests of a client wait for a lease, and [`RetryPolicy`] repeats refused ones.
-//!
-//! - [`OverloadLayer`] admits the most critical requests that a server can serve in time, with nothing to configure.
+//! A [`LimitLayer`] limits by [rules](crate::rules), overload control or leases, or several of them. Around one service of
+//! tonic, it limits that service alone; [`Limits::interceptor`] is for a server of tonic that takes no layer. Around a
+//! client, it lets requests wait for a lease. [`RetryPolicy`] repeats refused ones.
 //!
 //! The documents `docs/overload.md`, `docs/services.md` and `docs/rules.md` of the repository explain their use.
 
@@ -29,25 +27,22 @@ mod grpc;
 #[cfg(feature = "tonic")]
 mod interceptor;
 mod leases;
+mod limit_layer;
 mod limits;
 mod meters;
 pub mod overload;
+mod pass;
 mod refusal;
 mod request;
 mod retry;
-mod server;
-#[cfg(feature = "leases")]
-mod throttle;
 
 #[cfg(feature = "tonic")]
 pub use interceptor::RulesInterceptor;
+pub use limit_layer::{LimitLayer, LimitService, RefusableBody, ResponseFuture};
 pub use limits::{BuildError, Limits, LimitsBuilder};
-pub use overload::{Overload, OverloadLayer};
+pub use overload::Overload;
 pub use request::{Degraded, Login};
 pub use retry::{RetryConfig, RetryPolicy};
-pub use server::{RefusableBody, ResponseFuture, RulesLayer, RulesService};
-#[cfg(feature = "leases")]
-pub use throttle::{Throttle, ThrottleError, ThrottleLayer};
 
 /// The guide and the package's page, whose programs compile as tests.
 #[cfg(doctest)]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use doorward::layer::{Limits, LimitsBuilder, RulesLayer};
+use doorward::layer::{LimitLayer, Limits, LimitsBuilder};
 use doorward::limiter::demand::AdaptiveWants;
 use doorward::limiter::rate::Burst;
 use doorward::rules::{Part, Rules, Value};
@@ -29,7 +29,7 @@ async fn serve(limits: LimitsBuilder, rules: &str) -> SocketAddr {
     let all = Part::Own(Box::new(|_| Some(Value::from("all"))));
     let limits: Limits = limits.part("all", all).load(rules).unwrap();
     let app = Router::new().route("/", get(|| async { "hello" }));
-    let app = app.layer(RulesLayer::new(limits));
+    let app = app.layer(LimitLayer::new(limits));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });

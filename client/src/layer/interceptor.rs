@@ -13,7 +13,7 @@ pub struct RulesInterceptor {
 }
 
 impl Limits {
-    /// Returns an interceptor for a tonic server that takes no [layer](crate::layer::RulesLayer). It decides by metadata and
+    /// Returns an interceptor for a tonic server that takes no [layer](crate::layer::LimitLayer). It decides by metadata and
     /// by the address of the caller (feature `tonic`). Tonic tells an interceptor no method, so the path is empty.
     ///
     /// An interceptor cannot wait. A call that a rule would make wait is refused, with the time of the wait. A shared
@@ -47,7 +47,7 @@ impl Interceptor for RulesInterceptor {
         if !decision.is_allowed {
             return Err(limits.refuse_grpc(&decision));
         }
-        degrade(&decision, call.extensions_mut());
+        degrade(decision.advice, call.extensions_mut());
         Ok(call)
     }
 }

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::Refusal;
 use crate::rules::Leases;
 
 /// Leases of shared rules, whose first answers requests wait for. The text of a descriptor is the key.
@@ -11,15 +12,18 @@ pub(crate) trait LeasesOfKeys: Leases + Send + Sync {
     fn is_new(&self, key: &str, max_wait: Duration) -> bool;
 
     /// Waits for the first lease of a key, until `max_wait` has passed since the key was opened.
-    fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a>;
+    fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a, ()>;
 }
 
-type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A lease that pays for the work of requests.
 pub(crate) trait LeaseOfWork: Send + Sync {
-    /// Takes an amount. The error: the time after which to come back, if there is one.
-    fn take(&self, amount: f64) -> Result<(), Option<Duration>>;
+    /// Takes an amount, if the lease allows it now.
+    fn take(&self, amount: f64) -> Result<(), Refusal>;
+
+    /// Waits for an amount of 1, and takes it.
+    fn wait(&self) -> Waiting<'_, Result<(), Refusal>>;
 
     /// Corrects an amount that was taken.
     fn settle(&self, paid: f64, used: f64);
@@ -29,7 +33,7 @@ pub(crate) trait LeaseOfWork: Send + Sync {
 mod of_client {
     use doorward_limits::{Decision, Reason, Units};
 
-    use super::{Duration, LeaseOfWork, Leases, LeasesOfKeys, Waiting};
+    use super::{Duration, LeaseOfWork, Leases, LeasesOfKeys, Refusal, Waiting};
     use crate::rules::{OnFailure, Rule};
     use crate::{Keyed, RateLimiter, Why};
 
@@ -68,7 +72,7 @@ mod of_client {
             self.is_new(key, max_wait)
         }
 
-        fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a> {
+        fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a, ()> {
             Box::pin(self.ready_within(key, max_wait))
         }
     }
@@ -79,11 +83,12 @@ mod of_client {
     }
 
     impl LeaseOfWork for RateLimiter {
-        fn take(&self, amount: f64) -> Result<(), Option<Duration>> {
-            match self.try_acquire(units(amount)) {
-                Ok(_) => Ok(()),
-                Err(refusal) => Err(refusal.retry_after),
-            }
+        fn take(&self, amount: f64) -> Result<(), Refusal> {
+            self.try_acquire(units(amount)).map(|_permit| ())
+        }
+
+        fn wait(&self) -> Waiting<'_, Result<(), Refusal>> {
+            Box::pin(async { self.acquire(1).await.map(|_permit| ()) })
         }
 
         fn settle(&self, paid: f64, used: f64) {

@@ -1,7 +1,8 @@
 //! Overload control of a service: it admits the most critical requests that it can serve in time.
 //!
-//! An [`Overload`] is a [`Throttler`] with a clock, whose requests wait as futures. An [`OverloadLayer`] puts it in
-//! front of a service. For work that comes in no request, call [`Overload::admit`].
+//! An [`Overload`] is a [`Throttler`] with a clock, whose requests wait as futures. A
+//! [`LimitLayer`](crate::layer::LimitLayer) puts it in front of a service. For work that comes in no request, call
+//! [`Overload::acquire`].
 //!
 //! A request is critical by its header `x-doorward-criticality`. A [`CriticalityLayer`] around a client passes that on
 //! to the calls on behalf of the request.
@@ -17,18 +18,17 @@ use tokio::sync::oneshot;
 
 use crate::layer::clock;
 use crate::layer::overload::meters::{Meters, Seen};
-use crate::overload::{Admission, Ask, Config, Offer, Place, Reason, Throttler};
+use crate::overload::{Admission, Ask, Config, Criticality, Offer, Place, Reason, Throttler};
 use crate::{Refusal, Why};
 
 mod call;
 mod in_flight;
-mod layer;
 mod meters;
 mod propagate;
 
+pub(crate) use call::Head;
 pub use call::{Cost, OverloadCall};
 pub use in_flight::InFlight;
-pub use layer::{OverloadLayer, OverloadService};
 pub use propagate::{CriticalityLayer, CriticalityService, criticality, with_criticality};
 
 /// Hash of users, the same in all processes: a page that needs several of them gets all answers or none.
@@ -56,7 +56,7 @@ struct Shared {
     has_warned: AtomicBool,
 }
 
-/// An admitted request. Dropped without [`Permit::end`], it frees its place, and counts only if it was slower than
+/// An admitted request. Dropped without [`Permit::settle`], it frees its place, and counts only if it was slower than
 /// usual. So move it into the work: into a blocking task, or into the stream of an answer.
 #[must_use = "the request uses concurrency until its permit is dropped"]
 pub struct Permit {
@@ -99,7 +99,7 @@ impl Overload {
     /// # Errors
     ///
     /// If the service cannot serve it in time.
-    pub async fn admit(&self, call: &OverloadCall<'_>) -> Result<Permit, Refusal> {
+    pub async fn acquire(&self, call: &OverloadCall<'_>) -> Result<Permit, Refusal> {
         let shared = &self.shared;
         let now = clock::moment();
         let ask = Ask {
@@ -144,6 +144,11 @@ impl Overload {
             shared: shared.clone(),
             admission: Some(admission),
         })
+    }
+
+    /// Counts a request that the service's lease does not allow.
+    pub(crate) fn count_no_lease(&self, criticality: Criticality) {
+        self.shared.meters.count_no_lease(criticality);
     }
 
     /// Returns the predicted cost of an operation, in units of the service.
@@ -217,7 +222,7 @@ impl Permit {
 
     /// Ends the request, and returns its cost. `cost`: what it cost, in any unit of the service, at most 10⁹; none: the
     /// time since it was admitted, in milliseconds.
-    pub fn end(mut self, cost: Option<f64>) -> f64 {
+    pub fn settle(mut self, cost: Option<f64>) -> f64 {
         let Some(admission) = self.admission.take() else {
             return 0.0;
         };

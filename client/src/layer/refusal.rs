@@ -7,11 +7,15 @@ use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 
+use crate::Refusal;
 use crate::layer::clock;
 use crate::layer::limits::{Inner, JITTER_MAX};
 use crate::layer::request::{peer, with_request};
 use crate::rules::answer::PROBLEM_TYPE;
 use crate::rules::{Advice, Decision, Why};
+
+/// Shortest time after which a caller comes back that is not above a limit of its own.
+const RETRY_MIN: Duration = Duration::from_secs(1);
 
 /// Text for a program whose server does not tell the addresses of callers.
 const NO_ADDRESS: &str = "a limit is by the caller's address, and the request has none: serve axum's router by \
@@ -84,6 +88,51 @@ impl Inner {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds as u64));
         }
     }
+}
+
+/// Returns the response to a request that overload control refuses.
+pub(crate) fn overloaded(refusal: Refusal, headers: &HeaderMap) -> Box<Response<Bytes>> {
+    let wait = refusal.retry_after.unwrap_or(RETRY_MIN);
+    unavailable(&refusal.to_string(), wait, refusal, headers)
+}
+
+/// Returns the response to a request that the service's own lease does not allow. Callers learn no name of it.
+pub(crate) fn lease_used_up(refusal: Refusal, headers: &HeaderMap) -> Box<Response<Bytes>> {
+    let wait = refusal.retry_after.unwrap_or_default().max(RETRY_MIN);
+    let wait = wait + clock::part_of(RETRY_MIN * 2);
+    unavailable(
+        "the lease of the service is used up",
+        wait,
+        refusal,
+        headers,
+    )
+}
+
+/// Makes the answer 503, or UNAVAILABLE with RetryInfo. The refusal is in its extensions: a client whose own layer refused
+/// a request knows it from one of the server. `headers`: the request's.
+#[cfg_attr(
+    not(feature = "tonic"),
+    expect(unused_variables, reason = "only gRPC has them")
+)]
+fn unavailable(
+    detail: &str,
+    wait: Duration,
+    refusal: Refusal,
+    headers: &HeaderMap,
+) -> Box<Response<Bytes>> {
+    let problem = format!("{{\"title\":\"overloaded\",\"status\":503,\"detail\":\"{detail}\"}}");
+    let mut response = Response::new(problem.into());
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let seconds = HeaderValue::from(wait.as_secs_f64().ceil() as u64);
+    response.headers_mut().insert(RETRY_AFTER, seconds);
+    let kind = HeaderValue::from_static(PROBLEM_TYPE);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    #[cfg(feature = "tonic")]
+    if crate::layer::request::is_grpc(headers) {
+        response = crate::layer::grpc::overloaded(detail, wait);
+    }
+    response.extensions_mut().insert(refusal);
+    Box::new(response)
 }
 
 /// Returns the time to come back if there is no lease: no rule knows one.

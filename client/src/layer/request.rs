@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use http::{Extensions, HeaderMap};
 use smallvec::SmallVec;
 
-use crate::rules::{Advice, Decision, Request};
+use crate::rules::{Advice, Request};
 
 /// Name of the authenticated user. A layer that authenticates puts it into the extensions of a request, before the
 /// rules decide: [`Part::Login`](crate::rules::Part::Login) reads it.
@@ -46,8 +46,8 @@ impl Decided {
 }
 
 /// Marks a request that is to be served less.
-pub(crate) fn degrade(decision: &Decision, extensions: &mut Extensions) {
-    if decision.advice == Advice::Degrade {
+pub(crate) fn degrade(advice: Advice, extensions: &mut Extensions) {
+    if advice == Advice::Degrade {
         extensions.insert(Degraded);
     }
 }

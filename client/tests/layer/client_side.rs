@@ -1,18 +1,20 @@
 //! A client that obeys limits: it waits for its lease, and repeats refused requests as the server says.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Request, Response, StatusCode};
-use doorward::Client;
-use doorward::Refusal;
-use doorward::layer::{RetryConfig, RetryPolicy, ThrottleError, ThrottleLayer};
+use doorward::layer::{LimitLayer, RetryConfig, RetryPolicy};
 use doorward::limiter::rate::Burst;
+use doorward::{Client, Refusal, Why};
+use http_body_util::Either;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt as _};
 use tower::retry::RetryLayer;
-use tower::{ServiceBuilder, ServiceExt as _, service_fn};
+use tower::{Layer as _, ServiceBuilder, ServiceExt as _, service_fn};
 
 #[tokio::test(start_paused = true)]
 async fn requests_wait_for_the_lease_in_order_until_their_deadline() {
@@ -20,61 +22,109 @@ async fn requests_wait_for_the_lease_in_order_until_their_deadline() {
     let database = client.resource("db").wants(2.0).open().unwrap();
     let limiter = database.rate_limiter(Burst::default());
     let service = ServiceBuilder::new()
-        .layer(ThrottleLayer::new(limiter, Duration::from_secs(2)))
-        .service(service_fn(async |number: u32| Ok::<_, Infallible>(number)));
+        .layer(LimitLayer::new(limiter).max_wait(Duration::from_secs(2)))
+        .service(service_fn(async |request: Request<u32>| {
+            Ok::<_, Infallible>(Response::new(request.into_body()))
+        }));
     let calls = (0..6).map(|number| {
         let service = service.clone();
         tokio::spawn(async move {
             let began = Instant::now();
-            (service.oneshot(number).await, began.elapsed())
+            let answer = service.oneshot(Request::new(number)).await.unwrap();
+            (answer, began.elapsed())
         })
     });
     let calls: Vec<_> = calls.collect();
     for (number, call) in calls.into_iter().enumerate() {
         let (answer, took) = call.await.unwrap();
         if number < 4 {
-            assert!(
-                matches!(answer, Ok(it) if it as usize == number),
-                "{answer:?}"
-            );
-            assert!(
-                took >= Duration::from_millis(400 * number as u64),
-                "{took:?}"
-            );
+            let Either::Right(served) = answer.into_body() else {
+                panic!("{number} is refused");
+            };
+            assert_eq!(served as usize, number);
+            let least = Duration::from_millis(400 * number as u64);
+            assert!(took >= least, "{took:?}");
         } else {
-            let wait = Duration::from_secs(2);
-            assert!(matches!(answer, Err(ThrottleError::TooLate(it)) if it == wait));
+            assert_eq!((answer.status().as_u16(), took.as_secs()), (503, 2));
+            let told = Refusal::of_response(answer.status(), answer.headers()).unwrap();
+            assert!(told.retry_after >= Some(Duration::from_secs(1)), "{told}");
+            let refusal = answer.extensions().get::<Refusal>().unwrap();
+            assert_eq!(refusal.why, Why::Over);
         }
     }
     server.stop();
     server.set_unknown("db", "no template");
     server.start();
-    let refused = service.oneshot(9).await.map_err(|error| error.to_string());
-    let message = "the resource is unknown: no template";
-    assert_eq!(refused, Err(message.to_owned()));
+    let refused = service.oneshot(Request::new(9)).await.unwrap();
+    let refusal = refused.extensions().get::<Refusal>().unwrap();
+    assert_eq!(refusal.to_string(), "the resource is unknown: no template");
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_beyond_the_bound_do_not_wait() {
-    let (client, _server) = Client::fake("c");
-    let database = client.resource("db").wants(1.0).open().unwrap();
-    let limiter = database.rate_limiter(Burst::default());
-    let layer = ThrottleLayer::new(limiter, Duration::from_secs(60)).waiting_max(2);
-    let service = ServiceBuilder::new()
-        .layer(layer)
-        .service(service_fn(async |(): ()| Ok::<_, Infallible>(())));
-    let calls: Vec<_> = (0..3)
-        .map(|_| tokio::spawn(service.clone().oneshot(())))
-        .collect();
-    let mut answers = Vec::new();
-    for call in calls {
-        answers.push(call.await.unwrap());
+async fn a_place_is_taken_until_the_answer_and_what_a_refused_request_took_comes_back() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("db", 2.0);
+    let open = |id| client.resource(id).wants(2.0).open().unwrap();
+    let (database, places) = (open("db"), open("places").concurrency_limiter());
+    let rate = database.rate_limiter(Burst {
+        span: Duration::from_secs(1),
+        least: 1.0,
+    });
+    let gate = Arc::new(Semaphore::new(0));
+    let layer = LimitLayer::new(rate.clone())
+        .and(places.clone())
+        .max_wait(Duration::from_secs(1));
+    let held = gate.clone();
+    let service = layer.layer(service_fn(move |_: Request<()>| {
+        let gate = held.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Ok::<_, Infallible>(Response::new(()))
+        }
+    }));
+    let send = || tokio::spawn(service.clone().oneshot(Request::new(())));
+    let served = [send(), send()];
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(places.in_flight(), 2);
+    // It finds no place. The burst of the rate is left for others.
+    let refused = send().await.unwrap().unwrap();
+    assert_eq!(refused.status(), 503);
+    assert!(rate.try_acquire(3).is_ok());
+    gate.add_permits(2);
+    for call in served {
+        assert_eq!(call.await.unwrap().unwrap().status(), 200);
     }
-    assert!(matches!(
-        answers.as_slice(),
-        [Ok(()), Ok(()), Err(ThrottleError::TooMany(2))]
-    ));
-    assert!(service.oneshot(()).await.is_ok(), "the places are free");
+    assert_eq!(places.in_flight(), 0);
+    // A request that goes away while it waits for the rate gives its place back.
+    let gone = send();
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(places.in_flight(), 1);
+    gone.abort();
+    assert!(gone.await.is_err());
+    assert_eq!(places.in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_one_lease_refuses_costs_nothing_of_another() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("nothing", 0.0);
+    let open = |id| client.resource(id).wants(5.0).open().unwrap();
+    let [plenty, nothing] = ["plenty", "nothing"].map(|id| {
+        let burst = Burst {
+            span: Duration::from_secs(1),
+            least: 1.0,
+        };
+        open(id).rate_limiter(burst)
+    });
+    let service = LimitLayer::new(plenty.clone())
+        .and(nothing)
+        .layer(service_fn(async |_: Request<()>| {
+            Ok::<_, Infallible>(Response::new(()))
+        }));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let refused = service.oneshot(Request::new(())).await.unwrap();
+    assert_eq!(refused.status(), 503);
+    assert!(plenty.try_acquire(6).is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! Calls of gRPC behind rules.
 
 use axum::http::header::CONTENT_TYPE;
-use doorward::layer::{Limits, RulesLayer};
+use doorward::layer::{LimitLayer, Limits};
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Endpoint, Server};
 use tonic::{Code, Request, Status};
@@ -51,7 +51,7 @@ async fn serve(limits: &Limits, has_layer: bool) -> Endpoint {
     let address = listener.local_addr().unwrap();
     drop(listener);
     if has_layer {
-        let layer = RulesLayer::new(limits.clone());
+        let layer = LimitLayer::new(limits.clone());
         let server = Server::builder().layer(layer).add_service(service);
         tokio::spawn(server.serve(address));
     } else {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, Response};
-use doorward::layer::{BuildError, Limits, RulesLayer};
+use doorward::layer::{BuildError, LimitLayer, Limits};
 use doorward::rules::source::Retriever;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use sfv::{BareItem, List, ListEntry, Parser};
@@ -144,7 +144,7 @@ async fn the_service_that_was_ready_is_the_one_that_is_called() {
         Ok::<_, std::convert::Infallible>(Response::new(Body::empty()))
     });
     let inner = ConcurrencyLimit::new(answer, 1);
-    let limited = RulesLayer::new(limits(wait)).layer(inner);
+    let limited = LimitLayer::new(limits(wait)).layer(inner);
     let (buffer, worker) = Buffer::pair(limited, 10);
     tokio::spawn(worker);
     let calls = (0..3).map(|_| buffer.clone().oneshot(request("ann")));
@@ -208,10 +208,10 @@ async fn is_ready(call: &mut (impl Future<Output = ()> + Unpin)) -> bool {
 #[tokio::test]
 async fn several_layers_of_the_same_limits_count_a_request_once() {
     let limits = limits(TWO);
-    let app = app(&limits).layer(RulesLayer::new(limits.clone()));
+    let app = app(&limits).layer(LimitLayer::new(limits.clone()));
     assert_eq!(statuses(&app, "ann", 3).await, [200, 200, 429]);
     let other = self::limits(TWO);
-    let app = self::app(&limits).layer(RulesLayer::new(other));
+    let app = self::app(&limits).layer(LimitLayer::new(other));
     assert_eq!(statuses(&app, "bob", 3).await, [200, 200, 429]);
 }
 

@@ -9,7 +9,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use doorward::Client;
 use doorward::layer::overload::{Cost, CriticalityLayer, InFlight, OverloadCall, criticality};
-use doorward::layer::{Limits, Overload, OverloadLayer};
+use doorward::layer::{LimitLayer, Limits, Overload};
 use doorward::limiter::rate::Burst;
 use doorward::overload::{Config, Criticality};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
@@ -29,7 +29,7 @@ struct Gated {
 }
 
 impl Gated {
-    fn new(waiting_max: usize, with: impl FnOnce(OverloadLayer) -> OverloadLayer) -> Self {
+    fn new(waiting_max: usize, with: impl FnOnce(LimitLayer) -> LimitLayer) -> Self {
         let config = Config {
             fixed_limit: Some(1),
             waiting_max,
@@ -53,7 +53,7 @@ impl Gated {
         };
         let overload = Overload::with_config("test", config);
         let app = Router::new().route("/", get(handler));
-        let app = app.layer(with(OverloadLayer::new(overload.clone())));
+        let app = app.layer(with(LimitLayer::new(overload.clone())));
         Self {
             app,
             overload,
@@ -186,7 +186,7 @@ async fn a_place_belongs_to_the_work_that_goes_on_after_the_caller_has_gone() {
         }
     };
     let app = Router::new().route("/", get(handler));
-    let app = app.layer(OverloadLayer::new(overload.clone()));
+    let app = app.layer(LimitLayer::new(overload.clone()));
     let mut refused = 0;
     for _ in 0..50 {
         let app = app.clone();
@@ -218,7 +218,7 @@ async fn shadow_mode_refuses_nothing() {
     let call = OverloadCall::default();
     let mut permits = Vec::new();
     for _ in 0..100 {
-        permits.push(overload.admit(&call).await.unwrap());
+        permits.push(overload.acquire(&call).await.unwrap());
     }
     assert_eq!(overload.in_flight(), 100);
 }
@@ -227,7 +227,7 @@ async fn shadow_mode_refuses_nothing() {
 async fn a_request_that_overload_refuses_costs_nothing_of_its_limit() {
     let two = "- key: user\n  rate_limit: {rate: 2/h, algorithm: token_bucket, burst: 2}\n";
     let limits: Limits = limits(two);
-    let gated = Gated::new(1, |layer| layer.limits(limits));
+    let gated = Gated::new(1, |layer| layer.and(limits));
     let ann = ("x-user", "ann");
     let first = gated.start(&[ann]).await;
     let waiting = gated.start(&[("x-user", "eve"), CRITICAL]).await;
@@ -266,7 +266,7 @@ async fn the_lease_pays_what_a_request_really_cost() {
     tokio::time::sleep(Duration::from_secs(100)).await;
     let gated = Gated::new(0, {
         let lease = lease.clone();
-        |layer| layer.lease(lease)
+        |layer| layer.and(lease)
     });
     let left = |lease: &doorward::RateLimiter| {
         let left = (0..200)

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{Request, Response};
 use axum::routing::get;
-use doorward::layer::{Degraded, Limits, LimitsBuilder, RulesLayer};
+use doorward::layer::{Degraded, LimitLayer, Limits, LimitsBuilder};
 use doorward::rules::{Address, Part, Rules};
 use tower::ServiceExt as _;
 
@@ -37,7 +37,7 @@ pub fn app(limits: &Limits) -> Router {
     };
     Router::new()
         .route("/", get(handler))
-        .layer(RulesLayer::new(limits.clone()))
+        .layer(LimitLayer::new(limits.clone()))
 }
 
 pub fn request(user: &str) -> Request<Body> {

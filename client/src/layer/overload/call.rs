@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doorward_limits::Moment;
-use http::request::Parts;
-use http::{Extensions, HeaderMap};
+use http::{Extensions, HeaderMap, Request};
 
 use crate::layer::clock;
 use crate::layer::request::{Login, is_grpc, peer};
@@ -36,16 +35,16 @@ pub struct OverloadCall<'a> {
 pub struct Cost(Arc<AtomicU64>);
 
 /// The same request with texts of its own.
-pub(super) struct Head {
-    pub(super) operation: String,
-    pub(super) user: Option<String>,
-    pub(super) criticality: Criticality,
+pub(crate) struct Head {
+    operation: String,
+    user: Option<String>,
+    pub(crate) criticality: Criticality,
     timeout: Option<Duration>,
     came_at: Moment,
 }
 
 impl Cost {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(AtomicU64::new(f64::NAN.to_bits())))
     }
 
@@ -62,21 +61,23 @@ impl Cost {
 
 impl Head {
     /// Reads the head of a request.
-    pub(super) fn read(parts: &Parts) -> Self {
-        let criticality = parts.headers.get(HEADER);
+    pub(crate) fn read(request: &Request<()>) -> Self {
+        let headers = request.headers();
         Self {
-            operation: operation(parts),
-            user: user(&parts.extensions),
-            criticality: criticality.map_or_else(Criticality::default, |name| {
-                Criticality::parse(name.as_bytes())
-            }),
-            timeout: timeout(&parts.headers),
+            operation: operation(request),
+            user: user(request.extensions()),
+            criticality: headers
+                .get(HEADER)
+                .map_or_else(Criticality::default, |name| {
+                    Criticality::parse(name.as_bytes())
+                }),
+            timeout: timeout(headers),
             came_at: clock::moment(),
         }
     }
 
     /// Returns the call, whose timeout is what is left of it by now.
-    pub(super) fn call(&self) -> OverloadCall<'_> {
+    pub(crate) fn call(&self) -> OverloadCall<'_> {
         let waited = Duration::from_nanos(clock::moment().nanos_since(self.came_at));
         OverloadCall {
             operation: &self.operation,
@@ -88,15 +89,16 @@ impl Head {
 }
 
 /// Returns the method, and the path as it was matched by axum; the path of gRPC is that of its method.
-fn operation(parts: &Parts) -> String {
-    if is_grpc(&parts.headers) {
-        return parts.uri.path().to_owned();
+fn operation(request: &Request<()>) -> String {
+    let (method, path) = (request.method(), request.uri().path());
+    if is_grpc(request.headers()) {
+        return path.to_owned();
     }
     #[cfg(feature = "axum")]
-    if let Some(path) = parts.extensions.get::<axum::extract::MatchedPath>() {
-        return format!("{} {}", parts.method, path.as_str());
+    if let Some(path) = request.extensions().get::<axum::extract::MatchedPath>() {
+        return format!("{method} {}", path.as_str());
     }
-    format!("{} {}", parts.method, parts.uri.path())
+    format!("{method} {path}")
 }
 
 /// Returns the user that a layer found, or else the caller's address.

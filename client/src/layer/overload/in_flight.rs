@@ -20,8 +20,8 @@ struct Work {
 /// Parts of a request that end with its work.
 struct Parts {
     permit: Permit,
-    /// The cost that the lease has paid.
-    lease: Option<(Arc<dyn LeaseOfWork>, f64)>,
+    /// Leases, and the cost that each has paid.
+    leases: Vec<(Arc<dyn LeaseOfWork>, f64)>,
     cost: Cost,
     outcome: Outcome,
 }
@@ -37,16 +37,16 @@ enum Outcome {
 }
 
 impl InFlight {
-    /// Creates the place of a request. `lease`: the one that paid for it, and how much.
-    pub(super) fn new(
+    /// Creates the place of a request. `leases`: those that paid for it, and how much.
+    pub(crate) fn new(
         permit: Permit,
-        lease: Option<(Arc<dyn LeaseOfWork>, f64)>,
+        leases: Vec<(Arc<dyn LeaseOfWork>, f64)>,
         cost: Cost,
     ) -> Self {
         let outcome = Outcome::Open;
         let parts = Mutex::new(Some(Parts {
             permit,
-            lease,
+            leases,
             cost,
             outcome,
         }));
@@ -54,7 +54,7 @@ impl InFlight {
     }
 
     /// Takes the answer into account.
-    pub(super) fn answer(&self, is_failure: bool) {
+    pub(crate) fn answer(&self, is_failure: bool) {
         let mut parts = self.0.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(parts) = parts.as_mut() {
             parts.outcome = if is_failure {
@@ -74,8 +74,8 @@ impl Drop for Work {
         };
         match parts.outcome {
             Outcome::Answered => {
-                let used = parts.permit.end(parts.cost.get());
-                if let Some((lease, paid)) = parts.lease {
+                let used = parts.permit.settle(parts.cost.get());
+                for (lease, paid) in parts.leases {
                     lease.settle(paid, used);
                 }
             }
