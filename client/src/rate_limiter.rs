@@ -143,12 +143,6 @@ impl RateLimiter {
         self.until_next_answer(refusal)
     }
 
-    /// Corrects the amount of a call of now.
-    #[cfg(feature = "tower")]
-    pub(crate) fn settle_now(&self, estimate: Units, used: Units) {
-        self.settle(self.clock().now(), estimate, used);
-    }
-
     /// Returns whether less than a burst is there, and more comes in.
     pub(crate) fn is_filling(&self) -> bool {
         self.state().is_filling(self.clock().now())

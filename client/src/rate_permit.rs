@@ -1,8 +1,8 @@
 //! Permits of rates: amounts that calls used, until their true cost is known.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, mem};
 
 use doorward_limits::{Moment, Units};
 
@@ -38,10 +38,14 @@ pub(crate) trait Payer: Send + Sync {
     fn shared(&self) -> Arc<dyn Payer>;
 }
 
+/// A limiter that a permit holds until it is dropped. That is a call of its own, which takes it out: otherwise each permit
+/// would be written to memory.
+struct Shared(Option<Arc<dyn Payer>>);
+
 /// The limiter that admitted the call.
 enum Of<'a> {
     Borrowed(&'a dyn Payer),
-    Shared(Arc<dyn Payer>),
+    Shared(Shared),
     /// A key without a lease, by what its settings say then.
     NoLease,
 }
@@ -59,7 +63,7 @@ impl<'a> RatePermit<'a> {
     /// Returns the permit of a key that has the lease, which keeps the key.
     pub(crate) fn of_key(key: Arc<dyn Payer>, cost: Units, taken_at: Moment) -> Self {
         Self {
-            of: Of::Shared(key),
+            of: Of::Shared(Shared(Some(key))),
             cost,
             taken_at,
         }
@@ -78,10 +82,10 @@ impl<'a> RatePermit<'a> {
     }
 
     /// Returns a permit that can be moved into a task or a stream.
-    pub fn into_owned(mut self) -> RatePermit<'static> {
+    pub fn into_owned(self) -> RatePermit<'static> {
         RatePermit {
-            of: match mem::replace(&mut self.of, Of::NoLease) {
-                Of::Borrowed(limiter) => Of::Shared(limiter.shared()),
+            of: match self.of {
+                Of::Borrowed(limiter) => Of::Shared(Shared(Some(limiter.shared()))),
                 Of::Shared(limiter) => Of::Shared(limiter),
                 Of::NoLease => Of::NoLease,
             },
@@ -97,15 +101,21 @@ impl<'a> RatePermit<'a> {
 
     /// Sets the amount that the call used instead. Later calls pay for a larger use: they wait for longer. The rest of
     /// a smaller one is free again, up to the burst. Without effect if the lease that admitted the call has ended.
-    pub fn settle(self, used: impl Into<Units>) {
+    pub fn settle(mut self, used: impl Into<Units>) {
+        self.correct(used.into());
+    }
+
+    /// Does the same, and keeps the permit.
+    pub(crate) fn correct(&mut self, used: Units) {
         let limiter = match &self.of {
             Of::Borrowed(limiter) => *limiter,
-            Of::Shared(limiter) => &**limiter,
-            Of::NoLease => return,
+            Of::Shared(Shared(Some(limiter))) => &**limiter,
+            Of::Shared(Shared(None)) | Of::NoLease => return,
         };
         let nanos = self.taken_at.nanos_since(Moment::ORIGIN);
         let taken_at = Time::after_origin(Duration::from_nanos(nanos));
-        limiter.settle(taken_at, self.cost, used.into());
+        limiter.settle(taken_at, self.cost, used);
+        self.cost = used;
     }
 
     /// Gives the whole amount back: the call did nothing.
@@ -114,11 +124,10 @@ impl<'a> RatePermit<'a> {
     }
 }
 
-/// By value, so that a permit whose caller drops it at once is never written to memory.
-impl Drop for RatePermit<'_> {
+impl Drop for Shared {
     #[inline]
     fn drop(&mut self) {
-        if let Of::Shared(limiter) = mem::replace(&mut self.of, Of::NoLease) {
+        if let Some(limiter) = self.0.take() {
             leave(limiter);
         }
     }

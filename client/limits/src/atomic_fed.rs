@@ -35,7 +35,7 @@ pub struct AtomicFedBucket {
     feed: Mutex<Feed>,
 }
 
-/// Time until a cost comes in. It fits a register, so that a caller who does not read it does not compute it.
+/// Time until a cost comes in. It fits a register, so the compiler drops its computation where no caller reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait(u64);
 
@@ -81,7 +81,7 @@ impl AtomicFedBucket {
     ///
     /// # Errors
     ///
-    /// The same request passes after this time, if nothing else happens, and not a nanosecond earlier.
+    /// [`Wait`], after which the same request passes if nothing else happens, and not a nanosecond earlier.
     #[inline(always)]
     #[expect(
         clippy::inline_always,

@@ -80,6 +80,8 @@ impl Cell {
     #[expect(clippy::inline_always, reason = "a part of each decision")]
     pub(crate) fn decide(&self, look: &Look, next: Option<Level>) -> bool {
         let Some(level) = next else {
+            // All that the decision read comes before this.
+            fence(Ordering::Acquire);
             return self.sequence.load(Ordering::Relaxed) == look.sequence;
         };
         if !self.try_close(look.sequence) {

@@ -12,30 +12,69 @@ pub(crate) trait LeasesOfKeys: Leases + Send + Sync {
     fn is_new(&self, key: &str, max_wait: Duration) -> bool;
 
     /// Waits for the first lease of a key, until `max_wait` has passed since the key was opened.
-    fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a, ()>;
+    fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a>;
 }
 
-type Waiting<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
-/// A lease that pays for the work of requests.
-pub(crate) trait LeaseOfWork: Send + Sync {
-    /// Takes an amount, if the lease allows it now.
-    fn take(&self, amount: f64) -> Result<(), Refusal>;
+/// Leases that requests obey.
+#[derive(Clone, Default)]
+pub(crate) struct LeasesOfWork {
+    #[cfg(feature = "leases")]
+    pub(crate) places: Vec<crate::ConcurrencyLimiter>,
+    #[cfg(feature = "leases")]
+    pub(crate) rates: Vec<crate::RateLimiter>,
+}
 
-    /// Waits for an amount of 1, and takes it.
-    fn wait(&self) -> Waiting<'_, Result<(), Refusal>>;
+/// The part of leases that a request took. If it is dropped before the request is [served](Held::serve), amounts go back.
+#[derive(Default)]
+pub(crate) struct Held {
+    #[cfg(feature = "leases")]
+    places: Vec<crate::Permit>,
+    #[cfg(feature = "leases")]
+    paid: Vec<crate::RatePermit<'static>>,
+    is_served: bool,
+}
 
-    /// Corrects an amount that was taken.
-    fn settle(&self, paid: f64, used: f64);
+impl Held {
+    /// The request is served: what it paid stays paid, and its places are taken until this is dropped.
+    pub(crate) fn serve(&mut self) {
+        self.is_served = true;
+    }
+}
+
+#[cfg(not(feature = "leases"))]
+mod of_no_client {
+    use super::{Held, LeasesOfWork, Refusal};
+
+    impl LeasesOfWork {
+        pub(crate) const fn is_empty(&self) -> bool {
+            true
+        }
+
+        pub(crate) fn add(&mut self, _other: Self) {}
+
+        pub(crate) async fn wait(&self, _held: &mut Held) -> Result<(), Refusal> {
+            Ok(())
+        }
+
+        pub(crate) fn take(&self, _cost: f64, _held: &mut Held) -> Result<(), Refusal> {
+            Ok(())
+        }
+    }
+
+    impl Held {
+        pub(crate) fn settle(self, _used: f64) {}
+    }
 }
 
 #[cfg(feature = "leases")]
 mod of_client {
     use doorward_limits::{Decision, Reason, Units};
 
-    use super::{Duration, LeaseOfWork, Leases, LeasesOfKeys, Refusal, Waiting};
+    use super::{Duration, Held, Leases, LeasesOfKeys, LeasesOfWork, Refusal, Waiting};
     use crate::rules::{OnFailure, Rule};
-    use crate::{Keyed, RateLimiter, Why};
+    use crate::{Keyed, Why};
 
     impl Leases for Keyed {
         fn take(&self, rule: &Rule, key: &str, cost: u64) -> Option<Result<(), Decision>> {
@@ -72,7 +111,7 @@ mod of_client {
             self.is_new(key, max_wait)
         }
 
-        fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a, ()> {
+        fn ready<'a>(&'a self, key: &'a str, max_wait: Duration) -> Waiting<'a> {
             Box::pin(self.ready_within(key, max_wait))
         }
     }
@@ -82,17 +121,60 @@ mod of_client {
         Units::at_least(amount).unwrap_or(Units::MAX)
     }
 
-    impl LeaseOfWork for RateLimiter {
-        fn take(&self, amount: f64) -> Result<(), Refusal> {
-            self.try_acquire(units(amount)).map(|_permit| ())
+    impl LeasesOfWork {
+        #[inline]
+        pub(crate) const fn is_empty(&self) -> bool {
+            self.places.is_empty() && self.rates.is_empty()
         }
 
-        fn wait(&self) -> Waiting<'_, Result<(), Refusal>> {
-            Box::pin(async { self.acquire(1).await.map(|_permit| ()) })
+        pub(crate) fn add(&mut self, other: Self) {
+            self.places.extend(other.places);
+            self.rates.extend(other.rates);
         }
 
-        fn settle(&self, paid: f64, used: f64) {
-            self.settle_now(units(paid), units(used));
+        /// Waits for a place and an amount of 1 of each lease, in the order in which they were added. Meanwhile the request
+        /// holds what the earlier ones gave.
+        pub(crate) async fn wait(&self, held: &mut Held) -> Result<(), Refusal> {
+            for limiter in &self.places {
+                held.places.push(limiter.acquire(1).await?);
+            }
+            for limiter in &self.rates {
+                held.paid.push(limiter.acquire(1).await?.into_owned());
+            }
+            Ok(())
+        }
+
+        /// Takes a place and the cost of a request of each lease, if there is a place now, and no debt. Otherwise, a cost
+        /// above the burst would never be paid, and its prediction never be corrected: later requests pay it back.
+        pub(crate) fn take(&self, cost: f64, held: &mut Held) -> Result<(), Refusal> {
+            for limiter in &self.places {
+                held.places.push(limiter.try_acquire(1)?);
+            }
+            for limiter in &self.rates {
+                let mut permit = limiter.try_acquire(units(cost.min(1.0)))?.into_owned();
+                if cost > 1.0 {
+                    permit.correct(units(cost));
+                }
+                held.paid.push(permit);
+            }
+            Ok(())
+        }
+    }
+
+    impl Held {
+        /// Ends the request, whose cost is known now.
+        pub(crate) fn settle(mut self, used: f64) {
+            let paid = std::mem::take(&mut self.paid);
+            paid.into_iter().for_each(|it| it.settle(units(used)));
+        }
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            if !self.is_served {
+                let paid = std::mem::take(&mut self.paid);
+                paid.into_iter().for_each(crate::RatePermit::refund);
+            }
         }
     }
 }

@@ -18,8 +18,8 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::layer::limits::Limits;
-use crate::layer::overload::Overload;
-use crate::layer::pass::{self, Limiters, Served};
+use crate::layer::overload::{Overload, with_criticality};
+use crate::layer::pass::{self, Limiters};
 use crate::layer::request::{Decided, degrade};
 use crate::rules::{Advice, Decision};
 
@@ -32,9 +32,13 @@ pub type RefusableBody<B> = Either<Full<Bytes>, B>;
 /// - [`Limits`] decide by rules. A request that passes several layers of the same limits counts once.
 /// - [`Overload`] admits the most critical requests that the service can serve in time. Place such a layer outside of slow
 ///   layers, and inside of those that find out who the caller is.
-/// - A `RateLimiter` or a `ConcurrencyLimiter` of a client obeys a lease. A place is taken until the answer begins. Beside
+/// - A `RateLimiter` or a `ConcurrencyLimiter` of a client obeys a lease. A place is taken until the answer begins, or as
+///   long as there is a clone of the [`InFlight`](crate::layer::overload::InFlight) in the request's extensions. Beside
 ///   overload control, a rate pays the predicted cost of a request, and at the end the real one. If it is not in debt, it
 ///   admits a request of any cost.
+///
+/// Without overload control, a request that waits keeps the inner service that is ready, so a limit of requests in flight
+/// belongs outside of this layer.
 ///
 /// ```
 /// use doorward::layer::{LimitLayer, Limits, Overload};
@@ -64,20 +68,28 @@ impl LimitLayer {
         limiter.into()
     }
 
-    /// Adds a limiter. In any order of adding, rules decide first, so that a caller above its limit takes no room in a
-    /// queue, and leases last, so that no waiting request holds what another one needs. Of two overload controls, the
-    /// first counts.
+    /// Adds a limiter, or those of another layer. In any order of adding, rules decide first, so that a caller above its
+    /// limit takes no room in a queue; then overload control, of which a layer has one; then places, and then rates, in the
+    /// order of adding. While a request waits, it holds what came before, so layers with the same leases should have them in
+    /// the same order.
     #[must_use]
     pub fn and(self, other: impl Into<Self>) -> Self {
         let Self(other) = other.into();
         self.with(|limiters| limiters.add(Arc::unwrap_or_clone(other)))
     }
 
-    /// Sets how long a request may wait for leases, in the order of arrival. Default: not at all. Beside overload control,
-    /// no request waits for a lease.
+    /// Sets how long a request may wait for all leases, in the order of arrival. Default: not at all. Beside overload control,
+    /// no request waits for a lease. Of two layers, the longer wait counts.
     #[must_use]
     pub fn max_wait(self, max_wait: Duration) -> Self {
         self.with(|limiters| limiters.max_wait = max_wait)
+    }
+
+    /// Sets the largest number of requests that wait for leases at once; at least 1. Default: 1,000. More are refused at
+    /// once.
+    #[must_use]
+    pub fn waiting_max(self, waiting_max: usize) -> Self {
+        self.with(|limiters| limiters.waiting_max = waiting_max.max(1))
     }
 
     fn with(self, change: impl FnOnce(&mut Limiters)) -> Self {
@@ -87,47 +99,29 @@ impl LimitLayer {
     }
 }
 
-impl From<Limiters> for LimitLayer {
-    fn from(limiters: Limiters) -> Self {
-        Self(Arc::new(limiters))
-    }
-}
-
 impl From<Limits> for LimitLayer {
     fn from(limits: Limits) -> Self {
-        Self::from(Limiters {
-            rules: vec![limits],
-            ..Limiters::default()
-        })
+        Self(Arc::default()).with(|it| it.rules.push(limits))
     }
 }
 
 impl From<Overload> for LimitLayer {
     fn from(overload: Overload) -> Self {
-        Self::from(Limiters {
-            overload: Some(overload),
-            ..Limiters::default()
-        })
+        Self(Arc::default()).with(|it| it.overload = Some(overload))
     }
 }
 
 #[cfg(feature = "leases")]
 impl From<crate::RateLimiter> for LimitLayer {
     fn from(lease: crate::RateLimiter) -> Self {
-        Self::from(Limiters {
-            rates: vec![Arc::new(lease)],
-            ..Limiters::default()
-        })
+        Self(Arc::default()).with(|it| it.leases.rates.push(lease))
     }
 }
 
 #[cfg(feature = "leases")]
 impl From<crate::ConcurrencyLimiter> for LimitLayer {
-    fn from(places: crate::ConcurrencyLimiter) -> Self {
-        Self::from(Limiters {
-            places: vec![places],
-            ..Limiters::default()
-        })
+    fn from(lease: crate::ConcurrencyLimiter) -> Self {
+        Self(Arc::default()).with(|it| it.leases.places.push(lease))
     }
 }
 
@@ -154,10 +148,10 @@ where
     type Future = ResponseFuture<S, B, O>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        match self.limiters.rules_alone() {
-            Some(_) => self.inner.poll_ready(context),
-            // The service is asked when the request is admitted.
-            None => Poll::Ready(Ok(())),
+        match self.limiters.overload {
+            None => self.inner.poll_ready(context),
+            // Requests wait for overload control, and not unseen for the service: that is asked when they are admitted.
+            Some(_) => Poll::Ready(Ok(())),
         }
     }
 
@@ -227,17 +221,20 @@ where
     // Only the head is shared with a wait, because a body need not be `Sync`.
     let (parts, body) = request.into_parts();
     let mut head = Request::from_parts(parts, ());
-    let Served { headers, work } = match limiters.pass(&mut head, decision).await {
+    let served = match limiters.pass(&mut head, decision).await {
         Ok(served) => served,
         Err(response) => return Ok(response.map(|body| Either::Left(Full::new(body)))),
     };
-    let served = work.within(async {
+    let response = async {
         poll_fn(|context| service.poll_ready(context)).await?;
         service.call(head.map(|()| body)).await
-    });
-    let response = served.await?;
-    work.answer(response.status().is_server_error());
-    Ok(with_headers(response, headers))
+    };
+    let response = match served.criticality {
+        Some(criticality) => with_criticality(criticality, response).await?,
+        None => response.await?,
+    };
+    served.in_flight.answer(response.status().is_server_error());
+    Ok(with_headers(response, served.headers))
 }
 
 fn with_headers<O>(response: Response<O>, headers: HeaderMap) -> Response<RefusableBody<O>> {

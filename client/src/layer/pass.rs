@@ -1,20 +1,19 @@
 //! The way of a request through all limiters of a layer.
 //!
-//! It passes all or none: if a later one refuses it, or its caller goes away, the earlier ones get back what it took. Only
-//! the turn of a request that is dropped while it waits for it goes to no other one.
+//! It passes all or none: if a later one refuses it, or its caller goes away, the earlier ones get back what it took. One
+//! exception: a request that is dropped during the delay of a rule has used its turn.
 
-use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
-use tokio::time::{Instant, timeout_at};
 
 use crate::Refusal;
-use crate::layer::leases::LeaseOfWork;
+use crate::layer::leases::{Held, LeasesOfWork};
 use crate::layer::limits::{Inner, Limits};
-use crate::layer::overload::{Cost, Head, InFlight, Overload, with_criticality};
+use crate::layer::overload::{Cost, Head, InFlight, Overload};
 use crate::layer::refusal;
 #[cfg(feature = "tonic")]
 use crate::layer::request::is_grpc;
@@ -22,31 +21,29 @@ use crate::layer::request::{Decided, degrade, with_request};
 use crate::overload::Criticality;
 use crate::rules::{Advice, Decision};
 
+/// Largest number of requests that wait for leases, unless the program says otherwise.
+const WAITING_MAX: usize = 1_000;
+
 /// Limiters of a layer.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Limiters {
     pub(crate) rules: Vec<Limits>,
     pub(crate) overload: Option<Overload>,
-    #[cfg(feature = "leases")]
-    pub(crate) places: Vec<crate::ConcurrencyLimiter>,
-    pub(crate) rates: Vec<Arc<dyn LeaseOfWork>>,
+    pub(crate) leases: LeasesOfWork,
     /// Longest wait for leases.
     pub(crate) max_wait: Duration,
+    pub(crate) waiting_max: usize,
+    /// Number of requests that wait for leases, of all clones.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// A request that has passed.
 pub(crate) struct Served {
     /// Headers of its answer.
     pub(crate) headers: HeaderMap,
-    pub(crate) work: Work,
-}
-
-/// The part of limiters that a request holds until its answer.
-#[derive(Default)]
-pub(crate) struct Work {
-    admitted: Option<(InFlight, Criticality)>,
-    #[cfg(feature = "leases")]
-    places: Vec<crate::Permit>,
+    pub(crate) in_flight: InFlight,
+    /// With overload control only.
+    pub(crate) criticality: Option<Criticality>,
 }
 
 /// Count of a request by rules. It is undone if the request is not served.
@@ -57,32 +54,39 @@ struct Ruled<'a> {
     is_served: bool,
 }
 
-/// Amounts that leases have paid. They go back if the request is not served.
-#[derive(Default)]
-struct Paid(Vec<(Arc<dyn LeaseOfWork>, f64)>);
+/// A place among the waiting requests, as long as it lives.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Default for Limiters {
+    fn default() -> Self {
+        Self {
+            rules: Vec::new(),
+            overload: None,
+            leases: LeasesOfWork::default(),
+            max_wait: Duration::ZERO,
+            waiting_max: WAITING_MAX,
+            waiting: Arc::default(),
+        }
+    }
+}
 
 impl Limiters {
     /// Adds those of another layer.
     pub(crate) fn add(&mut self, other: Self) {
         self.rules.extend(other.rules);
+        if self.overload.is_some() && other.overload.is_some() {
+            tracing::warn!("a layer has two overload controls: the second decides nothing");
+        }
         self.overload = self.overload.take().or(other.overload);
-        #[cfg(feature = "leases")]
-        self.places.extend(other.places);
-        self.rates.extend(other.rates);
+        self.leases.add(other.leases);
         self.max_wait = self.max_wait.max(other.max_wait);
     }
 
     /// Returns the rules, if they alone decide.
     #[inline]
     pub(crate) fn rules_alone(&self) -> Option<&Limits> {
-        #[cfg(feature = "leases")]
-        let has_places = !self.places.is_empty();
-        #[cfg(not(feature = "leases"))]
-        let has_places = false;
         match &self.rules[..] {
-            [limits] if self.overload.is_none() && self.rates.is_empty() && !has_places => {
-                Some(limits)
-            }
+            [limits] if self.overload.is_none() && self.leases.is_empty() => Some(limits),
             _ => None,
         }
     }
@@ -117,7 +121,10 @@ impl Limiters {
             if let Advice::ProceedAfter(delay) = decision.advice {
                 tokio::time::sleep(delay).await;
             }
-            headers.extend(admit(limits, request.headers(), &decision)?);
+            // Limits after each other have a line each.
+            for (name, value) in &admit(limits, request.headers(), &decision)? {
+                headers.append(name, value.clone());
+            }
             ruled.push(Ruled {
                 limits,
                 request: &*request,
@@ -126,16 +133,21 @@ impl Limiters {
             });
         }
         let cost = Cost::new();
-        let work = self.take(head.as_ref(), &cost, request.headers()).await?;
+        let in_flight = self.take(head.as_ref(), &cost, request.headers()).await?;
         let all: Vec<Advice> = ruled.into_iter().map(Ruled::keep).collect();
         let extensions = request.extensions_mut();
         all.into_iter().for_each(|it| degrade(it, extensions));
-        if let Some((in_flight, criticality)) = &work.admitted {
+        extensions.insert(in_flight.clone());
+        let criticality = head.map(|it| it.criticality);
+        if let Some(criticality) = criticality {
             extensions.insert(cost);
-            extensions.insert(in_flight.clone());
-            extensions.insert(*criticality);
+            extensions.insert(criticality);
         }
-        Ok(Served { headers, work })
+        Ok(Served {
+            headers,
+            in_flight,
+            criticality,
+        })
     }
 
     /// Waits for overload control, and then takes from leases. So no waiting request holds an amount that a more critical
@@ -145,73 +157,46 @@ impl Limiters {
         head: Option<&Head>,
         cost: &Cost,
         headers: &HeaderMap,
-    ) -> Result<Work, Box<Response<Bytes>>> {
-        let mut work = Work::default();
+    ) -> Result<InFlight, Box<Response<Bytes>>> {
+        let mut held = Held::default();
         let mut permit = None;
-        if let Some((overload, head)) = self.overload.as_ref().zip(head) {
+        let taken = if let Some((overload, head)) = self.overload.as_ref().zip(head) {
             let admitted = overload.acquire(&head.call()).await;
-            permit = Some(admitted.map_err(|it| refusal::overloaded(it, headers))?);
-        }
-        let max_wait = match permit {
-            Some(_) => Duration::ZERO,
-            None => self.max_wait,
-        };
-        let until = Instant::now() + max_wait;
-        let refused = |refusal: Refusal| {
-            if let Some((overload, head)) = self.overload.as_ref().zip(head) {
+            let admitted = admitted.map_err(|it| refusal::overloaded(&it, headers))?;
+            let taken = self.leases.take(admitted.predicted_cost(), &mut held);
+            if taken.is_err() {
                 overload.count_no_lease(head.criticality);
             }
-            refusal::lease_used_up(refusal, headers)
+            permit = Some(admitted);
+            taken
+        } else if self.max_wait.is_zero() {
+            self.leases.take(1.0, &mut held)
+        } else {
+            self.wait(&mut held).await
         };
-        #[cfg(feature = "leases")]
-        for limiter in &self.places {
-            let place = match timeout_at(until, limiter.acquire(1)).await {
-                Ok(place) => place,
-                Err(_) => limiter.try_acquire(1),
-            };
-            work.places.push(place.map_err(refused)?);
-        }
-        let mut paid = Paid::default();
-        let predicted = permit.as_ref().map_or(1.0, |it| it.predicted_cost());
-        for lease in &self.rates {
-            // Beside overload control, a lease that is not in debt pays for any request, and later ones wait until it is
-            // paid back. Otherwise, a cost above the burst would never be paid, and its prediction never be corrected.
-            let first = predicted.min(1.0);
-            let taken = match permit {
-                Some(_) => lease.take(first),
-                None => match timeout_at(until, lease.wait()).await {
-                    Ok(taken) => taken,
-                    Err(_) => lease.take(first),
-                },
-            };
-            taken.map_err(refused)?;
-            if predicted > first {
-                lease.settle(first, predicted);
-            }
-            paid.0.push((Arc::clone(lease), predicted));
-        }
-        let paid = std::mem::take(&mut paid.0);
-        work.admitted = permit
-            .zip(head)
-            .map(|(permit, head)| (InFlight::new(permit, paid, cost.clone()), head.criticality));
-        Ok(work)
+        taken.map_err(|it| refusal::lease_used_up(it, headers))?;
+        held.serve();
+        Ok(InFlight::new(permit, held, cost.clone()))
+    }
+
+    /// Waits for the leases.
+    async fn wait(&self, held: &mut Held) -> Result<(), Refusal> {
+        let _place = Place::take(&self.waiting, self.waiting_max).ok_or(Refusal::over(None))?;
+        let waited = tokio::time::timeout(self.max_wait, self.leases.wait(held)).await;
+        waited.unwrap_or(Err(Refusal::over(None)))
     }
 }
 
-impl Work {
-    /// Serves the request. Calls on its behalf are as critical as it is.
-    pub(crate) async fn within<F: Future>(&self, served: F) -> F::Output {
-        match &self.admitted {
-            Some((_, criticality)) => with_criticality(*criticality, served).await,
-            None => served.await,
-        }
+impl<'a> Place<'a> {
+    fn take(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
+        let place = Self(waiting);
+        (waiting.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
     }
+}
 
-    /// Takes the answer into account.
-    pub(crate) fn answer(&self, is_failure: bool) {
-        if let Some((in_flight, _)) = &self.admitted {
-            in_flight.answer(is_failure);
-        }
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -226,14 +211,6 @@ impl Drop for Ruled<'_> {
     fn drop(&mut self) {
         if !self.is_served {
             self.limits.undo(self.request, &self.decision);
-        }
-    }
-}
-
-impl Drop for Paid {
-    fn drop(&mut self) {
-        for (lease, amount) in &self.0 {
-            lease.settle(*amount, 0.0);
         }
     }
 }

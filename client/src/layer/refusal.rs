@@ -91,47 +91,38 @@ impl Inner {
 }
 
 /// Returns the response to a request that overload control refuses.
-pub(crate) fn overloaded(refusal: Refusal, headers: &HeaderMap) -> Box<Response<Bytes>> {
+pub(crate) fn overloaded(refusal: &Refusal, headers: &HeaderMap) -> Box<Response<Bytes>> {
     let wait = refusal.retry_after.unwrap_or(RETRY_MIN);
-    unavailable(&refusal.to_string(), wait, refusal, headers)
+    unavailable(&refusal.to_string(), wait, headers)
 }
 
-/// Returns the response to a request that the service's own lease does not allow. Callers learn no name of it.
+/// Returns the response to a request that the program's own lease does not allow. Callers of a service learn no name of it.
+/// The refusal is in the extensions: by it a client tells its own refusal from the server's.
 pub(crate) fn lease_used_up(refusal: Refusal, headers: &HeaderMap) -> Box<Response<Bytes>> {
     let wait = refusal.retry_after.unwrap_or_default().max(RETRY_MIN);
     let wait = wait + clock::part_of(RETRY_MIN * 2);
-    unavailable(
-        "the lease of the service is used up",
-        wait,
-        refusal,
-        headers,
-    )
+    let mut response = unavailable("the lease of the service is used up", wait, headers);
+    response.extensions_mut().insert(refusal);
+    response
 }
 
-/// Makes the answer 503, or UNAVAILABLE with RetryInfo. The refusal is in its extensions: a client whose own layer refused
-/// a request knows it from one of the server. `headers`: the request's.
+/// Makes the answer 503, or UNAVAILABLE with RetryInfo. `headers`: the request's.
 #[cfg_attr(
     not(feature = "tonic"),
     expect(unused_variables, reason = "only gRPC has them")
 )]
-fn unavailable(
-    detail: &str,
-    wait: Duration,
-    refusal: Refusal,
-    headers: &HeaderMap,
-) -> Box<Response<Bytes>> {
-    let problem = format!("{{\"title\":\"overloaded\",\"status\":503,\"detail\":\"{detail}\"}}");
-    let mut response = Response::new(problem.into());
+fn unavailable(detail: &str, wait: Duration, headers: &HeaderMap) -> Box<Response<Bytes>> {
+    #[cfg(feature = "tonic")]
+    if crate::layer::request::is_grpc(headers) {
+        return Box::new(crate::layer::grpc::overloaded(detail, wait));
+    }
+    let problem = serde_json::json!({"title": "overloaded", "status": 503, "detail": detail});
+    let mut response = Response::new(problem.to_string().into());
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     let seconds = HeaderValue::from(wait.as_secs_f64().ceil() as u64);
     response.headers_mut().insert(RETRY_AFTER, seconds);
     let kind = HeaderValue::from_static(PROBLEM_TYPE);
     response.headers_mut().insert(CONTENT_TYPE, kind);
-    #[cfg(feature = "tonic")]
-    if crate::layer::request::is_grpc(headers) {
-        response = crate::layer::grpc::overloaded(detail, wait);
-    }
-    response.extensions_mut().insert(refusal);
     Box::new(response)
 }
 

@@ -117,6 +117,10 @@ impl<B: Clone, O, E> Policy<Request<B>, Response<O>, E> for RetryPolicy {
     ) -> Option<Self::Future> {
         // After an error of the connection, the server may have begun.
         let response = result.as_ref().ok()?;
+        // A layer of this program refused it: the request was not sent, and has waited for as long as it may.
+        if response.extensions().get::<Refusal>().is_some() {
+            return None;
+        }
         let wait = self.next_wait(Refusal::of_response(response.status(), response.headers()))?;
         Some(Box::pin(tokio::time::sleep(wait)))
     }

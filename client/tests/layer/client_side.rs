@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Request, Response, StatusCode};
+use doorward::layer::overload::InFlight;
 use doorward::layer::{LimitLayer, RetryConfig, RetryPolicy};
 use doorward::limiter::rate::Burst;
-use doorward::{Client, Refusal, Why};
+use doorward::{Client, RateLimiter, Refusal, Why};
 use http_body_util::Either;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -16,12 +17,28 @@ use tonic_types::{ErrorDetails, StatusExt as _};
 use tower::retry::RetryLayer;
 use tower::{Layer as _, ServiceBuilder, ServiceExt as _, service_fn};
 
+use crate::stand;
+
+fn rate(client: &Client, id: &str, wants: f64, span: u64) -> RateLimiter {
+    let resource = client.resource(id).wants(wants).open().unwrap();
+    resource.rate_limiter(Burst {
+        span: Duration::from_secs(span),
+        least: 1.0,
+    })
+}
+
+async fn answers(_: Request<()>) -> Result<Response<()>, Infallible> {
+    Ok(Response::new(()))
+}
+
 #[tokio::test(start_paused = true)]
 async fn requests_wait_for_the_lease_in_order_until_their_deadline() {
     let (client, server) = Client::fake("c");
     let database = client.resource("db").wants(2.0).open().unwrap();
     let limiter = database.rate_limiter(Burst::default());
+    // A refusal of the layer itself is not repeated.
     let service = ServiceBuilder::new()
+        .layer(RetryLayer::new(RetryPolicy::new(RetryConfig::default())))
         .layer(LimitLayer::new(limiter).max_wait(Duration::from_secs(2)))
         .service(service_fn(async |request: Request<u32>| {
             Ok::<_, Infallible>(Response::new(request.into_body()))
@@ -61,70 +78,154 @@ async fn requests_wait_for_the_lease_in_order_until_their_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_place_is_taken_until_the_answer_and_what_a_refused_request_took_comes_back() {
+async fn without_a_wait_a_request_is_refused_at_once_and_counts_once() {
     let (client, server) = Client::fake("c");
-    server.set_capacity("db", 2.0);
-    let open = |id| client.resource(id).wants(2.0).open().unwrap();
-    let (database, places) = (open("db"), open("places").concurrency_limiter());
-    let rate = database.rate_limiter(Burst {
-        span: Duration::from_secs(1),
-        least: 1.0,
-    });
+    server.set_capacity("db", 1.0);
+    let database = client.resource("db").open().unwrap();
+    let limiter = database.rate_limiter(Burst::default());
+    let service = LimitLayer::new(limiter).layer(service_fn(answers));
+    let began = Instant::now();
+    let mut served = 0;
+    for _ in 0..400 {
+        let answer = service.clone().oneshot(Request::new(())).await.unwrap();
+        served += u32::from(answer.status() == 200);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(began.elapsed(), Duration::from_secs(40));
+    assert!((39..=41).contains(&served), "{served}");
+    let wants = database.wants();
+    assert!((9.0..11.5).contains(&wants), "{wants}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_beyond_the_bound_do_not_wait() {
+    let (client, _server) = Client::fake("c");
+    let layer = LimitLayer::new(rate(&client, "db", 1.0, 0)).max_wait(Duration::MAX);
+    let service = layer.waiting_max(2).layer(service_fn(answers));
+    let calls: Vec<_> = (0..3)
+        .map(|_| tokio::spawn(service.clone().oneshot(Request::new(()))))
+        .collect();
+    let mut statuses = Vec::new();
+    for call in calls {
+        statuses.push(call.await.unwrap().unwrap().status().as_u16());
+    }
+    assert_eq!(statuses, [200, 200, 503]);
+    let answer = service.oneshot(Request::new(())).await.unwrap();
+    assert_eq!(answer.status(), 200, "the places are free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_place_is_taken_until_the_answer_or_as_long_as_the_work_has_it() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("places", 2.0);
+    let places = client.resource("places").wants(2.0).open().unwrap();
+    let places = places.concurrency_limiter();
     let gate = Arc::new(Semaphore::new(0));
-    let layer = LimitLayer::new(rate.clone())
+    let layer = LimitLayer::new(rate(&client, "db", 2.0, 1))
         .and(places.clone())
         .max_wait(Duration::from_secs(1));
     let held = gate.clone();
-    let service = layer.layer(service_fn(move |_: Request<()>| {
+    let service = layer.layer(service_fn(move |request: Request<()>| {
         let gate = held.clone();
         async move {
-            gate.acquire().await.unwrap().forget();
+            let work = request.extensions().get::<InFlight>().unwrap().clone();
+            tokio::spawn(async move {
+                let _until_the_end = work;
+                gate.acquire().await.unwrap().forget();
+            });
             Ok::<_, Infallible>(Response::new(()))
         }
     }));
     let send = || tokio::spawn(service.clone().oneshot(Request::new(())));
-    let served = [send(), send()];
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    assert_eq!(places.in_flight(), 2);
-    // It finds no place. The burst of the rate is left for others.
-    let refused = send().await.unwrap().unwrap();
-    assert_eq!(refused.status(), 503);
-    assert!(rate.try_acquire(3).is_ok());
-    gate.add_permits(2);
-    for call in served {
-        assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    for _ in 0..2 {
+        assert_eq!(send().await.unwrap().unwrap().status(), 200);
     }
-    assert_eq!(places.in_flight(), 0);
-    // A request that goes away while it waits for the rate gives its place back.
-    let gone = send();
+    assert_eq!(places.in_flight(), 2);
+    assert_eq!(send().await.unwrap().unwrap().status(), 503);
+    gate.add_permits(2);
     tokio::time::sleep(Duration::from_millis(10)).await;
-    assert_eq!(places.in_flight(), 1);
-    gone.abort();
-    assert!(gone.await.is_err());
     assert_eq!(places.in_flight(), 0);
 }
 
+/// Each way in which a request that a lease let pass is not served.
 #[tokio::test(start_paused = true)]
-async fn a_request_that_one_lease_refuses_costs_nothing_of_another() {
+async fn what_a_request_took_that_is_not_served_comes_back() {
     let (client, server) = Client::fake("c");
     server.set_capacity("nothing", 0.0);
-    let open = |id| client.resource(id).wants(5.0).open().unwrap();
-    let [plenty, nothing] = ["plenty", "nothing"].map(|id| {
-        let burst = Burst {
-            span: Duration::from_secs(1),
-            least: 1.0,
-        };
-        open(id).rate_limiter(burst)
-    });
-    let service = LimitLayer::new(plenty.clone())
-        .and(nothing)
-        .layer(service_fn(async |_: Request<()>| {
-            Ok::<_, Infallible>(Response::new(()))
-        }));
-    tokio::time::sleep(Duration::from_secs(10)).await;
-    let refused = service.oneshot(Request::new(())).await.unwrap();
-    assert_eq!(refused.status(), 503);
-    assert!(plenty.try_acquire(6).is_ok());
+    // It comes in once in 1,000 s.
+    let slow = rate(&client, "slow", 0.001, 0);
+    tokio::time::sleep(Duration::from_secs(1_001)).await;
+    let head = || {
+        let (parts, _) = stand::request("ann").into_parts();
+        Request::from_parts(parts, ())
+    };
+    let once = "- key: user\n  rate_limit: {rate: 1/h, algorithm: token_bucket, burst: 1}\n";
+    let [limits, twice] = [(); 2].map(|()| stand::limits(once));
+    let nothing = rate(&client, "nothing", 1.0, 0);
+    let all = LimitLayer::new(limits.clone()).and(slow.clone());
+    // Refused by a later lease, at once and after a wait.
+    for wait in [0, 5] {
+        let layer = all.clone().and(nothing.clone());
+        let service = layer.max_wait(Duration::from_secs(wait));
+        let service = service.layer(service_fn(answers));
+        let refused = service.clone().oneshot(head()).await.unwrap();
+        assert_eq!(refused.status(), 503);
+        // The caller goes away.
+        let gone = tokio::spawn(service.oneshot(head()));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        gone.abort();
+        let _ended = gone.await;
+    }
+    // Refused by other rules.
+    let layer = LimitLayer::new(limits.clone()).and(twice.clone());
+    assert_eq!(
+        LimitLayer::new(twice)
+            .layer(service_fn(answers))
+            .oneshot(head())
+            .await
+            .unwrap()
+            .status(),
+        200
+    );
+    assert_eq!(
+        layer
+            .layer(service_fn(answers))
+            .oneshot(head())
+            .await
+            .unwrap()
+            .status(),
+        429
+    );
+    // So all is there, and the same limits count once.
+    let service = all.and(limits).layer(service_fn(answers));
+    let statuses = [
+        service
+            .clone()
+            .oneshot(head())
+            .await
+            .unwrap()
+            .status()
+            .as_u16(),
+        service.oneshot(head()).await.unwrap().status().as_u16(),
+    ];
+    assert_eq!(statuses, [200, 429]);
+    assert!(slow.try_acquire(1).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_of_grpc_that_the_lease_refuses_is_unavailable() {
+    let (client, server) = Client::fake("c");
+    server.set_capacity("nothing", 0.0);
+    let layer = LimitLayer::new(rate(&client, "nothing", 1.0, 0));
+    let call = Request::builder().header("content-type", "application/grpc");
+    let answer = layer
+        .layer(service_fn(answers))
+        .oneshot(call.body(()).unwrap());
+    let answer = answer.await.unwrap();
+    assert!(answer.extensions().get::<Refusal>().is_some());
+    let status = Status::from_header_map(answer.headers()).unwrap();
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(Refusal::of_status(&status).unwrap().retry_after >= Some(Duration::from_secs(1)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Cost, Permit};
-use crate::layer::leases::LeaseOfWork;
+use crate::layer::leases::Held;
 
 /// The place of a request. A handler finds it in the extensions of the request. The request is in flight until its
 /// answer begins, and as long as there is a clone: move one into a blocking task, a spawned one, or the stream of an
@@ -19,9 +19,9 @@ struct Work {
 
 /// Parts of a request that end with its work.
 struct Parts {
-    permit: Permit,
-    /// Leases, and the cost that each has paid.
-    leases: Vec<(Arc<dyn LeaseOfWork>, f64)>,
+    /// That of overload control, if the layer has it.
+    permit: Option<Permit>,
+    leases: Held,
     cost: Cost,
     outcome: Outcome,
 }
@@ -37,12 +37,8 @@ enum Outcome {
 }
 
 impl InFlight {
-    /// Creates the place of a request. `leases`: those that paid for it, and how much.
-    pub(crate) fn new(
-        permit: Permit,
-        leases: Vec<(Arc<dyn LeaseOfWork>, f64)>,
-        cost: Cost,
-    ) -> Self {
+    /// Creates the place of a request that is served.
+    pub(crate) fn new(permit: Option<Permit>, leases: Held, cost: Cost) -> Self {
         let outcome = Outcome::Open;
         let parts = Mutex::new(Some(Parts {
             permit,
@@ -69,17 +65,18 @@ impl InFlight {
 impl Drop for Work {
     fn drop(&mut self) {
         let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(parts) = parts.take() else {
+        let Some(Parts {
+            permit: Some(permit),
+            leases,
+            cost,
+            outcome,
+        }) = parts.take()
+        else {
             return;
         };
-        match parts.outcome {
-            Outcome::Answered => {
-                let used = parts.permit.settle(parts.cost.get());
-                for (lease, paid) in parts.leases {
-                    lease.settle(paid, used);
-                }
-            }
-            Outcome::Open => parts.permit.warn_of_drop(),
+        match outcome {
+            Outcome::Answered => leases.settle(permit.settle(cost.get())),
+            Outcome::Open => permit.warn_of_drop(),
             Outcome::Failed => {}
         }
     }
