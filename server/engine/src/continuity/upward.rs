@@ -224,6 +224,10 @@ impl Recovery {
                 return false;
             };
             self.ends = ends;
+        } else if terms.inherited.is_some_and(|it| !it.is_zero()) {
+            // The parent has granted a lease to another process of this node since.
+            let lasts = terms.inherited_for.map(tolerance::at_most);
+            self.inherited_until = self.inherited_until.max(lasts.map(|it| now + it));
         }
         if terms.learning {
             // The parent only confirms reports, rounded up. The rest is not granted before the parent knows the
