@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER_PERMISSIVE;
+use doorward_files::Reloading;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -11,7 +12,6 @@ use subtle::ConstantTimeEq;
 
 use crate::TlsError;
 use crate::identity::Identity;
-use crate::reloading::Reloading;
 
 /// Most values that aliases repeat.
 const REPEATED_MAX: usize = 10_000;
@@ -88,7 +88,9 @@ impl Tokens {
     /// If it is missing or invalid.
     pub fn open(path: PathBuf) -> Result<Self, TlsError> {
         let files = vec![path.clone()];
-        Ok(Self(Reloading::open(files, move |_| read(&path))?))
+        Ok(Self(Reloading::open("tokens", files, move |_| {
+            read(&path)
+        })?))
     }
 
     /// Returns the reason why a changed file is not in force, if it is not.
@@ -119,7 +121,7 @@ impl Tokens {
     /// # Errors
     ///
     /// If the new file is invalid.
-    pub fn refresh(&self) -> Result<bool, TlsError> {
+    pub fn refresh(&self) -> Result<bool, String> {
         self.0.refresh()
     }
 }
@@ -132,10 +134,8 @@ pub fn hash(token: &[u8]) -> Hash {
 }
 
 fn read(path: &Path) -> Result<Vec<Arc<Holder>>, TlsError> {
-    let text = doorward_files::read_to_string(path).map_err(|source| TlsError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = doorward_files::read_to_string(path);
+    let text = text.map_err(|error| TlsError::read(path, error))?;
     let refuse = |problem: String| TlsError::content(path, problem);
     if text.trim().is_empty() {
         let problem = "it is empty: list `tokens`, or say `empty: true`";
