@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 use doorward_files::Reloading;
+use doorward_time::named;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -16,26 +17,17 @@ use crate::identity::Identity;
 /// Most values that aliases repeat.
 const REPEATED_MAX: usize = 10_000;
 
-/// Permission of a token's holder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Leases capacity, asks for decisions, and reads status and rules.
-    Client,
-    /// Leases capacity as a child server.
-    Server,
-    /// Also changes rules.
-    Operator,
-}
-
-impl Role {
-    /// Returns the name in files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-            Self::Operator => "operator",
-        }
+named! {
+    /// Permission of a token's holder, as files name it.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    Role {
+        /// Leases capacity, asks for decisions, and reads status and rules.
+        Client = "client",
+        /// Leases capacity as a child server.
+        Server = "server",
+        /// Also changes rules.
+        Operator = "operator",
     }
 }
 

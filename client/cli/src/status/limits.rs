@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use doorward_pages::terminal::table::Cell;
 use doorward_proto::admin::v1::LimitStatus;
 use doorward_proto::admin::v1::limit_status::Unit;
+use doorward_session::named;
 
 use crate::granted::number;
 use doorward_pages::terminal::palette::{Palette, Tone};
@@ -17,13 +18,18 @@ use doorward_pages::terminal::table::Table;
 /// Limits that the line names.
 const NAMED_MAX: usize = 3;
 
-/// How a limit stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LimitState {
-    Full,
-    NearlyFull,
-    HasRefused,
-    Well,
+named! {
+    /// How a limit stands.
+    LimitState {
+        /// At its bound.
+        Full = "FULL",
+        /// Close to it.
+        NearlyFull = "nearly full",
+        /// Neither, but it was full.
+        HasRefused = "has refused",
+        /// It has room, and refused nothing.
+        Well = "",
+    }
 }
 
 impl LimitState {
@@ -40,15 +46,6 @@ impl LimitState {
         match self {
             Self::Full => "FULL",
             Self::NearlyFull | Self::HasRefused => "!",
-            Self::Well => "",
-        }
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "FULL",
-            Self::NearlyFull => "nearly full",
-            Self::HasRefused => "has refused",
             Self::Well => "",
         }
     }
