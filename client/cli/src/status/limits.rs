@@ -6,6 +6,7 @@
 
 use std::io::{self, Write};
 
+use doorward_pages::numbers::bytes;
 use doorward_pages::terminal::table::Cell;
 use doorward_proto::admin::v1::LimitStatus;
 use doorward_proto::admin::v1::limit_status::Unit;
@@ -66,25 +67,11 @@ fn shown(limit: &LimitStatus, value: Option<u64>) -> String {
     let float = |value: u64| value as f64;
     match (value, limit.unit()) {
         (None, _) => "-".to_owned(),
-        (Some(value), Unit::Bytes) => format!("{} MiB", mib(value)),
+        (Some(value), Unit::Bytes) => bytes(value).replace(',', ""),
         (Some(value), Unit::PerSecond) => format!("{value}/s"),
         (Some(value), Unit::Millis) => format!("{} s", number(float(value) / 1_000.0)),
         (Some(value), Unit::Count) => value.to_string(),
     }
-}
-
-/// A size in MiB: whole from ten on, else with two digits that matter.
-fn mib(bytes: u64) -> String {
-    const MIB: u64 = 1_024 * 1_024;
-    if bytes >= 10 * MIB || bytes.is_multiple_of(MIB) {
-        return (bytes / MIB).to_string();
-    }
-    let hundredths = bytes * 100 / MIB;
-    if hundredths == 0 {
-        return "<0.01".to_owned();
-    }
-    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Every limit, a line each.
@@ -173,22 +160,6 @@ pub(super) fn write_line(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_in_mib() {
-        for (bytes, expected) in [
-            (0, "0"),
-            (1, "<0.01"),
-            (262_144, "0.25"),
-            (1_048_576, "1"),
-            (1_572_864, "1.5"),
-            (4_194_304, "4"),
-            (11_000_000, "10"),
-            (268_435_456, "256"),
-        ] {
-            assert_eq!(mib(bytes), expected);
-        }
-    }
 
     #[test]
     fn a_limit_is_full_before_it_is_anything_else() {
