@@ -2,7 +2,6 @@
 //!
 //! While etcd is away or lists no server, its last list counts. The session chooses the server to ask.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,14 +34,6 @@ struct NodeInEtcd {
     keys: NodeKeys,
     followed: watch::Receiver<Followed>,
     _follow: Follow,
-}
-
-impl fmt::Debug for Addresses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Addresses")
-            .field("given", &self.given)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Addresses {
