@@ -17,5 +17,5 @@
 //! ```
 
 pub use doorward_etcd::config::{Endpoint, EndpointError};
-pub use doorward_etcd::credentials::{CredentialFiles, CredentialsError, TlsFileError};
+pub use doorward_etcd::credentials::{CredentialFiles, CredentialsError};
 pub use doorward_etcd::{Etcd, EtcdConfig, Tls, User};

@@ -6,14 +6,9 @@
 //! for people.
 
 pub use doorward_clock::{Clock, tolerance, wall};
-use doorward_engine::id::Incarnation;
+pub use doorward_edge::clock::incarnation;
 
 /// Returns a fresh seed for one node.
 pub fn seed() -> u64 {
     rand::random()
-}
-
-/// Returns a new incarnation for this process.
-pub fn incarnation() -> Incarnation {
-    Incarnation::new(rand::random()).unwrap_or(Incarnation::FIRST)
 }

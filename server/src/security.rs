@@ -10,9 +10,8 @@ use doorward_door::access::Access;
 use doorward_tls::dialer::Dialer;
 use doorward_tls::server::{self, ServerTls};
 use doorward_tls::tokens::Tokens;
-use doorward_tls::{TlsError, described};
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::clock;
 
@@ -155,13 +154,12 @@ impl Security {
 
     fn refresh(&self) {
         if let Some(tokens) = &self.access.tokens {
-            report("tokens", tokens.refresh());
+            // The log says why files are not in force.
+            let _ = tokens.refresh();
         }
         let (mut own, mut is_new) = (&[][..], false);
         if let Some(tls) = &self.access.tls {
-            let refreshed = tls.refresh();
-            (own, is_new) = (tls.files(), matches!(refreshed, Ok(true)));
-            report("certificates", refreshed);
+            (own, is_new) = (tls.files(), matches!(tls.refresh(), Ok(true)));
         }
         let paths: Vec<PathBuf> = self.lock().keys().cloned().collect();
         for path in &paths {
@@ -179,20 +177,6 @@ impl Security {
                 let (file, hours) = (path.display(), left.as_secs() / 3_600);
                 warn!(%file, hours, "a certificate ends soon, or has ended");
             }
-        }
-    }
-}
-
-fn report(what: &str, refreshed: Result<bool, TlsError>) {
-    match refreshed {
-        Ok(true) => info!(what, "files were read again"),
-        Ok(false) => {}
-        Err(error) => {
-            let problem = described(&error);
-            warn!(
-                what,
-                problem, "files are invalid; the last valid ones stay in force"
-            );
         }
     }
 }

@@ -20,6 +20,7 @@ use std::time::Duration;
 use doorward_engine::amount::Amount;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::marks::{FoundMarks, Mark, MarkWrites};
+use doorward_session::time::millis_up;
 use redb::{
     Database, Error, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableError,
     WriteTransaction,
@@ -279,7 +280,8 @@ impl StateDirectory {
                 match mark {
                     Some(mark) => {
                         let amount = mark.amount.map(Amount::get);
-                        marks.insert(resource, (amount, whole_millis(mark.longest)))?;
+                        // No lease outlasts its mark by a rounding.
+                        marks.insert(resource, (amount, millis_up(mark.longest)))?;
                     }
                     None => drop(marks.remove(resource)?),
                 }
@@ -288,7 +290,7 @@ impl StateDirectory {
                 marks.retain(|_, _| false)?;
             }
             let mut numbers = write.open_table(NUMBERS)?;
-            let unmarked = whole_millis(batch.unmarked_for);
+            let unmarked = millis_up(batch.unmarked_for);
             if numbers.get(UNMARKED)?.map(|it| it.value()) != Some(unmarked) {
                 numbers.insert(UNMARKED, unmarked)?;
             }
@@ -399,12 +401,6 @@ fn builder() -> redb::Builder {
     // Without it, a damaged file may cause a panic.
     builder.set_check_integrity_on_open(true);
     builder
-}
-
-/// No lease outlasts its mark by a rounding.
-fn whole_millis(duration: Duration) -> u64 {
-    let millis = duration.as_nanos().div_ceil(1_000_000);
-    u64::try_from(millis).unwrap_or(UNKNOWN)
 }
 
 #[cfg(unix)]

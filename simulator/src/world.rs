@@ -160,8 +160,6 @@ pub struct World<'a> {
     endings: Numbered<Option<FaultEnd>>,
     elections: Elections,
     etcd: Etcd,
-    /// All templates that the operator wrote, except the last.
-    templates_before: Vec<Templates>,
     traces: Numbered<PlayedTrace>,
     is_settling: bool,
     /// Number of looks at the distance from the ideal.
@@ -211,7 +209,6 @@ impl<'a> World<'a> {
                 changes: 0,
             },
             etcd: Etcd::new(scenario, chance.fork(ETCD)),
-            templates_before: Vec::new(),
             traces: Numbered::default(),
             is_settling: false,
             looks: 0,

@@ -17,7 +17,7 @@ use doorward_etcd::error::innermost;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::{Address, ipv6_advice, missing_port};
-use doorward_session::master_finder::{DeadEndReason, MasterFinder, in_order};
+use doorward_session::master_finder::{DeadEndReason, MasterFinder};
 use doorward_session::race::{self, HEAD_START};
 use doorward_session::visible;
 use doorward_tls::dialer::{Dialed as Channel, Dialer};
@@ -94,16 +94,14 @@ impl MasterCaller {
         let keys = node.keys();
         let resolved = directory::resolve(&node.etcd.config, &keys);
         let found = match tokio::time::timeout(self.timeout, resolved).await {
-            Ok(Ok(servers)) => Ok(servers.addresses()),
+            Ok(Ok(servers)) => Ok(servers),
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err(format!("etcd did not answer within {:?}", self.timeout)),
         };
         let problem = match found {
             Ok(servers) => {
-                let servers: Vec<Address> =
-                    servers.iter().filter_map(|text| parse(text).ok()).collect();
-                if !servers.is_empty() {
-                    return Ok(in_order(None, &servers, self.addresses.iter()));
+                if !servers.addresses(&[]).is_empty() {
+                    return Ok(servers.addresses(&self.addresses));
                 }
                 format!("no server of {node} is there; see doorward nodes")
             }

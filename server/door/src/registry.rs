@@ -39,7 +39,7 @@ pub(crate) struct NewcomerOutcome {
 }
 
 /// The connections of a door.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Registry {
     limits: Arc<DoorLimits>,
     last_id: u64,
@@ -74,12 +74,7 @@ impl Registry {
     pub(crate) fn new(limits: Arc<DoorLimits>) -> Self {
         Self {
             limits,
-            last_id: 0,
-            connections: HashMap::new(),
-            all: Queue::default(),
-            callers: HashMap::new(),
-            sizes: BTreeMap::new(),
-            left: VecDeque::new(),
+            ..Self::default()
         }
     }
 

@@ -188,22 +188,14 @@ impl Admission {
         assert_eq!(self.bytes, by_template.values().sum(), "bytes in all");
     }
 
-    /// Checks that there is room for so much more.
-    fn check(&mut self, limit: Limit, has: usize, more: usize, max: usize) -> Result<(), Full> {
-        if more == 0 || has.saturating_add(more) <= max {
-            return Ok(());
-        }
-        Err(self.full(limit, max, Duration::ZERO))
-    }
-
     /// Refuses, with the time to come back: not before `at_least`, and spread for those who are refused together.
-    fn full(&mut self, limit: Limit, max: usize, at_least: Duration) -> Full {
+    fn full(&mut self, limit: Limit, max: u64, at_least: Duration) -> Full {
         if let Some(refused) = self.refused.get_mut(limit as usize) {
             *refused += 1;
         }
         Full {
             limit,
-            max: u64::try_from(max).unwrap_or(u64::MAX),
+            max,
             retry_in: at_least + spread::evenly(self.refusals(), COME_BACK),
         }
     }
@@ -306,8 +298,7 @@ impl AdmissionGate<'_> {
 
     /// Returns the refusal of a request without a token.
     pub(crate) fn too_many_requests(&mut self, wait: Duration) -> Full {
-        let rate = self.limits.requests_per_template;
-        self.too_fast(Limit::RequestsPerTemplate, rate, wait)
+        self.full(Limit::RequestsPerTemplate, wait)
     }
 
     /// Accepts a new resource, and counts its bytes. Returns the caller that brings it.
@@ -343,9 +334,7 @@ impl AdmissionGate<'_> {
         holders: usize,
         now: Time,
     ) -> Result<CallerSlot, Full> {
-        let max = self.limits.leases_per_resource_max;
-        self.admission
-            .check(Limit::LeasesPerResource, holders, 1, max)?;
+        self.check(Limit::LeasesPerResource, holders, 1)?;
         self.admit_newcomer(kind, bytes, now)
     }
 
@@ -360,8 +349,7 @@ impl AdmissionGate<'_> {
     ///
     /// The limit is reached.
     pub(crate) fn admit_client(&mut self, has: usize) -> Result<(), Full> {
-        let max = self.limits.leases_per_caller_max;
-        self.admission.check(Limit::LeasesPerCaller, has, 1, max)
+        self.check(Limit::LeasesPerCaller, has, 1)
     }
 
     /// Checks that a caller may bring `more` bytes.
@@ -375,15 +363,12 @@ impl AdmissionGate<'_> {
     }
 
     fn admit_bytes_in_all(&mut self, more: usize) -> Result<(), Full> {
-        let (admission, limits) = (&mut *self.admission, self.limits);
-        let has = admission.memory_bytes();
-        admission.check(Limit::Memory, has, more, limits.memory_max)?;
+        self.check(Limit::Memory, self.admission.memory_bytes(), more)?;
         if self.template == TemplateSlot::NONE {
             return Ok(());
         }
-        let has = admission.template_mut(self.template).bytes;
-        let max = limits.memory_per_template_max;
-        admission.check(Limit::MemoryPerTemplate, has, more, max)
+        let has = self.admission.template_mut(self.template).bytes;
+        self.check(Limit::MemoryPerTemplate, has, more)
     }
 
     fn admit_bytes_of(&mut self, caller: CallerSlot, more: usize) -> Result<(), Full> {
@@ -392,8 +377,7 @@ impl AdmissionGate<'_> {
         }
         let account = self.admission.callers.get(caller);
         let has = account.map_or(0, |account| account.bytes);
-        let max = self.limits.memory_per_caller_max;
-        self.admission.check(Limit::MemoryPerCaller, has, more, max)
+        self.check(Limit::MemoryPerCaller, has, more)
     }
 
     /// Checks that a resource with `has` priorities may get `more` new ones.
@@ -407,7 +391,7 @@ impl AdmissionGate<'_> {
         more: usize,
         max: usize,
     ) -> Result<(), Full> {
-        self.admission.check(Limit::Priorities, has, more, max)
+        self.check_within(Limit::Priorities, has, more, max as u64)
     }
 
     fn admit_newcomer(
@@ -424,13 +408,30 @@ impl AdmissionGate<'_> {
         if let Some(account) = account.filter(|_| kind == HolderKind::Client)
             && let Err(wait) = account.newcomers.take(rate, now)
         {
-            return Err(self.too_fast(Limit::NewcomersPerCaller, rate, wait));
+            return Err(self.full(Limit::NewcomersPerCaller, wait));
         }
         Ok(caller)
     }
 
-    fn too_fast(&mut self, limit: Limit, rate: Rate, wait: Duration) -> Full {
-        let max = rate.per_second.get() as usize;
-        self.admission.full(limit, max, wait)
+    /// Checks that there is room for so much more.
+    fn check(&mut self, limit: Limit, has: usize, more: usize) -> Result<(), Full> {
+        self.check_within(limit, has, more, self.limits.max_of(limit))
+    }
+
+    fn check_within(
+        &mut self,
+        limit: Limit,
+        has: usize,
+        more: usize,
+        max: u64,
+    ) -> Result<(), Full> {
+        if more == 0 || has.saturating_add(more) as u64 <= max {
+            return Ok(());
+        }
+        Err(self.admission.full(limit, max, Duration::ZERO))
+    }
+
+    fn full(&mut self, limit: Limit, wait: Duration) -> Full {
+        self.admission.full(limit, self.limits.max_of(limit), wait)
     }
 }

@@ -97,7 +97,7 @@ impl MastershipId {
 }
 
 /// Returns the nth number of a seed, by SplitMix64 (Steele, Lea, Flood, 2014).
-pub(crate) const fn split_mix(seed: u64, n: u64) -> u64 {
+pub const fn split_mix(seed: u64, n: u64) -> u64 {
     let mut bits = seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_time::named;
 use thiserror::Error;
 
 use crate::admission::Full;
@@ -139,23 +140,24 @@ pub struct ClientLease {
     pub decided: bool,
 }
 
-/// Reason why a lease is no larger, as far as its holder needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitedBy {
-    /// The lease is all that the holder wants.
-    Wants,
-    /// The lease is the holder's share, since the capacity is not enough for all.
-    Share,
-    /// Other holders have the rest of the share until they have shrunk.
-    Others,
-    /// Learning mode: the server only confirms reported leases.
-    Learning,
-    /// Learning mode of a server above this one.
-    ParentLearning,
-    /// The capacity was lowered below the sum of the grants.
-    CapacityLowered,
-    /// This server asks its own parent for more, or is about to.
-    Parent,
+named! {
+    /// Reason why a lease is no larger, as far as its holder needs it.
+    LimitedBy {
+        /// The lease is all that the holder wants.
+        Wants = "wants",
+        /// The lease is the holder's share, since the capacity is not enough for all.
+        Share = "share",
+        /// Other holders have the rest of the share until they have shrunk.
+        Others = "others",
+        /// Learning mode: the server only confirms reported leases.
+        Learning = "learning",
+        /// Learning mode of a server above this one.
+        ParentLearning = "parent_learning",
+        /// The capacity was lowered below the sum of the grants.
+        CapacityLowered = "capacity_lowered",
+        /// This server asks its own parent for more, or is about to.
+        Parent = "parent",
+    }
 }
 
 impl LimitedBy {

@@ -15,6 +15,7 @@
 //! prefix if the text says none. The name of the node and all values are percent-decoded. A password
 //! never stands in the text: it would end up in logs and process lists.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -31,7 +32,7 @@ use crate::layout::{self, NodeKeys};
 const SCHEME: &str = "etcd://";
 
 /// The keys that a text may have.
-const KEYS: &str = "prefix, ca, cert, key, user or password_file";
+const KEYS: [&str; 6] = ["prefix", "ca", "cert", "key", "user", "password_file"];
 
 /// A text that was understood. No file that it names was read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +40,8 @@ pub struct NodeAddress {
     node: String,
     /// None: the address names none, and other settings do.
     endpoints: Vec<Endpoint>,
-    /// None: the address names none; other settings or the default do.
-    prefix: Option<String>,
-    ca: Option<PathBuf>,
-    cert: Option<PathBuf>,
-    key: Option<PathBuf>,
-    user: Option<String>,
-    password_file: Option<PathBuf>,
+    /// Values of [`KEYS`]. Without a prefix, other settings or the default count.
+    values: BTreeMap<&'static str, String>,
 }
 
 /// Access to etcd, and the prefix of the keys of nodes.
@@ -133,12 +129,7 @@ impl NodeAddress {
         let mut address = Self {
             node: node_name(node)?,
             endpoints: Vec::new(),
-            prefix: None,
-            ca: None,
-            cert: None,
-            key: None,
-            user: None,
-            password_file: None,
+            values: BTreeMap::new(),
         };
         for pair in query.unwrap_or_default().split('&') {
             if !pair.is_empty() {
@@ -146,8 +137,8 @@ impl NodeAddress {
             }
         }
         address.check()?;
-        address.endpoints = endpoints(hosts, address.ca.is_some())?;
-        if address.endpoints.is_empty() && address.says_how() {
+        address.endpoints = endpoints(hosts, address.has("ca"))?;
+        if address.endpoints.is_empty() && (address.has("ca") || address.has("user")) {
             return Err(
                 "it says how to reach etcd, but not where it is; give etcd://HOST:PORT/NODE, or \
                  leave both to be known from elsewhere"
@@ -161,46 +152,47 @@ impl NodeAddress {
         let (key, value) = pair
             .split_once('=')
             .ok_or_else(|| format!("{pair:?} has no value; give KEY=VALUE"))?;
-        let value = decoded(value)?;
+        let mut value = decoded(value)?;
         if value.is_empty() {
             return Err(format!("{key} is empty; leave it out, or give a value"));
         }
-        let is_again = match key {
-            "prefix" => {
-                let prefix = value.trim_end_matches('/');
-                if prefix.is_empty() || prefix.contains(char::is_control) {
-                    return Err("prefix is no key; give one, as in /doorward/nodes".to_owned());
-                }
-                self.prefix.replace(prefix.to_owned()).is_some()
+        let key = match KEYS.into_iter().find(|known| *known == key) {
+            Some(known) => known,
+            None if key == "password" => {
+                return Err("give the password as password_file=FILE".to_owned());
             }
-            "ca" => self.ca.replace(value.into()).is_some(),
-            "cert" => self.cert.replace(value.into()).is_some(),
-            "key" => self.key.replace(value.into()).is_some(),
-            "user" => self.user.replace(value).is_some(),
-            "password_file" => self.password_file.replace(value.into()).is_some(),
-            "password" => return Err("give the password as password_file=FILE".to_owned()),
-            _ => return Err(format!("{key:?} means nothing; give {KEYS}")),
+            None => {
+                let [others @ .., last] = KEYS;
+                let others = others.join(", ");
+                return Err(format!("{key:?} means nothing; give {others} or {last}"));
+            }
         };
-        if is_again {
-            return Err(format!("{key} is given twice; give it once"));
+        if key == "prefix" {
+            value.truncate(value.trim_end_matches('/').len());
+            if value.is_empty() || value.contains(char::is_control) {
+                return Err("prefix is no key; give one, as in /doorward/nodes".to_owned());
+            }
         }
-        Ok(())
+        match self.values.insert(key, value) {
+            Some(_) => Err(format!("{key} is given twice; give it once")),
+            None => Ok(()),
+        }
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.cert.is_some() != self.key.is_some() {
+        if self.has("cert") != self.has("key") {
             Err("give cert and key both, or neither".to_owned())
-        } else if self.cert.is_some() && self.ca.is_none() {
+        } else if self.has("cert") && !self.has("ca") {
             Err("cert and key are for TLS, which needs ca as well".to_owned())
-        } else if self.user.is_some() != self.password_file.is_some() {
+        } else if self.has("user") != self.has("password_file") {
             Err("give user and password_file both, or neither".to_owned())
         } else {
             Ok(())
         }
-    }
-
-    fn says_how(&self) -> bool {
-        self.ca.is_some() || self.user.is_some()
     }
 
     /// The node's name.
@@ -219,7 +211,7 @@ impl NodeAddress {
             Some(elsewhere) if self.endpoints.is_empty() => Arc::clone(&elsewhere.config),
             _ => Arc::new(self.config()?),
         };
-        let prefix = match (&self.prefix, elsewhere) {
+        let prefix = match (self.values.get("prefix"), elsewhere) {
             (Some(prefix), _) => prefix.clone(),
             // That of one etcd says nothing of another.
             (None, Some(elsewhere)) if self.endpoints.is_empty() => elsewhere.prefix.clone(),
@@ -243,11 +235,12 @@ impl NodeAddress {
                     .to_owned(),
             ));
         }
+        let file = |key| self.values.get(key).map(PathBuf::from);
         let files = CredentialFiles {
-            ca: self.ca.clone(),
-            cert: self.cert.clone(),
-            key: self.key.clone(),
-            user: self.user.clone().zip(self.password_file.clone()),
+            ca: file("ca"),
+            cert: file("cert"),
+            key: file("key"),
+            user: self.values.get("user").cloned().zip(file("password_file")),
         };
         EtcdConfig::with_files(self.endpoints.clone(), files)
             .map_err(|error| unusable(error.to_string()))

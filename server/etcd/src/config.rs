@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_files::warn_of_mounts;
 use doorward_session::address::ipv6_advice;
 use thiserror::Error;
 
@@ -48,33 +48,26 @@ impl EtcdConfig {
         endpoints: Vec<Endpoint>,
         files: CredentialFiles,
     ) -> Result<Self, CredentialsError> {
-        let read = files.read(None)?;
-        let password = files.user.as_ref().map(|(_, path)| path);
-        let paths = [
-            files.ca.as_ref(),
-            files.cert.as_ref(),
-            files.key.as_ref(),
-            password,
-        ];
-        warn_of_mounts(paths.into_iter().flatten());
-        let Credentials { tls, user } = read.clone();
+        let has_files = files != CredentialFiles::default();
+        let files = ReadCredentials::open(files)?;
+        let Credentials { tls, user } = (*files.current()).clone();
         Ok(Self {
             tls,
             user,
-            files: (files != CredentialFiles::default()).then(|| ReadCredentials::new(files, read)),
+            files: has_files.then_some(files),
             ..Self::new(endpoints)
         })
     }
 
     /// The credentials for a new connection.
-    pub(crate) async fn credentials(&self) -> Credentials {
+    pub(crate) async fn credentials(&self) -> Arc<Credentials> {
         match &self.files {
             // The rest of the time is for the connection.
             Some(files) => files.again(self.call_timeout / 2).await,
-            None => Credentials {
+            None => Arc::new(Credentials {
                 tls: self.tls.clone(),
                 user: self.user.clone(),
-            },
+            }),
         }
     }
 }

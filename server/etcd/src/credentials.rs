@@ -1,23 +1,21 @@
 //! Credentials for etcd that stand in files.
 //!
-//! Operators replace such files while programs run, so a connection reads them again each time it connects. While a
-//! file cannot be read, or a certificate does not fit its key, the last good credentials count. A warning says so once
-//! for each problem.
+//! Operators replace such files while programs run, so a connection looks at them each time it connects. While a file
+//! cannot be read, or a certificate does not fit its key, the last good credentials count.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
+use doorward_files::Reloading;
 use doorward_tls::client;
 use doorward_tls::pem::PemFile;
 use etcd_client::{Certificate, Identity, TlsOptions};
 use thiserror::Error;
-use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tonic::transport::Endpoint;
-use tracing::{info, warn};
 
 use crate::error::innermost;
 
@@ -76,16 +74,16 @@ pub(crate) struct Credentials {
     pub(crate) user: Option<User>,
 }
 
-/// Files for TLS could not be used.
+/// Files with credentials cannot be used.
 #[derive(Debug, Error)]
-pub enum TlsFileError {
-    /// One cannot be read.
+pub enum CredentialsError {
+    /// One for TLS cannot be read.
     #[error("cannot read {path}: {why}")]
     Read {
         /// Which.
         path: PathBuf,
         /// Why.
-        why: std::io::Error,
+        why: io::Error,
     },
     /// One does not hold what it should, with its path and the remedy.
     #[error("{0}")]
@@ -93,21 +91,13 @@ pub enum TlsFileError {
     /// A certificate without its key, or the other way round.
     #[error("a client certificate and its key are needed both, or neither")]
     HalfIdentity,
-}
-
-/// A file with credentials cannot be used.
-#[derive(Debug, Error)]
-pub enum CredentialsError {
-    /// TLS.
-    #[error(transparent)]
-    Tls(#[from] TlsFileError),
-    /// The password.
+    /// The password cannot be read.
     #[error("cannot read the password from {path}: {why}")]
     Password {
         /// The file.
         path: PathBuf,
         /// Why.
-        why: std::io::Error,
+        why: io::Error,
     },
 }
 
@@ -130,6 +120,7 @@ impl CredentialFiles {
         };
         let (ca, cert, key) = (&self.ca, &self.cert, &self.key);
         let tls = Tls::read(ca.as_deref(), cert.as_deref(), key.as_deref(), former)?;
+        tls.check().map_err(CredentialsError::Content)?;
         Ok(Credentials { tls, user })
     }
 }
@@ -145,11 +136,11 @@ impl Tls {
         certificate: Option<&Path>,
         key: Option<&Path>,
         former: Option<&Self>,
-    ) -> Result<Self, TlsFileError> {
+    ) -> Result<Self, CredentialsError> {
         let paths = match (certificate, key) {
             (Some(certificate), Some(key)) => Some((certificate, key)),
             (None, None) => None,
-            _ => return Err(TlsFileError::HalfIdentity),
+            _ => return Err(CredentialsError::HalfIdentity),
         };
         let identity = paths.map(|(certificate, key)| Ok((content(certificate)?, content(key)?)));
         let tls = Self {
@@ -165,7 +156,7 @@ impl Tls {
         let former = former.and_then(|it| it.identity.as_ref());
         let former = former.map(|(certificate, _)| &**certificate);
         client::check(authorities.map(|(path, it)| file(path, it)), own, former)
-            .map_err(|error| TlsFileError::Content(doorward_tls::described(&error)))?;
+            .map_err(|error| CredentialsError::Content(doorward_tls::described(&error)))?;
         Ok(tls)
     }
 
@@ -188,27 +179,18 @@ impl Tls {
     }
 }
 
-fn content(path: &Path) -> Result<Vec<u8>, TlsFileError> {
-    doorward_files::read(path).map_err(|why| TlsFileError::Read {
+fn content(path: &Path) -> Result<Vec<u8>, CredentialsError> {
+    doorward_files::read(path).map_err(|why| CredentialsError::Read {
         path: path.to_owned(),
         why,
     })
 }
 
-/// Credentials as they were last read. All connections with a configuration share them.
+/// Credentials from files. All connections with a configuration share them.
 #[derive(Clone, Debug)]
 pub struct ReadCredentials {
     files: CredentialFiles,
-    last: Arc<Mutex<LastRead>>,
-    /// A thread reads them. If a file hangs, no other thread waits for it.
-    is_reading: Arc<AtomicBool>,
-}
-
-#[derive(Debug)]
-struct LastRead {
-    credentials: Credentials,
-    /// Why they could not be read since.
-    problem: Option<String>,
+    read: Reloading<Credentials>,
 }
 
 /// The same files are the same credentials, whenever they were read.
@@ -221,71 +203,33 @@ impl PartialEq for ReadCredentials {
 impl Eq for ReadCredentials {}
 
 impl ReadCredentials {
-    pub(crate) fn new(files: CredentialFiles, credentials: Credentials) -> Self {
-        let last = LastRead {
-            credentials,
-            problem: None,
-        };
-        Self {
-            files,
-            last: Arc::new(Mutex::new(last)),
-            is_reading: Arc::default(),
-        }
+    pub(crate) fn open(files: CredentialFiles) -> Result<Self, CredentialsError> {
+        let password = files.user.as_ref().map(|(_, path)| path.clone());
+        let paths = [
+            files.ca.clone(),
+            files.cert.clone(),
+            files.key.clone(),
+            password,
+        ];
+        let paths = paths.into_iter().flatten().collect();
+        let named = files.clone();
+        let read = move |former: Option<&Credentials>| named.read(former.map(|it| &it.tls));
+        let read = Reloading::open("credentials for etcd", paths, read)?;
+        Ok(Self { files, read })
     }
 
-    /// Reads the files on a thread of its own, which a file that hangs does not block for others.
-    async fn read_within(&self, patience: Duration) -> Result<Credentials, String> {
-        let (sender, read) = oneshot::channel();
-        let (files, is_reading) = (self.files.clone(), Arc::clone(&self.is_reading));
-        let former = self.last().credentials.tls.clone();
-        let reader = thread::Builder::new().name("credentials".to_owned());
-        let reader = reader.spawn(move || {
-            let read = files.read(Some(&former));
-            is_reading.store(false, Ordering::Release);
-            // The receiver is gone if it took too long.
-            let _ = sender.send(read);
-        });
-        if let Err(error) = reader {
-            self.is_reading.store(false, Ordering::Release);
-            return Err(error.to_string());
-        }
-        let Ok(Ok(read)) = tokio::time::timeout(patience, read).await else {
-            return Err(format!("nothing came of reading them within {patience:?}"));
-        };
-        let read = read.map_err(|error| error.to_string())?;
-        read.tls.check()?;
-        Ok(read)
+    /// Returns the last good credentials.
+    pub(crate) fn current(&self) -> Arc<Credentials> {
+        self.read.current()
     }
 
-    /// Reads the files again, unless a thread reads them already. Returns the last good credentials.
-    pub(crate) async fn again(&self, patience: Duration) -> Credentials {
-        if self.is_reading.swap(true, Ordering::AcqRel) {
-            return self.last().credentials.clone();
-        }
-        let read = self.read_within(patience).await;
-        let mut last = self.last();
-        let files = &self.files;
-        match read {
-            Ok(credentials) => {
-                if last.problem.take().is_some() || last.credentials != credentials {
-                    info!(?files, "credentials for etcd were read again");
-                }
-                last.credentials = credentials;
-            }
-            Err(problem) if last.problem.as_ref() != Some(&problem) => {
-                warn!(
-                    ?files,
-                    problem, "credentials for etcd cannot be read; keeping the last"
-                );
-                last.problem = Some(problem);
-            }
-            Err(_) => {}
-        }
-        last.credentials.clone()
-    }
-
-    fn last(&self) -> MutexGuard<'_, LastRead> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Reads the files again if they have changed. Returns the last good credentials.
+    pub(crate) async fn again(&self, patience: Duration) -> Arc<Credentials> {
+        let read = self.read.clone();
+        let refreshing = spawn_blocking(move || read.refresh());
+        // Later credentials are for the next connection, and the log says why files are not in force.
+        let _ = timeout(patience, refreshing).await;
+        self.current()
     }
 }
 

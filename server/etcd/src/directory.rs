@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_session::address::Address;
 pub use doorward_session::candidate::records::{
     LeaseLengths, Master, Registration, Role, StepDown, TermRecord, TreePlace,
 };
+use doorward_session::master_finder::in_order;
 use etcd_client::{Client, Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
 use serde::Deserialize;
 
@@ -48,22 +50,14 @@ impl Servers {
         }
     }
 
-    /// Where to ask: the master first, then the others.
-    pub fn addresses(&self) -> Vec<String> {
-        self.addresses_and([])
-    }
-
-    /// Returns the addresses to ask, in turn: [`Self::addresses`], then the additional ones in `given`.
-    pub fn addresses_and<'a>(&'a self, given: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-        let master = self.master.iter().map(|(master, _)| &*master.address);
-        let servers = self.servers.iter().map(|server| &*server.address);
-        let mut addresses: Vec<String> = Vec::with_capacity(self.servers.len() + 1);
-        for address in master.chain(servers).chain(given) {
-            if !addresses.iter().any(|known| known == address) {
-                addresses.push(address.to_owned());
-            }
-        }
-        addresses
+    /// Returns the addresses to ask, in turn: the master's, those of the others, and those in `given`. Values that are no
+    /// addresses do not count: other programs wrote them.
+    pub fn addresses(&self, given: &[Address]) -> Arc<[Address]> {
+        let parse = |address: &str| Address::parse(address).ok();
+        let master = self.master.as_ref();
+        let master = master.and_then(|(master, _)| parse(&master.address));
+        let servers = self.servers.iter().filter_map(|it| parse(&it.address));
+        in_order(master.as_ref(), &servers.collect::<Vec<_>>(), given)
     }
 
     /// Where the master is, and its epoch. Another one than before: a mastership that is new.

@@ -6,10 +6,13 @@
 //!
 //! [`read`] is for files that are read now and then. A pipe with a writer is as good as a file there. [`read_regular`]
 //! is for documents: reading a pipe takes its content away, and reading a device may do anything. [`Follower`] reads
-//! documents whenever they change. [`Replacement`] writes one. [`warn_of_mounts`] tells of files that cannot change.
+//! documents whenever they change, and [`Reloading`] a value from small files. [`Replacement`] writes a document.
+//! [`warn_of_mounts`] tells of files that cannot change.
 
 mod follower;
 mod mounts;
+#[cfg(feature = "reloading")]
+mod reloading;
 #[cfg(feature = "replacement")]
 mod replacement;
 
@@ -22,6 +25,8 @@ use std::time::Duration;
 
 pub use crate::follower::{Content, Follower, document};
 pub use crate::mounts::warn_of_mounts;
+#[cfg(feature = "reloading")]
+pub use crate::reloading::{Reloading, described};
 #[cfg(feature = "replacement")]
 pub use crate::replacement::{Replacement, folder};
 

@@ -34,7 +34,7 @@ pub enum ChildMessage {
 }
 
 /// The streams, and the work for them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Children {
     name: String,
     limits: StreamLimits,
@@ -69,10 +69,7 @@ impl Children {
             name,
             limits,
             streams,
-            work: VecDeque::new(),
-            answering: BTreeSet::new(),
-            is_pushing: false,
-            began: None,
+            ..Self::default()
         }
     }
 

@@ -1,12 +1,10 @@
 //! Marks of resources between the node and the candidate: their forms in the engine and in etcd.
 
-use doorward_engine::amount::Amount;
 use doorward_engine::node::Node;
 use doorward_engine::node::marks::{FoundMarks, Mark};
 use doorward_engine::node::mastership::Term;
 use doorward_engine::time::Time;
 use doorward_session::candidate::Candidate;
-use doorward_session::candidate::store::MarkRecord;
 
 /// Begins or goes on with a mastership that keeps marks.
 pub(crate) fn begin(candidate: &mut Candidate, node: &mut Node, term: Term, now: Time) {
@@ -25,14 +23,7 @@ pub(crate) fn begin(candidate: &mut Candidate, node: &mut Node, term: Term, now:
 pub(crate) fn write(candidate: &mut Candidate, node: &mut Node, now: Time) {
     if let Some(batch) = node.poll_mark_writes(now) {
         let changes = batch.writes.iter();
-        let changes = changes.map(|(id, mark)| (id.as_str().into(), mark.map(to_etcd)));
+        let changes = changes.map(|(id, mark)| (id.as_str().into(), mark.map(Mark::stored)));
         candidate.write_marks(changes.collect(), batch.count, batch.unmarked_for, now);
-    }
-}
-
-fn to_etcd(mark: Mark) -> MarkRecord {
-    MarkRecord {
-        amount: mark.amount.map(Amount::get),
-        longest: mark.longest,
     }
 }

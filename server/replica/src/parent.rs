@@ -41,7 +41,7 @@ pub struct ParentStatus {
 }
 
 /// The link to the parent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Parent {
     name: String,
     round: Duration,
@@ -106,16 +106,8 @@ impl Parent {
             round: config.round,
             slow_round: config.slow_round.max(config.round),
             knows_addresses: !config.addresses.is_empty(),
-            is_master: false,
             session: ParentSession::new(config.addresses),
-            events: VecDeque::new(),
-            work: None,
-            is_down: false,
-            has_answered: false,
-            is_refused_as_ancestor: false,
-            epochs_forgotten: 0,
-            answers: 0,
-            news: VecDeque::new(),
+            ..Self::default()
         }
     }
 

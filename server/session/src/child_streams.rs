@@ -66,7 +66,7 @@ impl OpenStream {
 }
 
 /// The streams of a server's children.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ChildStreams {
     /// Length of a round.
     round_length: Duration,
@@ -90,14 +90,7 @@ impl ChildStreams {
     pub fn new(round_length: Duration) -> Self {
         Self {
             round_length,
-            connected: 0,
-            opening: BTreeMap::new(),
-            open: BTreeMap::new(),
-            by_child: BTreeMap::new(),
-            round_until: None,
-            is_stopping: false,
-            closed: [0; CloseReason::ALL.len()],
-            actions: VecDeque::new(),
+            ..Self::default()
         }
     }
 

@@ -40,7 +40,7 @@ use crate::visible;
 pub const REDIRECTS_MAX: u8 = 5;
 
 /// Finds the master of one node. It is small, because a simulation has a million of them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct MasterFinder {
     /// Known addresses, in the order to try.
     known: Arc<[Address]>,
@@ -115,12 +115,7 @@ impl MasterFinder {
     pub fn new(known: Arc<[Address]>) -> Self {
         Self {
             known,
-            turn: 0,
-            redirect: None,
-            redirects: 0,
-            named: None,
-            masterless: None,
-            epochs: EpochFilter::default(),
+            ..Self::default()
         }
     }
 

@@ -79,15 +79,18 @@ const BACKOFF_REPLACED: WaitLimits = WaitLimits {
 const OVERLOADED_MAX: Duration = Duration::from_secs(5);
 
 /// Last report about the parent. Every change is logged once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum LastReport {
+    #[default]
     Nothing,
     Answers(Transport),
-    Down { refuses: bool },
+    Down {
+        refuses: bool,
+    },
 }
 
 /// A server's session with its parent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ParentSession {
     state: SessionState,
     finder: MasterFinder,
@@ -109,16 +112,8 @@ impl ParentSession {
     /// Returns a session with the servers at these addresses, for a server that is not the master of its node yet.
     pub fn new(known: Arc<[Address]>) -> Self {
         Self {
-            state: SessionState::Standby,
             finder: MasterFinder::new(known),
-            address: None,
-            connection: ConnectionNumber::default(),
-            streams: StreamHealth::default(),
-            backoff: Backoff::default(),
-            replaced: Backoff::default(),
-            last_report: LastReport::Nothing,
-            last_poll_reason: None,
-            actions: VecDeque::new(),
+            ..Self::default()
         }
     }
 

@@ -24,7 +24,7 @@ pub enum ServerError {
     #[error(
         "cannot listen for {port} on {address}; {advice}choose another address with {flag}",
         advice = advice(source),
-        flag = port.flag()
+        flag = port.as_str()
     )]
     Listen {
         /// Part that needs the socket.

@@ -5,30 +5,21 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
 use doorward_door::listener::{Address, Listener};
+use doorward_session::named;
 
 use crate::app::{ServerConfig, ServerError};
 
-/// A part of a server that has a socket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Port {
-    /// gRPC.
-    Grpc,
-    /// Pages and metrics.
-    Http,
-    /// Redis clients.
-    Redis,
-    /// gRPC without TLS, for Doorman's clients.
-    Doorman,
-}
-
-impl Port {
-    pub(super) const fn flag(self) -> &'static str {
-        match self {
-            Self::Grpc => "--listen",
-            Self::Http => "--http-listen",
-            Self::Redis => "--redis-listen",
-            Self::Doorman => "--plain-listen",
-        }
+named! {
+    /// A part of a server that has a socket, by its flag.
+    Port {
+        /// gRPC.
+        Grpc = "--listen",
+        /// Pages and metrics.
+        Http = "--http-listen",
+        /// Redis clients.
+        Redis = "--redis-listen",
+        /// gRPC without TLS, for Doorman's clients.
+        Doorman = "--plain-listen",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doorward_engine::admission::limits::Limits as NodeLimits;
-use doorward_engine::admission::{self as engine, Load, Rate};
+use doorward_engine::admission::{self as engine, Load};
 
 use crate::limits::{ServerLimit, ServerLimits};
 
@@ -34,36 +34,9 @@ impl ServerLimit {
 impl ServerLimits {
     /// Sets the bounds of a node.
     pub fn set_of_node(&self, limits: &NodeLimits) {
-        let per_second = |rate: Rate| rate.per_second.get().into();
-        for (limit, max) in [
-            (ServerLimit::Memory, number(limits.memory_max)),
-            (
-                ServerLimit::MemoryPerAddress,
-                number(limits.memory_per_caller_max),
-            ),
-            (
-                ServerLimit::MemoryPerTemplate,
-                number(limits.memory_per_template_max),
-            ),
-            (
-                ServerLimit::NewcomersPerAddress,
-                per_second(limits.newcomers_per_caller),
-            ),
-            (
-                ServerLimit::RequestsPerTemplate,
-                per_second(limits.requests_per_template),
-            ),
-            (
-                ServerLimit::LeasesPerResource,
-                number(limits.leases_per_resource_max),
-            ),
-            (
-                ServerLimit::LeasesPerAddress,
-                number(limits.leases_per_caller_max),
-            ),
-            (ServerLimit::Priorities, number(limits.priorities_max)),
-        ] {
-            self.of(limit).set_max(max);
+        for limit in engine::Limit::ALL {
+            self.of(ServerLimit::of(limit))
+                .set_max(limits.max_of(limit));
         }
     }
 

@@ -66,7 +66,7 @@ pub(crate) struct NameTable {
     names: Mutex<Names>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Names {
     /// Largest number.
     max: usize,
@@ -90,7 +90,10 @@ impl NameTable {
             is_off,
             started: Instant::now(),
             refusals: Refusals::default(),
-            names: Mutex::new(Names::new(names_max)),
+            names: Mutex::new(Names {
+                max: names_max,
+                ..Names::default()
+            }),
         }
     }
 
@@ -120,16 +123,6 @@ impl NameTable {
 }
 
 impl Names {
-    fn new(max: usize) -> Self {
-        Self {
-            max,
-            owners: HashMap::new(),
-            counts: HashMap::new(),
-            sweep_at: 0,
-            swept_at: Duration::ZERO,
-        }
-    }
-
     fn claim(
         &mut self,
         name: &str,
@@ -206,10 +199,17 @@ mod tests {
         Identity::parse(name).unwrap()
     }
 
+    fn names() -> Names {
+        Names {
+            max: NAMES_MAX,
+            ..Names::default()
+        }
+    }
+
     #[test]
     fn a_name_belongs_to_the_identity_that_used_it_first_until_it_is_unused_for_ten_minutes() {
         let (ann, bob) = (identity("dns:ann"), identity("dns:bob"));
-        let mut names = Names::new(NAMES_MAX);
+        let mut names = names();
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         for (name, who, at, is_allowed) in [
             ("c", None, 0, true),
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn unused_names_are_forgotten() {
         let ann = identity("dns:ann");
-        let mut names = Names::new(NAMES_MAX);
+        let mut names = names();
         for round in 0..50 {
             for number in 0..1_000 {
                 let name = format!("{round}-{number}");
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn one_identity_does_not_fill_the_table() {
         let (ann, bob) = (identity("dns:ann"), identity("dns:bob"));
-        let mut names = Names::new(NAMES_MAX);
+        let mut names = names();
         let mut claim = |name: &str, who| names.claim(name, Some(who), Duration::ZERO);
         for number in 0..NAMES_OF_IDENTITY_MAX {
             claim(&number.to_string(), &ann).unwrap();

@@ -23,7 +23,7 @@ use doorward_engine::messages::{
 };
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use doorward_proto::doorman as wire;
-use doorward_session::time::millis;
+use doorward_session::time::{millis, millis_up};
 use tonic::Status as RpcStatus;
 
 use crate::limits::ServerLimit;
@@ -316,11 +316,6 @@ fn lease_message(
         expires_in_ms: Some(millis(expires_in)),
         refresh_in_ms: Some(millis(refresh_in)),
     }
-}
-
-/// Returns a remaining time in milliseconds, rounded up: a lease that lasts for less than 1 ms more is not over.
-fn millis_up(span: Duration) -> u64 {
-    millis(span.saturating_add(Duration::from_nanos(999_999)))
 }
 
 #[cfg(test)]

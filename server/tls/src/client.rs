@@ -7,25 +7,25 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use doorward_files::Reloading;
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, SupportedProtocolVersion};
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::net::TcpStream;
+use tokio::task::spawn_blocking;
 use tokio_rustls::TlsConnector;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::transport::Endpoint;
 use tonic::{Request, Status};
 use tower_service::Service;
-use tracing::{info, warn};
 use webpki::KeyUsage;
 
 use crate::alerting::{Alerting, LastAlert};
 use crate::pem::PemFile;
-use crate::reloading::Reloading;
-use crate::{TlsError, causes, described, own, pem, provider};
+use crate::{TlsError, causes, own, pem, provider};
 
 /// Versions of TLS.
 pub(crate) const VERSIONS: &[&SupportedProtocolVersion] =
@@ -45,7 +45,7 @@ pub struct ClientFiles {
 /// TLS of a client. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ClientTls {
-    credentials: Arc<Reloading<Credentials>>,
+    credentials: Reloading<Credentials>,
     last_alert: LastAlert,
 }
 
@@ -75,7 +75,7 @@ impl ClientTls {
             Credentials::read(&files, former)
         };
         Ok(Self {
-            credentials: Arc::new(Reloading::open(paths, read)?),
+            credentials: Reloading::open("certificates", paths, read)?,
             last_alert: LastAlert::default(),
         })
     }
@@ -139,11 +139,8 @@ pub fn check(
 }
 
 fn bearer(path: &Path) -> Result<MetadataValue<Ascii>, TlsError> {
-    let read = doorward_files::read_to_string(path);
-    let text = read.map_err(|source| TlsError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = doorward_files::read_to_string(path);
+    let text = text.map_err(|error| TlsError::read(path, error))?;
     let value = MetadataValue::try_from(format!("Bearer {}", text.trim()));
     let is_one_word = !text.trim().is_empty() && !text.trim().contains(char::is_whitespace);
     match value {
@@ -204,7 +201,12 @@ impl Service<Uri> for Connector {
                 .trim_end_matches(']')
                 .to_owned();
             let port = server.port_u16().unwrap_or(443);
-            let credentials = refreshed(tls.credentials).await?;
+            let refreshed = move || {
+                // The log says why the files are not in force.
+                let _ = tls.credentials.refresh();
+                tls.credentials.current()
+            };
+            let credentials = spawn_blocking(refreshed).await.map_err(io::Error::other)?;
             let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
             let socket = TcpStream::connect((host, port)).await?;
             socket.set_nodelay(true)?;
@@ -237,21 +239,4 @@ fn explained(error: io::Error) -> io::Error {
         Some(cause) => io::Error::other(format!("the server's certificate is invalid: {cause}")),
         None => error,
     }
-}
-
-/// Returns the credentials in force, after a look at the files.
-async fn refreshed(tls: Arc<Reloading<Credentials>>) -> io::Result<Arc<Credentials>> {
-    let refresh = move || {
-        match tls.refresh() {
-            Ok(true) => info!("certificates were read again"),
-            Ok(false) => {}
-            Err(error) => {
-                let error = described(&error);
-                warn!(error, "certificates are invalid; the last valid ones count");
-            }
-        }
-        tls.current()
-    };
-    let refreshed = tokio::task::spawn_blocking(refresh).await;
-    refreshed.map_err(io::Error::other)
 }

@@ -2,7 +2,8 @@
 //!
 //! - [`dialer`] and [`client`] connect to servers, [`server`] accepts connections.
 //! - [`identity`] names a caller by its certificate, [`tokens`] by a secret that it sends.
-//! - [`reloading`] reads files again when they change. The last valid ones stay in force.
+//!
+//! Files are read again when they change ([`Reloading`](doorward_files::Reloading)). The last valid ones stay in force.
 //!
 //! Cryptography is that of ring, through rustls: TLS 1.2 and 1.3, with their safe suites.
 
@@ -24,8 +25,6 @@ mod keys;
 mod own;
 #[cfg(feature = "tls")]
 pub mod pem;
-#[cfg(feature = "tls")]
-pub mod reloading;
 #[cfg(feature = "server")]
 mod revocation;
 #[cfg(feature = "server")]
@@ -34,10 +33,14 @@ pub mod server;
 pub mod tokens;
 
 use std::io;
+#[cfg(feature = "tls")]
+use std::path::Path;
 use std::path::PathBuf;
 #[cfg(feature = "tls")]
 use std::sync::Arc;
 
+#[cfg(feature = "tls")]
+pub use doorward_files::described;
 #[cfg(feature = "tls")]
 use rustls::crypto::CryptoProvider;
 use thiserror::Error;
@@ -65,6 +68,13 @@ pub enum TlsError {
 
 #[cfg(feature = "tls")]
 impl TlsError {
+    fn read(path: &Path, source: io::Error) -> Self {
+        Self::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
     fn content(path: impl Into<PathBuf>, problem: impl ToString) -> Self {
         Self::Content {
             path: path.into(),
@@ -77,10 +87,4 @@ impl TlsError {
 #[cfg(feature = "tls")]
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
-}
-
-/// Returns an error with its cause.
-pub fn described(error: &TlsError) -> String {
-    let cause = std::error::Error::source(error);
-    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

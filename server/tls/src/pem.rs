@@ -23,10 +23,7 @@ pub(crate) fn open<T>(
     path: &Path,
     take: impl FnOnce(PemFile<'_>) -> Result<T, TlsError>,
 ) -> Result<T, TlsError> {
-    let bytes = &doorward_files::read(path).map_err(|source| TlsError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let bytes = &doorward_files::read(path).map_err(|error| TlsError::read(path, error))?;
     take(PemFile { path, bytes })
 }
 

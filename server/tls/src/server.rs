@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use doorward_files::Reloading;
 use rustls::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -20,7 +21,6 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::client::VERSIONS;
 use crate::identity::Identity;
-use crate::reloading::Reloading;
 use crate::revocation::{self, List};
 use crate::{TlsError, causes, own, pem, provider};
 
@@ -94,7 +94,7 @@ impl ServerTls {
         paths.extend(files.client_ca.clone());
         paths.extend(files.revoked.clone());
         let read = move |current: Option<&Configs>| read(&files, current);
-        Ok(Self(Reloading::open(paths, read)?))
+        Ok(Self(Reloading::open("certificates", paths, read)?))
     }
 
     /// Returns the reason why changed files are not in force, if they are not.
@@ -123,7 +123,7 @@ impl ServerTls {
     /// # Errors
     ///
     /// If the new files are invalid.
-    pub fn refresh(&self) -> Result<bool, TlsError> {
+    pub fn refresh(&self) -> Result<bool, String> {
         self.0.refresh()
     }
 

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use data_encoding::HEXLOWER_PERMISSIVE;
+use doorward_files::Reloading;
+use doorward_time::named;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -11,31 +13,21 @@ use subtle::ConstantTimeEq;
 
 use crate::TlsError;
 use crate::identity::Identity;
-use crate::reloading::Reloading;
 
 /// Most values that aliases repeat.
 const REPEATED_MAX: usize = 10_000;
 
-/// Permission of a token's holder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Leases capacity, asks for decisions, and reads status and rules.
-    Client,
-    /// Leases capacity as a child server.
-    Server,
-    /// Also changes rules.
-    Operator,
-}
-
-impl Role {
-    /// Returns the name in files.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-            Self::Operator => "operator",
-        }
+named! {
+    /// Permission of a token's holder, as files name it.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    Role {
+        /// Leases capacity, asks for decisions, and reads status and rules.
+        Client = "client",
+        /// Leases capacity as a child server.
+        Server = "server",
+        /// Also changes rules.
+        Operator = "operator",
     }
 }
 
@@ -88,7 +80,9 @@ impl Tokens {
     /// If it is missing or invalid.
     pub fn open(path: PathBuf) -> Result<Self, TlsError> {
         let files = vec![path.clone()];
-        Ok(Self(Reloading::open(files, move |_| read(&path))?))
+        Ok(Self(Reloading::open("tokens", files, move |_| {
+            read(&path)
+        })?))
     }
 
     /// Returns the reason why a changed file is not in force, if it is not.
@@ -119,7 +113,7 @@ impl Tokens {
     /// # Errors
     ///
     /// If the new file is invalid.
-    pub fn refresh(&self) -> Result<bool, TlsError> {
+    pub fn refresh(&self) -> Result<bool, String> {
         self.0.refresh()
     }
 }
@@ -132,10 +126,8 @@ pub fn hash(token: &[u8]) -> Hash {
 }
 
 fn read(path: &Path) -> Result<Vec<Arc<Holder>>, TlsError> {
-    let text = doorward_files::read_to_string(path).map_err(|source| TlsError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text = doorward_files::read_to_string(path);
+    let text = text.map_err(|error| TlsError::read(path, error))?;
     let refuse = |problem: String| TlsError::content(path, problem);
     if text.trim().is_empty() {
         let problem = "it is empty: list `tokens`, or say `empty: true`";

@@ -71,7 +71,7 @@ impl World<'_> {
             ttl,
             clock_tolerance: Tolerance::LEAST,
             endpoints: ENDPOINTS,
-            templates: (!has_parent).then(|| templates_in_force(templates, true)),
+            templates: (!has_parent).then(|| templates_in_force(templates)),
         };
         server.candidacy = Some(Box::default());
         self.start_watch(id);

@@ -1,6 +1,7 @@
 //! Values in etcd, where any program may have written: the master, terms, registrations, lease
 //! lengths, versions of templates; and a candidate's reading of them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_engine::templates::Templates;
@@ -11,6 +12,7 @@ use doorward_etcd::layout::{DocumentKeys, NodeKeys};
 use doorward_replica::templates_in_force;
 use doorward_server::clock::Clock;
 use doorward_server::transports::election::values;
+use doorward_session::address::Address;
 use doorward_session::candidate::older_leases::{OlderLeases, PredecessorLeases};
 use doorward_session::candidate::standing::standing_of_other;
 use doorward_session::candidate::store::{EtcdKey, Value, View as Seen};
@@ -58,7 +60,7 @@ fn read(bytes: &[u8]) {
     let clock = Clock::start();
     let (mut view, mut past) = (RangeView::default(), TermHistory::default());
     let mut now = clock.instant(Time::ZERO);
-    let in_force = templates_in_force(&Templates::default(), false);
+    let in_force = templates_in_force(&Templates::default());
     let mut lengths = OlderLeases::new(&in_force, Tolerance::LEAST);
     for write in etcd.writes.into_iter().take(16) {
         version(&write);
@@ -80,11 +82,10 @@ fn read(bytes: &[u8]) {
 
 /// Reads the servers' addresses.
 fn addresses(servers: &Servers) {
-    let addresses = servers.addresses_and(["given:1"]);
-    assert!(addresses.contains(&"given:1".to_owned()));
-    let mut distinct = addresses.clone();
-    distinct.sort();
-    distinct.dedup();
+    let given = Address::parse("given:1").unwrap();
+    let addresses = servers.addresses(std::slice::from_ref(&given));
+    assert!(addresses.contains(&given));
+    let distinct: BTreeSet<&str> = addresses.iter().map(Address::as_str).collect();
     assert_eq!(distinct.len(), addresses.len(), "{addresses:?}");
     let _ = servers.named();
 }
@@ -104,9 +105,8 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
     assert!(begins >= now && vacant_since <= begins);
     let length = term::length(begins, TTL, now);
     assert!(length >= TTL);
-    let unsaid = Duration::from_secs(60);
     let longer = lengths
-        .longer_leases(past.predecessor_leases(), unsaid)
+        .longer_leases(past.predecessor_leases())
         .max(past.lost_after(vacant_since));
     if past.predecessor_leases() == PredecessorLeases::NoTerm {
         assert!(longer.is_zero(), "{longer:?}");

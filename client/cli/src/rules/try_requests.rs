@@ -8,6 +8,7 @@ use std::time::Duration;
 use doorward::rules::{Advice, Decision, Descriptor, Entry, Limiter, Rules};
 use doorward_etcd::DocumentPlace;
 use doorward_limits::Moment;
+use doorward_session::time::millis_up;
 use serde_json::json;
 
 use crate::common::{Common, Output};
@@ -184,7 +185,6 @@ fn advice(advice: Advice) -> String {
 
 /// Returns a time, rounded up to a millisecond.
 fn span(span: Duration) -> String {
-    let millis = u64::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-    let text = humantime::format_duration(Duration::from_millis(millis)).to_string();
+    let text = humantime::format_duration(Duration::from_millis(millis_up(span))).to_string();
     text.replace(' ', "")
 }

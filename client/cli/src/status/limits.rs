@@ -6,9 +6,11 @@
 
 use std::io::{self, Write};
 
+use doorward_pages::numbers::bytes;
 use doorward_pages::terminal::table::Cell;
 use doorward_proto::admin::v1::LimitStatus;
 use doorward_proto::admin::v1::limit_status::Unit;
+use doorward_session::named;
 
 use crate::granted::number;
 use doorward_pages::terminal::palette::{Palette, Tone};
@@ -17,13 +19,18 @@ use doorward_pages::terminal::table::Table;
 /// Limits that the line names.
 const NAMED_MAX: usize = 3;
 
-/// How a limit stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LimitState {
-    Full,
-    NearlyFull,
-    HasRefused,
-    Well,
+named! {
+    /// How a limit stands.
+    LimitState {
+        /// At its bound.
+        Full = "FULL",
+        /// Close to it.
+        NearlyFull = "nearly full",
+        /// Neither, but it was full.
+        HasRefused = "has refused",
+        /// It has room, and refused nothing.
+        Well = "",
+    }
 }
 
 impl LimitState {
@@ -40,15 +47,6 @@ impl LimitState {
         match self {
             Self::Full => "FULL",
             Self::NearlyFull | Self::HasRefused => "!",
-            Self::Well => "",
-        }
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "FULL",
-            Self::NearlyFull => "nearly full",
-            Self::HasRefused => "has refused",
             Self::Well => "",
         }
     }
@@ -69,25 +67,11 @@ fn shown(limit: &LimitStatus, value: Option<u64>) -> String {
     let float = |value: u64| value as f64;
     match (value, limit.unit()) {
         (None, _) => "-".to_owned(),
-        (Some(value), Unit::Bytes) => format!("{} MiB", mib(value)),
+        (Some(value), Unit::Bytes) => bytes(value).replace(',', ""),
         (Some(value), Unit::PerSecond) => format!("{value}/s"),
         (Some(value), Unit::Millis) => format!("{} s", number(float(value) / 1_000.0)),
         (Some(value), Unit::Count) => value.to_string(),
     }
-}
-
-/// A size in MiB: whole from ten on, else with two digits that matter.
-fn mib(bytes: u64) -> String {
-    const MIB: u64 = 1_024 * 1_024;
-    if bytes >= 10 * MIB || bytes.is_multiple_of(MIB) {
-        return (bytes / MIB).to_string();
-    }
-    let hundredths = bytes * 100 / MIB;
-    if hundredths == 0 {
-        return "<0.01".to_owned();
-    }
-    let text = format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Every limit, a line each.
@@ -176,22 +160,6 @@ pub(super) fn write_line(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_in_mib() {
-        for (bytes, expected) in [
-            (0, "0"),
-            (1, "<0.01"),
-            (262_144, "0.25"),
-            (1_048_576, "1"),
-            (1_572_864, "1.5"),
-            (4_194_304, "4"),
-            (11_000_000, "10"),
-            (268_435_456, "256"),
-        ] {
-            assert_eq!(mib(bytes), expected);
-        }
-    }
 
     #[test]
     fn a_limit_is_full_before_it_is_anything_else() {

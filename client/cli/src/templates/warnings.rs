@@ -15,6 +15,7 @@ use std::io::{self, Write};
 
 use doorward_documents::{Located, PROBLEMS_SHOWN_MAX, Problem};
 use doorward_engine::templates::{Field, Templates};
+use doorward_session::named;
 use serde_json::{Value, json};
 
 use crate::documents::author::plain;
@@ -36,51 +37,36 @@ pub(crate) struct InForceBefore<'a> {
     pub(crate) is_forgotten: bool,
 }
 
-/// Subject of a warning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum WarningKind {
-    /// No template is left of those in force.
-    Emptied,
-    /// Something takes ten times as long, or lasts ten times as long.
-    Longer,
-    /// A tenth of it, or less.
-    MuchShorter,
-    /// Leases are shorter, and a restarted server does not know that longer ones are out.
-    ShorterLease,
-    /// The capacity is 0.
-    NoCapacity,
-    /// The capacity is ten times that in force or more, or a tenth or less.
-    CapacityFactor,
-    /// The capacity is below what is in use.
-    BelowUse,
-    /// All clients of a STATIC resource together may use more than the number that is written.
-    StaticTotal,
-    /// Clients in safe mode may use more than there is.
-    SafeCapacity,
-    /// No id takes the template.
-    Unreached,
-    /// A field has no value.
-    Blank,
+named! {
+    /// Subject of a warning. JSON has these names.
+    #[derive(PartialOrd, Ord)]
+    WarningKind {
+        /// No template is left of those in force.
+        Emptied = "emptied",
+        /// Something takes ten times as long, or lasts ten times as long.
+        Longer = "longer",
+        /// A tenth of it, or less.
+        MuchShorter = "much_shorter",
+        /// Leases are shorter, and a restarted server does not know that longer ones are out.
+        ShorterLease = "shorter_lease",
+        /// The capacity is 0.
+        NoCapacity = "no_capacity",
+        /// The capacity is ten times that in force or more, or a tenth or less.
+        CapacityFactor = "capacity_factor",
+        /// The capacity is below what is in use.
+        BelowUse = "below_use",
+        /// All clients of a STATIC resource together may use more than the number that is written.
+        StaticTotal = "static_total",
+        /// Clients in safe mode may use more than there is.
+        SafeCapacity = "safe_capacity",
+        /// No id takes the template.
+        Unreached = "unreached",
+        /// A field has no value.
+        Blank = "blank",
+    }
 }
 
 impl WarningKind {
-    /// As JSON has it.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Emptied => "emptied",
-            Self::Longer => "longer",
-            Self::MuchShorter => "much_shorter",
-            Self::ShorterLease => "shorter_lease",
-            Self::NoCapacity => "no_capacity",
-            Self::CapacityFactor => "capacity_factor",
-            Self::BelowUse => "below_use",
-            Self::StaticTotal => "static_total",
-            Self::SafeCapacity => "safe_capacity",
-            Self::Unreached => "unreached",
-            Self::Blank => "blank",
-        }
-    }
-
     /// Whether a change that brings it must be forced. To take back a mistake must not: what was made
     /// ten times as long by mistake is made a tenth of it again.
     const fn needs_force(self) -> bool {

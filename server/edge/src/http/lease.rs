@@ -15,7 +15,7 @@ use doorward_engine::amount::{Amount, AmountError};
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::{Caller, HolderName, ResourceId};
 use doorward_engine::messages::{
-    Ask, ClientLease, GetCapacity, Has, LimitedBy, Refusal, RefusalReason, ReleaseCapacity,
+    Ask, ClientLease, GetCapacity, Has, Refusal, RefusalReason, ReleaseCapacity,
 };
 use doorward_engine::node::mastership::{Mastership, Outcome};
 use serde::{Deserialize, Serialize};
@@ -213,15 +213,7 @@ impl From<&ClientLease> for LeaseAnswer {
             capacity: lease.capacity.get(),
             expires_in_seconds: lease.expires_in.as_secs_f64(),
             refresh_in_seconds: lease.refresh_in.as_secs_f64(),
-            limited_by: match lease.limited_by {
-                LimitedBy::Wants => "wants",
-                LimitedBy::Share => "share",
-                LimitedBy::Others => "others",
-                LimitedBy::Learning => "learning",
-                LimitedBy::ParentLearning => "parent_learning",
-                LimitedBy::CapacityLowered => "capacity_lowered",
-                LimitedBy::Parent => "parent",
-            },
+            limited_by: lease.limited_by.as_str(),
             learning_for_seconds: lease.learning_for.map(|it| it.as_secs_f64()),
         }
     }

@@ -33,6 +33,25 @@ pub struct Limits {
     pub priorities_max: usize,
 }
 
+impl Limits {
+    /// Returns the bound of a limit: of a rate, the number each second.
+    pub fn max_of(&self, limit: Limit) -> u64 {
+        let max = match limit {
+            Limit::Memory => self.memory_max,
+            Limit::MemoryPerCaller => self.memory_per_caller_max,
+            Limit::MemoryPerTemplate => self.memory_per_template_max,
+            Limit::NewcomersPerCaller => return self.newcomers_per_caller.per_second.get().into(),
+            Limit::RequestsPerTemplate => {
+                return self.requests_per_template.per_second.get().into();
+            }
+            Limit::LeasesPerResource => self.leases_per_resource_max,
+            Limit::LeasesPerCaller => self.leases_per_caller_max,
+            Limit::Priorities => self.priorities_max,
+        };
+        u64::try_from(max).unwrap_or(u64::MAX)
+    }
+}
+
 /// A rate that is not 0 (which would count as 1).
 const fn rate(per_second: u32, burst_seconds: u32) -> Rate {
     let per_second = match NonZeroU32::new(per_second) {

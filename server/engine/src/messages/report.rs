@@ -164,8 +164,6 @@ pub struct Totals {
     pub leases_per_resource: usize,
     /// Resources that the parent refuses.
     pub refused_by_parent: usize,
-    /// Some resource learns for as long as leases of its algorithm last.
-    pub(crate) learns_usually: bool,
     /// Some resource learns.
     pub(crate) learns: bool,
     /// A server above learns.

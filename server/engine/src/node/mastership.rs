@@ -212,9 +212,7 @@ named! {
         Started = "started",
         /// It was elected, and leases of the former master may still last.
         Elected = "elected",
-        /// As the two before, but only because leases longer than those of the templates in force may still last.
-        LongerLeases = "longer_leases",
-        /// It does not learn, but a server above it does, and only confirms existing leases.
+        /// A server above it learns, and only confirms existing leases. This one learns no less long.
         Above = "above",
     }
 }
@@ -238,40 +236,11 @@ impl Node {
         if !mastership.is_master() {
             return Learning::Standby;
         }
-        // A resource that learns in any case says more about the node than one that learns only for longer leases.
-        let held = self.learns_of_held(totals);
-        let why = [held, self.learns_of_others(now)];
-        match why.into_iter().flatten().min() {
-            Some(true) => Learning::LongerLeases,
-            Some(false) if mastership.epoch().is_none() => Learning::Started,
-            Some(false) => Learning::Elected,
-            None if totals.learns_above => Learning::Above,
-            None => Learning::Over,
+        match totals.learns || self.learning_remaining(now).is_some() {
+            _ if totals.learns_above => Learning::Above,
+            true if mastership.epoch().is_none() => Learning::Started,
+            true => Learning::Elected,
+            false => Learning::Over,
         }
-    }
-
-    /// Returns whether resources learn only because longer leases may still last; false outweighs true. None: no
-    /// resource learns, or only as long as a server above does.
-    fn learns_of_held(&self, totals: &Totals) -> Option<bool> {
-        if totals.learns_usually {
-            return Some(false);
-        }
-        if !totals.learns {
-            return None;
-        }
-        if self.config.has_parent {
-            // The parent's accounts show how long leases of its predecessor last.
-            (!totals.learns_above).then_some(false)
-        } else {
-            Some(true)
-        }
-    }
-
-    /// Returns whether resources without a holder learn only because longer leases may still last. None: they do
-    /// not learn, or only the parent can tell.
-    fn learns_of_others(&self, now: Time) -> Option<bool> {
-        self.learning_remaining(now)?;
-        let longest = self.templates().learns_for(Duration::ZERO)?;
-        Some(self.mastership_start().end_of(longest) <= now)
     }
 }

@@ -27,7 +27,7 @@ use crate::time::Time;
 pub(super) struct ResourceSlot(u32);
 
 /// The resources of a node.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Resources {
     seed: u64,
     /// Each by itself, so that what is gone gives its memory back.
@@ -43,10 +43,7 @@ impl Resources {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             seed,
-            entries: Vec::new(),
-            free: Vec::new(),
-            by_id: SplitTable::default(),
-            in_order: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

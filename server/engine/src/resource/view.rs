@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::continuity::{MastershipStart, Recovery};
+use crate::continuity::Recovery;
 use crate::division::{self, Bound, DecidedBy, Reason, Rule, Share, Why};
 use crate::holders::Holding;
 use crate::id::HolderKind;
@@ -57,15 +57,7 @@ impl Resource {
         totals.waiting += table.waiting();
         totals.leases_per_resource = totals.leases_per_resource.max(table.len());
         totals.refused_by_parent += usize::from(self.refused(now).is_some());
-        let learns = self.learning_remaining(now).is_some();
-        // The end of learning mode if no leases are longer than those of the algorithm in force.
-        let usual = MastershipStart {
-            longer_leases: Duration::ZERO,
-            ..self.start
-        };
-        let usual_end = usual.ends_anew(self.policy.algorithm(), now);
-        totals.learns |= learns;
-        totals.learns_usually |= learns && usual_end.is_some();
+        totals.learns |= self.learning_remaining(now).is_some();
         totals.learns_above |= self.supply.learning_until.is_some_and(|until| until > now);
     }
 

@@ -51,9 +51,16 @@ fn the_master_is_asked_first_and_no_server_twice() {
         term: None,
         servers: vec![registered("a:1"), registered("b:1")],
     };
-    assert_eq!(servers.addresses(), ["b:1", "a:1"]);
-    let given = ["z:1", "a:1", "z:1"];
-    assert_eq!(servers.addresses_and(given), ["b:1", "a:1", "z:1"]);
+    let addresses = |texts: &[&str]| -> Vec<Address> {
+        let parse = |text: &&str| Address::parse(text).unwrap();
+        texts.iter().map(parse).collect()
+    };
+    assert_eq!(*servers.addresses(&[]), addresses(&["b:1", "a:1"]));
+    let given = addresses(&["z:1", "a:1", "z:1"]);
+    assert_eq!(
+        *servers.addresses(&given),
+        addresses(&["b:1", "a:1", "z:1"])
+    );
     assert_eq!(servers.named(), Some(("b:1".to_owned(), 5)));
     assert_eq!(Servers::default().named(), None);
 }

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_time::marks::MarksByResource;
+use doorward_time::marks::{MarksByResource, StoredMark};
 use smol_str::SmolStr;
 
 use super::report::LossReason;
@@ -112,7 +112,7 @@ impl Candidate {
     /// may have leases. [`CandidateAction::MarksWritten`] follows.
     pub fn write_marks(
         &mut self,
-        changes: Vec<(SmolStr, Option<MarkRecord>)>,
+        changes: Vec<(SmolStr, Option<StoredMark>)>,
         count: u64,
         unmarked: Duration,
         now: Time,
@@ -139,16 +139,16 @@ impl Candidate {
             debug_assert!(changes.is_empty(), "the first write has no marks");
             then.push(TxnStep::DeleteMarks);
         }
-        let step = |(resource, mark): (SmolStr, Option<MarkRecord>)| {
+        let step = |(resource, mark): (SmolStr, Option<StoredMark>)| {
             let key = EtcdKey::Mark(resource);
-            let Some(mark) = mark else {
+            let Some((amount, longest)) = mark else {
                 return TxnStep::Delete(key);
             };
             // No lease outlasts its mark by a rounding.
-            let longest = whole_millis(mark.longest);
+            let longest = whole_millis(longest);
             TxnStep::Put {
                 key,
-                value: Value::Mark(MarkRecord { longest, ..mark }),
+                value: Value::Mark(MarkRecord { amount, longest }),
                 lease: None,
             }
         };
@@ -249,13 +249,13 @@ impl Candidate {
         };
         let last_epoch = self.terms.last_epoch();
         self.marks = (!found.is_refused).then(|| MarkChain::new(found, last_epoch));
-        self.win_with_marks(created, won, now)
+        self.hold(created, won, now)
     }
 
     /// Asks for all marks, because this server has won the key.
     pub(super) fn read_marks(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
         if std::mem::take(&mut self.are_marks_refused) {
-            return self.win_with_marks(created, now, now);
+            return self.hold(created, now, now);
         }
         let lease = self.renewed_lease(now)?;
         let op = Op::ReadMarks {

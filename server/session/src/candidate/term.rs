@@ -14,8 +14,8 @@
 use std::time::Duration;
 
 use super::store::TermRecord;
-use crate::time::Time;
 use crate::time::tolerance::Tolerance;
+use crate::time::{Time, millis_up};
 
 /// The margin for a slow clock of the master over one TTL is a tenth of the TTL, and at least this.
 const MARGIN_MIN: Duration = Duration::from_millis(100);
@@ -75,8 +75,7 @@ pub fn epoch_offset(highest_epoch: u64, revision: u64) -> u64 {
 
 /// Returns a time in whole milliseconds, rounded up.
 pub(super) fn whole_millis(span: Duration) -> Duration {
-    let millis = span.as_nanos().div_ceil(1_000_000);
-    u64::try_from(millis).map_or(Duration::MAX, Duration::from_millis)
+    Duration::from_millis(millis_up(span))
 }
 
 #[cfg(test)]

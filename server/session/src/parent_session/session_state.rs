@@ -6,8 +6,9 @@ use crate::parent_session::in_flight::InFlight;
 use crate::time::Time;
 
 /// The state of a session.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) enum SessionState {
+    #[default]
     Standby,
     Connecting {
         transport: Transport,

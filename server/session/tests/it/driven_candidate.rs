@@ -324,7 +324,6 @@ impl DrivenCandidate {
             Op::Revoke(_) => "revoke",
             Op::Transact(what, _) => what,
             Op::Confirm { .. } => "confirm a mastership",
-            Op::ReadHistory(_) => "history",
             Op::ReadMarks { .. } => "marks",
         })
     }

@@ -17,7 +17,6 @@ fn in_force() -> ActiveTemplates {
     ActiveTemplates {
         digest: "d".into(),
         longest: LEASES,
-        has_history: false,
     }
 }
 

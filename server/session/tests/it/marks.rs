@@ -5,8 +5,8 @@ use std::time::Duration;
 use doorward_session::candidate::ActiveTemplates;
 use doorward_session::candidate::report::{ElectionReport, LossReason};
 use doorward_session::candidate::store::{
-    Compare, EtcdEntry, EtcdKey, MarkRecord, MarksHead, Op, OpAnswer, StoredMarks, TermRecord, Txn,
-    TxnAnswer, TxnStep, Value,
+    Compare, EtcdEntry, EtcdKey, MarksHead, Op, OpAnswer, StoredMarks, TermRecord, Txn, TxnAnswer,
+    TxnStep, Value,
 };
 
 use crate::driven_candidate::{DrivenCandidate, TTL};
@@ -15,13 +15,6 @@ const LEASES: Duration = Duration::from_secs(40);
 
 /// Revision of the last master's head.
 const FOUND_AT: u64 = 70;
-
-fn record(amount: f64) -> MarkRecord {
-    MarkRecord {
-        amount: Some(amount),
-        longest: LEASES,
-    }
-}
 
 /// Marks of a master with that epoch.
 fn stored(epoch: u64) -> StoredMarks {
@@ -48,7 +41,6 @@ fn elected(found: StoredMarks, other_saw: Option<u64>) -> DrivenCandidate {
     let templates = ActiveTemplates {
         digest: "d".into(),
         longest: LEASES,
-        has_history: false,
     };
     let mut played = DrivenCandidate::begun(Some(templates)).that_watches();
     played.stored = found;
@@ -98,8 +90,9 @@ fn head(played: &DrivenCandidate) -> (MarksHead, u64) {
 /// Writes marks, after which there are `count`.
 fn write(played: &mut DrivenCandidate, changes: &[(&str, Option<f64>)], count: u64) {
     let now = played.now;
-    let record = |(id, amount): &(&str, Option<f64>)| ((*id).into(), amount.map(record));
-    let changes = changes.iter().map(record).collect();
+    let mark = |amount| (Some(amount), LEASES);
+    let change = |(id, amount): &(&str, Option<f64>)| ((*id).into(), amount.map(mark));
+    let changes = changes.iter().map(change).collect();
     played
         .candidate
         .write_marks(changes, count, Duration::ZERO, now);
@@ -177,7 +170,6 @@ fn marks_of_an_etcd_that_went_back_do_not_count() {
         let mut played = DrivenCandidate::begun(Some(ActiveTemplates {
             digest: "d".into(),
             longest: LEASES,
-            has_history: false,
         }))
         .that_watches();
         played.stored = stored(60);

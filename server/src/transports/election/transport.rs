@@ -26,8 +26,7 @@ pub(super) async fn answer_beside(
 ) {
     while let Some(request) = requests.recv().await {
         let id = request.id;
-        let templates = node.read(|node, _| node.active_templates().clone());
-        let (answer, problem) = asker.answer(Some(request), &templates).await;
+        let (answer, problem) = asker.answer(Some(request)).await;
         if let Some(problem) = problem {
             debug!(problem, "etcd does not take marks; trying on");
         }
@@ -61,8 +60,7 @@ impl EtcdTransport {
         while !self.is_over() {
             let request = self.request.take();
             let asked = request.as_ref().map(|request| request.id);
-            let templates = self.node.read(|node, _| node.active_templates().clone());
-            let mut answering = pin!(asker.answer(request, &templates));
+            let mut answering = pin!(asker.answer(request));
             // Until etcd answers, or another request replaces this one.
             while self.request.is_none() && !self.is_over() {
                 // The loss of the candidate's own key counts before any other event.

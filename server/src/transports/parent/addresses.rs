@@ -2,7 +2,6 @@
 //!
 //! While etcd is away or lists no server, its last list counts. The session chooses the server to ask.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ pub(super) type Known = (Arc<[Address]>, Option<(Address, u64)>);
 
 /// Follows the addresses of the servers.
 pub(super) struct Addresses {
-    given: Vec<String>,
+    given: Arc<[Address]>,
     node: Option<NodeInEtcd>,
 }
 
@@ -35,14 +34,6 @@ struct NodeInEtcd {
     keys: NodeKeys,
     followed: watch::Receiver<Followed>,
     _follow: Follow,
-}
-
-impl fmt::Debug for Addresses {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Addresses")
-            .field("given", &self.given)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Addresses {
@@ -60,7 +51,7 @@ impl Addresses {
             }
         });
         Self {
-            given: source.given,
+            given: parsed(&source.given),
             node,
         }
     }
@@ -71,7 +62,7 @@ impl Addresses {
             let said = |followed: &Followed| followed.view.is_some() || followed.problem.is_some();
             let _said_or_not = tokio::time::timeout(FIRST_WORD, node.followed.wait_for(said)).await;
         }
-        let given = parsed(self.given.iter().map(String::as_str));
+        let given = Arc::clone(&self.given);
         self.newest().unwrap_or((given, None))
     }
 
@@ -91,14 +82,13 @@ impl Addresses {
         let node = self.node.as_mut()?;
         let followed = node.followed.borrow_and_update();
         let servers = Servers::of_view(&node.keys, followed.view.as_ref()?);
-        if servers.addresses().is_empty() {
+        if servers.addresses(&[]).is_empty() {
             return None;
         }
-        let all = servers.addresses_and(self.given.iter().map(String::as_str));
         let named = servers
             .named()
             .and_then(|(address, epoch)| Some((Address::parse(&address).ok()?, epoch)));
-        Some((parsed(all.iter().map(String::as_str)), named))
+        Some((servers.addresses(&self.given), named))
     }
 
     /// Returns the reason why no address is known.

@@ -3,7 +3,6 @@
 //! All state is kept between two waits, so a wait can be cancelled at any time.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -101,20 +100,6 @@ pub(super) enum LinkEvent {
     Failed(RpcStatus),
 }
 
-impl fmt::Debug for Link {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Idle => "Idle",
-            Self::Connecting(_) => "Connecting",
-            Self::Connected(_) => "Connected",
-            Self::Discovering(..) => "Discovering",
-            Self::Opening(..) => "Opening",
-            Self::Streaming(..) => "Streaming",
-            Self::Calling(..) => "Calling",
-        })
-    }
-}
-
 impl Link {
     /// Begins to connect. The session gives up after a timeout.
     pub(super) fn connect(
@@ -190,7 +175,7 @@ impl Link {
 
     /// Sends a request by calls. The session makes sure that no other request is under way.
     pub(super) fn call(&mut self, request: GetServerCapacity) {
-        debug_assert!(matches!(self, Self::Connected(_)), "{self:?}");
+        debug_assert!(matches!(self, Self::Connected(_)), "there is a connection");
         if let Some(channel) = self.take_channel() {
             let sent_at = clock::wall();
             let messages = server_capacity::get_server_capacity_requests(&request, sent_at);

@@ -25,7 +25,7 @@ impl ParentSource {
     pub(super) fn known_at_start(&self) -> Arc<[Address]> {
         match self.node {
             Some(_) => Arc::default(),
-            None => parsed(self.given.iter().map(String::as_str)),
+            None => parsed(&self.given),
         }
     }
 
@@ -36,7 +36,8 @@ impl ParentSource {
     }
 }
 
-/// Returns the valid addresses. Flags were checked before, but etcd may contain any text.
-pub(super) fn parsed<'a>(texts: impl Iterator<Item = &'a str>) -> Arc<[Address]> {
-    texts.filter_map(|text| Address::parse(text).ok()).collect()
+/// Returns the valid addresses. Flags were checked before.
+pub(super) fn parsed(texts: &[String]) -> Arc<[Address]> {
+    let addresses = texts.iter().filter_map(|text| Address::parse(text).ok());
+    addresses.collect()
 }

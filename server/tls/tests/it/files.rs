@@ -157,7 +157,7 @@ fn a_certificate_that_callers_would_refuse_does_not_replace_one_that_is_in_force
         let tls = ServerTls::open(files.server()).unwrap();
         let worse = files.authority.certify_with(name, &["localhost"], change);
         files.write_pair("server", &worse);
-        let refused = described(&tls.refresh().unwrap_err());
+        let refused = tls.refresh().unwrap_err();
         assert!(refused.contains(expected), "{name}: {refused}");
         assert_eq!(tls.problem(), Some(refused), "{name}");
         assert_eq!(
@@ -183,7 +183,7 @@ fn other_files_change_beside_a_certificate_in_force_that_has_ended() {
         // Another one that is no better does not replace it.
         let worse = files.authority.certify_with(name, &["localhost"], change);
         files.write_pair("server", &worse);
-        let refused = described(&tls.refresh().unwrap_err());
+        let refused = tls.refresh().unwrap_err();
         assert!(refused.contains(expected), "{name}: {refused}");
     }
 }
@@ -199,7 +199,7 @@ fn a_chain_whose_authority_has_not_signed_the_certificate_does_not_replace_one()
         key: pair.key.clone(),
     };
     files.write_pair("server", &with(&Authority::named("another").certificate));
-    let refused = described(&tls.refresh().unwrap_err());
+    let refused = tls.refresh().unwrap_err();
     assert!(refused.contains("signed the first one"), "{refused}");
     files.write_pair("server", &with(&below.certificate));
     assert_eq!(tls.refresh().ok(), Some(true));

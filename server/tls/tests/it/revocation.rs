@@ -3,7 +3,6 @@
 use std::fs;
 
 use doorward_tests::certificates::{Authority, Certified};
-use doorward_tls::described;
 use doorward_tls::server::ServerTls;
 
 use crate::files::{Folder, connected, of_kind, problem};
@@ -48,7 +47,7 @@ async fn a_list_that_would_bring_a_revoked_caller_back_changes_nothing() {
         ("no list", own.certificate.clone(), "no revocation list"),
     ] {
         files.write("crl.pem", &list);
-        let refused = described(&tls.refresh().unwrap_err());
+        let refused = tls.refresh().unwrap_err();
         assert!(refused.contains(expected), "{name}: {refused}");
         assert_eq!(tls.problem(), Some(refused), "{name}");
         let refusal = (
@@ -75,7 +74,7 @@ async fn a_list_of_one_authority_is_not_lost_when_another_gets_one() {
     files.write("crl.pem", &own.revoke(7));
     let tls = ServerTls::open(files.server()).unwrap();
     files.write("crl.pem", &other.revoke(7));
-    let refused = described(&tls.refresh().unwrap_err());
+    let refused = tls.refresh().unwrap_err();
     assert!(
         refused.contains("list of CN=tests of Doorward is missing"),
         "{refused}"

@@ -1,6 +1,5 @@
 //! Files of tokens.
 
-use doorward_tls::described;
 use doorward_tls::tokens::{Tokens, hash};
 
 use crate::files::Folder;
@@ -38,7 +37,7 @@ fn a_file_that_would_lock_callers_out_or_let_others_in_changes_nothing() {
         ),
     ] {
         files.write("tokens.yaml", &text);
-        let refused = described(&tokens.refresh().unwrap_err());
+        let refused = tokens.refresh().unwrap_err();
         assert!(refused.contains(expected), "{text}: {refused}");
         assert_eq!(tokens.problem(), Some(refused), "{text}");
         assert!(tokens.find(&hash(b"s3cret")).is_some(), "{text}");

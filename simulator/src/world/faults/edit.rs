@@ -10,8 +10,7 @@ use crate::world::World;
 impl World<'_> {
     pub(super) fn edit(&mut self, templates: &Templates) {
         let now = self.now;
-        let before = std::mem::replace(&mut self.templates, templates.clone());
-        self.templates_before.push(before);
+        self.templates = templates.clone();
         let mut said = Vec::new();
         for watched in self.watched.iter_mut() {
             let template = templates.find(&watched.resource).map(Arc::clone);

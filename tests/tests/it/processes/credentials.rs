@@ -9,6 +9,8 @@ use doorward_tests::processes::{Server, doorward};
 use serde_json::Value;
 use tempfile::TempDir;
 
+const REFUSED: &str = "files cannot be used; the last valid ones stay in force";
+
 /// Files with credentials, as an operator keeps them.
 struct Files(TempDir);
 
@@ -91,7 +93,7 @@ async fn credentials_that_are_replaced_are_read_again() {
     // While a file is half written, the last good ones count, and a warning names the file.
     fs::write(files.path("key.pem"), "-----BEGIN PRIVATE KEY-----\n").unwrap();
     for server in &mut servers {
-        let warned = server.wait_for_log("credentials for etcd cannot be read; keeping the last");
+        let warned = server.wait_for_log(REFUSED);
         let files = warned["files"].as_str().unwrap();
         assert!(files.contains("key.pem"), "{files}");
     }
@@ -105,7 +107,7 @@ async fn credentials_that_are_replaced_are_read_again() {
     until_both_are_ready(&mut servers, "ready with the new password").await;
 
     for server in &mut servers {
-        let warned = server.logged("credentials for etcd cannot be read; keeping the last");
+        let warned = server.logged(REFUSED);
         let is_repeated = |two: &[Value]| two[0]["problem"] == two[1]["problem"];
         assert!(!warned.windows(2).any(is_repeated), "{warned:?}");
     }

@@ -81,7 +81,6 @@ impl Player {
             Learning::Over => "does not learn",
             Learning::Started => "learns: it was started",
             Learning::Elected => "learns: it was elected",
-            Learning::LongerLeases => "learns: leases were longer",
             Learning::Above => "a server above learns",
         };
         let left = left.filter(|_| node.mastership(now).is_master());

@@ -130,7 +130,8 @@ async fn the_servers_of_a_node_are_found_wherever_one_endpoint_answers() {
     let config = impatient(etcd.config_at(&[&dead[0], etcd.address(0), &dead[1]]));
     for _ in 0..4 {
         let servers = directory::resolve(&config, &keys).await.unwrap();
-        assert_eq!(servers.addresses(), ["h:1"]);
+        let addresses = servers.addresses(&[]);
+        assert!(matches!(&*addresses, [only] if only.as_str() == "h:1"));
         assert_eq!(servers.master.unwrap().1, u64::try_from(epoch).unwrap());
     }
     let config = impatient(etcd.config_at(&[&dead[0], &dead[1]]));
