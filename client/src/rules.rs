@@ -43,7 +43,6 @@ pub mod answer;
 pub mod counting;
 pub mod decision;
 pub mod document;
-mod form;
 mod forwarded;
 pub mod guarded;
 pub mod limiter;

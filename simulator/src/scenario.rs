@@ -31,8 +31,7 @@ use serde_json::Value;
 pub use crate::scenario::clients::ClientGroup;
 use crate::scenario::fault::{Event, Fault, FaultFile};
 use crate::scenario::forms::{Form, Maybe, Step, Time, Times, is_default, one, unsaid};
-use crate::scenario::network::NetworkFile;
-pub use crate::scenario::network::{Latency, Link, Network};
+pub use crate::scenario::network::{Latency, Network};
 pub use crate::scenario::nodes::Node;
 use crate::scenario::nodes::TreeForm;
 pub use crate::scenario::settings::{ClientGaps, Limits, ParentProtocol, Servers};
@@ -94,12 +93,9 @@ pub struct Scenario {
     pub nodes: Vec<Node>,
     /// Groups of clients.
     pub clients: Vec<ClientGroup>,
-    /// The links between clients and servers, and between servers.
-    #[serde(skip)]
-    pub network: Network,
     /// The links between clients and servers.
-    #[serde(default, rename = "network")]
-    pub network_file: NetworkFile,
+    #[serde(default)]
+    pub network: Network,
     /// The settings of servers.
     #[serde(default, skip_serializing_if = "is_default")]
     pub servers: Servers,

@@ -47,7 +47,8 @@ use crate::checker::{Watched, judge};
 use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
-use crate::scenario::{Link as Way, Scenario};
+use crate::scenario::Scenario;
+use crate::scenario::network::{Link as Way, Links};
 use crate::trace_feed::TraceFeed;
 use crate::world::agenda::{EventKind, Events};
 use crate::world::etcd::Etcd;
@@ -151,6 +152,7 @@ pub struct World<'a> {
     events: Events,
     /// Messages under way.
     mail: Slab<Message>,
+    links: Links,
     places: Numbered<Place>,
     clients: Numbered<ClientProcess<'a>>,
     /// Wake-up time of each client. Kept apart because many events turn out to be stale.
@@ -198,6 +200,11 @@ impl<'a> World<'a> {
             end: Time::ZERO + scenario.duration,
             events: Events::default(),
             mail: Slab::new(),
+            // The scenario's reader has checked them.
+            links: scenario
+                .network
+                .resolve(&scenario.nodes)
+                .unwrap_or_default(),
             places: Numbered::default(),
             clients: Numbered::default(),
             wakes: Numbered::default(),

@@ -1,16 +1,16 @@
 //! Documents: YAML in, rules or problems out.
 //!
-//! The YAML parser stops at its first problem: text that is no YAML, a field twice, a list in place of a value. All
-//! other problems of a document are reported together. An empty value is a bare key. A number as a value is its text
+//! The YAML parser stops at text that is no YAML. All other problems of a document are reported together. An empty value
+//! is a bare key. A number as a value is its text
 //! (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes. A field for a number takes no quotes.
 
 use std::net::Ipv6Addr;
 
 use doorward_limits::headers::Dialect;
+use doorward_yaml::{Format, PlacedValue, Value};
 use indexmap::IndexSet;
 
-use crate::rules::document::{Domain, Rules};
-use crate::rules::form::{DescriptorForm, DocumentForm, Placed, ReplacesForm, Scalar};
+use crate::rules::document::{DOCUMENT_BYTES_MAX, Domain, Rules};
 use crate::rules::problem::{Problem, Problems};
 use crate::rules::rank::{CALLERS_MAX, Rank, Ranks, WEIGHT_MAX};
 use crate::rules::rule::{
@@ -19,13 +19,17 @@ use crate::rules::rule::{
 use crate::rules::shared::{self, ID_BYTES_MAX};
 use crate::rules::tree::Node;
 
+mod fields;
 pub(crate) mod limit;
-mod parse;
 mod scalar;
-mod unknown;
 
-pub use parse::domain_of;
-use scalar::{duration, line, scalar};
+use scalar::{duration, written};
+
+const FORMAT: Format = Format {
+    bytes_max: DOCUMENT_BYTES_MAX,
+    if_larger: "; write several domains",
+    if_several: "write one file for each domain",
+};
 
 /// Largest number of problems that are told of a document.
 const PROBLEMS_MAX: usize = 1_000;
@@ -34,6 +38,21 @@ const PROBLEMS_MAX: usize = 1_000;
 /// each descriptor below it.
 const PATHS_OF_TEXT: usize = 16;
 const PATHS_MIN: usize = 4 << 20;
+
+/// Fields that have no effect in a descriptor without a limit.
+const OF_LIMITS: [&str; 11] = [
+    "ban",
+    "shadow_mode",
+    "cost",
+    "action",
+    "scope",
+    "max_wait",
+    "on_failure",
+    "processes",
+    "priority",
+    "weight",
+    "callers",
+];
 
 const LONG_PATHS: &str =
     "key: this one and those above it are too long for so many descriptors; write shorter ones";
@@ -45,20 +64,33 @@ impl Rules {
     ///
     /// The problems of all documents, in their order and by line.
     pub fn load(documents: &[(&str, &str)]) -> Result<Self, Problems> {
+        let documents = documents.iter();
+        Self::load_bytes(documents.map(|(file, text)| (*file, text.as_bytes())))
+    }
+
+    /// The same, of texts that may not even be text.
+    pub(crate) fn load_bytes<'d>(
+        documents: impl Iterator<Item = (&'d str, &'d [u8])>,
+    ) -> Result<Self, Problems> {
         let mut rules = Self::default();
         let (mut problems, mut without) = (Problems::default(), Vec::new());
-        for (file, text) in documents {
+        for (file, bytes) in documents {
+            let document = FORMAT.read(bytes);
             let mut reader = Reader {
                 file,
-                text,
+                // A document that is no text has no fields.
+                text: str::from_utf8(bytes).unwrap_or_default(),
                 rules: &mut rules,
                 unclear: Vec::new(),
                 domain: String::new(),
                 problems: Vec::new(),
                 without: None,
-                paths_left: PATHS_MIN + PATHS_OF_TEXT * text.len(),
+                paths_left: PATHS_MIN + PATHS_OF_TEXT * bytes.len(),
             };
-            reader.read();
+            match &document {
+                Ok(document) => reader.document(document.as_ref()),
+                Err((place, message)) => reader.problem(place.line, message.clone()),
+            }
             reader.problems.sort_by_key(|problem| problem.line);
             problems.append(&mut reader.problems);
             without.extend(reader.without);
@@ -74,12 +106,19 @@ impl Rules {
     }
 }
 
+/// Returns the domain that a line of the text names, also if the text is no valid document.
+pub fn domain_of(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with("domain:"))?;
+    let fields = FORMAT.read(line.as_bytes()).ok()??;
+    written(fields.get("domain")?, line).map(str::to_owned)
+}
+
 /// Reader of one document.
 struct Reader<'a> {
     file: &'a str,
     text: &'a str,
     rules: &'a mut Rules,
-    /// Lines on which maps with unknown fields begin.
+    /// Lines on which maps begin that have fields of a wrong name or shape.
     unclear: Vec<u64>,
     /// Domain of the document.
     domain: String,
@@ -93,24 +132,16 @@ struct Reader<'a> {
 /// The levels above a descriptor: key, value, and whether values of requests are hashed.
 type Levels<'f> = Vec<(&'f str, Option<&'f str>, bool)>;
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// Adds the rules of the document to the others.
-    fn read(&mut self) {
-        match parse::parse(self.text) {
-            Ok((form, unknown)) => {
-                for ((line, message), begins) in unknown {
-                    self.unclear.push(begins);
-                    self.problem(line, message);
-                }
-                self.document(&form);
-            }
-            Err((line, message)) => self.problem(line, message),
+    fn document(&mut self, document: Option<&'a PlacedValue>) {
+        if let Some(document) = document {
+            self.check_fields(document);
         }
-    }
-
-    fn document(&mut self, form: &DocumentForm) {
-        let Some((name, line)) = scalar(&form.domain) else {
-            let line = form.domain.as_ref().map_or(1, |domain| domain.line);
+        let domain = document.and_then(|form| Some((form, self.scalar(form, "domain")?)));
+        let Some((form, (name, line))) = domain else {
+            let domain = document.and_then(|form| form.get("domain"));
+            let line = domain.map_or(1, |domain| domain.place.line);
             let message = "domain: is missing or empty; write the name of the domain";
             return self.missing(line, message.to_owned());
         };
@@ -124,10 +155,10 @@ impl Reader<'_> {
             number: self.rules.domains_in_order().count(),
             root: Node::default(),
             key_paths: IndexSet::new(),
-            rejects_unmatched: self.choice("unmatched", &form.unmatched, &["allow", "reject"]) == 1,
-            counts_attempts: self.choice("count", &form.count, &["allowed", "attempts"]) == 1,
+            rejects_unmatched: self.choice(form, "unmatched", &["allow", "reject"]) == 1,
+            counts_attempts: self.choice(form, "count", &["allowed", "attempts"]) == 1,
             has_shared: false,
-            dialect: match self.choice("headers", &form.headers, &["draft-11", "next", "legacy"]) {
+            dialect: match self.choice(form, "headers", &["draft-11", "next", "legacy"]) {
                 1 => Dialect::Next,
                 2 => Dialect::Legacy,
                 _ => Dialect::Draft11,
@@ -135,19 +166,13 @@ impl Reader<'_> {
         };
         name.clone_into(&mut self.domain);
         let before = self.rules.rules().len();
-        let (mut root, forms) = (Node::default(), form.descriptors.as_deref());
-        self.level(name, &mut Levels::new(), forms, &mut domain, &mut root);
+        let mut root = Node::default();
+        self.level(name, &mut Levels::new(), form, &mut domain, &mut root);
         domain.root = root;
         let mut own = self.rules.rules().iter().skip(before);
         domain.has_shared = own.any(|rule| rule.scope == Scope::Shared);
-        match (
-            self.truth("empty", &form.empty),
-            domain.key_paths.is_empty(),
-        ) {
-            (true, false) => {
-                let message = "empty: there are rules; remove this field";
-                self.problem(self::line(&form.empty).unwrap_or(line), message.to_owned());
-            }
+        match (self.truth(form, "empty"), domain.key_paths.is_empty()) {
+            (true, false) => self.refuse(form, &["empty"], "there are rules; remove this field"),
             (false, true) => {
                 self.without = Some(Problem {
                     file: self.file.to_owned(),
@@ -160,32 +185,31 @@ impl Reader<'_> {
         self.rules.add_domain(name, self.file, domain);
     }
 
-    fn level<'d>(
+    /// Reads the descriptors below a document or a descriptor.
+    fn level(
         &mut self,
         parent: &str,
-        levels: &mut Levels<'d>,
-        forms: Option<&'d [Placed<DescriptorForm>]>,
+        levels: &mut Levels<'a>,
+        above: &'a PlacedValue,
         domain: &mut Domain,
         node: &mut Node,
     ) {
-        for form in forms.unwrap_or_default() {
-            let line = form.line;
-            let form = &form.value;
-            let Some((key, key_line)) = scalar(&form.key) else {
+        for form in items(above, "descriptors") {
+            let Some((key, key_line)) = self.scalar(form, "key") else {
                 let message = "key: is missing; write the key of the request's entry";
-                self.missing(line, message.to_owned());
+                self.missing(form.place.line, message.to_owned());
                 continue;
             };
             if key.contains('*') {
                 let message = format!("key: {key} has a star; a star is for values only");
                 self.problem(key_line, message);
             }
-            self.check_text("key", &form.key);
-            self.check_text("value", &form.value);
+            self.check_text(form, "key");
+            self.check_text(form, "value");
             if key == "remote_address" {
-                self.check_address(&form.value);
+                self.check_address(form);
             }
-            let value = scalar(&form.value).map(|(value, _)| value);
+            let value = self.scalar(form, "value").map(|(value, _)| value);
             let path = match value {
                 None => format!("{parent}.{key}"),
                 Some(value) => format!("{parent}.{key}_{value}"),
@@ -207,13 +231,7 @@ impl Reader<'_> {
                 }
                 child.rule = Some(self.rules.add(rule));
             }
-            self.level(
-                &path,
-                levels,
-                form.descriptors.as_deref(),
-                domain,
-                &mut child,
-            );
+            self.level(&path, levels, form, domain, &mut child);
             levels.pop();
             if !node.insert(key, value, child) {
                 let name = path.get(parent.len() + 1..).unwrap_or_default();
@@ -224,38 +242,37 @@ impl Reader<'_> {
     }
 
     /// Returns the rule of a descriptor; `None` without a limit, or with a problem.
-    fn rule(&mut self, path: &str, levels: &Levels<'_>, form: &DescriptorForm) -> Option<Rule> {
-        let shadow = self.truth("shadow_mode", &form.shadow_mode);
-        let detailed_metric = self.truth("detailed_metric", &form.detailed_metric);
-        let action = self.word("action", &form.action).unwrap_or_default();
-        let scope = self.word("scope", &form.scope).unwrap_or_default();
-        let on_failure = self.word("on_failure", &form.on_failure);
+    fn rule(&mut self, path: &str, levels: &Levels<'_>, form: &'a PlacedValue) -> Option<Rule> {
+        let shadow = self.truth(form, "shadow_mode");
+        let detailed_metric = self.truth(form, "detailed_metric");
+        let action = self.word(form, "action").unwrap_or_default();
+        let scope = self.word(form, "scope").unwrap_or_default();
+        let on_failure = self.word(form, "on_failure");
         let what = "a duration up to 1min, such as 5ms";
-        let max_wait = self.parsed("max_wait", &form.max_wait, what, |text| {
+        let max_wait = self.parsed(form, "max_wait", what, |text| {
             duration(text).filter(|wait| *wait <= MAX_WAIT_MAX)
         });
-        let cost = self.number("cost", &form.cost, "a whole number above 0", |cost| {
-            *cost > 0
-        });
-        let bans = form.ban.as_ref().and_then(|ban| self.bans(ban));
+        let cost = self.number(form, "cost", "a whole number above 0", |cost| *cost > 0);
+        let bans = form.get("ban").and_then(|ban| self.bans(ban));
         let ranks = self.ranks(form);
         let on_failure = on_failure.unwrap_or(match scope {
             Scope::Local => OnFailure::Open,
             Scope::Shared => OnFailure::Safe,
         });
         let processes = self.processes(form, scope, on_failure);
-        let Some(limit_form) = &form.rate_limit else {
-            self.without_limit(form);
+        let Some(limit_form) = form.get("rate_limit") else {
+            let why = "stands without rate_limit; write the limit too";
+            self.refuse(form, &OF_LIMITS, why);
             return None;
         };
-        let line = limit_form.line;
-        let Some(limit_form) = &limit_form.value else {
+        let line = limit_form.place.line;
+        if matches!(limit_form.value, Value::Null) {
             let message = "rate_limit: is empty; write unit and requests_per_unit, or rate";
             self.problem(line, message.to_owned());
             return None;
-        };
+        }
         let cost = cost.unwrap_or(1);
-        let limit = self.limit(limit_form, line, (cost, max_wait), bans);
+        let limit = self.limit(limit_form, (cost, max_wait), bans);
         if action == Action::Wait
             && let Some(Limit::Counted(counted)) = &limit
             && (counted.algorithm != Algorithm::TokenBucket || scope == Scope::Shared)
@@ -263,8 +280,8 @@ impl Reader<'_> {
             let message = "action: wait is for local rules with algorithm: token_bucket; write it, or leaky_queue";
             self.problem(line, message.to_owned());
         }
-        let name = scalar(&limit_form.name).map(|(name, _)| name);
-        let replaces = self.replaces(name, limit_form.replaces.as_deref(), line);
+        let name = self.scalar(limit_form, "name").map(|(name, _)| name);
+        let replaces = self.replaces(name, limit_form);
         let rule = Rule {
             domain: self.domain.clone(),
             path: path.to_owned(),
@@ -304,44 +321,45 @@ impl Reader<'_> {
         }
     }
 
-    fn processes(&mut self, form: &DescriptorForm, scope: Scope, on_failure: OnFailure) -> u32 {
+    fn processes(&mut self, form: &'a PlacedValue, scope: Scope, on_failure: OnFailure) -> u32 {
         let what = format!("a whole number from 1 to {PROCESSES_MAX}");
-        let read = self.parsed("processes", &form.processes, &what, |text| {
+        let read = self.parsed(form, "processes", &what, |text| {
             let number = text.parse().ok();
             number.filter(|number| (1..=PROCESSES_MAX).contains(number))
         });
-        if let Some(line) = line(&form.processes)
-            && (scope, on_failure) != (Scope::Shared, OnFailure::Safe)
-        {
-            let message = "processes: needs scope: shared and on_failure: safe; remove it";
-            self.problem(line, message.to_owned());
+        if (scope, on_failure) != (Scope::Shared, OnFailure::Safe) {
+            let why = "needs scope: shared and on_failure: safe; remove it";
+            self.refuse(form, &["processes"], why);
         }
         read.unwrap_or(1)
     }
 
     /// Returns the ranks of callers.
-    fn ranks(&mut self, form: &DescriptorForm) -> Ranks {
-        let usual = self.rank(&form.priority, &form.weight, Rank::default());
-        let forms = form.callers.as_deref().unwrap_or_default();
-        if let Some(beyond) = forms.get(CALLERS_MAX) {
+    fn ranks(&mut self, form: &'a PlacedValue) -> Ranks {
+        let usual = self.rank(form, Rank::default());
+        let callers = items(form, "callers");
+        if let Some(beyond) = callers.get(CALLERS_MAX) {
             let message = format!("callers: has more than {CALLERS_MAX}; write stars in names");
-            self.problem(beyond.line, message);
+            self.problem(beyond.place.line, message);
         }
         let mut listed = Vec::new();
-        for Placed { value, line, .. } in forms {
-            let rank = self.rank(&value.priority, &value.weight, usual);
-            match scalar(&value.name) {
+        for caller in callers {
+            let rank = self.rank(caller, usual);
+            match self.scalar(caller, "name") {
                 Some((name, _)) => listed.push((name.to_owned(), rank)),
-                None => self.problem(*line, "callers: has an empty name; write it".to_owned()),
+                None => {
+                    let message = "callers: has an empty name; write it".to_owned();
+                    self.problem(caller.place.line, message);
+                }
             }
         }
         Ranks { usual, listed }
     }
 
-    fn rank(&mut self, priority: &Scalar, weight: &Scalar, usual: Rank) -> Rank {
-        let priority = self.number("priority", priority, "a whole number", |_| true);
+    fn rank(&mut self, form: &'a PlacedValue, usual: Rank) -> Rank {
+        let priority = self.number(form, "priority", "a whole number", |_| true);
         let what = "a whole number from 1 to 100";
-        let weight = self.number("weight", weight, what, |weight| {
+        let weight = self.number(form, "weight", what, |weight| {
             (1..=WEIGHT_MAX).contains(weight)
         });
         Rank {
@@ -350,43 +368,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses the fields that have no effect in a descriptor without a limit.
-    fn without_limit(&mut self, form: &DescriptorForm) {
-        let callers = form.callers.as_deref().and_then(|all| all.first());
-        let callers = callers.map(|caller| caller.line);
-        let fields = [
-            ("ban", form.ban.as_ref().map(|ban| ban.line)),
-            ("shadow_mode", line(&form.shadow_mode)),
-            ("cost", line(&form.cost)),
-            ("action", line(&form.action)),
-            ("scope", line(&form.scope)),
-            ("max_wait", line(&form.max_wait)),
-            ("on_failure", line(&form.on_failure)),
-            ("processes", line(&form.processes)),
-            ("priority", line(&form.priority)),
-            ("weight", line(&form.weight)),
-            ("callers", callers),
-        ];
-        for (field, line) in fields {
-            if let Some(line) = line {
-                let message = format!("{field}: stands without rate_limit; write the limit too");
-                self.problem(line, message);
-            }
-        }
-    }
-
-    fn replaces(
-        &mut self,
-        own: Option<&str>,
-        forms: Option<&[ReplacesForm]>,
-        line: u64,
-    ) -> Vec<String> {
+    fn replaces(&mut self, own: Option<&str>, limit: &'a PlacedValue) -> Vec<String> {
         let mut names = Vec::new();
-        for form in forms.unwrap_or_default() {
-            match scalar(&form.name) {
+        for form in items(limit, "replaces") {
+            match self.scalar(form, "name") {
                 None => {
                     let message = "replaces: has an empty name; write the rule's name";
-                    self.problem(line, message.to_owned());
+                    self.problem(limit.place.line, message.to_owned());
                 }
                 Some((name, line)) if own == Some(name) => {
                     let message = format!("replaces: {name} is the rule itself; remove it");
@@ -399,18 +387,13 @@ impl Reader<'_> {
     }
 
     /// Refuses an unquoted number whose text YAML readers change.
-    fn check_text(&mut self, field: &str, value: &Scalar) {
-        let Some((text, line)) = scalar(value) else {
+    fn check_text(&mut self, form: &'a PlacedValue, field: &str) {
+        let Some((text, line)) = self.scalar(form, field) else {
             return;
         };
         let is_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
         let changes = is_number && text.parse::<f64>().is_ok() && text.parse::<i64>().is_err();
-        let is_quoted = || {
-            value
-                .as_ref()
-                .is_some_and(|value| self.is_quoted(value.defined))
-        };
-        if changes && !is_quoted() {
+        if changes && !self.is_quoted(form, field) {
             let message =
                 format!("{field}: {text} is a number that may be changed; write \"{text}\"");
             self.problem(line, message);
@@ -418,10 +401,11 @@ impl Reader<'_> {
     }
 
     /// Returns whether the values of requests are hashed.
-    fn hashes(&mut self, form: &DescriptorForm) -> bool {
-        let hashes = self.truth("hash", &form.hash);
-        if let Some((value, _)) = scalar(&form.value)
-            && let (true, false, Some(line)) = (hashes, value.contains('*'), line(&form.hash))
+    fn hashes(&mut self, form: &'a PlacedValue) -> bool {
+        let hashes = self.truth(form, "hash");
+        if let Some((value, _)) = self.scalar(form, "value")
+            && let (true, false, Some(line)) =
+                (hashes, value.contains('*'), self.line(form, "hash"))
         {
             let message = format!(
                 "hash: hides no value that the document has; remove it, or the value {value}"
@@ -432,14 +416,35 @@ impl Reader<'_> {
     }
 
     /// Refuses an IPv6 address without a prefix: the address of a client has one.
-    fn check_address(&mut self, value: &Scalar) {
-        let parsed = scalar(value).map(|(text, line)| (text.parse::<Ipv6Addr>(), line));
+    fn check_address(&mut self, form: &'a PlacedValue) {
+        let value = self.scalar(form, "value");
+        let parsed = value.map(|(text, line)| (text.parse::<Ipv6Addr>(), line));
         if let Some((Ok(address), line)) = parsed {
             let network = Ipv6Addr::from_bits(address.to_bits() >> 64 << 64);
             let message = format!(
                 "value: {address} matches no client, because IPv6 addresses count by prefix; write \"{network}/64\""
             );
             self.problem(line, message);
+        }
+    }
+
+    /// Refuses those of the fields that are there.
+    fn refuse(&mut self, form: &PlacedValue, fields: &[&str], why: &str) {
+        for field in fields {
+            let there = form.get(field);
+            if let Some(it) = there.filter(|it| !matches!(it.value, Value::Null)) {
+                self.problem(it.place.line, format!("{field}: {why}"));
+            }
+        }
+    }
+
+    /// Tells which of the fields are missing.
+    fn require(&mut self, form: &'a PlacedValue, fields: &[&str], advice: &str) {
+        for field in fields {
+            if self.scalar(form, field).is_none() {
+                let message = format!("{field}: is missing; write it, {advice}");
+                self.missing(form.place.line, message);
+            }
         }
     }
 
@@ -461,4 +466,9 @@ impl Reader<'_> {
             message,
         });
     }
+}
+
+/// Returns the items of a list that a field may have.
+fn items<'a>(form: &'a PlacedValue, field: &str) -> &'a [PlacedValue] {
+    form.get(field).map(PlacedValue::items).unwrap_or_default()
 }

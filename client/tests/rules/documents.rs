@@ -252,20 +252,23 @@ fn problems_of_the_parser_are_told_in_the_words_of_a_document() {
     }
     let (open, close) = ("[{key: a, descriptors: ".repeat(40), "}]".repeat(40));
     let deep = format!("domain: a\ndescriptors: {open}{close}\n");
-    check(&deep, 2, "too many levels; write fewer");
-    let several = "the file has several documents; write one file for each domain";
+    let levels = "is in more than the 32 maps and lists in one another that there may be";
+    check(&deep, 2, levels);
+    let several = "a second document starts here; write one file for each domain";
     check("domain: a\n---\ndomain: b\n", 3, several);
     check(
         "domain: [a]\n",
         1,
-        "a single value belongs here, not a list or map",
+        "domain: a single value belongs here, not a list or map",
     );
     check(
         "domain: a\ndescriptors: [user]\n",
         2,
         "write fields, as in key: user",
     );
-    let list = "a list belongs here; begin each entry with a dash";
+    check("just text\n", 1, "write fields, as in key: user");
+    check("domain: {\n", 1, "is no YAML: unclosed bracket '{'");
+    let list = "descriptors: a list belongs here; begin each entry with a dash";
     check("domain: a\ndescriptors: {key: user}\n", 2, list);
     check(
         "domain: a\ndomain: b\n",

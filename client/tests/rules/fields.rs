@@ -48,6 +48,36 @@ descriptors:
 }
 
 #[test]
+fn fields_of_a_wrong_shape_hide_no_other_problem() {
+    let text = "domain: a
+descriptors:
+- key: [user]
+  cost: 0
+  cost: 1
+- key: b
+  rate_limit: 5/s
+  callers: {name: c}
+  ban: [1]
+- 7
+- key: c
+  rate_limit: {rate: {a: b}, burst: x}
+";
+    let problems = Rules::load(&[("a.yaml", text)]).unwrap_err();
+    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    let expected = [
+        "a.yaml:3: key: a single value belongs here, not a list or map",
+        "a.yaml:5: cost: is there twice; remove one of the two",
+        "a.yaml:7: rate_limit: fields belong here; write them below it",
+        "a.yaml:8: callers: a list belongs here; begin each entry with a dash",
+        "a.yaml:9: ban: fields belong here; write them below it",
+        "a.yaml:10: write fields, as in key: user",
+        "a.yaml:12: rate: a single value belongs here, not a list or map",
+        "a.yaml:12: burst: x is invalid; write an amount such as 20",
+    ];
+    assert_eq!(problems, expected);
+}
+
+#[test]
 fn a_missing_field_is_told_unless_an_unknown_one_beside_it_may_be_that_field() {
     check(
         "{rate: 2/min}",

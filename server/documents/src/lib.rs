@@ -24,19 +24,27 @@
 
 mod duration;
 mod kind;
-pub mod placed_value;
 mod places;
 mod problem;
 mod reader;
 
 use doorward_engine::templates::Templates;
+use doorward_yaml::Format;
 pub use duration::{DurationError, parse_duration, parse_duration_within};
 pub use kind::Kind;
-pub use placed_value::DOCUMENT_BYTES_MAX;
 pub use places::{Located, TemplatePlaces};
-pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Position, Problem, shortened};
+pub use problem::{DocumentError, PROBLEMS_SHOWN_MAX, Problem};
 
 use crate::reader::TemplateReader;
+
+/// The largest document, in bytes.
+pub const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
+
+const FORMAT: Format = Format {
+    bytes_max: DOCUMENT_BYTES_MAX,
+    if_larger: "",
+    if_several: "put everything into one",
+};
 
 /// Reads a document; `file` is its name for messages.
 ///
@@ -44,17 +52,7 @@ use crate::reader::TemplateReader;
 ///
 /// Every problem in it.
 pub fn parse_yaml(text: &str, file: &str) -> Result<Templates, DocumentError> {
-    locate_yaml(text, file).map(|located| located.templates)
-}
-
-fn locate_yaml(text: &str, file: &str) -> Result<Located, DocumentError> {
-    parse(text).map_err(|mut problems| {
-        problems.sort_by_key(|problem| (problem.line, problem.column));
-        DocumentError {
-            file: file.to_owned(),
-            problems,
-        }
-    })
+    parse_bytes(text.as_bytes(), file)
 }
 
 /// Reads a document that may not even be text.
@@ -72,13 +70,17 @@ pub fn parse_bytes(bytes: &[u8], file: &str) -> Result<Templates, DocumentError>
 ///
 /// Every problem in it.
 pub fn locate_bytes(bytes: &[u8], file: &str) -> Result<Located, DocumentError> {
-    match placed_value::text_of(bytes) {
-        Ok(text) => locate_yaml(text, file),
-        Err(problem) => Err(DocumentError {
+    let located = match FORMAT.read(bytes) {
+        Ok(document) => TemplateReader::default().read(document.as_ref()),
+        Err((place, message)) => Err(vec![Problem::of_document(place, message)]),
+    };
+    located.map_err(|mut problems| {
+        problems.sort_by_key(|problem| (problem.line, problem.column));
+        DocumentError {
             file: file.to_owned(),
-            problems: vec![problem],
-        }),
-    }
+            problems,
+        }
+    })
 }
 
 /// The example templates that a server without a template file starts with, as YAML.
@@ -99,11 +101,6 @@ pub fn near<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
     let distances = known.map(|word| (strsim::levenshtein(written, word), *word));
     let (distance, word) = distances.min()?;
     (distance <= 1 + word.len() / 5).then_some(word)
-}
-
-fn parse(text: &str) -> Result<Located, Vec<Problem>> {
-    let document = placed_value::read(text).map_err(|problem| vec![problem])?;
-    TemplateReader::default().read(document.as_ref())
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use doorward_engine::templates::{Field, Templates};
+use doorward_yaml::Position;
 
-use crate::problem::{Position, Problem};
+use crate::problem::Problem;
 
 /// Templates, and where they stand.
 #[derive(Clone, Debug, Default)]

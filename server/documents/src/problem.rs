@@ -6,25 +6,10 @@
 use std::error::Error;
 use std::fmt;
 
+use doorward_yaml::{Position, shortened};
+
 /// The most problems that `Display` shows.
 pub const PROBLEMS_SHOWN_MAX: usize = 1000;
-
-/// Texts out of a document are cut to this many characters in messages.
-const CHARS_SHOWN_MAX: usize = 40;
-
-/// Where something stands; both count from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Position {
-    /// The line.
-    pub line: u64,
-    /// The column, in characters.
-    pub column: u64,
-}
-
-impl Position {
-    /// The first character of the document.
-    pub const START: Self = Self { line: 1, column: 1 };
-}
 
 /// Everything that is wrong with a document. `Display` gives a line for each problem, up to
 /// [`PROBLEMS_SHOWN_MAX`], and says how many more there are.
@@ -92,14 +77,6 @@ impl fmt::Display for DocumentError {
             0 => Ok(()),
             more => write!(f, "\n{}: and {more} more problems", self.file),
         }
-    }
-}
-
-/// The start of a text out of a document, and `…` if there is more of it.
-pub fn shortened(text: &str) -> (&str, &'static str) {
-    match text.char_indices().nth(CHARS_SHOWN_MAX) {
-        Some((end, _)) => (text.get(..end).unwrap_or(text), "…"),
-        None => (text, ""),
     }
 }
 

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use doorward_engine::templates::{AlgorithmKind, Field, TemplateSpec, Templates};
+use doorward_yaml::{PlacedValue, Position, Value, shortened};
 
 use crate::near;
-use crate::placed_value::{PlacedKey, PlacedValue, Value};
 use crate::places::{Located, TemplatePlaces};
-use crate::problem::{Position, Problem, shortened};
+use crate::problem::Problem;
 
 pub(crate) const TEMPLATE_KEYS: [&str; 7] = [
     "identifier_glob",
@@ -31,7 +31,7 @@ pub(crate) const ALGORITHM_KEYS: [&str; 5] = [
 ];
 
 /// Doorman's numbers of the kinds, and ours.
-pub(crate) const KIND_NUMBERS: [(i128, AlgorithmKind); 5] = [
+pub(crate) const KIND_NUMBERS: [(i64, AlgorithmKind); 5] = [
     (0, AlgorithmKind::NoAlgorithm),
     (1, AlgorithmKind::Static),
     (2, AlgorithmKind::ProportionalShare),
@@ -45,19 +45,14 @@ const ALGORITHM: &str = "algorithm";
 /// Path of an algorithm's parameters.
 const PARAMETERS: &str = "algorithm.parameters";
 
-/// A map: the keys on the way to it from its template, and its entries in the order of the document.
+/// A map, and the keys on the way to it from its template.
 #[derive(Clone, Copy)]
 struct Map<'a> {
     path: &'static str,
-    entries: &'a [(PlacedKey, PlacedValue)],
+    node: &'a PlacedValue,
 }
 
-impl<'a> Map<'a> {
-    fn find(&self, key: &str) -> Option<&'a PlacedValue> {
-        let mut entries = self.entries.iter();
-        entries.find(|(k, _)| k.text == key).map(|(_, node)| node)
-    }
-
+impl Map<'_> {
     fn path_of(&self, key: &str) -> String {
         match self.path {
             "" => key.to_owned(),
@@ -118,19 +113,16 @@ impl TemplateReader {
     fn document(&mut self, document: Option<&PlacedValue>) -> Vec<TemplateSpec> {
         const EXPECTED: &str = "a document starts with \"resources:\" and a list of templates";
         let place = document.map_or(Position::START, |it| it.place);
-        let entries = match document.map(|it| &it.value) {
-            Some(Value::Map(entries)) => entries,
+        let node = match document.filter(|it| !matches!(it.value, Value::Null)) {
+            Some(node) if matches!(node.value, Value::Map(_)) => node,
             other => {
-                let other = other.filter(|it| !matches!(it, Value::Null));
-                let found = other.map_or_else(|| "empty".to_owned(), Value::described);
+                let found = other.map_or_else(|| "empty".to_owned(), |it| it.value.described());
                 self.problem(place, None, format!("is {found}; {EXPECTED}"));
                 return Vec::new();
             }
         };
-        let path = "";
-        let map = Map { path, entries };
-        self.check_keys(&map, &["resources"]);
-        let Some(resources) = map.find("resources") else {
+        self.check_keys(&Map { path: "", node }, &["resources"]);
+        let Some(resources) = node.get("resources") else {
             self.problem(place, None, format!("has no \"resources\"; {EXPECTED}"));
             return Vec::new();
         };
@@ -211,16 +203,15 @@ impl TemplateReader {
         node: &PlacedValue,
     ) -> Result<(String, Option<String>), (Position, String)> {
         const EXPECTED: &str = "give {name: …, value: …}";
-        let Value::Map(entries) = &node.value else {
+        let Value::Map(_) = &node.value else {
             let message = format!("one is {}; {EXPECTED}", node.value.described());
             return Err((node.place, message));
         };
         let path = PARAMETERS;
-        let map = Map { path, entries };
-        self.check_keys(&map, &["name", "value"]);
-        let name = map.find("name").and_then(|name| name.value.as_text());
+        self.check_keys(&Map { path, node }, &["name", "value"]);
+        let name = node.get("name").and_then(|name| name.value.as_text());
         let name = name.ok_or_else(|| (node.place, format!("one has no name; {EXPECTED}")))?;
-        let Some(value) = map.find("value") else {
+        let Some(value) = node.get("value") else {
             return Ok((name, None));
         };
         match value.value.as_text() {
@@ -235,8 +226,8 @@ impl TemplateReader {
 
     /// Returns a map of fields, if it is one.
     fn map<'a>(&mut self, node: &'a PlacedValue, path: &'static str) -> Option<Map<'a>> {
-        if let Value::Map(entries) = &node.value {
-            return Some(Map { path, entries });
+        if let Value::Map(_) = &node.value {
+            return Some(Map { path, node });
         }
         let message = format!("is {}; give a map of fields", node.value.described());
         self.problem(node.place, Some(path).filter(|it| !it.is_empty()), message);
@@ -264,7 +255,7 @@ impl TemplateReader {
 
     /// Returns a field that is there; a blank one counts as absent.
     fn field<'a>(&mut self, map: &Map<'a>, key: &str) -> Option<&'a PlacedValue> {
-        let (path, node) = (map.path_of(key), map.find(key)?);
+        let (path, node) = (map.path_of(key), map.node.get(key)?);
         self.found(path.clone(), node.place);
         if !matches!(node.value, Value::Null) {
             return Some(node);
@@ -289,7 +280,7 @@ impl TemplateReader {
     /// Reports keys that are unknown or repeated.
     fn check_keys(&mut self, map: &Map<'_>, known: &[&str]) {
         let mut earlier = BTreeSet::new();
-        for (key, _) in map.entries {
+        for (key, _) in map.node.entries() {
             let message = if !known.contains(&key.text.as_str()) {
                 match near(&key.text, known) {
                     Some(meant) => format!("is unknown; did you mean {meant}?"),

@@ -6,10 +6,10 @@ use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{AlgorithmKind, Field, SafeCapacity, Shrink, Template};
+use doorward_yaml::DEPTH_MAX;
 use proptest::prelude::*;
 
 use super::*;
-use crate::placed_value::DEPTH_MAX;
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
@@ -249,7 +249,7 @@ fn a_glob_whose_star_lacks_quotes_is_refused_with_that_advice() {
         let text = format!("resources:\n- identifier_glob: {star}\n  capacity: 1\n");
         let error = parse_yaml(&text, "t.yaml").unwrap_err().to_string();
         assert!(
-            error.ends_with("; a glob that starts with '*' needs quotes"),
+            error.ends_with("; a text that starts with '*' needs quotes"),
             "{error}"
         );
     }

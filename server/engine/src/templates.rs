@@ -96,6 +96,15 @@ pub enum SafeCapacity {
     Limited(Amount),
 }
 
+impl From<SafeCapacity> for f64 {
+    fn from(safe: SafeCapacity) -> Self {
+        match safe {
+            SafeCapacity::Unlimited => -1.0,
+            SafeCapacity::Limited(amount) => amount.get(),
+        }
+    }
+}
+
 /// Division of a resource, with all defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Algorithm {
@@ -120,6 +129,21 @@ impl Algorithm {
     pub fn learns(&self) -> bool {
         // NO_ALGORITHM and STATIC decide by the holder's own claim.
         self.kind.promises_total() && !self.learning_mode_duration.is_zero()
+    }
+
+    /// Returns the parameters by which a template says the rest of it: their names and values.
+    pub fn parameters(&self) -> Vec<(String, String)> {
+        let shrink = match self.shrink {
+            Shrink::Acknowledged => "acknowledged",
+            Shrink::Immediate => "immediate",
+        };
+        let always = [
+            ("shrink".to_owned(), shrink.to_owned()),
+            ("decay_factor".to_owned(), self.decay_factor.to_string()),
+        ];
+        let shares = self.min_shares.iter();
+        let shares = shares.map(|(band, share)| (format!("min_share.{band}"), share.to_string()));
+        always.into_iter().chain(shares).collect()
     }
 }
 

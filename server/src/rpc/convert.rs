@@ -27,7 +27,6 @@ use doorward_session::time::{millis, millis_up};
 use tonic::Status as RpcStatus;
 
 use crate::limits::ServerLimit;
-use crate::status::model::safe_capacity_number;
 
 /// Most resources in one request. The node decides about all of them under its lock.
 pub const RESOURCES_PER_REQUEST_MAX: usize = 1_000;
@@ -160,7 +159,7 @@ pub fn get_capacity_response(
                     granted_by: lease.granted_by.map(MastershipId::get),
                     ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
                 },
-                safe_capacity: lease.safe_capacity.map(safe_capacity_number),
+                safe_capacity: lease.safe_capacity.map(f64::from),
                 limited_by: wire_limit(lease).map(Into::into),
                 learning_for_ms: lease.learning_for.map(millis_up),
                 decided: Some(lease.decided),

@@ -10,7 +10,6 @@ use doorward_engine::messages::{
     ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
 };
 use doorward_engine::node::mastership::Learning;
-use doorward_engine::templates::SafeCapacity;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{
     ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus, ParentStatus,
@@ -44,7 +43,7 @@ pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
         description: description.unwrap_or_default(),
         algorithm: is_known.then(|| snapshot.kind.as_str().to_owned()),
         capacity: snapshot.capacity,
-        safe_capacity: snapshot.safe_capacity.map(safe_capacity_number),
+        safe_capacity: snapshot.safe_capacity.map(f64::from),
         wants: snapshot.wants,
         granted: snapshot.granted,
         reserved: snapshot.reserved,
@@ -182,14 +181,6 @@ pub(super) fn states(sessions: &Sessions, learning: Learning) -> States {
             .map(|(state, streams)| (state.as_str().to_owned(), count(*streams)))
             .collect(),
         learning: learning.as_str().to_owned(),
-    }
-}
-
-/// Returns a safe capacity as one number. -1: no limit.
-pub fn safe_capacity_number(safe: SafeCapacity) -> f64 {
-    match safe {
-        SafeCapacity::Unlimited => -1.0,
-        SafeCapacity::Limited(amount) => amount.get(),
     }
 }
 

@@ -16,7 +16,7 @@ use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::file_stem;
 use doorward_simulator::scenario::templates::ids;
 use doorward_simulator::scenario::usage::Usage;
-use doorward_simulator::scenario::{CLIENTS_MAX, ClientGroup, Limits, Node, Scenario, leaves_of};
+use doorward_simulator::scenario::{CLIENTS_MAX, ClientGroup, Limits, Node, Scenario};
 use doorward_trace::{TraceSource, scan};
 
 use crate::failure::Failure;
@@ -68,8 +68,7 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
         clients: vec![ClientGroup {
             name: "client".to_owned(),
             count: scan.clients.len(),
-            nodes: leaves_of(&nodes),
-            nodes_file: None,
+            nodes: None,
             first: Usage {
                 resource,
                 priority: 0,

@@ -13,7 +13,8 @@ pub(super) fn draw(draft: &mut Draft) {
     for _ in 0..draft.strength(Part::Addresses).many(chance, 3, 6) {
         let begins = draft.some_time(chance);
         let (node, lease) = (chance.below(draft.scenario.nodes.len()), draft.lease());
-        draft.put(begins, wrong_addresses(chance, node, lease));
+        let wrong = wrong_addresses(chance, draft.node_at(node), lease);
+        draft.put(begins, wrong);
         for _ in 0..1 + chance.below(4) {
             let at = draft.soon(chance, begins, lease);
             draft.put(at, related_fault(draft, chance, node, lease));
@@ -22,8 +23,7 @@ pub(super) fn draw(draft: &mut Draft) {
 }
 
 /// Gives wrong addresses to clients and children of a node.
-fn wrong_addresses(chance: &mut Chance, node: usize, lease: Duration) -> Event {
-    let node = NodeChoice::Node(node);
+fn wrong_addresses(chance: &mut Chance, node: NodeChoice, lease: Duration) -> Event {
     let length = (Duration::from_secs(1), lease * chance.pick([1, 2, 4]) / 2);
     if chance.happens(0.5) {
         Event::RedirectLoop { node, length }
@@ -42,12 +42,12 @@ fn related_fault(draft: &Draft, chance: &mut Chance, node: usize, lease: Duratio
         _ => node,
     };
     match chance.below(4) {
-        0 => wrong_addresses(chance, node, lease),
+        0 => wrong_addresses(chance, draft.node_at(node), lease),
         1 => Event::Crash {
             clients: ClientChoice::any(1 + chance.below(3)),
             length: Some((Duration::from_secs(1), lease)),
         },
-        _ => change(chance, looks),
+        _ => change(chance, draft.node_at(looks)),
     }
 }
 
@@ -62,7 +62,8 @@ mod tests {
         for seed in 0..50 {
             let scenario = scenario(seed, Some(Part::Addresses));
             let has_others = |node: &NodeChoice| {
-                let of = node.only().and_then(|node| scenario.nodes.get(node));
+                let of = node.only(&scenario.nodes);
+                let of = of.and_then(|node| scenario.nodes.get(node));
                 usize::from(of.is_some_and(|node| node.candidates > 1))
             };
             for (_, event) in scenario.faults.iter().flat_map(|fault| &fault.choices) {

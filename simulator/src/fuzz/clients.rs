@@ -39,6 +39,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     };
     let mut groups = Vec::with_capacity(at.len());
     for (number, node) in at.into_iter().enumerate() {
+        let node = draft.scenario.nodes.get(node);
         let mut usages: Vec<Usage> = Vec::new();
         let first = chance.below(draft.specs.len());
         for (place, spec) in draft.specs.iter().enumerate() {
@@ -56,8 +57,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
         groups.push(ClientGroup {
             name: format!("client-{number}"),
             count: 1,
-            nodes: vec![node],
-            nodes_file: None,
+            nodes: node.map(|node| node.name.as_str().into()),
             first,
             also,
             start_within: Duration::ZERO,

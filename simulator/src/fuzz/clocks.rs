@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Strength};
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
+use crate::scenario::{ClientGroup, Node};
 
 /// Largest error of a clock: half of what leases allow for.
 const DRIFT: f64 = 0.0005;
@@ -17,10 +18,11 @@ pub(super) fn draw(draft: &mut Draft) {
     if !strength.is_some() {
         return;
     }
-    let (nodes, clients) = (draft.scenario.nodes.len(), draft.scenario.clients.len());
-    let nodes = (0..nodes).map(|node| ClockChoice::Node(NodeChoice::Node(node)));
-    let clients = (0..clients).map(|client| ClockChoice::Clients(one(client)));
-    for clock in nodes.chain(clients) {
+    let nodes = draft.scenario.nodes.iter().map(of_node);
+    let clocks: Vec<_> = nodes
+        .chain(draft.scenario.clients.iter().map(of_client))
+        .collect();
+    for clock in clocks {
         let speed = speed(chance);
         draft.put(Duration::ZERO, Event::Drift { clock, speed });
     }
@@ -29,7 +31,8 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     for _ in 0..1 + chance.below(5) {
         let at = draft.some_time(chance);
-        let clock = ClockChoice::Clients(one(chance.below(draft.scenario.clients.len())));
+        let client = chance.below(draft.scenario.clients.len());
+        let clock = ClockChoice::Clients(draft.one(client));
         let event = match chance.happens(0.5) {
             true => Event::Jump {
                 clock,
@@ -51,22 +54,21 @@ pub(super) fn draw(draft: &mut Draft) {
 fn slow_servers(draft: &mut Draft, chance: &mut Chance) {
     let at = draft.some_time(chance);
     let mut speeds: Vec<f64> = Vec::new();
-    for node in &draft.scenario.nodes {
+    for node in draft.scenario.nodes.clone() {
         let above = node.parent.and_then(|parent| speeds.get(parent));
-        speeds.push(chance.between(above.copied().unwrap_or(0.9), 1.0));
-    }
-    for (number, speed) in speeds.into_iter().enumerate() {
-        let clock = ClockChoice::Node(NodeChoice::Node(number));
+        let speed = chance.between(above.copied().unwrap_or(0.9), 1.0);
+        speeds.push(speed);
+        let clock = of_node(&node);
         draft.put(at, Event::Drift { clock, speed });
     }
 }
 
-/// Chooses the clients of one group.
-pub(super) fn one(group: usize) -> ClientChoice {
-    ClientChoice {
-        groups: Some(vec![group]),
-        ..ClientChoice::any(1)
-    }
+fn of_node(node: &Node) -> ClockChoice {
+    ClockChoice::Node(NodeChoice::of(&node.name))
+}
+
+fn of_client(group: &ClientGroup) -> ClockChoice {
+    ClockChoice::Clients(ClientChoice::one_of(group))
 }
 
 /// Draws a speed; in half of all cases the error is the largest.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 
 use crate::chance::Chance;
-use crate::fuzz::clocks::one;
 use crate::fuzz::draft::{Draft, Part};
 use crate::scenario::fault::{ClientChoice, Event, Span};
 
@@ -34,7 +33,7 @@ fn event(draft: &Draft, chance: &mut Chance) -> Event {
         2 | 3 => {
             let resource = one_of(draft, client, chance);
             Event::Close {
-                clients: one(client),
+                clients: draft.one(client),
                 resource,
                 length: chance.happens(0.8).then_some(length),
             }
@@ -49,7 +48,7 @@ fn event(draft: &Draft, chance: &mut Chance) -> Event {
             resource: None,
         },
         _ => Event::Demand {
-            clients: one(client),
+            clients: draft.one(client),
             wants: amount(draft, chance) * chance.pick([0.0, 0.0, 0.1, 1.0, 2.0]),
             resource: one_of(draft, client, chance),
         },

@@ -7,7 +7,7 @@ use doorward_engine::templates::TemplateSpec;
 use crate::chance::Chance;
 use crate::recording::named;
 use crate::scenario::Scenario;
-use crate::scenario::fault::{Event, Fault, Span};
+use crate::scenario::fault::{ClientChoice, Event, Fault, NodeChoice, Span};
 
 /// Time in which faults happen.
 pub(super) const FAULTY_FOR: Duration = Duration::from_secs(200);
@@ -141,6 +141,23 @@ impl Draft {
         if let Some(strength) = self.strengths.get_mut(part as usize) {
             *strength = Strength::None;
         }
+    }
+
+    /// Draws a node.
+    pub(super) fn node(&self, chance: &mut Chance) -> NodeChoice {
+        self.node_at(chance.below(self.scenario.nodes.len()))
+    }
+
+    /// Chooses a node by its place.
+    pub(super) fn node_at(&self, place: usize) -> NodeChoice {
+        let node = self.scenario.nodes.get(place);
+        NodeChoice::of(node.map_or("root", |node| &node.name))
+    }
+
+    /// Chooses the client of a group, by its place.
+    pub(super) fn one(&self, group: usize) -> ClientChoice {
+        let group = self.scenario.clients.get(group);
+        group.map_or(ClientChoice::any(1), ClientChoice::one_of)
     }
 
     /// Adds an event that happens once.

@@ -43,7 +43,7 @@ fn forgets(faults: &[Fault]) -> bool {
     };
     happens(|event| matches!(event, Event::Etcd { .. }))
         && happens(
-            |event| matches!(event, Event::Stop { node, .. } if *node == NodeChoice::Node(0)),
+            |event| matches!(event, Event::Stop { node, .. } if *node == NodeChoice::of("root")),
         )
 }
 

@@ -18,13 +18,13 @@ pub(super) fn draw(draft: &mut Draft) {
     let ttl = election.max(Duration::from_secs(2));
     for _ in 0..strength.many(chance, 3, 8) {
         let begins = draft.some_time(chance);
-        let node = chance.below(draft.scenario.nodes.len());
-        draft.put(begins, unreachable(chance, node, ttl));
+        let node = draft.node(chance);
+        draft.put(begins, unreachable(chance, node.clone(), ttl));
         for _ in 0..chance.below(4) {
             let at = draft.soon(chance, begins, ttl * 6);
             let event = match chance.happens(0.4) {
-                true => unreachable(chance, node, ttl),
-                false => change(chance, node),
+                true => unreachable(chance, node.clone(), ttl),
+                false => change(chance, node.clone()),
             };
             draft.put(at, event);
         }
@@ -38,10 +38,10 @@ pub(super) fn draw(draft: &mut Draft) {
         for _ in 0..chance.below(4) {
             let lease = draft.lease();
             let soon = draft.soon(chance, at.saturating_sub(lease / 2), lease * 3 / 2);
-            let node = chance.below(draft.scenario.nodes.len());
+            let node = draft.node(chance);
             let event = match chance.happens(0.3) {
                 true => Event::Stop {
-                    node: NodeChoice::Node(node),
+                    node,
                     length: (Duration::from_secs(1), lease * 3 / 2),
                 },
                 false => change(chance, node),
@@ -67,8 +67,7 @@ fn lost(chance: &mut Chance, at: Duration, ttl: Duration) -> Event {
 }
 
 /// Draws a bad connection to etcd, or none, for servers of a node.
-fn unreachable(chance: &mut Chance, node: usize, ttl: Duration) -> Event {
-    let node = NodeChoice::Node(node);
+fn unreachable(chance: &mut Chance, node: NodeChoice, ttl: Duration) -> Event {
     let length = (ttl / 10, ttl * chance.pick([1, 3, 8]));
     if chance.happens(0.3) {
         return Event::EtcdLink {
@@ -94,7 +93,9 @@ mod tests {
     fn every_way_to_etcd_is_drawn() {
         let mut chance = Chance::new(1);
         let ttl = Duration::from_secs(2);
-        let drawn: Vec<Event> = (0..200).map(|_| unreachable(&mut chance, 0, ttl)).collect();
+        let drawn: Vec<Event> = (0..200)
+            .map(|_| unreachable(&mut chance, NodeChoice::of("root"), ttl))
+            .collect();
         let is = |of: &dyn Fn(&Event) -> bool| drawn.iter().any(of);
         assert!(is(&|event| matches!(event, Event::EtcdLink { .. })));
         for way in [ToEtcd::Both, ToEtcd::There, ToEtcd::Back] {

@@ -6,10 +6,9 @@
 use std::time::Duration;
 
 use crate::chance::Chance;
-use crate::fuzz::clocks::one;
 use crate::fuzz::draft::FAULTY_FOR;
 use crate::fuzz::topology::depth;
-use crate::scenario::fault::{Event, Fault};
+use crate::scenario::fault::{ClientChoice, Event, Fault};
 use crate::scenario::{ClientGroup, Latency, Network, Scenario};
 
 /// Largest distance from the ideal at these times, as a part of what all should have.
@@ -36,12 +35,11 @@ const STREAM: u64 = 0x5eed_0000_0000_0003;
 /// Returns the longest delay of a message.
 fn slowest(network: &Network) -> Duration {
     let links = [&network.clients, &network.servers].into_iter();
-    let links = links.chain(network.at.values());
-    let links = links.chain(network.above.values());
-    let longest = links.map(|link| match link.latency {
-        Latency::Uniform((_, latency)) => latency,
+    let links = links.chain(network.links.iter().map(|it| &it.link));
+    let longest = links.filter_map(|link| match link.latency? {
+        Latency::Uniform((_, latency)) => Some(latency),
         // One in a thousand takes longer.
-        Latency::Exponential { least, mean } => least + mean * 7,
+        Latency::Exponential { least, mean } => Some(least + mean * 7),
     });
     longest.max().unwrap_or_default()
 }
@@ -73,17 +71,15 @@ pub(super) fn demand_ideal_shares(scenario: &mut Scenario) {
     let again = refreshed + work + (ROUND + slowest(&scenario.network)) * levels;
     let again = first + again.mul_f64(SLOW);
     let client = chance.below(scenario.clients.len());
-    let resource = scenario
-        .clients
-        .get(client)
-        .map(|client| &client.first.resource);
-    let template = resource.and_then(|resource| scenario.templates.find(resource));
-    let Some(capacity) = template.map(|template| template.capacity.get()) else {
+    let Some(client) = scenario.clients.get(client) else {
+        return;
+    };
+    let Some(template) = scenario.templates.find(&client.first.resource) else {
         return;
     };
     let event = Event::Demand {
-        clients: one(client),
-        wants: capacity * chance.between(0.0, 1.0),
+        clients: ClientChoice::one_of(client),
+        wants: template.capacity.get() * chance.between(0.0, 1.0),
         resource: None,
     };
     let fault = Fault::once(first + Duration::from_secs(1), event);

@@ -14,8 +14,9 @@ pub(super) fn draw(draft: &mut Draft) {
     let chance = &mut draft.chance_of(Part::Masters);
     let strength = draft.strength(Part::Masters);
     for _ in 0..strength.many(chance, 3, 10) {
-        let nodes = draft.scenario.nodes.len();
-        draft.put(draft.some_time(chance), alone(chance, nodes));
+        let at = draft.some_time(chance);
+        let event = alone(chance, draft);
+        draft.put(at, event);
     }
     if !strength.is_some() {
         return;
@@ -35,12 +36,11 @@ pub(super) fn draw(draft: &mut Draft) {
 }
 
 /// Draws a change at any node, for any time.
-fn alone(chance: &mut Chance, nodes: usize) -> Event {
-    let place = match chance.happens(0.3) {
-        true => 0,
-        false => chance.below(nodes),
+fn alone(chance: &mut Chance, draft: &Draft) -> Event {
+    let node = match chance.happens(0.3) {
+        true => draft.node_at(0),
+        false => draft.node(chance),
     };
-    let node = NodeChoice::Node(place);
     let most = Duration::from_secs(chance.pick([3, 15, 60]));
     let length = (Duration::from_millis(100), most);
     match chance.below(5) {
@@ -51,21 +51,22 @@ fn alone(chance: &mut Chance, nodes: usize) -> Event {
         1 => Event::Freeze { node, length },
         2 => Event::Stop { node, length },
         3 => Event::Restart { node, length },
-        _ => change(chance, place),
+        _ => change(chance, node),
     }
 }
 
 /// Draws changes of a node and its parent.
 fn chain(draft: &mut Draft, chance: &mut Chance) {
-    let (lower, upper) = topology::pair(&draft.scenario.nodes, chance);
+    let pair = topology::pair(&draft.scenario.nodes, chance);
+    let (lower, upper) = (draft.node_at(pair.0), draft.node_at(pair.1));
     let lease = draft.lease();
     let begins = draft.some_time(chance);
-    let first = change(chance, upper);
+    let first = change(chance, upper.clone());
     draft.put(begins, first);
     for _ in 0..2 + chance.below(3) {
-        let node = if chance.happens(0.8) { lower } else { upper };
+        let node = if chance.happens(0.8) { &lower } else { &upper };
         let at = draft.soon(chance, begins, lease);
-        draft.put(at, change(chance, node));
+        draft.put(at, change(chance, node.clone()));
     }
 }
 
@@ -75,8 +76,7 @@ fn brief(chance: &mut Chance) -> Span {
 }
 
 /// Draws a change of a node's master; the same process may become master again.
-pub(super) fn change(chance: &mut Chance, node: usize) -> Event {
-    let node = NodeChoice::Node(node);
+pub(super) fn change(chance: &mut Chance, node: NodeChoice) -> Event {
     match chance.below(12) {
         0..=2 => Event::Kill {
             node,

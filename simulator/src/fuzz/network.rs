@@ -5,8 +5,9 @@ use std::time::Duration;
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Quality};
 use crate::scenario::ParentProtocol::{Poll, Stream};
-use crate::scenario::fault::{Event, NodeChoice, Side};
-use crate::scenario::{Latency, Link, Network, Servers};
+use crate::scenario::fault::{Event, Side};
+use crate::scenario::network::{LinkChange, SingleLinks};
+use crate::scenario::{Latency, Network, Servers};
 
 const fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -14,20 +15,32 @@ const fn millis(millis: u64) -> Duration {
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     let quality = draft.quality;
-    let mut network = Network {
-        clients: link(quality, chance),
-        servers: link(quality, chance),
-        ..Network::default()
-    };
-    for node in 0..draft.scenario.nodes.len() {
-        if quality == Quality::Bad && chance.happens(0.2) {
-            network.at.insert(node, link(quality, chance));
+    let (clients, servers) = (link(quality, chance), link(quality, chance));
+    let nodes = &draft.scenario.nodes;
+    let mut links = Vec::new();
+    for node in nodes.iter().filter(|_| quality == Quality::Bad) {
+        if chance.happens(0.2) {
+            links.push(SingleLinks {
+                between: None,
+                at: Some(node.name.as_str().into()),
+                link: link(quality, chance),
+            });
         }
-        if quality == Quality::Bad && node > 0 && chance.happens(0.2) {
-            network.above.insert(node, link(quality, chance));
+        let parent = node.parent.and_then(|parent| nodes.get(parent));
+        if let Some(parent) = parent.filter(|_| chance.happens(0.2)) {
+            links.push(SingleLinks {
+                between: Some((parent.name.clone(), node.name.clone())),
+                at: None,
+                link: link(quality, chance),
+            });
         }
     }
-    draft.scenario.network = network;
+    draft.scenario.network = Network {
+        all: LinkChange::default(),
+        clients,
+        servers,
+        links,
+    };
     let shortest = millis(chance.pick([500, 1_000, 2_000, 2_000, 5_000]));
     draft.scenario.servers = Servers {
         refresh_floor: chance.pick([Duration::ZERO, Duration::from_secs(1)]),
@@ -38,24 +51,24 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     };
 }
 
-fn link(quality: Quality, chance: &mut Chance) -> Link {
-    match quality {
-        Quality::Quick => Link {
-            latency: Latency::constant(millis(chance.pick([0, 0, 1, 5, 20]))),
-            loss: 0.0,
-            duplication: chance.pick([0.0, 0.1]),
-        },
-        Quality::Usual => Link {
-            latency: match chance.below(3) {
+fn link(quality: Quality, chance: &mut Chance) -> LinkChange {
+    let (latency, loss, duplication) = match quality {
+        Quality::Quick => (
+            Latency::constant(millis(chance.pick([0, 0, 1, 5, 20]))),
+            0.0,
+            chance.pick([0.0, 0.1]),
+        ),
+        Quality::Usual => (
+            match chance.below(3) {
                 0 => Latency::constant(millis(20)),
                 1 => Latency::Uniform((Duration::ZERO, millis(chance.pick([1, 20, 200])))),
                 _ => Latency::Uniform((millis(1), millis(300))),
             },
-            loss: chance.pick([0.0, 0.02, 0.05]),
-            duplication: chance.pick([0.0, 0.0, 0.1]),
-        },
-        Quality::Bad => Link {
-            latency: match chance.below(4) {
+            chance.pick([0.0, 0.02, 0.05]),
+            chance.pick([0.0, 0.0, 0.1]),
+        ),
+        Quality::Bad => (
+            match chance.below(4) {
                 0 => Latency::constant(millis(300)),
                 1 => Latency::Uniform((millis(1), millis(400))),
                 2 => Latency::Uniform((Duration::ZERO, millis(900))),
@@ -64,9 +77,14 @@ fn link(quality: Quality, chance: &mut Chance) -> Link {
                     mean: millis(chance.pick([100, 200])),
                 },
             },
-            loss: chance.pick([0.0, 0.1, 0.2, 0.4]),
-            duplication: chance.pick([0.0, 0.2, 0.6]),
-        },
+            chance.pick([0.0, 0.1, 0.2, 0.4]),
+            chance.pick([0.0, 0.2, 0.6]),
+        ),
+    };
+    LinkChange {
+        latency: Some(latency),
+        loss: Some(loss),
+        duplication: Some(duplication),
     }
 }
 
@@ -82,7 +100,7 @@ pub(super) fn cut(draft: &mut Draft) {
             _ => (lease / 2, lease * 3 / 2),
         };
         let event = Event::Partition {
-            node: NodeChoice::Node(chance.below(draft.scenario.nodes.len())),
+            node: draft.node(chance),
             from: chance.pick([Side::Parent, Side::Below, Side::All]),
             length,
         };

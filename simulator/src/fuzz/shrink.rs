@@ -1,8 +1,8 @@
 //! Shrinks scenarios that fail, to fewer faults and fewer clients that still fail in the same way.
 
 use crate::fuzz::{FoundFailure, play};
-use crate::scenario::Scenario;
 use crate::scenario::fault::Event;
+use crate::scenario::{ClientGroup, Scenario};
 
 /// Shrinks a scenario for as long as it breaks the same promise.
 pub fn shrink(whole: &Scenario, failure: &FoundFailure) -> Scenario {
@@ -46,13 +46,13 @@ fn first_clients(whole: &Scenario, clients: usize) -> Scenario {
     scenario.clients.truncate(clients);
     scenario.faults.retain(|fault| {
         let mut events = fault.choices.iter();
-        events.any(|(_, event)| !is_of_others(event, clients))
+        events.any(|(_, event)| !is_of_others(event, &scenario.clients))
     });
     scenario
 }
 
-/// Returns whether an event affects only clients beyond the first `clients`.
-fn is_of_others(event: &Event, clients: usize) -> bool {
-    let groups = event.clients().and_then(|choice| choice.groups.as_ref());
-    groups.is_some_and(|groups| groups.iter().all(|group| *group >= clients))
+/// Returns whether an event affects only other clients.
+fn is_of_others(event: &Event, clients: &[ClientGroup]) -> bool {
+    let choice = event.clients();
+    choice.is_some_and(|choice| !clients.iter().any(|group| choice.is_of(group)))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::fuzz::draft::Part::{Addresses, Clocks, Cuts, Etcd, Masters, Twins};
 use crate::fuzz::draft::{Draft, Quality};
-use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
+use crate::scenario::fault::{ClientChoice, ClockChoice, Event};
 
 /// Leaves out the parts that do not go together with second processes.
 pub(super) fn exclude(draft: &mut Draft) {
@@ -41,7 +41,7 @@ pub(super) fn draw(draft: &mut Draft) {
         let some = ClientChoice::any(1 + chance.below(2));
         let of = match of_clients {
             true => ClockChoice::Clients(some),
-            false => ClockChoice::Node(NodeChoice::Node(chance.below(draft.scenario.nodes.len()))),
+            false => ClockChoice::Node(draft.node(chance)),
         };
         draft.put(at, Event::Twin { of, length });
     }

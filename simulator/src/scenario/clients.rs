@@ -12,9 +12,9 @@ use crate::scenario::demand::Demand;
 use crate::scenario::files::Files;
 use crate::scenario::forms::{ClientCount, Form, OneOrMany, Time, UNSAID, is_default, unsaid};
 use crate::scenario::nodes::all_named;
-use crate::scenario::source::{OneOf, Read, Within, refuse};
+use crate::scenario::source::{Read, ScenarioError, Within, refuse};
 use crate::scenario::usage::Usage;
-use crate::scenario::{CLIENTS_MAX, Scenario};
+use crate::scenario::{CLIENTS_MAX, Node, Scenario, leaves_of};
 
 /// Clients of one kind.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -30,12 +30,9 @@ pub struct ClientGroup {
     /// The number of clients. A trace says it itself. Absent: 1.
     #[serde(default, skip_serializing_if = "is_default", with = "ClientCount")]
     pub count: usize,
-    /// Their nodes, in turn.
-    #[serde(skip)]
-    pub nodes: Vec<usize>,
     /// The nodes of the clients, in turn: a node, `leaves`, `all`, a key of the tree, or a list. Absent: `leaves`.
     #[serde(rename = "at")]
-    pub nodes_file: Option<OneOrMany<String>>,
+    pub nodes: Option<OneOrMany<String>>,
     /// The clients start evenly spread over this time. Absent: the refresh interval.
     #[serde(default = "unsaid", with = "Time")]
     pub start_within: Duration,
@@ -48,6 +45,18 @@ impl ClientGroup {
     /// Iterates over all resources that each of them uses.
     pub fn usages(&self) -> impl Iterator<Item = &Usage> {
         std::iter::once(&self.first).chain(&self.also)
+    }
+
+    /// Finds the nodes of its clients, in turn.
+    ///
+    /// # Errors
+    ///
+    /// If a node is unknown.
+    pub fn places(&self, nodes: &[Node]) -> Result<Vec<usize>, ScenarioError> {
+        match &self.nodes {
+            None => Ok(leaves_of(nodes)),
+            Some(names) => all_named(nodes, names),
+        }
     }
 
     /// Returns the name of the client of that number.
@@ -97,10 +106,7 @@ impl ClientGroup {
             (Some(clients), 0) => clients.len(),
             _ => return refuse("count", "is not for traces; remove it"),
         };
-        self.nodes = match self.nodes_file.take() {
-            None => scenario.leaves(),
-            Some(names) => all_named(&scenario.nodes, &names).within("at")?,
-        };
+        self.places(&scenario.nodes).within("at")?;
         if self.start_within == UNSAID {
             let template = scenario.templates.find(&self.first.resource);
             let refresh = template.map_or(Duration::ZERO, |it| it.algorithm.refresh_interval);
@@ -158,16 +164,8 @@ impl ClientGroup {
         Ok(())
     }
 
-    /// Puts names for what a file says by names, and removes what it need not say.
-    pub(super) fn put_names(&mut self, scenario: &Scenario) {
-        if self.nodes != scenario.leaves() {
-            let nodes = self
-                .nodes
-                .iter()
-                .filter_map(|node| scenario.nodes.get(*node));
-            let names = nodes.map(|node| node.name.clone()).collect();
-            self.nodes_file = Some(OneOf::List(names));
-        }
+    /// Removes what a file need not say.
+    pub(super) fn shorten(&mut self) {
         let prefix = format!("{}/", self.name);
         if let Some(clients) = clients_of_trace(&self.first) {
             self.count = 0;

@@ -20,11 +20,11 @@ use crate::scenario::forms::{
     As, Form, Maybe, OneOrMany, PerHour, Step, Time, UNSAID, Weight, unsaid,
 };
 pub use crate::scenario::names::NodeChoice;
-use crate::scenario::names::to_names;
+use crate::scenario::nodes::all_named;
 use crate::scenario::source::{
     Fields, Read, ScenarioError, Within, fields_of, is_within, kind_of, read_kind, refuse,
 };
-use crate::scenario::{ClientGroup, Scenario};
+use crate::scenario::{ClientGroup, Node, Scenario};
 
 /// Something that goes wrong, or is changed from outside.
 #[derive(Clone, Debug)]
@@ -124,6 +124,7 @@ impl JsonSchema for FaultFile {
 /// Some clients, which chance chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[serde(expecting = "clients, as in {clients: 3, of: GROUP, at: NODE}")]
 #[schemars(rename = "Clients")]
 pub struct ClientChoice {
     /// The number of clients, chosen by chance. At most as many as there are.
@@ -131,13 +132,11 @@ pub struct ClientChoice {
     #[schemars(range(min = 1))]
     pub count: usize,
     /// The name of their group. Absent: any group.
-    #[serde(default, rename = "of")]
-    #[schemars(with = "String")]
-    pub groups: Option<Vec<usize>>,
+    #[serde(rename = "of")]
+    pub group: Option<String>,
     /// Their nodes. Absent: any node.
-    #[serde(default, rename = "at")]
-    #[schemars(with = "OneOrMany<String>")]
-    pub nodes: Option<Vec<usize>>,
+    #[serde(rename = "at")]
+    pub nodes: Option<OneOrMany<String>>,
 }
 
 impl ClientChoice {
@@ -149,30 +148,51 @@ impl ClientChoice {
         }
     }
 
+    /// Chooses a client of a group.
+    pub fn one_of(group: &ClientGroup) -> Self {
+        Self {
+            group: Some(group.name.clone()),
+            ..Self::any(1)
+        }
+    }
+
+    /// Says whether a group is meant.
+    pub fn is_of(&self, group: &ClientGroup) -> bool {
+        self.group.as_ref().is_none_or(|name| group.name == *name)
+    }
+
+    /// Finds the nodes that are meant. None: all.
+    pub(crate) fn places(&self, nodes: &[Node]) -> Read<Option<Vec<usize>>> {
+        let names = self.nodes.as_ref();
+        names.map(|names| all_named(nodes, names)).transpose()
+    }
+
     /// Counts the clients to choose from.
-    pub fn number_of(&self, all: &[ClientGroup]) -> usize {
+    fn number_of(&self, scenario: &Scenario) -> Read<usize> {
+        let groups = scenario.clients.iter().filter(|it| self.is_of(it));
+        if let (Some(name), None) = (&self.group, groups.clone().next()) {
+            return refuse("of", format!("{name:?} is no group of clients"));
+        }
+        let meant = self.places(&scenario.nodes).within("at")?;
         let mut number = 0;
-        for (place, group) in all.iter().enumerate() {
-            let groups = self.groups.as_ref();
-            if groups.is_some_and(|groups| !groups.contains(&place)) {
-                continue;
-            }
+        for group in groups {
+            let places = group.places(&scenario.nodes)?;
             // The first is at the first node, and so on in turn.
-            let turns = group.nodes.len().max(1);
-            for (turn, node) in group.nodes.iter().enumerate() {
-                let nodes = self.nodes.as_ref();
-                if nodes.is_none_or(|nodes| nodes.contains(node)) {
-                    number += group.count / turns + usize::from(turn < group.count % turns);
+            for (turn, place) in places.iter().enumerate() {
+                if meant.as_ref().is_none_or(|meant| meant.contains(place)) {
+                    let (count, turns) = (group.count, places.len());
+                    number += count / turns + usize::from(turn < count % turns);
                 }
             }
         }
-        number
+        Ok(number)
     }
 }
 
 /// The owners of clocks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[serde(expecting = "give a node, or clients as in {clients: 3, of: GROUP, at: NODE}")]
 #[schemars(inline)]
 pub enum ClockChoice {
     /// The servers of a node.
@@ -207,19 +227,14 @@ impl Fault {
     }
 
     /// The fault as a file has it.
-    pub(super) fn to_file(&self, scenario: &Scenario) -> Read<Fields> {
-        let event_of = |event: &Event| -> Read<Fields> {
-            let mut fields = fields_of(event)?;
-            to_names(&mut fields, scenario)?;
-            Ok(fields)
-        };
+    pub(super) fn to_file(&self) -> Read<Fields> {
         let mut fields = fields_of(&self.when)?;
         if let [(1.0, event)] = self.choices.as_slice() {
-            fields.extend(event_of(event)?);
+            fields.extend(fields_of(event)?);
             return Ok(fields);
         }
         let choices = self.choices.iter().map(|(weight, event)| {
-            let mut fields = event_of(event)?;
+            let mut fields = fields_of(event)?;
             fields.insert("weight".to_owned(), (*weight).into());
             Ok(fields)
         });

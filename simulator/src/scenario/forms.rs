@@ -230,8 +230,14 @@ enum Plain {
 }
 
 /// A shape that a value cannot have.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Never {}
+
+impl<'de> Deserialize<'de> for Never {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(D::Error::custom("is of a kind that does not belong here"))
+    }
+}
 
 schema!([] Never: |_| false.into());
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::scenario::Span as TimeSpan;
 use crate::scenario::forms::{Form, Maybe, OneOrMany, Part, Span, Time};
 use crate::scenario::nodes::{Node, all_named, named};
-use crate::scenario::source::{OneOf, Read, Within, refuse};
-use crate::scenario::{Scenario, Span as TimeSpan};
+use crate::scenario::source::{Read, Within, refuse};
 
-/// The links, with the time of messages and their losses.
+/// All links, with the time of messages and their losses.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Network {
+pub struct Links {
     /// Between clients and servers, unless a node has its own way.
     pub clients: Link,
     /// Between servers, unless a node has its own way.
@@ -65,46 +65,47 @@ impl Latency {
 /// The network as a file has it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Network")]
-pub struct NetworkFile {
+pub struct Network {
+    /// All links.
     #[serde(flatten)]
-    all: LinkFile,
+    pub all: LinkChange,
     /// Only between clients and servers.
-    clients: LinkFile,
+    pub clients: LinkChange,
     /// Only between servers.
-    servers: LinkFile,
+    pub servers: LinkChange,
     /// Single links.
-    links: Vec<SingleLinks>,
+    pub links: Vec<SingleLinks>,
 }
 
 /// A link as a file has it. Absent fields stay as they were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Link")]
-struct LinkFile {
+pub struct LinkChange {
     /// The time of a message, one way: a duration, two between which chance decides, or `{least: 1ms, mean: 5ms}` with
     /// an exponential tail. Absent: `[1ms, 5ms]`.
-    latency: Option<Latency>,
+    pub latency: Option<Latency>,
     /// The part of messages that is lost. On streams between servers they come late instead. Absent: 0.
     #[serde(with = "Maybe::<Part>")]
-    loss: Option<f64>,
+    pub loss: Option<f64>,
     /// The part of messages that arrives twice. Not on streams. Absent: 0.
     #[serde(with = "Maybe::<Part>")]
-    duplication: Option<f64>,
+    pub duplication: Option<f64>,
 }
 
 /// Single links. One of `between` and `at` says which.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SingleLinks {
+pub struct SingleLinks {
     /// A node and its parent, or two keys of the tree.
     #[serde(default)]
-    between: Option<(String, String)>,
+    pub between: Option<(String, String)>,
     /// The nodes whose links to clients are meant.
     #[serde(default)]
-    at: Option<OneOrMany<String>>,
+    pub at: Option<OneOrMany<String>>,
+    /// The links.
     #[serde(flatten)]
-    link: LinkFile,
+    pub link: LinkChange,
 }
 
 /// Within a region, as in any cloud.
@@ -118,7 +119,7 @@ impl Default for Link {
     }
 }
 
-impl Network {
+impl Links {
     /// Between clients and the servers of a node, by its place.
     pub fn to_clients(&self, node: u32) -> Link {
         let own = self.at.get(&(node as usize));
@@ -132,15 +133,7 @@ impl Network {
     }
 }
 
-impl LinkFile {
-    const fn of(link: &Link) -> Self {
-        Self {
-            latency: Some(link.latency),
-            loss: Some(link.loss),
-            duplication: Some(link.duplication),
-        }
-    }
-
+impl LinkChange {
     fn apply(self, link: Link) -> Link {
         Link {
             latency: self.latency.unwrap_or(link.latency),
@@ -150,61 +143,36 @@ impl LinkFile {
     }
 }
 
-impl NetworkFile {
-    pub(super) fn resolve(self, nodes: &[Node]) -> Read<Network> {
+impl Network {
+    /// Finds the links of the nodes of a tree.
+    pub(crate) fn resolve(&self, nodes: &[Node]) -> Read<Links> {
         let both = self.all.apply(Link::default());
-        let mut network = Network {
+        let mut all = Links {
             clients: self.clients.apply(both),
             servers: self.servers.apply(both),
-            ..Network::default()
+            ..Links::default()
         };
-        for (index, links) in self.links.into_iter().enumerate() {
-            let changed = links.change(&mut network, nodes);
+        for (index, links) in self.links.iter().enumerate() {
+            let changed = links.change(&mut all, nodes);
             changed.within(&format!("links[{index}]"))?;
         }
-        Ok(network)
-    }
-
-    /// The network as a file has it.
-    pub(super) fn of(scenario: &Scenario) -> Self {
-        let network = &scenario.network;
-        let name = |node: usize| scenario.nodes.get(node).map(|node| node.name.clone());
-        let at = network.at.iter().map(|(node, link)| SingleLinks {
-            between: None,
-            at: name(*node).map(OneOf::Plain),
-            link: LinkFile::of(link),
-        });
-        // The root has no parent, and no link to it.
-        let above = network.above.iter().filter_map(|(node, link)| {
-            let parent = scenario.nodes.get(*node)?.parent?;
-            Some(SingleLinks {
-                between: Some((name(parent)?, name(*node)?)),
-                at: None,
-                link: LinkFile::of(link),
-            })
-        });
-        Self {
-            all: LinkFile::default(),
-            clients: LinkFile::of(&network.clients),
-            servers: LinkFile::of(&network.servers),
-            links: at.chain(above).collect(),
-        }
+        Ok(all)
     }
 }
 
 impl SingleLinks {
-    fn change(self, network: &mut Network, all: &[Node]) -> Read<()> {
-        if self.link == LinkFile::default() {
+    fn change(&self, network: &mut Links, all: &[Node]) -> Read<()> {
+        if self.link == LinkChange::default() {
             let message = "says nothing of the link; give a latency, loss or duplication";
             return refuse("", message);
         }
-        let (nodes, links, usual) = match (self.between, self.at) {
+        let (nodes, links, usual) = match (&self.between, &self.at) {
             (Some(ends), None) => {
-                let nodes = lower_ends(&ends, all).within("between")?;
+                let nodes = lower_ends(ends, all).within("between")?;
                 (nodes, &mut network.above, network.servers)
             }
             (None, Some(names)) => {
-                let nodes = all_named(all, &names).within("at")?;
+                let nodes = all_named(all, names).within("at")?;
                 (nodes, &mut network.at, network.clients)
             }
             _ => return refuse("", "give one of between and at"),

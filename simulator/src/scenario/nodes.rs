@@ -57,6 +57,9 @@ type TreeFile = OneOf<Never, Vec<Listed>, Branches>;
 struct Listed {
     /// Its name, which is unique.
     name: String,
+    /// The key of a tree that the node was made of. Absent: its name.
+    #[serde(default)]
+    key: Option<String>,
     /// The name of a node before it. Absent: it is the root.
     #[serde(default)]
     parent: Option<String>,
@@ -112,6 +115,7 @@ impl Form for TreeForm {
         let name_of = |parent: usize| nodes.get(parent).map(|node| node.name.clone());
         to.collect_seq(nodes.iter().map(|node| Listed {
             name: node.name.clone(),
+            key: Some(node.key.clone()).filter(|key| *key != node.name),
             parent: node.parent.and_then(name_of),
             candidates: node.candidates,
         }))
@@ -194,17 +198,22 @@ impl Planting {
             let message = "give a node before it; only the first node has no parent";
             return refuse("parent", message);
         }
-        self.add(Node::new(node.name, parent, node.candidates))?;
-        Ok(())
+        let key = node.key.unwrap_or_else(|| node.name.clone());
+        let node = Node {
+            key,
+            ..Node::new(node.name, parent, node.candidates)
+        };
+        self.add(node).map(|_| ())
     }
 
     /// Adds a node, and returns its place.
     fn add(&mut self, node: Node) -> Read<usize> {
         let (place, name) = (self.nodes.len(), &node.name);
+        let is_reserved = |it: &&String| RESERVED.contains(&it.as_str());
         let message = if let Err(cause) = HolderName::new(name) {
             format!("the name of a node {cause}")
-        } else if RESERVED.contains(&node.key.as_str()) {
-            format!("{:?} cannot be the name of a node; rename it", node.key)
+        } else if let Some(reserved) = [name, &node.key].into_iter().find(is_reserved) {
+            format!("{reserved:?} cannot be the name of a node; rename it")
         } else if place >= NODES_MAX {
             format!("makes too many nodes; give at most {NODES_MAX}")
         } else if self.places.insert(name.clone(), place).is_some() {

@@ -103,16 +103,11 @@ impl Scenario {
         let mut clients = mem::take(&mut self.clients);
         clients::complete(&mut clients, self, files).within("clients")?;
         self.clients = clients;
-        let network = mem::take(&mut self.network_file).resolve(&self.nodes);
-        self.network = network.within("network")?;
+        self.network.resolve(&self.nodes).within("network")?;
         for (index, fields) in mem::take(&mut self.fault_files).into_iter().enumerate() {
             let fault = Fault::read(fields, self, files);
             let fault = fault.within(&format!("faults[{index}]"))?;
             self.faults.push(fault);
-        }
-        // Everything is named by now. A file that is written from this names nodes one by one.
-        for node in &mut self.nodes {
-            node.key.clone_from(&node.name);
         }
         if self.sample_every == UNSAID {
             self.sample_every = SAMPLE_EVERY.min(self.duration);

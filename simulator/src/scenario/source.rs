@@ -70,13 +70,19 @@ impl<T> Within for Read<T> {
 }
 
 // A plain value, a list or a map.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(inline)]
 pub enum OneOf<P, L, M> {
     Plain(P),
     List(L),
     Map(M),
+}
+
+impl<L, M> From<&str> for OneOf<String, L, M> {
+    fn from(text: &str) -> Self {
+        Self::Plain(text.to_owned())
+    }
 }
 
 impl<'de, P, L, M> Deserialize<'de> for OneOf<P, L, M>

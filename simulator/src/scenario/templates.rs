@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorward_documents::{parse_bytes, parse_yaml};
 use doorward_engine::id::ResourceId;
-use doorward_engine::templates::{Algorithm, SafeCapacity, Shrink, Template, Templates};
+use doorward_engine::templates::{Algorithm, Template, Templates};
 use schemars::json_schema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -94,22 +94,11 @@ schema!([] TemplatesForm: |_| json_schema!({
 /// A template as a file has it.
 fn template(template: &Template, capacity_factor: f64, lease_length: Option<Duration>) -> Json {
     let algorithm = &template.algorithm;
-    let mut parameters = Vec::new();
-    if algorithm.decay_factor != Algorithm::default().decay_factor {
-        let value = algorithm.decay_factor.to_string();
-        parameters.push(json!({"name": "decay_factor", "value": value}));
-    }
-    if algorithm.shrink == Shrink::Immediate {
-        parameters.push(json!({"name": "shrink", "value": "immediate"}));
-    }
-    for (priority, share) in &algorithm.min_shares {
-        let name = format!("min_share.{priority}");
-        parameters.push(json!({"name": name, "value": share.to_string()}));
-    }
-    let safe_capacity = template.safe_capacity.map(|safe| match safe {
-        SafeCapacity::Unlimited => -1.0,
-        SafeCapacity::Limited(amount) => amount.get(),
-    });
+    let usual = Algorithm::default().parameters();
+    let parameters = algorithm.parameters().into_iter();
+    let parameters = parameters.filter(|it| !usual.contains(it));
+    let parameters = parameters.map(|(name, value)| json!({"name": name, "value": value}));
+    let parameters: Vec<Json> = parameters.collect();
     // A lease of another length, here or written into the file, has a learning mode of that length, too.
     let learning = Some(algorithm.learning_mode_duration);
     let learning = learning.filter(|learning| *learning != algorithm.lease_length);
@@ -117,7 +106,7 @@ fn template(template: &Template, capacity_factor: f64, lease_length: Option<Dura
     json!({
         "identifier_glob": template.identifier_glob,
         "capacity": template.capacity.get() * capacity_factor,
-        "safe_capacity": safe_capacity,
+        "safe_capacity": template.safe_capacity.map(f64::from),
         "wants_max": template.holder_bounds.wants_max.map(|it| it.get()),
         "subclients_max": template.holder_bounds.subclients_max.map(|it| it.get()),
         "description": Some(&template.description).filter(|text| !text.is_empty()),

@@ -5,8 +5,8 @@
 use serde_json::Value;
 
 use crate::scenario::Scenario;
+use crate::scenario::fault::Fault;
 use crate::scenario::forms::UNSAID;
-use crate::scenario::network::NetworkFile;
 use crate::scenario::source::{Read, ScenarioError, Within};
 use crate::scenario::templates;
 
@@ -23,11 +23,10 @@ impl Scenario {
     fn written(&self) -> Read<String> {
         let mut file = self.clone();
         file.templates_file = templates::written(&self.templates);
-        file.network_file = NetworkFile::of(self);
-        let faults: Read<_> = self.faults.iter().map(|it| it.to_file(self)).collect();
+        let faults: Read<_> = self.faults.iter().map(Fault::to_file).collect();
         file.fault_files = faults?;
         for group in &mut file.clients {
-            group.put_names(self);
+            group.shorten();
         }
         if file.settled_after == self.settled_by_default() {
             file.settled_after = UNSAID;

@@ -61,10 +61,11 @@ impl<'a> World<'a> {
         for (number, group) in (0..).zip(&scenario.clients) {
             let watch = |usage: &Usage| self.watch(&usage.resource, settled_after);
             let resources: Vec<u32> = group.usages().map(watch).collect();
+            let places = group.places(&scenario.nodes).unwrap_or_default();
             let first = self.clients.len();
             let (count, start_within) = (group.count, group.start_within);
             for index in 0..count {
-                let Some(place) = group.nodes.get(index % group.nodes.len().max(1)) else {
+                let Some(place) = places.get(index % places.len().max(1)) else {
                     continue;
                 };
                 let Ok(name) = HolderName::new(&group.client_name(index)) else {

@@ -227,7 +227,7 @@ impl World<'_> {
     pub(super) fn send_or_fail(&mut self, call: CallId, message: Message) {
         let place = self.clients[call.0].place;
         let is_cut = self.places[place].cut_below_until > self.now;
-        let way = self.scenario.network.to_clients(place);
+        let way = self.links.to_clients(place);
         if is_cut || !self.send(&way, message) {
             self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }

@@ -29,7 +29,7 @@ impl World<'_> {
         }
         let Some(slot) = target.and_then(|target| there.slot_of(&target)) else {
             // No server has that address.
-            let way = self.scenario.network.to_clients(place);
+            let way = self.links.to_clients(place);
             let after = self.takes(&way) + self.takes(&way);
             return self.fail_later(call, now + after);
         };
@@ -142,7 +142,7 @@ impl World<'_> {
     /// Sends a message of a client's call on a new connection. It arrives once after a delay, or the
     /// call times out.
     fn send_once(&mut self, call: CallId, message: Message) {
-        let way = self.scenario.network.to_clients(self.clients[call.0].place);
+        let way = self.links.to_clients(self.clients[call.0].place);
         if self.loses(&way) {
             return self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }

@@ -77,8 +77,8 @@ impl World<'_> {
     /// Sends a message between a server and its parent. A connection delays messages and keeps
     /// their order, but loses none. Calls may be lost or duplicated like other messages.
     fn send_between(&mut self, child: ServerId, up: bool, is_call: bool, message: Message) {
-        let (now, scenario) = (self.now, self.scenario);
-        let way = scenario.network.to_parent(child.place);
+        let now = self.now;
+        let way = self.links.to_parent(child.place);
         if self.is_cut(child.place) {
             self.stall_connection(child, None);
         }

@@ -12,6 +12,7 @@ use doorward_engine::time::Time;
 use doorward_replica::{ClientAnswer, FromParent, Output, Replica, ToEtcd};
 use doorward_session::close_reason::ConnectionEnd;
 
+use crate::scenario::network::Link;
 use crate::world::World;
 use crate::world::agenda::EventKind;
 use crate::world::message::{
@@ -111,14 +112,14 @@ impl World<'_> {
 
     /// Fails a client's request after the time of one message: no process listens.
     pub(super) fn refuse_connection(&mut self, call: CallId) {
-        let way = self.scenario.network.to_clients(self.clients[call.0].place);
+        let way = self.links.to_clients(self.clients[call.0].place);
         let at = self.now + self.takes(&way);
         self.fail_later(call, at);
     }
 
     /// Closes a connection to a parent whose server is gone.
     fn break_connection(&mut self, line: Line) {
-        let way = self.scenario.network.to_parent(line.0.place);
+        let way = self.links.to_parent(line.0.place);
         let at = self.now + self.takes(&way);
         let closed = FromParent::Closed(ConnectionEnd::Failed);
         self.deliver(at, Message::Down(line, closed));
@@ -306,7 +307,7 @@ impl World<'_> {
     }
 
     /// Draws the delay of a message.
-    pub(super) fn takes(&mut self, way: &crate::scenario::Link) -> Duration {
+    pub(super) fn takes(&mut self, way: &Link) -> Duration {
         use crate::scenario::Latency;
         match way.latency {
             Latency::Uniform((least, most)) if least == most => least,

@@ -55,7 +55,7 @@ struct Member {
 /// The started clients of a group, in order.
 struct Members<'a> {
     group: &'a ClientGroup,
-    /// Address of each node, in the order of the scenario's nodes.
+    /// Addresses of the nodes of its clients, in turn.
     addresses: Vec<String>,
     started: Vec<Member>,
     wants: Vec<f64>,
@@ -71,10 +71,10 @@ impl Members<'_> {
 
     fn start_next(&mut self) -> usize {
         let number = self.started.len();
-        let node = self.group.nodes[number % self.group.nodes.len()];
+        let address = &self.addresses[number % self.addresses.len()];
         let client = Client::builder()
             .id(self.group.client_name(number))
-            .address(&self.addresses[node])
+            .address(address)
             .connect_lazy()
             .unwrap();
         let resource = client
@@ -129,9 +129,13 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
     let mut rows: VecDeque<PlayedRow> = rows.collect();
     let mut addresses = vec![tree.root.address.clone()];
     addresses.extend(tree.leaves.iter().map(|leaf| leaf.address.clone()));
+    let places = group.places(&scenario.nodes).unwrap();
     let mut members = Members {
         group,
-        addresses,
+        addresses: places
+            .into_iter()
+            .map(|node| addresses[node].clone())
+            .collect(),
         started: Vec::new(),
         wants: vec![0.0; group.count],
     };

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use doorward_documents::Position;
-use doorward_documents::placed_value::{PlacedValue, Value, read as read_yaml};
 use doorward_session::time::tolerance::Tolerance;
+use doorward_yaml::{Format as Yaml, PlacedValue, Position, Value};
 
 use crate::mutate::Format;
 use crate::runner::fuzz;
@@ -21,6 +20,7 @@ fn read(bytes: &[u8]) {
     }
     let written = PlacedValue {
         place: Position::START,
+        source: 0..0,
         value: Value::Text(text.to_string()),
     };
     let same = |node: &PlacedValue| (node.value.as_text(), node.value.as_duration());
@@ -29,7 +29,12 @@ fn read(bytes: &[u8]) {
         let shown = humantime(span);
         assert_eq!(shown.value.as_duration(), Some(span), "{shown:?}");
     }
-    if let Ok(Some(node)) = read_yaml(&text) {
+    let format = Yaml {
+        bytes_max: 1 << 20,
+        if_larger: "",
+        if_several: "",
+    };
+    if let Ok(Some(node)) = format.read(bytes) {
         let _ = (node.value.described(), node.value.as_number(), same(&node));
     }
 }
@@ -38,6 +43,7 @@ fn humantime(span: Duration) -> PlacedValue {
     let value = format!("{}s {}ns", span.as_secs(), span.subsec_nanos());
     PlacedValue {
         place: Position::START,
+        source: 0..0,
         value: Value::Text(value),
     }
 }

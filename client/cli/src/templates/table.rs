@@ -2,7 +2,7 @@
 
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
-use doorward_engine::templates::{SafeCapacity, Template, Templates};
+use doorward_engine::templates::{Template, Templates};
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};
@@ -67,8 +67,5 @@ fn capacity(template: &Template) -> String {
 
 /// Returns the safe capacity; −1 if it is unlimited. None: dynamic.
 fn safe(template: &Template) -> Option<f64> {
-    template.safe_capacity.map(|safe| match safe {
-        SafeCapacity::Unlimited => -1.0,
-        SafeCapacity::Limited(amount) => amount.get(),
-    })
+    template.safe_capacity.map(f64::from)
 }

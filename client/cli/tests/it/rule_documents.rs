@@ -138,7 +138,7 @@ fn every_problem_is_told_with_its_line_and_marked_in_the_editor() {
     let output = desk.run(&["check"], "");
     check_exit(&output, 1);
     let said = stderr(&output);
-    assert!(said.contains("t.yaml:2: the text is not UTF-8"), "{said}");
+    assert!(said.contains("t.yaml:2: is not UTF-8 text"), "{said}");
     assert!(
         said.ends_with("is invalid: servers keep the rules they had\n"),
         "{said}"

@@ -8,11 +8,11 @@ use doorward_limits::{
 };
 
 use doorward_limits::rate::Period;
+use doorward_yaml::{PlacedValue, Value};
 
 use super::Reader;
-use super::scalar::{duration, scalar};
+use super::scalar::duration;
 use crate::rules::counting::Counting;
-use crate::rules::form::{BanForm, LimitForm, Placed};
 use crate::rules::guarded::{Bans, Guarded};
 use crate::rules::rule::{Algorithm, Counted, Limit, MAX_WAIT};
 
@@ -27,43 +27,44 @@ const UNITS: [(&str, u64); 7] = [
     ("year", 365 * 86_400),
 ];
 
+/// Fields that say a rate.
+const RATE_FIELDS: [&str; 3] = ["unit", "requests_per_unit", "rate"];
+
 /// Longest ban of `growing: true`.
 const BAN_MAX: Duration = Duration::from_secs(86_400);
 
 /// Largest amount of a `sliding_log`, which keeps 8 bytes for each request.
 const LOG_MAX: u64 = 100_000;
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
     /// Returns the limit; `None` with a problem. `max_wait`: as it is written.
     pub(super) fn limit(
         &mut self,
-        form: &LimitForm,
-        line: u64,
+        form: &'a PlacedValue,
         (cost, max_wait): (u64, Option<Duration>),
         bans: Option<Bans>,
     ) -> Option<Limit> {
-        let is_said = scalar(&form.unlimited).is_some_and(|(text, _)| text != "false");
-        let is_unlimited = self.truth("unlimited", &form.unlimited);
-        let has_rate = [&form.rate, &form.unit, &form.requests_per_unit];
-        if is_said && !is_unlimited && has_rate.into_iter().all(|it| scalar(it).is_none()) {
+        let line = form.place.line;
+        let is_said = self
+            .scalar(form, "unlimited")
+            .is_some_and(|(text, _)| text != "false");
+        let is_unlimited = self.truth(form, "unlimited");
+        let mut rate = RATE_FIELDS.iter();
+        if is_said && !is_unlimited && rate.all(|it| self.scalar(form, it).is_none()) {
             return None;
         }
         if is_unlimited {
-            self.unlimited_alone(form, line, bans.is_some());
+            self.unlimited_alone(form, bans.is_some());
             return Some(Limit::Unlimited);
         }
-        let rate = self.rate(form, line);
-        let algorithm: Algorithm = self.word("algorithm", &form.algorithm).unwrap_or_default();
-        let burst = self.amount("burst", &form.burst);
-        let soft_limit = self.amount("soft_limit", &form.soft_limit);
+        let rate = self.rate(form);
+        let algorithm: Algorithm = self.word(form, "algorithm").unwrap_or_default();
+        let burst = self.amount(form, "burst");
+        let soft_limit = self.amount(form, "soft_limit");
         let rate = rate?;
-        if let (
-            Some((_, line)),
-            Algorithm::FixedWindow | Algorithm::SlidingLog | Algorithm::SlidingCounter,
-        ) = (scalar(&form.burst), algorithm)
-        {
-            let message = "burst: needs algorithm: token_bucket or leaky_queue; windows have none";
-            self.problem(line, message.to_owned());
+        if !matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyQueue) {
+            let why = "needs algorithm: token_bucket or leaky_queue; windows have none";
+            self.refuse(form, &["burst"], why);
         }
         if algorithm == Algorithm::SlidingLog && rate.amount() > Units::whole(LOG_MAX) {
             let message = format!(
@@ -102,29 +103,18 @@ impl Reader<'_> {
     }
 
     /// Refuses fields of a limit beside `unlimited: true`.
-    fn unlimited_alone(&mut self, form: &LimitForm, line: u64, has_ban: bool) {
-        let others = [
-            ("unit", &form.unit),
-            ("requests_per_unit", &form.requests_per_unit),
-            ("rate", &form.rate),
-            ("algorithm", &form.algorithm),
-            ("burst", &form.burst),
-            ("soft_limit", &form.soft_limit),
-        ];
+    fn unlimited_alone(&mut self, form: &'a PlacedValue, has_ban: bool) {
         let beside = "stands beside unlimited; remove one of the two";
-        for (field, value) in others {
-            if let Some((_, line)) = scalar(value) {
-                self.problem(line, format!("{field}: {beside}"));
-            }
-        }
+        self.refuse(form, &RATE_FIELDS, beside);
+        self.refuse(form, &["algorithm", "burst", "soft_limit"], beside);
         if has_ban {
-            self.problem(line, format!("ban: {beside}"));
+            self.problem(form.place.line, format!("ban: {beside}"));
         }
     }
 
     /// Refuses a soft limit that is not below the limit.
-    fn check_soft(&mut self, form: &LimitForm, soft_limit: Option<Units>, most: Units) {
-        if let (Some((_, line)), Some(soft)) = (scalar(&form.soft_limit), soft_limit)
+    fn check_soft(&mut self, form: &'a PlacedValue, soft_limit: Option<Units>, most: Units) {
+        if let (Some((_, line)), Some(soft)) = (self.scalar(form, "soft_limit"), soft_limit)
             && soft >= most
         {
             let remedy = match most {
@@ -151,70 +141,50 @@ impl Reader<'_> {
     }
 
     /// Returns the rate of `rate`, or of `unit` and `requests_per_unit`.
-    fn rate(&mut self, form: &LimitForm, line: u64) -> Option<Rate> {
-        let units = [
-            ("unit", &form.unit),
-            ("requests_per_unit", &form.requests_per_unit),
-        ];
-        if let Some((_, line)) = scalar(&form.rate) {
-            if units.iter().any(|(_, value)| scalar(value).is_some()) {
-                let message =
-                    "rate: stands beside unit or requests_per_unit; remove one of the two";
-                self.problem(line, message.to_owned());
+    fn rate(&mut self, form: &'a PlacedValue) -> Option<Rate> {
+        let units = ["unit", "requests_per_unit"];
+        if self.scalar(form, "rate").is_some() {
+            if units.iter().any(|it| self.scalar(form, it).is_some()) {
+                let why = "stands beside unit or requests_per_unit; remove one of the two";
+                self.refuse(form, &["rate"], why);
             }
             let what = "a rate such as 10/min or 2000/20min";
-            return self.parsed("rate", &form.rate, what, |text| text.parse().ok());
+            return self.parsed(form, "rate", what, |text| text.parse().ok());
         }
         let what = "second, minute, hour, day, week, month or year";
-        let unit = self.parsed("unit", &form.unit, what, seconds);
+        let unit = self.parsed(form, "unit", what, seconds);
         let what = "a whole number from 0 to 4294967295";
-        let amount: Option<u32> =
-            self.number("requests_per_unit", &form.requests_per_unit, what, |_| true);
-        for (field, value) in units {
-            if scalar(value).is_none() {
-                let message = format!("{field}: is missing; write it, or a rate such as 10/min");
-                self.missing(line, message);
-            }
-        }
+        let amount: Option<u32> = self.number(form, "requests_per_unit", what, |_| true);
+        self.require(form, &units, "or a rate such as 10/min");
         Rate::new(Units::whole(amount?.into()), Duration::from_secs(unit?)).ok()
     }
 
     /// Returns the bans; `None` with a problem.
-    pub(super) fn bans(&mut self, form: &Placed<Option<BanForm>>) -> Option<Bans> {
+    pub(super) fn bans(&mut self, form: &'a PlacedValue) -> Option<Bans> {
         const EXAMPLE: &str = "ban: {threshold: 20, interval: 1min, length: 10min}";
-        let line = form.line;
-        let Some(form) = &form.value else {
+        let line = form.place.line;
+        if matches!(form.value, Value::Null) {
             self.problem(line, format!("ban: is empty; write it, as in {EXAMPLE}"));
             return None;
-        };
+        }
         let what = "a whole number of attempts above 0";
-        let threshold: Option<u32> = self.number("threshold", &form.threshold, what, |threshold| {
-            *threshold > 0
-        });
+        let threshold: Option<u32> =
+            self.number(form, "threshold", what, |threshold| *threshold > 0);
         let what = "a duration above 0, such as 1min";
-        let rate = self.parsed("interval", &form.interval, what, |text| {
+        let rate = self.parsed(form, "interval", what, |text| {
             Rate::new(Units::whole(threshold.unwrap_or(1).into()), duration(text)?).ok()
         });
-        let length = self.duration("length", &form.length);
-        let fields = [
-            ("threshold", &form.threshold),
-            ("interval", &form.interval),
-            ("length", &form.length),
-        ];
-        for (field, value) in fields {
-            if scalar(value).is_none() {
-                let message = format!("{field}: is missing; write it, as in {EXAMPLE}");
-                self.missing(line, message);
-            }
-        }
-        let longest = match scalar(&form.growing) {
+        let length = self.duration(form, "length");
+        let fields = ["threshold", "interval", "length"];
+        self.require(form, &fields, &format!("as in {EXAMPLE}"));
+        let longest = match self.scalar(form, "growing") {
             None => length?,
-            Some(("true" | "false", _)) => match self.truth("growing", &form.growing) {
+            Some(("true" | "false", _)) => match self.truth(form, "growing") {
                 true => BAN_MAX,
                 false => length?,
             },
             Some((_, line)) => {
-                let longest = self.duration("growing", &form.growing)?;
+                let longest = self.duration(form, "growing")?;
                 if length.is_some_and(|length| longest < length) {
                     let message = "growing: is shorter than length; write a longer duration";
                     self.problem(line, message.to_owned());

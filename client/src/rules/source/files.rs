@@ -10,7 +10,7 @@ pub use doorward_files::Content;
 use doorward_files::read_regular;
 use tracing::warn;
 
-use crate::rules::{Problem, Problems, Rules};
+use crate::rules::{Problems, Rules};
 
 /// Largest file, in bytes.
 pub const FILE_BYTES_MAX: usize = crate::rules::document::DOCUMENT_BYTES_MAX;
@@ -71,27 +71,7 @@ pub async fn until(due: Option<Instant>) {
 pub fn load<'a>(
     documents: impl IntoIterator<Item = (&'a str, &'a [u8])>,
 ) -> Result<Rules, Problems> {
-    let (mut texts, mut problems) = (Vec::new(), Problems::default());
-    for (file, bytes) in documents {
-        match str::from_utf8(bytes) {
-            Ok(text) => texts.push((file, text)),
-            Err(error) => {
-                let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
-                let line = valid.split(|byte| *byte == b'\n').count();
-                problems.push(Problem {
-                    file: file.to_owned(),
-                    line: u64::try_from(line).unwrap_or(u64::MAX),
-                    message: "the text is not UTF-8; write it as UTF-8".to_owned(),
-                });
-            }
-        }
-    }
-    let loaded = Rules::load(&texts);
-    if problems.is_empty() {
-        return loaded;
-    }
-    problems.extend(loaded.err().unwrap_or_default().0);
-    Err(problems)
+    Rules::load_bytes(documents.into_iter())
 }
 
 /// Logs the names of rules that are no longer there.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward_engine::templates::{Algorithm, AlgorithmKind, Shrink, TemplateSpec, Templates};
+use doorward_engine::templates::{Algorithm, AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::doorman as wire;
 
 use super::millis;
@@ -16,31 +16,17 @@ pub(super) fn message(algorithm: &Algorithm) -> wire::Algorithm {
         AlgorithmKind::FairShare => wire::algorithm::Kind::FairShare,
         AlgorithmKind::PriorityBands => wire::algorithm::Kind::PriorityBands,
     };
-    let parameter = |name: String, value: String| wire::NamedParameter {
+    let parameters = algorithm.parameters().into_iter();
+    let parameters = parameters.map(|(name, value)| wire::NamedParameter {
         name,
         value: Some(value),
-    };
-    let shrink = match algorithm.shrink {
-        Shrink::Acknowledged => "acknowledged",
-        Shrink::Immediate => "immediate",
-    };
-    let mut parameters = vec![
-        parameter("shrink".to_owned(), shrink.to_owned()),
-        parameter(
-            "decay_factor".to_owned(),
-            algorithm.decay_factor.to_string(),
-        ),
-    ];
-    let shares = algorithm.min_shares.iter();
-    parameters.extend(
-        shares.map(|(band, share)| parameter(format!("min_share.{band}"), share.to_string())),
-    );
+    });
     let secs = |span: Duration| i64::try_from(span.as_secs().max(1)).unwrap_or(i64::MAX);
     wire::Algorithm {
         kind: kind.into(),
         lease_length: secs(algorithm.lease_length),
         refresh_interval: secs(algorithm.refresh_interval),
-        parameters,
+        parameters: parameters.collect(),
         learning_mode_duration: Some(
             i64::try_from(algorithm.learning_mode_duration.as_secs()).unwrap_or(i64::MAX),
         ),

@@ -18,7 +18,6 @@ use prost::Message;
 
 use super::{algorithm, lease_message, millis, millis_up, refusal_message};
 use crate::rpc::MESSAGE_BYTES_MAX;
-use crate::status::model::safe_capacity_number;
 
 mod read_request;
 
@@ -77,7 +76,7 @@ fn server_lease_message(
             ..lease_message(lease.capacity, lease.expires_in, lease.refresh_in, wall)
         },
         algorithm: lease.algorithm.as_ref().map(algorithm::message),
-        safe_capacity: lease.terms.safe_capacity.map(safe_capacity_number),
+        safe_capacity: lease.terms.safe_capacity.map(f64::from),
         band: lease.terms.bands.into_iter().map(band).collect(),
         sequence: lease.sequence,
         share: Some(lease.terms.share.get()),

@@ -11,7 +11,6 @@ use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice};
 use crate::scenario::files::Files;
 use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time};
-use crate::scenario::names::to_places;
 use crate::scenario::source::{Fields, Read, Within, kind_of, read_kind, refuse};
 use crate::scenario::templates::{self, TemplatesForm};
 use crate::scenario::usage::ResourceForm;
@@ -269,13 +268,13 @@ impl Event {
         let Some(value) = fields.get_mut(&kind) else {
             return refuse("", "does not say what it is");
         };
-        let placed = match kind.as_str() {
-            "etcd" | "elections" => Ok(()),
-            "edit" => templates::insert(value, files),
-            _ => to_places(value, scenario),
+        let node = match kind.as_str() {
+            "etcd" | "elections" => None,
+            "edit" => templates::insert(value, files)
+                .within(&kind)
+                .map(|()| None)?,
+            _ => NodeChoice::deserialize(&*value).ok(),
         };
-        placed.within(&kind)?;
-        let node = NodeChoice::deserialize(&*value).ok();
         let resource = fields.get("resource").filter(|it| !it.is_null()).cloned();
         let event: Self = read_kind(&kind, fields)?;
         if let Some(id) = resource {
@@ -285,8 +284,9 @@ impl Event {
             }
         }
         event.check(scenario)?;
-        event.check_clients(scenario)?;
-        if let Some(node) = node.filter(|_| !scenario.idle_faults) {
+        event.check_clients(scenario, &kind)?;
+        if let Some(node) = node {
+            node.places(&scenario.nodes).within(&kind)?;
             check_node(&kind, &node, scenario)?;
         }
         Ok(event)
@@ -299,7 +299,8 @@ impl Event {
                 refuse("back", "give it with etcd: restored, and only there")
             }
             Self::Partition { node, from, .. }
-                if (node.only(), from) == (Some(0), &Side::Parent) && !scenario.idle_faults =>
+                if (node.only(&scenario.nodes), from) == (Some(0), &Side::Parent)
+                    && !scenario.idle_faults =>
             {
                 let message = "is parent, and the root has none; give below or all";
                 refuse("side", message)
@@ -309,13 +310,14 @@ impl Event {
     }
 
     /// Refuses more clients than there are.
-    fn check_clients(&self, scenario: &Scenario) -> Read<()> {
+    fn check_clients(&self, scenario: &Scenario, kind: &str) -> Read<()> {
         let Some(clients) = self.clients() else {
             return Ok(());
         };
+        let number = clients.number_of(scenario).within(kind)?;
         let most = match scenario.idle_faults {
             true => CLIENTS_MAX,
-            false => clients.number_of(&scenario.clients),
+            false => number,
         };
         let message = match clients.count {
             _ if most == 0 => "there is no such client; change `of` or `at`".to_owned(),
@@ -346,8 +348,9 @@ impl Event {
 
 /// Refuses a node that has no election, or that cannot have a second process.
 fn check_node(kind: &str, node: &NodeChoice, scenario: &Scenario) -> Read<()> {
-    let node = node.only().and_then(|node| scenario.nodes.get(node));
-    let Some(node) = node else {
+    let node = node.only(&scenario.nodes);
+    let node = node.and_then(|node| scenario.nodes.get(node));
+    let Some(node) = node.filter(|_| !scenario.idle_faults) else {
         return Ok(());
     };
     let is_alone = node.candidates == 1;

@@ -59,6 +59,7 @@ fn file_of(kind: &str, snippet: &str) -> (String, fn(&Scenario) -> String) {
                     right_at,
                     ..
                 } = it;
+                let network = network.resolve(&it.nodes).unwrap();
                 format!("{network:?} {servers:?} {limits:?} {right_at:?}")
             },
         ),
@@ -119,7 +120,10 @@ fn absent_keys_have_defaults() {
     assert_eq!(scenario.sample_every, s(5));
     assert_eq!(scenario.settled_after, s(90), "learning, and 30 s");
     let group = &scenario.clients[0];
-    assert_eq!((group.count, group.nodes.as_slice()), (1, &[0][..]));
+    assert_eq!(
+        (group.count, group.places(&scenario.nodes)),
+        (1, Ok(vec![0]))
+    );
     assert_eq!(
         (group.client_name(0).as_str(), group.first.priority),
         ("client", 0)
@@ -128,7 +132,7 @@ fn absent_keys_have_defaults() {
     assert_eq!(group.start_within, s(5), "the refresh interval");
     let (least, most) = (Duration::from_millis(1), Duration::from_millis(5));
     assert_eq!(
-        scenario.network.servers.latency,
+        scenario.network.resolve(&[]).unwrap().servers.latency,
         Latency::Uniform((least, most))
     );
     assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Stream);

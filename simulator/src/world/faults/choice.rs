@@ -6,23 +6,17 @@ use crate::world::World;
 
 impl World<'_> {
     pub(super) fn choose(&mut self, choice: &NodeChoice) -> u32 {
-        let many = self.places.len() as usize;
-        let place = match choice {
-            NodeChoice::Node(place) => *place,
-            NodeChoice::Any => self.fault_rng.below(many),
-            NodeChoice::AnyBelowRoot if many > 1 => 1 + self.fault_rng.below(many - 1),
-            NodeChoice::AnyBelowRoot => 0,
-            NodeChoice::AnyOf(places) => {
-                let chosen = self.fault_rng.below(places.len());
-                places.get(chosen).copied().unwrap_or_default()
-            }
-        };
-        place as u32
+        let nodes = &self.scenario.nodes;
+        let place = choice.only(nodes).or_else(|| {
+            let places = choice.places(nodes).unwrap_or_default();
+            places.get(self.fault_rng.below(places.len())).copied()
+        });
+        place.unwrap_or_default() as u32
     }
 
     /// Chooses distinct clients at random; consecutive ones if it takes more than half.
     pub(in crate::world) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
-        if choice.groups.is_some() || choice.nodes.is_some() {
+        if choice.group.is_some() || choice.nodes.is_some() {
             return self.choose_among(choice);
         }
         let all = self.clients.len() as usize;
@@ -44,14 +38,19 @@ impl World<'_> {
 
     /// Chooses distinct clients at random, among those of the given groups and nodes.
     fn choose_among(&mut self, choice: &ClientChoice) -> Vec<u32> {
+        let places = choice.places(&self.scenario.nodes).unwrap_or_default();
+        let groups = self
+            .scenario
+            .clients
+            .iter()
+            .map(|group| choice.is_of(group));
+        let groups: Vec<bool> = groups.collect();
         let clients = self.clients.enumerate();
         let mut meant: Vec<u32> = clients
             .filter(|(_, client)| {
                 let (group, place) = (client.group as usize, client.place as usize);
-                let is_in = |meant: &Option<Vec<usize>>, number: usize| {
-                    meant.as_ref().is_none_or(|meant| meant.contains(&number))
-                };
-                is_in(&choice.groups, group) && is_in(&choice.nodes, place)
+                groups.get(group) == Some(&true)
+                    && places.as_ref().is_none_or(|places| places.contains(&place))
             })
             .map(|(number, _)| number)
             .collect();
