@@ -18,6 +18,7 @@ use doorward_engine::node::upstream::{UpstreamAnswered, UpstreamRequest};
 use doorward_engine::resource::parent::ParentPace;
 use doorward_engine::time::Time;
 use doorward_session::address::Address;
+use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 use doorward_session::parent_session::{
     AnsweredResource, ConnectionNumber, Disposition, ParentAction, ParentReport, ParentSession,
     Reply, Transport,
@@ -168,7 +169,12 @@ impl Parent {
             FromParent::Connected => self.session.handle_connected(on, now),
             FromParent::Opened => self.session.handle_opened(on, now),
             FromParent::Progress => self.session.handle_progress(on, now),
-            FromParent::Closed(end) => self.session.handle_closed(on, end, chance, now),
+            FromParent::Closed(end) => {
+                if end == ConnectionEnd::ByParent(CloseReason::OlderMaster) {
+                    step.node.handle_newer_start(now);
+                }
+                self.session.handle_closed(on, end, chance, now);
+            }
             FromParent::Cycle(path) => self.handle_cycle(path, step),
             FromParent::Reply {
                 call,

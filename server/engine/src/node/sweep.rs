@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::admission::TemplateSlot;
 use crate::id::ResourceId;
+use crate::messages::RefusalReason;
 use crate::node::Node;
 use crate::node::learning::UnknownLeases;
 use crate::node::resources::ResourceSlot;
@@ -24,6 +25,8 @@ pub(super) struct Sweep {
     templates: Generation,
     /// The last news that was a parent that was lost.
     lost: Generation,
+    /// The last news that was another process of this node, with a newer start.
+    newer_start: Generation,
     /// The last news that was an operator's word on learning mode, and that word.
     learning: (Generation, UnknownLeases),
     /// The longest leases of predecessors, as known when there were other templates.
@@ -91,6 +94,11 @@ impl Node {
     /// The connection to the parent broke.
     pub(super) fn begin_sweep_of_lost_parent(&mut self, now: Time) {
         self.sweep.lost = self.sweep.begin(now);
+    }
+
+    /// The parent knows a newer start of this node.
+    pub(super) fn begin_sweep_of_newer_start(&mut self, now: Time) {
+        self.sweep.newer_start = self.sweep.begin(now);
     }
 
     /// An operator has said something about leases of earlier masters.
@@ -161,6 +169,10 @@ impl Node {
         }
         if heard < self.sweep.lost {
             entry.resource.handle_upstream_lost(now);
+        }
+        if heard < self.sweep.newer_start {
+            let reason = RefusalReason::AnotherProcess(Duration::ZERO);
+            entry.resource.handle_upstream_refusal(reason, now);
         }
         if heard < self.sweep.templates {
             self.apply_template(slot, now);

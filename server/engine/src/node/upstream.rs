@@ -299,6 +299,16 @@ impl Node {
         self.sweep_some(now);
     }
 
+    /// The parent knows a newer start of this node. Of a node without an election, that is another live process, which has
+    /// the node's name: this one grants nothing more from its leases. Masters that were elected hear of each other in etcd.
+    /// O(1), as above.
+    pub fn handle_newer_start(&mut self, now: Time) {
+        if self.mastership(now).epoch().is_none() {
+            self.begin_sweep_of_newer_start(now);
+            self.sweep_some(now);
+        }
+    }
+
     /// How soon what changes goes up from now on. O(1), as above.
     pub fn handle_upstream_pace(&mut self, pace: ParentPace, now: Time) {
         if self.upstream.pace != pace {

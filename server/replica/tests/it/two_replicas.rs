@@ -22,7 +22,7 @@ use doorward_replica::{
     ToParent,
 };
 use doorward_session::address::Address;
-use doorward_session::close_reason::ConnectionEnd;
+use doorward_session::close_reason::{CloseReason, ConnectionEnd};
 use doorward_session::parent_session::{ConnectionNumber, Transport};
 
 /// A message on its way.
@@ -314,6 +314,29 @@ fn a_call_does_not_wait_for_an_unreachable_parent() {
     driver.leaf.handle_parent(driver.connection, unreachable);
     driver.drain();
     assert_eq!(driver.ask("a", 30.0), Some(0.0));
+}
+
+#[test]
+fn a_leaf_grants_nothing_more_while_another_process_has_a_newer_start() {
+    let mut driver = Driver::new(true);
+    driver.ask("a", 60.0);
+    driver.play(SOON);
+    assert_eq!(driver.ask("a", 30.0), Some(30.0));
+    assert_eq!(driver.ask("b", 10.0), Some(10.0));
+    driver.drain();
+    driver.mail.clear();
+    let older = ConnectionEnd::ByParent(CloseReason::OlderMaster);
+    driver
+        .leaf
+        .handle_parent(driver.connection, FromParent::Closed(older));
+    driver.drain();
+    assert_eq!(driver.ask("b", 30.0), Some(10.0));
+    assert_eq!(driver.ask("c", 5.0), Some(0.0));
+    // The other one is gone.
+    driver.play(Duration::from_secs(90));
+    driver.ask("c", 5.0);
+    driver.play(SOON);
+    assert_eq!(driver.ask("c", 5.0), Some(5.0));
 }
 
 #[test]
