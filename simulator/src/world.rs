@@ -162,6 +162,8 @@ pub struct World<'a> {
     endings: Numbered<Option<FaultEnd>>,
     elections: Elections,
     etcd: Etcd,
+    /// All templates that the operator wrote, except the last.
+    templates_before: Vec<Templates>,
     traces: Numbered<PlayedTrace>,
     is_settling: bool,
     /// Number of looks at the distance from the ideal.
@@ -216,6 +218,7 @@ impl<'a> World<'a> {
                 changes: 0,
             },
             etcd: Etcd::new(scenario, chance.fork(ETCD)),
+            templates_before: Vec::new(),
             traces: Numbered::default(),
             is_settling: false,
             looks: 0,

@@ -207,6 +207,38 @@ pub async fn version(
     Ok(kv.map(|kv| Recorded::parse(number, kv.value())))
 }
 
+/// Reads the version that comes after a number. None: there is none.
+///
+/// # Errors
+///
+/// If no endpoint answers, or etcd says no.
+pub async fn next_version(
+    connection: &mut EtcdConnection,
+    keys: &DocumentKeys,
+    after: u64,
+) -> Result<Option<Recorded>, Error> {
+    let mut from = keys.version(after).into_bytes();
+    loop {
+        // The key right after it.
+        from.push(0);
+        let (key, end) = (from.clone(), keys.history_end());
+        let answer = connection
+            .call("read a version", async move |client: &mut Client| {
+                let one = GetOptions::new().with_range(end).with_limit(1);
+                client.get(key, Some(one)).await
+            })
+            .await?;
+        let Some(kv) = answer.kvs().first() else {
+            return Ok(None);
+        };
+        if let Some(number) = keys.number(kv.key()) {
+            return Ok(Some(Recorded::parse(number, kv.value())));
+        }
+        // It is no version.
+        from = kv.key().to_vec();
+    }
+}
+
 /// Writes a document and its version, unless another writer was faster since `seen` was read.
 /// Returns the version.
 ///

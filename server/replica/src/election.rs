@@ -31,11 +31,13 @@ pub(crate) struct Election {
     waiting: VecDeque<PreparedTemplates>,
 }
 
-/// Returns the properties of templates in force that an election uses.
-pub fn templates_in_force(templates: &Templates) -> candidate::ActiveTemplates {
+/// Returns the properties of templates in force that an election uses. `has_history`: whether earlier versions can be
+/// read.
+pub fn templates_in_force(templates: &Templates, has_history: bool) -> candidate::ActiveTemplates {
     candidate::ActiveTemplates {
         digest: digest(templates).into(),
         longest: templates.longest_lease(),
+        has_history,
     }
 }
 

@@ -418,7 +418,7 @@ impl Candidate {
         matches!(
             &self.step,
             Step::Asked {
-                awaited: Awaited::Stood { .. },
+                awaited: Awaited::Stood { .. } | Awaited::History { .. },
                 ..
             }
         )

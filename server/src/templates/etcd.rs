@@ -50,6 +50,11 @@ struct Force {
 }
 
 impl EtcdTemplates {
+    /// Returns the keys of the templates.
+    pub fn keys(&self) -> &DocumentKeys {
+        &self.keys
+    }
+
     /// Returns templates under a key.
     pub fn new(keys: DocumentKeys, etcd: Arc<EtcdConfig>) -> Self {
         Self {

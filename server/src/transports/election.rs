@@ -6,11 +6,12 @@
 //! - `transport` passes events to the replica, and its requests to etcd;
 //! - `asker` sends requests to etcd;
 //! - `values` translates between etcd's keys, values and transactions and the candidate's;
-//! - `marks` reads the marks of the last master;
+//! - `history` reads how long leases may last if no term tells it, and `marks` the marks of the last master;
 //! - `etcd_health` tells pages, metrics and status how etcd is doing.
 
 mod asker;
 mod etcd_health;
+mod history;
 mod marks;
 mod transport;
 pub mod values;
@@ -23,7 +24,7 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::Templates;
 use doorward_etcd::EtcdConnection;
 use doorward_etcd::follow::{Follow, Range};
-use doorward_etcd::layout::NodeKeys;
+use doorward_etcd::layout::{DocumentKeys, NodeKeys};
 use doorward_replica::templates_in_force;
 use doorward_session::candidate::CandidateConfig;
 pub use doorward_session::candidate::state::CandidateState;
@@ -38,6 +39,7 @@ use crate::clock;
 use crate::status::ServerState;
 use asker::Asker;
 use etcd_health::EtcdHealthReporter;
+use history::History;
 use marks::MarksReader;
 use transport::{EtcdTransport, answer_beside};
 
@@ -53,6 +55,8 @@ pub struct ElectionConfig {
     pub ttl: Duration,
     /// Whether this server could decide if it was the master: a root needs templates for that. Absent: it always could.
     pub able: Option<watch::Receiver<bool>>,
+    /// Keys of all versions of the templates. Absent: they are not in etcd, and earlier versions are unknown.
+    pub templates_history: Option<DocumentKeys>,
 }
 
 impl ElectionConfig {
@@ -84,6 +88,7 @@ impl EtcdElection {
         state: &Arc<ServerState>,
     ) -> Self {
         let (mut etcd, ttl) = (config.etcd, config.ttl);
+        let has_history = config.templates_history.is_some();
         let candidate = CandidateConfig {
             address: state.address().into(),
             server: format!("{:016x}", clock::seed()).into(),
@@ -93,7 +98,7 @@ impl EtcdElection {
             ttl,
             clock_tolerance,
             endpoints: u32::try_from(etcd.endpoints.len()).unwrap_or(u32::MAX),
-            templates: in_force.map(templates_in_force),
+            templates: in_force.map(|templates| templates_in_force(templates, has_history)),
         };
         etcd.call_timeout = candidate.call_timeout();
         let etcd = Arc::new(etcd);
@@ -101,15 +106,16 @@ impl EtcdElection {
         let lasts = valid_until(Time::ZERO, ttl, clock_tolerance).since_origin();
         let range = Range::Prefix(keys.prefix().to_owned());
         let node = Arc::clone(state.node());
-        let asker = || Asker {
+        let asker = |history| Asker {
             keys: keys.clone(),
             connection: EtcdConnection::new(Arc::clone(&etcd)),
+            history: History::new(history),
             marks: MarksReader::default(),
             clock: node.clock(),
         };
         let (beside, requests) = mpsc::unbounded_channel();
-        tokio::spawn(answer_beside(asker(), requests, Arc::clone(&node)));
-        let asker = asker();
+        tokio::spawn(answer_beside(asker(None), requests, Arc::clone(&node)));
+        let asker = asker(config.templates_history.filter(|_| in_force.is_some()));
         let transport = EtcdTransport {
             keys,
             follow: Follow::start(etcd, range, LOOK),

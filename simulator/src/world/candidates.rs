@@ -71,7 +71,7 @@ impl World<'_> {
             ttl,
             clock_tolerance: Tolerance::LEAST,
             endpoints: ENDPOINTS,
-            templates: (!has_parent).then(|| templates_in_force(templates)),
+            templates: (!has_parent).then(|| templates_in_force(templates, true)),
         };
         server.candidacy = Some(Box::default());
         self.start_watch(id);

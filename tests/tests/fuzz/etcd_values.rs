@@ -60,7 +60,7 @@ fn read(bytes: &[u8]) {
     let clock = Clock::start();
     let (mut view, mut past) = (RangeView::default(), TermHistory::default());
     let mut now = clock.instant(Time::ZERO);
-    let in_force = templates_in_force(&Templates::default());
+    let in_force = templates_in_force(&Templates::default(), false);
     let mut lengths = OlderLeases::new(&in_force, Tolerance::LEAST);
     for write in etcd.writes.into_iter().take(16) {
         version(&write);
@@ -105,8 +105,9 @@ fn look(view: &Seen, past: &mut TermHistory, lengths: &mut OlderLeases, now: Tim
     assert!(begins >= now && vacant_since <= begins);
     let length = term::length(begins, TTL, now);
     assert!(length >= TTL);
+    let unsaid = Duration::from_secs(60);
     let longer = lengths
-        .longer_leases(past.predecessor_leases())
+        .longer_leases(past.predecessor_leases(), unsaid)
         .max(past.lost_after(vacant_since));
     if past.predecessor_leases() == PredecessorLeases::NoTerm {
         assert!(longer.is_zero(), "{longer:?}");

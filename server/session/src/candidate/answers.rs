@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::older_leases::PredecessorLeases;
 use super::phase::{EtcdLease, HeldMastership, Phase};
 use super::report::{ElectionReport, LossReason};
 use super::step::{Awaited, Stage};
@@ -82,10 +83,20 @@ impl Candidate {
                 self.stood(epoch_offset, seen, &answer, now)
             }
             (Awaited::Cleared, OpAnswer::Transacted(_)) => Some(Stage::Confirm),
+            (Awaited::History { created, won }, OpAnswer::History(Some(unstated))) => {
+                // During the read, another server may have reported a higher epoch.
+                if self.terms.highest_epoch() >= created.epoch() {
+                    self.report(ElectionReport::NotHighest);
+                    return self.give_back(created, now);
+                }
+                self.hold(created, won, unstated)
+            }
             (Awaited::Marks { created, won }, OpAnswer::Marks(found)) => {
                 self.phase.seat_mut()?.lease.renewed = sent_at;
                 self.take_marks(found, created, won, now)
             }
+            // The key stays. The mastership is held once the history is known.
+            (Awaited::History { .. }, OpAnswer::History(None)) => Some(Stage::Confirm),
             (awaited, answer) => {
                 debug_assert!(false, "{answer:?} is no answer to {awaited:?}");
                 self.fail(chance, now)
@@ -162,27 +173,54 @@ impl Candidate {
     /// is an old one, of a key that is lost. In both cases it gives the key back. Otherwise the key would stay for as
     /// long as the lease.
     pub(super) fn win(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
-        match self.lengths {
-            Some(_) if self.terms.highest_epoch() < created.epoch() => {
-                self.read_marks(created, now)
-            }
-            _ => self.hold(created, now, now),
-        }
-    }
-
-    /// Holds the mastership, since all about its predecessors is known.
-    pub(super) fn hold(&mut self, created: CreatedKey, won: Time, now: Time) -> Option<Stage> {
-        let epoch = created.epoch();
-        // While marks were read, another server may have reported a higher epoch.
-        if self.terms.highest_epoch() >= epoch {
+        if self.terms.highest_epoch() >= created.epoch() {
             self.report(ElectionReport::NotHighest);
             return self.give_back(created, now);
         }
+        match self.lengths {
+            Some(_) => self.read_marks(created, now),
+            None => self.win_with_marks(created, now, now),
+        }
+    }
+
+    /// Holds the mastership, if it is known how long leases of predecessors last, or asks for that.
+    pub(super) fn win_with_marks(
+        &mut self,
+        created: CreatedKey,
+        won: Time,
+        now: Time,
+    ) -> Option<Stage> {
+        // During the read, another server may have reported a higher epoch.
+        if self.terms.highest_epoch() >= created.epoch() {
+            self.report(ElectionReport::NotHighest);
+            return self.give_back(created, now);
+        }
+        let unstated = match &self.lengths {
+            Some(lengths) if self.terms.predecessor_leases() == PredecessorLeases::NotStated => {
+                let templates = self.config.templates.as_ref();
+                if templates.is_some_and(|templates| templates.has_history) {
+                    let until = self.phase.seat()?.lease.next_renewal();
+                    let awaited = Awaited::History { created, won };
+                    return self.ask(Op::ReadHistory(until), awaited, now);
+                }
+                // Former templates are unknown, so former leases may have been as long as the longest now.
+                lengths.longest()
+            }
+            _ => Duration::ZERO,
+        };
+        self.hold(created, won, unstated)
+    }
+
+    /// Holds the mastership, since all about its predecessors is known. `unstated` is the longest lease of a
+    /// predecessor whose term does not state it.
+    fn hold(&mut self, created: CreatedKey, won: Time, unstated: Duration) -> Option<Stage> {
+        let epoch = created.epoch();
+        debug_assert!(epoch > self.terms.highest_epoch(), "epochs grow: {epoch}");
         let (begins, vacant_since) = self
             .terms
             .begin(&self.config.server, self.decides_until, won);
         let longer_leases = match vacant_since {
-            Some(vacant_since) => self.inherit(vacant_since),
+            Some(vacant_since) => self.inherit(vacant_since, unstated),
             None => Duration::ZERO,
         };
         self.terms.note_own_epoch(epoch);
@@ -202,12 +240,12 @@ impl Candidate {
 
     /// Returns the longest lease that may have been valid when the node became vacant, by templates other than those in
     /// force.
-    fn inherit(&mut self, vacant_since: Time) -> Duration {
+    fn inherit(&mut self, vacant_since: Time, unstated: Duration) -> Duration {
         let Some(lengths) = &mut self.lengths else {
             return Duration::ZERO;
         };
         let longer = lengths
-            .longer_leases(self.terms.predecessor_leases())
+            .longer_leases(self.terms.predecessor_leases(), unstated)
             .max(self.terms.lost_after(vacant_since))
             // Leases that this server granted in its last mastership.
             .max(lengths.older_after(vacant_since));

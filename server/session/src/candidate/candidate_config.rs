@@ -38,6 +38,8 @@ pub struct ActiveTemplates {
     pub digest: SmolStr,
     /// Length of their longest lease.
     pub longest: Duration,
+    /// Whether etcd keeps the former templates.
+    pub has_history: bool,
 }
 
 /// Facts about new templates, compared with those in force.

@@ -249,13 +249,13 @@ impl Candidate {
         };
         let last_epoch = self.terms.last_epoch();
         self.marks = (!found.is_refused).then(|| MarkChain::new(found, last_epoch));
-        self.hold(created, won, now)
+        self.win_with_marks(created, won, now)
     }
 
     /// Asks for all marks, because this server has won the key.
     pub(super) fn read_marks(&mut self, created: CreatedKey, now: Time) -> Option<Stage> {
         if std::mem::take(&mut self.are_marks_refused) {
-            return self.hold(created, now, now);
+            return self.win_with_marks(created, now, now);
         }
         let lease = self.renewed_lease(now)?;
         let op = Op::ReadMarks {

@@ -55,6 +55,11 @@ impl OlderLeases {
         }
     }
 
+    /// Returns the longest lease by the templates in force.
+    pub fn longest(&self) -> Duration {
+        self.longest
+    }
+
     /// Returns the lease lengths for a term that is written now. `next` are templates that come into force once the
     /// term is confirmed. Until then, leases are granted by the present ones.
     pub fn to_write(&self, next: Option<&NextTemplates>, now: Time) -> LeaseLengths {
@@ -79,12 +84,16 @@ impl OlderLeases {
         self.note_older(granted_until, next.outlasts);
     }
 
-    /// Returns the longest lease that a predecessor may have left, by templates other than these. If its term states
-    /// nothing, its leases may have been as long as the longest now.
-    pub fn longer_leases(&self, predecessor: PredecessorLeases<'_>) -> Duration {
+    /// Returns the longest lease that a predecessor may have left, by templates other than these. `unstated` is that
+    /// length if its term states nothing.
+    pub fn longer_leases(
+        &self,
+        predecessor: PredecessorLeases<'_>,
+        unstated: Duration,
+    ) -> Duration {
         match predecessor {
             PredecessorLeases::NoTerm => Duration::ZERO,
-            PredecessorLeases::NotStated => self.longest,
+            PredecessorLeases::NotStated => unstated,
             PredecessorLeases::Lengths(lengths) if lengths.templates == self.digest => {
                 lengths.older
             }

@@ -54,6 +54,8 @@ pub(super) enum Awaited {
     Cleared,
     /// All marks, before it holds the mastership.
     Marks { created: CreatedKey, won: Time },
+    /// The longest former leases, before it holds the mastership.
+    History { created: CreatedKey, won: Time },
     /// The resignation.
     Resigned,
     /// The revocation of the lease.

@@ -209,7 +209,7 @@ pub struct EtcdRequest {
     /// The operation.
     pub op: Op,
     /// Timeout of the answer. After that, the answer is [`OpAnswer::Failed`], and the next request goes to the next
-    /// endpoint. For [`Op::ReadMarks`]: timeout of each of its reads.
+    /// endpoint. For [`Op::ReadHistory`] and [`Op::ReadMarks`]: timeout of each of its reads.
     pub within: Duration,
 }
 
@@ -244,6 +244,9 @@ pub enum Op {
         /// Latest end.
         until: Time,
     },
+    /// Reads all versions of the templates that etcd keeps, for the longest lease of a resource that gets a shorter one
+    /// now. Stops at that time at the latest; see [`OpAnswer::History`].
+    ReadHistory(Time),
 }
 
 /// The result of an [`Op`].
@@ -261,6 +264,8 @@ pub enum OpAnswer {
     Transacted(TxnAnswer),
     /// Of [`Op::ReadMarks`]. None: the time was over; ask again.
     Marks(Option<Arc<StoredMarks>>),
+    /// Of [`Op::ReadHistory`]. None: the time was over; ask again.
+    History(Option<Duration>),
     /// etcd does not know the lease any more.
     LeaseGone,
     /// etcd refuses a write of marks, and would again: this server has no permission.

@@ -324,6 +324,7 @@ impl DrivenCandidate {
             Op::Revoke(_) => "revoke",
             Op::Transact(what, _) => what,
             Op::Confirm { .. } => "confirm a mastership",
+            Op::ReadHistory(_) => "history",
             Op::ReadMarks { .. } => "marks",
         })
     }

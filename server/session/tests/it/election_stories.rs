@@ -209,6 +209,7 @@ fn a_slow_etcd_costs_no_mastership() {
     let mut played = DrivenCandidate::begun(Some(ActiveTemplates {
         digest: "d".into(),
         longest: TTL,
+        has_history: false,
     }))
     .that_watches()
     .that_stands(None);
@@ -272,6 +273,7 @@ fn a_candidate_becomes_the_master_although_etcd_is_slow() {
     let templates = ActiveTemplates {
         digest: "d".into(),
         longest: TTL,
+        has_history: false,
     };
     let mut played = DrivenCandidate::begun(Some(templates));
     (played.is_registered, played.grants_spans, played.is_read) = (false, false, false);

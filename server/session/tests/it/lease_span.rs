@@ -17,6 +17,7 @@ fn in_force() -> ActiveTemplates {
     ActiveTemplates {
         digest: "d".into(),
         longest: LEASES,
+        has_history: false,
     }
 }
 

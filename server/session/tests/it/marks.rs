@@ -41,6 +41,7 @@ fn elected(found: StoredMarks, other_saw: Option<u64>) -> DrivenCandidate {
     let templates = ActiveTemplates {
         digest: "d".into(),
         longest: LEASES,
+        has_history: false,
     };
     let mut played = DrivenCandidate::begun(Some(templates)).that_watches();
     played.stored = found;
@@ -170,6 +171,7 @@ fn marks_of_an_etcd_that_went_back_do_not_count() {
         let mut played = DrivenCandidate::begun(Some(ActiveTemplates {
             digest: "d".into(),
             longest: LEASES,
+            has_history: false,
         }))
         .that_watches();
         played.stored = stored(60);

@@ -15,10 +15,11 @@ const fn secs(seconds: u64) -> Duration {
 }
 
 /// Templates with leases of 40 s.
-fn in_force() -> ActiveTemplates {
+fn in_force(has_history: bool) -> ActiveTemplates {
     ActiveTemplates {
         digest: "long".into(),
         longest: secs(40),
+        has_history,
     }
 }
 
@@ -54,7 +55,7 @@ fn lengths(templates: &str, longest: u64, older: u64) -> LeaseLengths {
 }
 
 fn master() -> DrivenCandidate {
-    let mut played = DrivenCandidate::begun(Some(in_force()))
+    let mut played = DrivenCandidate::begun(Some(in_force(false)))
         .that_watches()
         .that_stands(None);
     played.transacted(true);
@@ -140,7 +141,7 @@ fn without_etcd_they_come_into_force_when_the_mastership_is_over() {
 
 #[test]
 fn they_come_into_force_at_once_where_there_is_no_mastership() {
-    let mut played = DrivenCandidate::begun(Some(in_force())).that_watches();
+    let mut played = DrivenCandidate::begun(Some(in_force(false))).that_watches();
     hand_in(&mut played);
     assert_eq!((played.applied, played.asks()), (1, ""));
 }
@@ -165,7 +166,7 @@ fn a_winner_learns_for_as_long_as_its_predecessors_term_states() {
         ("other ones", Some(lengths("other", 50, 0)), 50),
     ] {
         let term = term.map(|leases| resigned(Some(leases)));
-        let mut played = DrivenCandidate::begun(Some(in_force()))
+        let mut played = DrivenCandidate::begun(Some(in_force(true)))
             .that_watches()
             .that_stands(term);
         played.transacted(true);
@@ -175,8 +176,28 @@ fn a_winner_learns_for_as_long_as_its_predecessors_term_states() {
 }
 
 #[test]
-fn if_the_term_states_nothing_former_leases_count_as_long_as_present_ones() {
-    let mut played = DrivenCandidate::begun(Some(in_force()))
+fn if_the_term_states_nothing_all_former_templates_are_read() {
+    let mut played = DrivenCandidate::begun(Some(in_force(true)))
+        .that_watches()
+        .that_stands(Some(resigned(None)));
+    played.transacted(true);
+    assert_eq!(
+        (played.state(), played.asks()),
+        (CandidateState::Standing, "history"),
+        "it is not elected before it knows"
+    );
+    played.answer(OpAnswer::History(None));
+    assert_eq!(played.state(), CandidateState::Watching, "it takes longer");
+    played.see_own_key();
+    assert_eq!(played.asks(), "history");
+    played.answer(OpAnswer::History(Some(secs(60))));
+    played.transacted(true);
+    assert_eq!(longer_leases(&played), secs(60));
+}
+
+#[test]
+fn if_former_templates_are_unknown_their_leases_count_as_long_as_present_ones() {
+    let mut played = DrivenCandidate::begun(Some(in_force(false)))
         .that_watches()
         .that_stands(Some(resigned(None)));
     played.transacted(true);

@@ -73,6 +73,7 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
         prefix: flags.election.prefix.clone(),
         ttl: flags.election_ttl,
         able: templates.map(EtcdTemplates::able),
+        templates_history: templates.map(|templates| templates.keys().clone()),
     });
     config.state = state(&flags, config.election.is_some()).map_err(Misused)?;
     let mut server = Server::start(config).await?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_engine::node::reload::ActiveTemplates;
 use doorward_etcd::layout::NodeKeys;
 use doorward_etcd::{Error, EtcdConnection};
 use doorward_session::candidate::marks::WRITE_MARKS;
@@ -10,6 +11,7 @@ use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer, Sto
 use etcd_client::Client;
 use tracing::{debug, warn};
 
+use super::history::History;
 use super::marks::MarksReader;
 use super::values::{self, renew};
 use crate::clock::Clock;
@@ -19,6 +21,7 @@ use crate::clock::Clock;
 pub(super) struct Asker {
     pub(super) keys: NodeKeys,
     pub(super) connection: EtcdConnection,
+    pub(super) history: History,
     pub(super) marks: MarksReader,
     pub(super) clock: Clock,
 }
@@ -29,6 +32,7 @@ impl Asker {
     pub(super) async fn answer(
         &mut self,
         asking: Option<EtcdRequest>,
+        active: &ActiveTemplates,
     ) -> (OpAnswer, Option<String>) {
         let Some(asking) = asking else {
             return std::future::pending().await;
@@ -36,7 +40,7 @@ impl Asker {
         let within = asking.within;
         let writes_marks = matches!(asking.op, Op::Transact(WRITE_MARKS, _));
         let answered = if within < self.connection.call_timeout() {
-            let asked = tokio::time::timeout(within, self.ask(asking.op)).await;
+            let asked = tokio::time::timeout(within, self.ask(asking.op, active)).await;
             let Ok(answered) = asked else {
                 self.connection.leave();
                 let problem = format!("etcd does not answer within {within:?}");
@@ -44,7 +48,7 @@ impl Asker {
             };
             answered
         } else {
-            self.ask(asking.op).await
+            self.ask(asking.op, active).await
         };
         match answered {
             Ok(answer) => (answer, None),
@@ -60,7 +64,7 @@ impl Asker {
         }
     }
 
-    async fn ask(&mut self, op: Op) -> Result<OpAnswer, Error> {
+    async fn ask(&mut self, op: Op, active: &ActiveTemplates) -> Result<OpAnswer, Error> {
         let (keys, clock, connection) = (&self.keys, self.clock, &mut self.connection);
         Ok(match op {
             Op::ReadMarks { lease, won, until } => {
@@ -77,6 +81,11 @@ impl Asker {
                     }
                     read => read?,
                 })
+            }
+            Op::ReadHistory(until) => {
+                let (until, templates) = (clock.instant(until), active.templates());
+                let read = self.history.longer_leases(templates, connection, until);
+                OpAnswer::History(read.await?)
             }
             Op::Probe => {
                 let get = async |client: &mut Client| client.get(keys.master(), None).await;

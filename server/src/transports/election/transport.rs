@@ -26,7 +26,8 @@ pub(super) async fn answer_beside(
 ) {
     while let Some(request) = requests.recv().await {
         let id = request.id;
-        let (answer, problem) = asker.answer(Some(request)).await;
+        let templates = node.read(|node, _| node.active_templates().clone());
+        let (answer, problem) = asker.answer(Some(request), &templates).await;
         if let Some(problem) = problem {
             debug!(problem, "etcd does not take marks; trying on");
         }
@@ -60,7 +61,8 @@ impl EtcdTransport {
         while !self.is_over() {
             let request = self.request.take();
             let asked = request.as_ref().map(|request| request.id);
-            let mut answering = pin!(asker.answer(request));
+            let templates = self.node.read(|node, _| node.active_templates().clone());
+            let mut answering = pin!(asker.answer(request, &templates));
             // Until etcd answers, or another request replaces this one.
             while self.request.is_none() && !self.is_over() {
                 // The loss of the candidate's own key counts before any other event.

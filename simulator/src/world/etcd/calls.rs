@@ -2,6 +2,7 @@
 //! time or not.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward_engine::time::Time;
 use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer, OpId};
@@ -42,7 +43,10 @@ impl World<'_> {
     ) {
         let now = self.now;
         let before = self.etcd.store.keys(from.place);
-        let answer = self.etcd.store.execute(from.place, &asking.op, now);
+        let answer = match &asking.op {
+            Op::ReadHistory(_) => OpAnswer::History(Some(self.longer_leases_ever(from))),
+            op => self.etcd.store.execute(from.place, op, now),
+        };
         match (&asking.op, &answer) {
             (Op::Grant(_), OpAnswer::Granted(lease, ttl)) => {
                 self.schedule_lease_check(*lease, now + *ttl);
@@ -88,6 +92,17 @@ impl World<'_> {
         if stored.is_some_and(|it| it.ttl == ttl) {
             self.note_renewal(from, None, ttl, sent);
         }
+    }
+
+    /// Returns the longest lease of any earlier templates where the server's templates give a
+    /// shorter one.
+    fn longer_leases_ever(&mut self, id: ServerId) -> Duration {
+        let Some(server) = self.places[id.place].server(id.term) else {
+            return Duration::ZERO;
+        };
+        let outlast = self.templates_before.iter();
+        let outlast = outlast.map(|before| before.outlasts(&server.templates));
+        outlast.max().unwrap_or_default()
     }
 
     /// Gives a candidate an answer or a timeout.

@@ -151,7 +151,7 @@ impl EtcdStore {
     }
 
     /// Executes a candidate's request. Entries read have the origin as the time at which they were
-    /// seen; the caller sets it when the answer arrives.
+    /// seen; the caller sets it when the answer arrives. [`Op::ReadHistory`] is answered elsewhere.
     pub(crate) fn execute(&mut self, node: u32, op: &Op, now: Time) -> OpAnswer {
         match op {
             Op::Probe => OpAnswer::Probed,
@@ -183,6 +183,7 @@ impl EtcdStore {
                 OpAnswer::Renewed => OpAnswer::Marks(Some(Arc::new(self.read_marks(node)))),
                 other => other,
             },
+            Op::ReadHistory(_) => OpAnswer::Failed,
         }
     }
 

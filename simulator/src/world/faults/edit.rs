@@ -10,7 +10,8 @@ use crate::world::World;
 impl World<'_> {
     pub(super) fn edit(&mut self, templates: &Templates) {
         let now = self.now;
-        self.templates = templates.clone();
+        let before = std::mem::replace(&mut self.templates, templates.clone());
+        self.templates_before.push(before);
         let mut said = Vec::new();
         for watched in self.watched.iter_mut() {
             let template = templates.find(&watched.resource).map(Arc::clone);

@@ -19,6 +19,7 @@ fn lengths_by(seconds: u64, clock_tolerance: Tolerance) -> OlderLeases {
     let in_force = ActiveTemplates {
         digest: digest(seconds),
         longest: secs(seconds),
+        has_history: false,
     };
     OlderLeases::new(&in_force, clock_tolerance)
 }
@@ -114,11 +115,11 @@ fn a_successor_learns_for_as_long_as_its_predecessor_states() {
         let stated = stated
             .as_ref()
             .map_or(PredecessorLeases::NoTerm, PredecessorLeases::Lengths);
-        let found = lengths.longer_leases(stated);
+        let found = lengths.longer_leases(stated, secs(60));
         assert_eq!(found, secs(longer), "{what}");
     }
-    let found = lengths.longer_leases(PredecessorLeases::NotStated);
-    assert_eq!(found, secs(5), "as long as the longest now");
+    let found = lengths.longer_leases(PredecessorLeases::NotStated, secs(60));
+    assert_eq!(found, secs(60), "the term states nothing");
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn a_chain_of_short_masterships_loses_nothing_and_adds_nothing() {
     let mut written = first.to_write(None, at(1));
     for vacant_since in [3, 6, 9].map(at) {
         let mut next = lengths(5);
-        let longer = next.longer_leases(PredecessorLeases::Lengths(&written));
+        let longer = next.longer_leases(PredecessorLeases::Lengths(&written), Duration::ZERO);
         assert!(vacant_since + longer >= until);
         next.note_older(vacant_since, longer);
         written = next.to_write(None, vacant_since + secs(1));
