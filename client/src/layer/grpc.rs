@@ -1,8 +1,6 @@
 //! Refusals as statuses of gRPC, and back.
 
-use std::time::Duration;
-
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
@@ -51,11 +49,4 @@ impl Refusal {
             _ => None,
         }
     }
-}
-
-/// Returns the answer of a service that cannot serve a call: UNAVAILABLE with RetryInfo.
-pub(crate) fn overloaded<B: Default>(detail: &str, retry_after: Duration) -> Response<B> {
-    let mut details = ErrorDetails::new();
-    details.set_retry_info(Some(retry_after));
-    Status::with_error_details(Code::Unavailable, detail, details).into_http()
 }

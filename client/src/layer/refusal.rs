@@ -6,6 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+#[cfg(feature = "tonic")]
+use tonic_types::StatusExt as _;
 
 use crate::Refusal;
 use crate::layer::clock;
@@ -114,7 +116,11 @@ pub(crate) fn lease_used_up(refusal: Refusal, headers: &HeaderMap) -> Box<Respon
 fn unavailable(detail: &str, wait: Duration, headers: &HeaderMap) -> Box<Response<Bytes>> {
     #[cfg(feature = "tonic")]
     if crate::layer::request::is_grpc(headers) {
-        return Box::new(crate::layer::grpc::overloaded(detail, wait));
+        let mut details = tonic_types::ErrorDetails::new();
+        details.set_retry_info(Some(wait));
+        let code = tonic::Code::Unavailable;
+        let status = tonic::Status::with_error_details(code, detail, details);
+        return Box::new(status.into_http());
     }
     let problem = serde_json::json!({"title": "overloaded", "status": 503, "detail": detail});
     let mut response = Response::new(problem.to_string().into());

@@ -4,6 +4,7 @@
 //! is a bare key. A number as a value is its text
 //! (`0041`), but for fractions and whole numbers above 2⁶³ − 1, which need quotes. A field for a number takes no quotes.
 
+use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 use doorward_limits::headers::Dialect;
@@ -81,7 +82,7 @@ impl Rules {
                 // A document that is no text has no fields.
                 text: str::from_utf8(bytes).unwrap_or_default(),
                 rules: &mut rules,
-                unclear: Vec::new(),
+                unclear: BTreeSet::new(),
                 domain: String::new(),
                 problems: Vec::new(),
                 without: None,
@@ -119,7 +120,7 @@ struct Reader<'a> {
     text: &'a str,
     rules: &'a mut Rules,
     /// Lines on which maps begin that have fields of a wrong name or shape.
-    unclear: Vec<u64>,
+    unclear: BTreeSet<u64>,
     /// Domain of the document.
     domain: String,
     problems: Vec<Problem>,
@@ -347,6 +348,8 @@ impl<'a> Reader<'a> {
             let rank = self.rank(caller, usual);
             match self.scalar(caller, "name") {
                 Some((name, _)) => listed.push((name.to_owned(), rank)),
+                // An item of another shape has its problem already.
+                None if !matches!(caller.value, Value::Map(_)) => {}
                 None => {
                     let message = "callers: has an empty name; write it".to_owned();
                     self.problem(caller.place.line, message);
@@ -372,6 +375,7 @@ impl<'a> Reader<'a> {
         let mut names = Vec::new();
         for form in items(limit, "replaces") {
             match self.scalar(form, "name") {
+                None if !matches!(form.value, Value::Map(_)) => {}
                 None => {
                     let message = "replaces: has an empty name; write the rule's name";
                     self.problem(limit.place.line, message.to_owned());
@@ -450,7 +454,7 @@ impl<'a> Reader<'a> {
 
     /// Tells a missing field of the map at a line, unless it may be an unknown one with a mistake in its name.
     fn missing(&mut self, line: u64, message: String) {
-        if !self.unclear.contains(&line) {
+        if self.problems.len() < PROBLEMS_MAX && !self.unclear.contains(&line) {
             self.problem(line, message);
         }
     }

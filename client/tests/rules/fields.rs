@@ -61,6 +61,9 @@ descriptors:
 - 7
 - key: c
   rate_limit: {rate: {a: b}, burst: x}
+- key: d
+  callers: [bob]
+  rate_limit: {rate: 5/s}
 ";
     let problems = Rules::load(&[("a.yaml", text)]).unwrap_err();
     let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
@@ -73,6 +76,7 @@ descriptors:
         "a.yaml:10: write fields, as in key: user",
         "a.yaml:12: rate: a single value belongs here, not a list or map",
         "a.yaml:12: burst: x is invalid; write an amount such as 20",
+        "a.yaml:14: write fields, as in key: user",
     ];
     assert_eq!(problems, expected);
 }

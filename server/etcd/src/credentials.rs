@@ -6,14 +6,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
+use std::{fmt, io, thread};
 
 use doorward_files::Reloading;
 use doorward_tls::client;
 use doorward_tls::pem::PemFile;
 use etcd_client::{Certificate, Identity, TlsOptions};
 use thiserror::Error;
-use tokio::task::spawn_blocking;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tonic::transport::Endpoint;
 
@@ -76,6 +76,7 @@ pub(crate) struct Credentials {
 
 /// Files with credentials cannot be used.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum CredentialsError {
     /// One for TLS cannot be read.
     #[error("cannot read {path}: {why}")]
@@ -226,7 +227,11 @@ impl ReadCredentials {
     /// Reads the files again if they have changed. Returns the last good credentials.
     pub(crate) async fn again(&self, patience: Duration) -> Arc<Credentials> {
         let read = self.read.clone();
-        let refreshing = spawn_blocking(move || read.refresh());
+        let (done, refreshing) = oneshot::channel();
+        // A file that hangs must not delay the end of a runtime.
+        let reader = thread::Builder::new().name("credentials".to_owned());
+        let started = reader.spawn(move || done.send(read.refresh()));
+        drop(started);
         // Later credentials are for the next connection, and the log says why files are not in force.
         let _ = timeout(patience, refreshing).await;
         self.current()

@@ -42,6 +42,8 @@ struct Look {
     problem: Option<String>,
     /// Whether a thread looks at them now.
     is_under_way: bool,
+    /// Whether no caller has heard of the value in force.
+    is_news: bool,
 }
 
 impl<T> Clone for Reloading<T> {
@@ -82,6 +84,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
                 stamp,
                 problem,
                 is_under_way: false,
+                is_news: false,
             }),
         })))
     }
@@ -102,7 +105,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     }
 
     /// Reads the files again if one of them has changed since the last look, unless a thread does so already. Returns
-    /// whether there is a new value. Tells the log. Blocks, for ten seconds at most.
+    /// whether there is a value that no call has returned yet. Tells the log. Blocks, for ten seconds a file at most.
     ///
     /// # Errors
     ///
@@ -111,7 +114,9 @@ impl<T: Send + Sync + 'static> Reloading<T> {
         if std::mem::replace(&mut self.0.last().is_under_way, true) {
             return Ok(false);
         }
-        let refreshed = self.look();
+        let looked = self.look();
+        let is_news = std::mem::take(&mut self.0.last().is_news);
+        let refreshed = looked.map(|()| is_news);
         let (what, files) = (self.0.what, self.files());
         match &refreshed {
             Ok(true) => info!(what, ?files, "files were read again"),
@@ -127,16 +132,18 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     }
 
     /// Looks at the files on a thread of its own.
-    fn look(&self) -> Result<bool, String> {
+    fn look(&self) -> Result<(), String> {
+        // Longer than all reads, which name the file that hangs.
+        let patience = PATIENCE * (1 + u32::try_from(self.0.paths.len()).unwrap_or(1));
         let (sender, looked) = sync_channel(1);
         let files = Arc::clone(&self.0);
         let started = apart(move || {
             // The receiver is gone if it took too long.
             let _ = sender.send(files.look());
         });
-        let problem = match started.map(|()| looked.recv_timeout(PATIENCE)) {
+        let problem = match started.map(|()| looked.recv_timeout(patience)) {
             Ok(Ok(looked)) => return looked,
-            Ok(Err(RecvTimeoutError::Timeout)) => return self.0.last().note(hanging(PATIENCE)),
+            Ok(Err(RecvTimeoutError::Timeout)) => return self.0.last().note(hanging(patience)),
             Ok(Err(RecvTimeoutError::Disconnected)) => "the reading thread has ended".to_owned(),
             Err(error) => error.to_string(),
         };
@@ -148,7 +155,7 @@ impl<T: Send + Sync + 'static> Reloading<T> {
 
 impl<T> Files<T> {
     /// Looks at the files. May block for long, and holds no lock then.
-    fn look(&self) -> Result<bool, String> {
+    fn look(&self) -> Result<(), String> {
         let stamp = stamp(&self.paths);
         let is_same = {
             let last = self.last();
@@ -159,11 +166,11 @@ impl<T> Files<T> {
         last.is_under_way = false;
         last.stamp = stamp;
         match read {
-            None => Ok(false),
+            None => Ok(()),
             Some(Ok(value)) => {
                 self.current.store(Arc::new(value));
-                last.problem = None;
-                Ok(true)
+                (last.problem, last.is_news) = (None, true);
+                Ok(())
             }
             Some(Err(problem)) => last.note(problem),
         }
@@ -176,9 +183,9 @@ impl<T> Files<T> {
 
 impl Look {
     /// Notes a problem. Returns it if it is news.
-    fn note(&mut self, problem: String) -> Result<bool, String> {
+    fn note(&mut self, problem: String) -> Result<(), String> {
         match self.problem.replace(problem.clone()) {
-            Some(known) if known == problem => Ok(false),
+            Some(known) if known == problem => Ok(()),
             _ => Err(problem),
         }
     }

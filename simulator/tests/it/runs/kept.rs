@@ -82,6 +82,12 @@ const KEPT: &[(&str, Expected)] = &[
     // A process of a leaf was refused, since another one had been heard before. The next master of the root heard it
     // first, and leased it what it had out, which it granted again when the other process had extended the lease.
     ("twins-252.yaml", Holds),
+    // A second process of a leaf was learning when the next master of the root leased capacity to the first one again. It
+    // ended its recovery by what the former master had said.
+    ("twins-179.yaml", Holds),
+    // The first process went on to grant from its lease, after a second one with a newer start had confirmed the leases of
+    // its former clients.
+    ("twins-179-newer-start.yaml", Holds),
     // The second process of a leaf had counted the first one as gone. It confirmed a lease that it had not reported yet
     // when the first one was heard again, which freed that lease.
     ("fuzz-50000338.yaml", Holds),
