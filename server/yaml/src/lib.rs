@@ -12,8 +12,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Error as YamlError, Spanned};
 
-/// The most maps and lists in one another. Reading goes down the stack, tens of kilobytes a level in
-/// a debug build; what we read has a dozen levels.
+/// The most maps and lists in one another. Reading goes down the stack: in a build without optimisation, so many levels fit
+/// 512 KiB, a quarter of a thread's stack. Documents of ours have a dozen levels.
 pub const DEPTH_MAX: usize = 32;
 
 /// The most maps, lists and scalars: more than a document of the largest size has in practice.
