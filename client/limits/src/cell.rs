@@ -80,7 +80,7 @@ impl Cell {
     #[expect(clippy::inline_always, reason = "a part of each decision")]
     pub(crate) fn decide(&self, look: &Look, next: Option<Level>) -> bool {
         let Some(level) = next else {
-            // All that the decision read comes before this.
+            // The reads of the decision come before the next read of the number.
             fence(Ordering::Acquire);
             return self.sequence.load(Ordering::Relaxed) == look.sequence;
         };
