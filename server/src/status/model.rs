@@ -81,9 +81,9 @@ pub(super) fn lease(lease: &LeaseSnapshot, now: Time) -> LeaseStatus {
     LeaseStatus {
         holder: lease.holder.name.to_string(),
         kind: lease.holder.kind.as_str().to_owned(),
-        priority: lease.priority,
-        subclients: lease.subclients,
-        wants: lease.wants,
+        priority: lease.demand.priority(),
+        subclients: lease.demand.clients(),
+        wants: lease.wants(),
         share: lease.share,
         granted: lease.granted,
         reserved: lease.reserved,
@@ -104,8 +104,8 @@ pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
     } = lease.child.as_ref()?;
     Some(ChildStatus {
         child: lease.holder.name.to_string(),
-        clients_count: lease.subclients,
-        wants: lease.wants,
+        clients_count: lease.demand.clients(),
+        wants: lease.wants(),
         share: lease.share,
         granted: lease.granted,
         reserved: lease.reserved,
