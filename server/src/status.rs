@@ -184,7 +184,7 @@ impl ServerState {
                 Readiness::Ready => None,
                 Readiness::Unready(why) => Some(why),
             },
-            templates_source: self.templates_source.clone(),
+            templates_source: self.templates_source().to_owned(),
             templates_problem: self.templates_problem(),
             parent: self.parent_news().map(model::parent),
             is_in_cycle: self.is_in_cycle(),

@@ -117,7 +117,7 @@ impl ServerState {
     }
 
     /// Returns up to `max` resources after the given one, without leases. It reads some of them at a time.
-    fn snapshots_after(
+    pub fn snapshots_after(
         &self,
         after: Option<ResourceId>,
         max: usize,
@@ -212,23 +212,35 @@ impl ServerState {
     pub fn leases(&self, resource: &ResourceId, max: usize) -> Vec<(LeaseSnapshot, Time)> {
         // A holder that goes and comes back meanwhile is read twice, but listed once.
         let mut seen: BTreeMap<HolderId, (LeaseSnapshot, Time)> = BTreeMap::new();
-        let mut next = Some(LeasesFrom::Start);
-        let mut steps = YieldEvery::new(2 * LEASES_PER_STEP);
-        while let Some(from) = next {
-            let look = max.saturating_sub(seen.len()).min(LEASES_PER_LOOK);
-            if look == 0 {
-                break;
-            }
-            let (leases, then, now) = self.node().look(|node, now| {
-                let (leases, then) = node.leases_from(resource, &from, look, now);
-                (leases, then, now)
-            });
-            steps.step_by(look);
-            let leases = leases.into_iter();
+        let mut looks = self.lease_looks(resource, LeasesFrom::Start);
+        while seen.len() < max
+            && let Some((leases, _, now)) = looks.next()
+        {
+            let leases = leases.into_iter().take(max - seen.len());
             seen.extend(leases.map(|lease| (lease.holder.clone(), (lease, now))));
-            next = then;
         }
         seen.into_values().collect()
+    }
+
+    /// Reads the leases of a resource from that place on, some at a time. Each item is what was read, the place for the
+    /// rest, if there is more, and the time of reading.
+    pub fn lease_looks(
+        &self,
+        resource: &ResourceId,
+        from: LeasesFrom,
+    ) -> impl Iterator<Item = (Vec<LeaseSnapshot>, Option<LeasesFrom>, Time)> {
+        let mut next = Some(from);
+        let mut steps = YieldEvery::new(2 * LEASES_PER_STEP);
+        iter::from_fn(move || {
+            let from = next.take()?;
+            let (leases, then, now) = self.node().look(|node, now| {
+                let (leases, then) = node.leases_from(resource, &from, LEASES_PER_LOOK, now);
+                (leases, then, now)
+            });
+            steps.step_by(LEASES_PER_LOOK);
+            next.clone_from(&then);
+            Some((leases, then, now))
+        })
     }
 
     /// Returns the names under which two live processes asked lately.

@@ -20,10 +20,10 @@ use crate::clock;
 use crate::replica_handle::events::refusal;
 use crate::status::sessions::{Machine, Sessions};
 use crate::status::{EtcdHealth, ParentNews, RulesDocument, learning};
-pub(super) use doorward_session::time::millis;
+pub use doorward_session::time::millis;
 
 /// Returns a resource without leases and child servers.
-pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
+pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
     let upstream = snapshot.upstream.as_ref();
     let is_known = upstream.is_none_or(|upstream| upstream.knows_algorithm);
     let above = upstream.map(|upstream| upstream.learning_remaining);
