@@ -344,8 +344,8 @@ struct ChangeOfClients {
 #[derive(Default)]
 struct Extremes {
     count: usize,
-    /// Time until the last of them is to ask next.
-    ask_in: Option<Duration>,
+    /// Longest refresh interval of them.
+    interval: Option<Duration>,
     /// Those that change most, and by how much, in falling order.
     most: Vec<(f64, PlannedHolder)>,
 }
@@ -380,8 +380,8 @@ impl ChangeOfClients {
         planned.gaining_count = count(self.gaining.count);
         planned.same_count = count(self.same);
         planned.cut_wants_count = count(self.cut_wants);
-        planned.shrinks_in_ms = self.losing.ask_in.map(millis);
-        planned.grows_in_ms = self.gaining.ask_in.map(millis);
+        planned.shrinks_in_ms = self.losing.interval.map(millis);
+        planned.grows_in_ms = self.gaining.interval.map(millis);
         planned.shrinks_max_ms = self.shrinks_max.map(millis);
         let holders = |it: Extremes| it.most.into_iter().map(|(_, holder)| holder).collect();
         planned.losing = holders(self.losing);
@@ -401,7 +401,7 @@ fn change(lease: &LeaseSnapshot, planned: f64) -> f64 {
 impl Extremes {
     fn add(&mut self, by: f64, lease: &LeaseSnapshot, shown: impl FnOnce() -> PlannedHolder) {
         self.count += 1;
-        self.ask_in = self.ask_in.max(Some(lease.asks_in));
+        self.interval = self.interval.max(Some(lease.refresh_interval));
         let place = self.most.partition_point(|(most, _)| *most >= by);
         if place < EXTREMES_MAX {
             self.most.insert(place, (by, shown()));

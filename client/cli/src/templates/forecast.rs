@@ -9,7 +9,7 @@ use doorward_pages::terminal::table::{Cell, Table, cell};
 use serde_json::{Map, Value, json};
 
 use crate::documents::author::plain;
-use crate::documents::{Change, Effect, refusal};
+use crate::documents::{Change, Effect, counted, refusal};
 use crate::granted::number;
 use crate::templates::plan::{self, ClientsPlan, NAMED_MAX, NamedClient, ResourcePlan, TreePlan};
 use crate::templates::warnings::{InForceBefore, Warnings};
@@ -247,32 +247,30 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
         ..
     } = *clients;
     let known = losing + gaining + same;
-    let parts = [(losing, "less"), (gaining, "more"), (same, "the same")];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, how)| format!("{count} {how}"))
-        .collect();
     if known > 0 {
         let tone = match losing {
             0 => Tone::Good,
             _ => Tone::Bad,
         };
-        let s = if known == 1 { " has" } else { "s have" };
-        words.push((
-            tone,
-            format!("{known} client{s} then: {}", parts.join(", ")),
-        ));
+        let (known, s) = counted(usize::try_from(known).unwrap_or(usize::MAX));
+        let text =
+            format!("{known} client{s}: losing {losing}, gaining {gaining}, unchanged {same}");
+        words.push((tone, text));
     }
-    let holds = clients.holds_in();
     if losing + gaining > 0 {
-        let mut text = format!("this holds within {}", span(holds));
-        if let Some(most) = clients.shrinks_max {
-            let most = span(most.max(holds));
-            text +=
-                &format!("; at the latest in {most}, when the last lease that shrinks has ended");
-        }
-        words.push((Tone::Partial, text));
+        let (holds, most) = (clients.holds_in(), clients.shrinks_max);
+        let most = most.map(|most| span(most.max(holds)));
+        let at_most =
+            most.map(|most| format!("in {most}, when the last lease that shrinks has ended"));
+        let within = root
+            .planned_algorithm
+            .as_ref()
+            .map(|_| format!("within {}", span(holds)));
+        let times: Vec<String> = within.into_iter().chain(at_most).collect();
+        words.push((
+            Tone::Partial,
+            format!("this holds {}", times.join("; at the latest ")),
+        ));
     }
     if let Some(learning) = clients.learning.filter(|_| gaining > 0) {
         let text = format!(

@@ -116,7 +116,7 @@ pub(super) struct ClientsPlan {
     pub(super) gaining: Vec<NamedClient>,
     /// The clients that were searched for.
     pub(super) listed: Vec<NamedClient>,
-    /// Times until the last that loses, and the last that gains, is to ask next.
+    /// Longest refresh intervals of those that lose, and of those that gain.
     pub(super) shrinks_in: Option<Duration>,
     pub(super) grows_in: Option<Duration>,
     /// Time until the last lease of those that lose ends.

@@ -166,7 +166,7 @@ async fn who_loses_is_named_if_a_server_answers() {
     let expected = "\
 in use at fake (templates from etcd:/doorward/templates):
   db/reads  capacity 100 → 50  wants 170  granted 100 → 50  reserved 100  clients 3
-    3 clients have then: 2 less, 1 the same
+    3 clients: losing 2, gaining 0, unchanged 1
     this holds within 4s; at the latest in 59s, when the last lease that shrinks has ended
     client  at    wants  has  gets  why
     b       fake     80   45    20  fair share: everyone gets at most 20 per client

@@ -109,8 +109,6 @@ pub struct LeaseSnapshot {
     pub reserved_until: Time,
     /// Refresh interval.
     pub refresh_interval: Duration,
-    /// Time until it is to ask next.
-    pub asks_in: Duration,
     /// Reason for the grant.
     pub why: Why,
     /// Statements of a child server.

@@ -73,7 +73,7 @@ impl Resource {
         let rule = division::solve_for_all(algorithm, bands, &self.supply);
         let view = |holding: &Holding| {
             let (share, why) = self.share_now(holding, &rule, now);
-            snapshot_of(holding, share, why, now)
+            snapshot_of(holding, share, why)
         };
         let mut seen = Vec::new();
         let place = match from {
@@ -185,7 +185,7 @@ impl Resource {
     }
 }
 
-fn snapshot_of(holding: &Holding, share: Amount, why: Why, now: Time) -> LeaseSnapshot {
+fn snapshot_of(holding: &Holding, share: Amount, why: Why) -> LeaseSnapshot {
     LeaseSnapshot {
         holder: holding.holder(),
         demand: holding.demand.clone(),
@@ -196,7 +196,6 @@ fn snapshot_of(holding: &Holding, share: Amount, why: Why, now: Time) -> LeaseSn
         expires_at: holding.newest().expires_at,
         reserved_until: holding.leases().last_expiry(),
         refresh_interval: holding.refresh_at.since(holding.decided_at),
-        asks_in: holding.refresh_at.since(now),
         why,
         child: holding.report.as_ref().map(|report| ChildSnapshot {
             height: report.height,
