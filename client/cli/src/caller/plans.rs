@@ -6,6 +6,7 @@ use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::plans_client::PlansClient;
 use doorward_tls::dialer::Dialed as Channel;
 
+use crate::caller::status_pages::pushback;
 use crate::caller::{MasterCaller, parse};
 use crate::failure::Failure;
 
@@ -29,11 +30,25 @@ impl MasterCaller {
     ) -> Result<admin::PlanResponse, Failure> {
         let ask = |channel: Channel| {
             let request = request.clone();
-            let mut plans = PlansClient::new(channel).max_decoding_message_size(PLAN_BYTES_MAX);
-            async move { plans.plan(request).await }
+            async move { plan(channel, request).await }
         };
         let master = |answer: &admin::PlanResponse| answer.master_address.clone();
         self.call_master(ask, master, "Try again once it does")
             .await
+    }
+}
+
+/// Asks for a page of a plan. A server spends a limited time a second on looks, and says when to come back.
+async fn plan(
+    channel: Channel,
+    request: admin::PlanRequest,
+) -> Result<tonic::Response<admin::PlanResponse>, tonic::Status> {
+    let mut plans = PlansClient::new(channel).max_decoding_message_size(PLAN_BYTES_MAX);
+    loop {
+        let answer = plans.plan(request.clone()).await;
+        match answer.as_ref().err().and_then(pushback) {
+            Some(wait) => tokio::time::sleep(wait).await,
+            None => return answer,
+        }
     }
 }

@@ -77,7 +77,7 @@ async fn get_status(
 }
 
 /// When a server that has too much to do wants to be asked again.
-fn pushback(status: &tonic::Status) -> Option<Duration> {
+pub(super) fn pushback(status: &tonic::Status) -> Option<Duration> {
     let wait = status.metadata().get("grpc-retry-pushback-ms")?;
     wait.to_str().ok()?.parse().ok().map(Duration::from_millis)
 }

@@ -19,9 +19,6 @@ use crate::documents::Store;
 use crate::documents::flags::Search;
 use crate::failure::Failure;
 
-/// A comparison goes on without a server, so the wait for one is short.
-const TIMEOUT: Duration = Duration::from_secs(2);
-
 /// The node that decides, unless --server names one: the default name of a node.
 const ROOT: &str = "etcd:///root";
 
@@ -176,10 +173,7 @@ fn named(server: &str, clients: &mut Vec<PlannedHolder>) -> impl Iterator<Item =
 
 /// Returns a caller of the root, and whether etcd says where that is.
 fn root(common: &Common) -> Result<(MasterCaller, bool), Failure> {
-    let mut common = Common {
-        timeout: common.timeout.min(TIMEOUT),
-        ..common.clone()
-    };
+    let mut common = common.clone();
     let is_looked_up = common.server.is_empty() && matches!(common.etcd(), Ok(Some(_)));
     if is_looked_up {
         common.server = vec![ROOT.to_owned()];
