@@ -72,7 +72,7 @@ fn write_children(
     for resource in listed {
         let max = resource.children.min(CHILDREN_MAX - children.len());
         if max > 0 {
-            let leases = state.leases(&resource.resource, max).into_iter();
+            let leases = state.leases(&resource.resource, max, "").into_iter();
             // Child servers come first. Some may have gone since they were counted; then clients follow.
             let leases = leases.map(|(lease, _)| lease);
             let leases = leases.filter(|lease| lease.child.is_some());

@@ -173,6 +173,12 @@ fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, Plan
     if !answer.is_master {
         return Ok(answer);
     }
+    let planner = Planner {
+        state,
+        request,
+        holders_from,
+        addresses: addresses(state),
+    };
     let (mut bytes, mut last) = (0, after.as_ref().map(ResourceId::to_string));
     let one = only.map(|id| {
         state
@@ -197,66 +203,83 @@ fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, Plan
             Change::TemplateGone => (None, None),
             Change::Terms(glob, terms) => (glob, Some(terms)),
         };
-        let resource = planned(state, resource, glob, terms, request, &holders_from);
+        let resource = planner.planned(resource, glob, terms);
         bytes += resource.encoded_len();
         answer.resources.push(resource);
     }
     Ok(answer)
 }
 
-fn planned(
-    state: &ServerState,
-    resource: ResourceSnapshot,
-    glob: Option<String>,
-    terms: Option<Terms>,
-    request: &PlanRequest,
-    holders_from: &LeasesFrom,
-) -> PlannedResource {
-    let id = resource.resource.clone();
-    let mut planned = head(resource, glob, terms.as_ref());
-    let division = terms.map(|terms| {
-        let mut plan = Plan::new(terms);
-        for (leases, ..) in state.lease_looks(&id, LeasesFrom::Start) {
-            leases.iter().for_each(|lease| plan.add(&lease.demand));
-        }
-        plan.divide()
-    });
-    let mut change = ChangeOfClients::default();
-    for (leases, _, now) in state.lease_looks(&id, LeasesFrom::Start) {
-        for lease in &leases {
-            let amount = share(division.as_ref(), lease);
-            planned.planned += amount;
-            if let Demand::Server(_) = lease.demand {
-                let child = child(&id, lease, amount, division.as_ref());
-                planned.children.push(child);
-                change.note_end(lease, amount, now);
-            } else {
-                change.add(lease, amount, now, || {
-                    holder(lease, amount, division.as_ref())
-                });
+/// Returns the addresses of child servers, as far as they are known.
+fn addresses(state: &ServerState) -> BTreeMap<String, String> {
+    let children = state.child_servers().into_iter();
+    children
+        .filter_map(|it| Some((it.child, it.address?)))
+        .collect()
+}
+
+/// Plans for one resource after the other.
+struct Planner<'a> {
+    state: &'a ServerState,
+    request: &'a PlanRequest,
+    holders_from: LeasesFrom,
+    /// Of child servers.
+    addresses: BTreeMap<String, String>,
+}
+
+impl Planner<'_> {
+    fn planned(
+        &self,
+        resource: ResourceSnapshot,
+        glob: Option<String>,
+        terms: Option<Terms>,
+    ) -> PlannedResource {
+        let (state, request) = (self.state, self.request);
+        let id = resource.resource.clone();
+        let mut planned = head(resource, glob, terms.as_ref());
+        let division = terms.map(|terms| {
+            let mut plan = Plan::new(terms);
+            for (leases, ..) in state.lease_looks(&id, LeasesFrom::Start, "") {
+                leases.iter().for_each(|lease| plan.add(&lease.demand));
+            }
+            plan.divide()
+        });
+        let mut change = ChangeOfClients::default();
+        for (leases, _, now) in state.lease_looks(&id, LeasesFrom::Start, "") {
+            for lease in &leases {
+                let amount = share(division.as_ref(), lease);
+                planned.planned += amount;
+                if let Demand::Server(_) = lease.demand {
+                    let child = child(&id, lease, amount, division.as_ref());
+                    let address = self.addresses.get(&child.child).cloned();
+                    planned.children.push(PlannedChild { address, ..child });
+                    change.note_end(lease, amount, now);
+                } else {
+                    change.add(lease, amount, now, || {
+                        holder(lease, amount, division.as_ref())
+                    });
+                }
             }
         }
-    }
-    let room = usize::try_from(request.holders_max)
-        .unwrap_or(usize::MAX)
-        .min(LEASES_MAX);
-    let pages = (room > 0).then(|| state.lease_looks(&id, holders_from.clone()));
-    for (leases, next, _) in pages.into_iter().flatten() {
-        if planned.holders.len() >= room {
-            break;
+        let room = usize::try_from(request.holders_max)
+            .unwrap_or(usize::MAX)
+            .min(LEASES_MAX);
+        let pages =
+            (room > 0).then(|| state.lease_looks(&id, self.holders_from.clone(), &request.holder));
+        for (leases, next, _) in pages.into_iter().flatten() {
+            if planned.holders.len() >= room {
+                break;
+            }
+            let is_listed = |lease: &&LeaseSnapshot| matches!(lease.demand, Demand::Client { .. });
+            let listed = leases.iter().filter(is_listed);
+            let listed = listed
+                .map(|lease| holder(lease, share(division.as_ref(), lease), division.as_ref()));
+            planned.holders.extend(listed);
+            planned.next_holders_token = next.as_ref().map(holders_token);
         }
-        let is_listed = |lease: &&LeaseSnapshot| {
-            matches!(lease.demand, Demand::Client { .. })
-                && lease.holder.name.as_str().contains(&request.holder)
-        };
-        let listed = leases.iter().filter(is_listed);
-        let listed =
-            listed.map(|lease| holder(lease, share(division.as_ref(), lease), division.as_ref()));
-        planned.holders.extend(listed);
-        planned.next_holders_token = next.as_ref().map(holders_token);
+        change.write_to(&mut planned);
+        planned
     }
-    change.write_to(&mut planned);
-    planned
 }
 
 /// Returns the part of the answer that does not depend on single holders.

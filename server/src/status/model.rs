@@ -9,11 +9,12 @@ use doorward::rules::{Outcome, Tally};
 use doorward_engine::messages::{
     ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
 };
+use doorward_engine::node::child_servers::ChildServer;
 use doorward_engine::node::mastership::Learning;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{
-    ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus, ParentStatus,
-    ResourceStatus, RuleDecisions, RulesStatus, States,
+    ChildServerStatus, ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus,
+    ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States,
 };
 
 use crate::clock;
@@ -118,6 +119,22 @@ pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
         refresh_interval_ms: millis(lease.refresh_interval),
         why: lease.why.to_string(),
     })
+}
+
+/// Returns a child server.
+pub(super) fn child_server(child: &ChildServer, now: Time) -> ChildServerStatus {
+    let lasts = child.leases_until.since(now);
+    ChildServerStatus {
+        child: child.name.to_string(),
+        address: child.address.as_ref().map(ToString::to_string),
+        state: child.state.as_str().to_owned(),
+        state_age_ms: millis(now.since(child.since)),
+        heard_age_ms: millis(now.since(child.heard_at)),
+        height: child.height,
+        is_learning: child.learning,
+        leases_remaining_ms: Some(millis(lasts)).filter(|_| !lasts.is_zero()),
+        clients_count: child.clients,
+    }
 }
 
 /// Returns the parent.

@@ -183,6 +183,8 @@ async fn a_child_server_says_what_the_planned_lease_gives_its_clients() {
         (child.child.as_str(), child.granted, child.planned),
         ("eu", 70.0, 35.0)
     );
+    let address = leaf.grpc_address().to_string();
+    assert_eq!(child.address.as_ref(), Some(&address));
     let request = PlanRequest {
         leases: vec![child.lease.clone()],
         ..PlanRequest::default()
@@ -237,7 +239,7 @@ fn the_leases_of_a_resource_are_read_a_little_at_a_time() {
         status_pages::ask(&state, &format!("c{client}"), status_pages::numbered(1));
     }
     let id = ResourceId::new(&status_pages::numbered(1).next().unwrap()).unwrap();
-    let looks = state.lease_looks(&id, LeasesFrom::Start);
+    let looks = state.lease_looks(&id, LeasesFrom::Start, "");
     let read: Vec<usize> = looks.map(|(leases, ..)| leases.len()).collect();
     assert_eq!(read.iter().sum::<usize>(), 1_000);
     assert!(read.iter().all(|read| *read <= LEASES_PER_LOOK), "{read:?}");

@@ -11,6 +11,7 @@
 mod asking;
 mod behaviours;
 mod bounded_holders;
+mod child_servers;
 mod invariants;
 mod lies;
 mod limits_of_children;

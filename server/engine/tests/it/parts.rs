@@ -88,7 +88,7 @@ fn with_children(children: usize, resources: usize) -> Node {
     let mut node = node(false);
     for child in 0..children {
         let request = child_asks(&format!("child-{child}"), resources, 50.0);
-        node.handle_subscription(&request.server, true);
+        node.handle_subscription(&request.server, true, at(10));
         let reply = node.handle_get_server_capacity(&request, Via::Stream, at(10));
         assert!(reply.is_ok());
     }

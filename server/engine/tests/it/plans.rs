@@ -19,7 +19,7 @@ const WAVE: Duration = Duration::from_secs(5);
 fn leases(node: &Node, now: Time) -> Vec<LeaseSnapshot> {
     let (mut from, mut all) = (Some(LeasesFrom::Start), Vec::new());
     while let Some(place) = from {
-        let (leases, next) = node.leases_from(&resource(), &place, 3, now);
+        let (leases, next) = node.leases_from(&resource(), &place, "", 3, now);
         all.extend(leases);
         from = next;
     }

@@ -175,6 +175,7 @@ pub fn get_server_capacity_request(
         height: Some(request.height),
         epoch: request.epoch,
         traceparent: None,
+        address: request.address.as_ref().map(ToString::to_string),
     }
 }
 
