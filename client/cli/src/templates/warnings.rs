@@ -57,10 +57,6 @@ named! {
         NoCapacity = "no_capacity",
         /// The capacity is ten times that in force or more, or a tenth or less.
         CapacityFactor = "capacity_factor",
-        /// The capacity is below what is in use.
-        BelowUse = "below_use",
-        /// All clients of a STATIC resource together may use more than the number that is written.
-        StaticTotal = "static_total",
         /// Clients in safe mode may use more than there is.
         SafeCapacity = "safe_capacity",
         /// No id takes the template.
@@ -74,14 +70,7 @@ impl WarningKind {
     /// Whether a change that brings it must be forced. To take back a mistake must not: what was made
     /// ten times as long by mistake is made a tenth of it again.
     const fn needs_force(self) -> bool {
-        !matches!(
-            self,
-            Self::MuchShorter
-                | Self::ShorterLease
-                | Self::BelowUse
-                | Self::StaticTotal
-                | Self::Blank
-        )
+        !matches!(self, Self::MuchShorter | Self::ShorterLease | Self::Blank)
     }
 }
 
