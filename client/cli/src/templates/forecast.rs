@@ -41,8 +41,6 @@ impl Forecast {
                 Some(plan) if goes_by(plan) => &plan.resources,
                 _ => &[],
             },
-            // In etcd, servers note it for each other.
-            is_forgotten: store.is_some_and(|store| !store.is_in_etcd()),
         };
         let warnings = Warnings::of(change.name, new, &before);
         let is_unread = known.is_some_and(|plan| !goes_by(plan));

@@ -43,7 +43,6 @@ fn warnings(old: Option<List<'_>>, new: List<'_>, in_use: &[ResourcePlan]) -> Wa
     let before = InForceBefore {
         templates: old.as_ref(),
         in_use,
-        is_forgotten: false,
     };
     Warnings::of("t.yaml", &located(new), &before)
 }
