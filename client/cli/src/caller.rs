@@ -31,6 +31,9 @@ use crate::failure::Failure;
 /// The largest answer, in bytes. Only a status may be larger.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
+/// Time for a connection, however long the answer may take.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
 /// Calls the servers of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct MasterCaller {
@@ -40,6 +43,8 @@ pub(crate) struct MasterCaller {
     node: Option<EtcdNode>,
     dialer: Dialer,
     timeout: Duration,
+    /// Whether another server named the address.
+    is_claimed: bool,
 }
 
 /// Why an address gave no answer.
@@ -84,6 +89,7 @@ impl MasterCaller {
             node,
             dialer,
             timeout: common.timeout,
+            is_claimed: false,
         })
     }
 
@@ -163,6 +169,9 @@ impl MasterCaller {
             }
         }
         let problems = problems.join("; ");
+        if self.is_claimed {
+            return Err(Failure::Unreachable(problems));
+        }
         let advice = match is_silent {
             false => "Try again once there is one".to_owned(),
             true if self.dialer.is_tls() => {
@@ -211,24 +220,30 @@ impl MasterCaller {
         if finder.others() == 0 {
             return Vec::new();
         }
-        let discovery = |channel: Channel| async move {
-            capacity(channel)
-                .discovery(doorman::DiscoveryRequest {})
-                .await
-        };
-        let attempts = finder.known().iter().map(|address| async move {
-            match self.ask_once(address, address.as_str(), &discovery).await {
-                Err(Miss::Silent(problem)) => Err(problem),
-                // A refusal is an answer, too.
-                _ => Ok(address.clone()),
-            }
-        });
+        let mut attempts = Vec::with_capacity(finder.known().len());
+        for address in finder.known().iter() {
+            attempts.push(self.discover(address));
+        }
         match race::first_success(attempts, || tokio::time::sleep(HEAD_START)).await {
             Ok(first) => {
                 finder.handle_rival(&first);
                 Vec::new()
             }
             Err(problems) => problems,
+        }
+    }
+
+    /// Returns the address if its server answers.
+    async fn discover(&self, address: &Address) -> Result<Address, String> {
+        let discovery = |channel: Channel| async move {
+            capacity(channel)
+                .discovery(doorman::DiscoveryRequest {})
+                .await
+        };
+        match self.ask_once(address, address.as_str(), &discovery).await {
+            Err(Miss::Silent(problem)) => Err(problem),
+            // A refusal is an answer, too.
+            _ => Ok(address.clone()),
         }
     }
 
@@ -282,7 +297,9 @@ impl MasterCaller {
         // The addresses in the flags are valid already. Only an address that a server named can be wrong here.
         let endpoint = endpoint(address.as_str())
             .map_err(|failure| Miss::Silent(format!("{name}: {failure}")))?;
-        let channel = self.dialer.channel(&endpoint.connect_timeout(self.timeout));
+        let channel = self
+            .dialer
+            .channel(&endpoint.connect_timeout(self.timeout.min(CONNECT_MAX)));
         match tokio::time::timeout(self.timeout, ask(channel)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(match self.dialer.refusal() {
