@@ -188,6 +188,15 @@ impl Collector for NodeCollector {
             families.counter(name, help, value)?;
         }
         leases::write(state, &totals, &listed, families)?;
+        let floors = listed.iter().filter_map(|resource| {
+            let labels = [("resource", resource.resource.as_str())];
+            Some((labels, resource.below_floor?))
+        });
+        families.gauges(
+            "resource_clients_below_floor",
+            "Clients whose share is below the share_floor of the template, and below their wants",
+            floors,
+        )?;
         for (name, help, value_of) in RESOURCE_GAUGES {
             let rows = listed.iter().map(|resource| {
                 let labels = [("resource", resource.resource.as_str())];

@@ -10,16 +10,23 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     let Some(security) = state.security() else {
         return Ok(());
     };
-    let ends = security.ends();
-    let ends: Vec<_> = ends
-        .iter()
-        .map(|(path, end)| (path.display().to_string(), end.as_secs_f64()))
+    let validities = security.validities().into_iter();
+    let validities: Vec<_> = validities
+        .map(|(path, (begin, end))| (path.display().to_string(), begin, end))
         .collect();
+    families.gauges(
+        "tls_certificate_start_timestamp_seconds",
+        "Begin of the certificate in a file that ends first, since the Unix epoch",
+        validities
+            .iter()
+            .map(|(file, begin, _)| ([("file", file.as_str())], begin.as_secs_f64())),
+    )?;
     families.gauges(
         "tls_certificate_expiry_timestamp_seconds",
         "First end of the certificates in a file, since the Unix epoch",
-        ends.iter()
-            .map(|(file, end)| ([("file", file.as_str())], *end)),
+        validities
+            .iter()
+            .map(|(file, _, end)| ([("file", file.as_str())], end.as_secs_f64())),
     )?;
     let problems = security.problems();
     families.gauges(

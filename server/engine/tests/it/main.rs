@@ -19,6 +19,7 @@ mod looks;
 mod parents;
 mod parts;
 mod priorities;
+mod reasons;
 mod recorded;
 mod reload;
 mod repeats;
