@@ -192,11 +192,9 @@ impl Collector for NodeCollector {
             let labels = [("resource", resource.resource.as_str())];
             Some((labels, resource.below_floor?))
         });
-        families.gauges(
-            "resource_clients_below_floor",
-            "Clients whose share is below the share_floor of the template, and below their wants",
-            floors,
-        )?;
+        let help =
+            "Clients whose share is below share_floor of the template, and below their wants";
+        families.gauges("resource_clients_below_floor", help, floors)?;
         for (name, help, value_of) in RESOURCE_GAUGES {
             let rows = listed.iter().map(|resource| {
                 let labels = [("resource", resource.resource.as_str())];

@@ -11,23 +11,18 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         return Ok(());
     };
     let validities = security.validities().into_iter();
-    let validities: Vec<_> = validities
-        .map(|(path, (begin, end))| (path.display().to_string(), begin, end))
+    let files: Vec<_> = validities
+        .map(|(path, it)| (path.display().to_string(), it))
         .collect();
-    families.gauges(
-        "tls_certificate_start_timestamp_seconds",
-        "Begin of the certificate in a file that ends first, since the Unix epoch",
-        validities
-            .iter()
-            .map(|(file, begin, _)| ([("file", file.as_str())], begin.as_secs_f64())),
-    )?;
-    families.gauges(
-        "tls_certificate_expiry_timestamp_seconds",
-        "First end of the certificates in a file, since the Unix epoch",
-        validities
-            .iter()
-            .map(|(file, _, end)| ([("file", file.as_str())], end.as_secs_f64())),
-    )?;
+    let (mut begins, mut ends) = (Vec::new(), Vec::new());
+    for (file, (begin, end)) in &files {
+        begins.push(([("file", file.as_str())], begin.as_secs_f64()));
+        ends.push(([("file", file.as_str())], end.as_secs_f64()));
+    }
+    let help = "Begin of the certificate in a file that ends first, since the Unix epoch";
+    families.gauges("tls_certificate_start_timestamp_seconds", help, begins)?;
+    let help = "First end of the certificates in a file, since the Unix epoch";
+    families.gauges("tls_certificate_expiry_timestamp_seconds", help, ends)?;
     let problems = security.problems();
     families.gauges(
         "tls_files_refused",

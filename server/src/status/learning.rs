@@ -2,8 +2,6 @@
 //!
 //! Clients without a lease get nothing meanwhile. That looks like a fault to people who do not know learning mode.
 
-use std::time::Duration;
-
 use doorward_engine::messages::ResourceSnapshot;
 use doorward_pages::numbers::{self, span};
 use doorward_session::time::millis;
@@ -22,45 +20,42 @@ const fn advice(is_root: bool) -> &'static str {
 /// reported. Absent: none of that.
 pub(super) fn of(resource: &ResourceSnapshot) -> Option<String> {
     let upstream = resource.upstream.as_ref();
-    let above = upstream.and_then(|upstream| upstream.learning_remaining);
-    let unreported = resource.unreported_for;
+    let (is_root, advice) = (upstream.is_none(), advice(upstream.is_none()));
     if let Some(left) = resource.learning_remaining {
+        let left = remaining(millis(left), is_root);
         let newcomers = match resource.grows {
             true => "get what that leaves",
             false => "wait",
         };
-        let (left, advice) = (
-            remaining(left, upstream.is_none()),
-            advice(upstream.is_none()),
-        );
-        Some(format!(
+        return Some(format!(
             "learning mode, {left}: holders keep what they say they have, and newcomers {newcomers}. {advice}"
-        ))
-    } else if let Some(left) = above {
-        let (left, advice) = (remaining(left, false), advice(false));
-        Some(format!(
+        ));
+    }
+    if let Some(left) = upstream.and_then(|upstream| upstream.learning_remaining) {
+        let left = remaining(millis(left), is_root);
+        return Some(format!(
             "learning mode of a server above, {left}: while it only confirms what is out, newcomers wait here, too. \
              {advice}"
-        ))
-    } else {
-        let left = unreported.filter(|_| resource.unreported > 0.0)?;
-        Some(format!(
-            "{} may be in use by holders that have not reported since the master changed: that much is kept for them \
-             until they report, at most {} more, and everything else is divided.",
-            numbers::amount(resource.unreported),
-            span(millis(left)),
-        ))
+        ));
     }
+    let left = (resource.unreported_for).filter(|_| resource.unreported > 0.0)?;
+    let (amount, left) = (numbers::amount(resource.unreported), span(millis(left)));
+    Some(format!(
+        "{amount} may be in use by holders that have not reported since the master changed: that much is kept for them \
+         until they report, at most {left} more, and everything else is divided.",
+    ))
 }
 
 /// Returns the remaining time. It is exact at the root; below it, learning mode may end earlier.
-pub fn remaining(left: Duration, is_root: bool) -> String {
+pub fn remaining(left_ms: u64, is_root: bool) -> String {
     let bound = if is_root { "" } else { "at most " };
-    format!("{bound}{} left", span(millis(left)))
+    format!("{bound}{} left", span(left_ms))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use doorward_engine::id::ResourceId;
     use doorward_engine::messages::UpstreamSnapshot;
     use doorward_engine::templates::{AlgorithmKind, Shrink};

@@ -6,8 +6,6 @@
 mod filters;
 pub mod master;
 
-use std::time::Duration;
-
 use askama::Template;
 use doorward_engine::rounding::SHOWN;
 use doorward_pages::numbers;
@@ -110,14 +108,12 @@ impl Bar {
                 numbers::amount(reserved),
                 numbers::amount(resource.capacity)
             ),
-            label: match total > 0.0 {
-                true if is_less(&granted, &wants) => format!(
-                    "{}; {} of wants",
-                    numbers::percent(granted / total),
-                    numbers::percent(granted / wants)
-                ),
-                true => numbers::percent(granted / total),
-                false => String::new(),
+            label: match numbers::percent(granted / total) {
+                _ if total <= 0.0 => String::new(),
+                part if is_less(&granted, &wants) => {
+                    format!("{part}; {} of wants", numbers::percent(granted / wants))
+                }
+                part => part,
             },
         }
     }
@@ -194,8 +190,8 @@ impl<'a> ResourceRow<'a> {
         let above = lease.as_ref();
         let above = above.and_then(|lease| lease.parent_learning_remaining_ms);
         match (own, above) {
-            (Some(left), _) => format!("learning mode, {}", left_of(left, lease.is_none())),
-            (None, Some(left)) => format!("learning mode above, {}", left_of(left, false)),
+            (Some(left), _) => format!("learning mode, {}", remaining(left, lease.is_none())),
+            (None, Some(left)) => format!("learning mode above, {}", remaining(left, false)),
             (None, None) => String::new(),
         }
     }
@@ -252,11 +248,6 @@ impl<'a> ChildRow<'a> {
 /// Whether the algorithm promises a total. If not, the capacity is no measure of the sum.
 fn has_total(resource: &ResourceStatus) -> bool {
     !matches!(resource.algorithm(), "NO_ALGORITHM" | "STATIC")
-}
-
-/// Returns the remaining time of learning mode.
-fn left_of(left_ms: u64, is_root: bool) -> String {
-    remaining(Duration::from_millis(left_ms), is_root)
 }
 
 /// Whether a sum is above another, by more than rounding.
