@@ -19,9 +19,9 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_engine::time::Time;
 use doorward_proto::STATUS_SCHEMA_VERSION;
 pub use doorward_proto::admin::v1::{
-    ChildStatus, ConflictStatus, EtcdStatus, GetStatusRequest, GetStatusResponse as Status,
-    LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus, ResourceStatus, RuleDecisions,
-    RulesStatus, States, TemplateMatch,
+    ChildServerStatus, ChildStatus, ConflictStatus, EtcdStatus, GetStatusRequest,
+    GetStatusResponse as Status, LeaseStatus, LimitStatus, OwnLeaseStatus, ParentStatus,
+    ResourceStatus, RuleDecisions, RulesStatus, States, TemplateMatch,
 };
 
 pub use crate::status::listing::LEASES_MAX;
@@ -58,6 +58,8 @@ pub struct Query {
     pub leases_max: usize,
     /// Whether to list limits.
     pub limits: bool,
+    /// Text in the name of the holders to list. Empty: all holders.
+    pub holder: String,
 }
 
 impl Query {
@@ -87,6 +89,7 @@ impl Query {
             },
             leases_max: usize::try_from(request.leases_max).unwrap_or(usize::MAX),
             limits: request.limits,
+            holder: request.holder.clone(),
         })
     }
 }
@@ -102,12 +105,16 @@ impl ServerState {
             listed,
             leases_max,
             limits: false,
+            holder: String::new(),
         })
     }
 
     /// Returns the status that a query asks for.
     pub fn answer(&self, query: &Query) -> Status {
         let mut status = self.head();
+        if !matches!(query.listed, Listed::Page(Some(_), _)) {
+            status.children = self.child_servers();
+        }
         match &query.listed {
             Listed::Nothing => {}
             Listed::Only(id) => {
@@ -125,13 +132,12 @@ impl ServerState {
                 });
                 let mut room = Room::EMPTY_PAGE;
                 status.resources = snapshot
-                    .map(|it| self.resource(it, query.leases_max, &mut room))
+                    .map(|it| self.resource(it, query, &mut room))
                     .into_iter()
                     .collect();
             }
             Listed::Page(after, limit) => {
-                (status.resources, status.next_token) =
-                    self.page(after.clone(), *limit, query.leases_max);
+                (status.resources, status.next_token) = self.page(after.clone(), *limit, query);
             }
         }
         if query.limits {
@@ -179,12 +185,13 @@ impl ServerState {
         Status {
             schema_version: STATUS_SCHEMA_VERSION,
             node: self.node_name().to_owned(),
+            address: self.address().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             unready: match self.readiness() {
                 Readiness::Ready => None,
                 Readiness::Unready(why) => Some(why),
             },
-            templates_source: self.templates_source.clone(),
+            templates_source: self.templates_source().to_owned(),
             templates_problem: self.templates_problem(),
             parent: self.parent_news().map(model::parent),
             is_in_cycle: self.is_in_cycle(),

@@ -119,6 +119,7 @@ async fn limits(State(site): State<Site>) -> Response {
         listed: Listed::Nothing,
         leases_max: 0,
         limits: true,
+        holder: String::new(),
     };
     let look = move |state: &ServerState| page(&pages::LimitsPage::new(&state.answer(&asked)));
     site.state.look(look).await
@@ -153,6 +154,7 @@ struct StatusQuery {
     id: String,
     limit: u32,
     token: String,
+    holder: String,
     leases: u32,
     limits: bool,
     resources: bool,
@@ -164,6 +166,7 @@ impl Default for StatusQuery {
             id: String::new(),
             limit: RESOURCES_DEFAULT,
             token: String::new(),
+            holder: String::new(),
             leases: 0,
             limits: false,
             resources: true,
@@ -179,6 +182,7 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
         without_resources: !query.resources,
         limit: query.limit,
         token: query.token,
+        holder: query.holder,
     });
     match asked {
         Ok(asked) => {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_time::named;
+use smol_str::SmolStr;
 use thiserror::Error;
 
 use crate::admission::Full;
@@ -293,6 +294,8 @@ pub struct GetServerCapacity {
     pub sequence: Option<u64>,
     /// Levels of servers from it downwards. A leaf is 1.
     pub height: u32,
+    /// Address of its gRPC port for others, `host:port`. Absent: not sent.
+    pub address: Option<SmolStr>,
     /// The asks, at most one for each resource.
     pub asks: Vec<ServerAsk>,
 }

@@ -17,6 +17,7 @@
 //! drops all knowledge of leases whenever mastership is won or lost.
 
 pub mod asking;
+pub mod child_servers;
 pub mod children;
 mod entry;
 pub mod learning;

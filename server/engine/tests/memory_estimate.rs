@@ -186,6 +186,7 @@ fn children(children: u32, resources: u32, points: u32, priorities: u32) -> Node
                 server: HolderName::new(&format!("leaf-{child}")).unwrap(),
                 sequence: Some(1),
                 height: 1,
+                address: None,
                 asks: vec![ServerAsk {
                     unreported: Amount::ZERO,
                     reported: Vec::new(),

@@ -230,8 +230,8 @@ impl Children {
         now: Time,
     ) {
         match action {
-            StreamAction::Subscribe(child) => subscribe(node, &child, true),
-            StreamAction::Unsubscribe(child) => subscribe(node, &child, false),
+            StreamAction::Subscribe(child) => subscribe(node, &child, true, now),
+            StreamAction::Unsubscribe(child) => subscribe(node, &child, false, now),
             StreamAction::Push => {
                 self.is_pushing = true;
                 self.work.push_back(Work::Push(Pushes::default()));
@@ -274,9 +274,9 @@ impl Children {
     }
 }
 
-fn subscribe(node: &mut Node, child: &str, open: bool) {
+fn subscribe(node: &mut Node, child: &str, open: bool, now: Time) {
     // The name was valid when its first message was read.
     if let Ok(child) = HolderName::new(child) {
-        node.handle_subscription(&child, open);
+        node.handle_subscription(&child, open, now);
     }
 }

@@ -72,7 +72,7 @@ fn write_children(
     for resource in listed {
         let max = resource.children.min(CHILDREN_MAX - children.len());
         if max > 0 {
-            let leases = state.leases(&resource.resource, max).into_iter();
+            let leases = state.leases(&resource.resource, max, "").into_iter();
             // Child servers come first. Some may have gone since they were counted; then clients follow.
             let leases = leases.map(|(lease, _)| lease);
             let leases = leases.filter(|lease| lease.child.is_some());
@@ -117,7 +117,7 @@ const CHILD_GAUGES: [Column<LeaseSnapshot, Option<f64>>; 6] = [
     (
         "child_wants",
         "Sum of what the clients below a child server want, in the resource's own unit",
-        |lease| Some(lease.wants),
+        |lease| Some(lease.wants()),
     ),
     (
         "child_granted",
@@ -136,7 +136,7 @@ const CHILD_GAUGES: [Column<LeaseSnapshot, Option<f64>>; 6] = [
         |lease| lease.child.as_ref()?.outstanding,
     ),
     ("child_clients", "Clients below a child server", |lease| {
-        Some(lease.subclients)
+        Some(lease.demand.clients())
     }),
     (
         "child_learning",

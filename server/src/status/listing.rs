@@ -9,15 +9,16 @@ use std::iter;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use doorward_engine::id::{HolderId, ResourceId};
+use doorward_engine::id::{HolderId, HolderName, ResourceId};
 use doorward_engine::messages::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use doorward_engine::node::Node;
+use doorward_engine::node::child_servers::ChildServer;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
-use doorward_proto::admin::v1::{ConflictStatus, LeaseStatus, ResourceStatus};
+use doorward_proto::admin::v1::{ChildServerStatus, ConflictStatus, LeaseStatus, ResourceStatus};
 use prost::Message;
 
-use crate::status::{ServerState, model};
+use crate::status::{Query, ServerState, model};
 use crate::yielding::YieldEvery;
 
 /// Number of resources to read while requests wait.
@@ -34,6 +35,12 @@ const TOTALS_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// Number of leases to read while requests wait.
 pub const LEASES_PER_LOOK: usize = 64;
+
+/// Number of leases that are searched for a holder before a page ends.
+const LEASES_SEARCHED_MAX: usize = 100_000;
+
+/// Number of leases that take as long to search as a resource without any.
+const LEASES_PER_RESOURCE: usize = 16;
 
 /// Number of names under which two processes ask, to read while requests wait.
 const CONFLICTS_PER_LOOK: usize = 64;
@@ -84,23 +91,38 @@ impl ServerState {
         &self,
         after: Option<ResourceId>,
         limit: usize,
-        leases_max: usize,
+        query: &Query,
     ) -> (Vec<ResourceStatus>, Option<String>) {
+        let is_search = !query.holder.is_empty();
+        let (leases_max, mut searched) = (query.leases_max, 0_usize);
         let mut resources: Vec<ResourceStatus> = Vec::new();
         let mut room = Room::EMPTY_PAGE;
         let mut last = after.as_ref().map(ResourceId::to_string);
         // One resource more than listed tells whether there is another page.
-        for snapshot in self.snapshots_after(after, limit.saturating_add(1)) {
-            let leases = snapshot
-                .children
-                .saturating_add(leases_max.min(snapshot.leases));
+        let read_max = match is_search {
+            true => usize::MAX,
+            false => limit.saturating_add(1),
+        };
+        for snapshot in self.snapshots_after(after, read_max) {
+            let leases = snapshot.children.saturating_add(match is_search {
+                true => 1,
+                false => leases_max.min(snapshot.leases),
+            });
             let is_full = resources.len() >= limit
                 || room.bytes == 0
+                || searched >= LEASES_SEARCHED_MAX
                 || (leases > room.leases && !resources.is_empty());
             if is_full {
                 return (resources, last);
             }
-            let resource = self.resource(snapshot, leases_max, &mut room);
+            if is_search {
+                searched += snapshot.leases + LEASES_PER_RESOURCE;
+                if self.leases(&snapshot.resource, 1, &query.holder).is_empty() {
+                    last = Some(snapshot.resource.to_string());
+                    continue;
+                }
+            }
+            let resource = self.resource(snapshot, query, &mut room);
             if room.is_short && !resources.is_empty() {
                 // The next page lists it in full.
                 return (resources, last);
@@ -117,7 +139,7 @@ impl ServerState {
     }
 
     /// Returns up to `max` resources after the given one, without leases. It reads some of them at a time.
-    fn snapshots_after(
+    pub fn snapshots_after(
         &self,
         after: Option<ResourceId>,
         max: usize,
@@ -163,33 +185,30 @@ impl ServerState {
     pub(super) fn resource(
         &self,
         snapshot: ResourceSnapshot,
-        leases_max: usize,
+        query: &Query,
         room: &mut Room,
     ) -> ResourceStatus {
         let (id, children) = (snapshot.resource.clone(), snapshot.children);
         let listed = model::resource(snapshot);
         room.take(listed.encoded_len());
+        let children = self.leases(&id, children.min(room.leases), "");
+        let children = Self::rendered_leases(children, room, model::child);
+        let leases = self.leases(&id, query.leases_max.min(room.leases), &query.holder);
         ResourceStatus {
-            children: self.rendered_leases(&id, children, room, model::child),
-            leases: self.rendered_leases(
-                &id,
-                leases_max,
-                room,
-                |lease, now| -> Option<LeaseStatus> { Some(model::lease(lease, now)) },
-            ),
+            children,
+            leases: Self::rendered_leases(leases, room, |lease, now| -> Option<LeaseStatus> {
+                Some(model::lease(lease, now))
+            }),
             ..listed
         }
     }
 
-    /// Returns up to `max` leases of a resource, child servers first, as far as there is space for them.
+    /// Returns leases as far as there is space for them.
     fn rendered_leases<T: Message>(
-        &self,
-        resource: &ResourceId,
-        max: usize,
+        leases: Vec<(LeaseSnapshot, Time)>,
         room: &mut Room,
         render: impl Fn(&LeaseSnapshot, Time) -> Option<T>,
     ) -> Vec<T> {
-        let leases = self.leases(resource, max.min(room.leases));
         let mut steps = YieldEvery::new(LEASES_PER_STEP);
         let mut rendered = Vec::new();
         for (lease, now) in leases {
@@ -207,28 +226,63 @@ impl ServerState {
         rendered
     }
 
-    /// Returns up to `max` leases of a resource, each with the time of reading. Leases of child servers are among the
-    /// first ones that are read. The result is sorted by holder.
-    pub fn leases(&self, resource: &ResourceId, max: usize) -> Vec<(LeaseSnapshot, Time)> {
+    /// Returns up to `max` leases of a resource whose holder's name contains `holder`, each with the time of reading.
+    /// Leases of child servers are among the first ones that are read. The result is sorted by holder.
+    pub fn leases(
+        &self,
+        resource: &ResourceId,
+        max: usize,
+        holder: &str,
+    ) -> Vec<(LeaseSnapshot, Time)> {
         // A holder that goes and comes back meanwhile is read twice, but listed once.
         let mut seen: BTreeMap<HolderId, (LeaseSnapshot, Time)> = BTreeMap::new();
-        let mut next = Some(LeasesFrom::Start);
-        let mut steps = YieldEvery::new(2 * LEASES_PER_STEP);
-        while let Some(from) = next {
-            let look = max.saturating_sub(seen.len()).min(LEASES_PER_LOOK);
-            if look == 0 {
-                break;
-            }
-            let (leases, then, now) = self.node().look(|node, now| {
-                let (leases, then) = node.leases_from(resource, &from, look, now);
-                (leases, then, now)
-            });
-            steps.step_by(look);
+        let mut looks = self.lease_looks(resource, LeasesFrom::Start, holder);
+        while seen.len() < max
+            && let Some((leases, _, now)) = looks.next()
+        {
             let leases = leases.into_iter();
             seen.extend(leases.map(|lease| (lease.holder.clone(), (lease, now))));
-            next = then;
         }
-        seen.into_values().collect()
+        seen.into_values().take(max).collect()
+    }
+
+    /// Returns the child servers.
+    pub fn child_servers(&self) -> Vec<ChildServerStatus> {
+        let (mut shown, mut last): (_, Option<HolderName>) = (Vec::new(), None);
+        loop {
+            let (seen, now): (Vec<ChildServer>, Time) = self.node().look(|node, now| {
+                let seen = node.child_servers_after(last.as_ref(), LEASES_PER_LOOK, now);
+                (seen, now)
+            });
+            last = seen.last().map(|child| child.name.clone());
+            shown.extend(seen.iter().map(|child| model::child_server(child, now)));
+            if seen.len() < LEASES_PER_LOOK {
+                return shown;
+            }
+        }
+    }
+
+    /// Reads the leases of a resource from that place on whose holder's name contains `holder`, some at a time. Each item
+    /// is what was read, the place for the rest, if there is more, and the time of reading.
+    pub fn lease_looks(
+        &self,
+        resource: &ResourceId,
+        from: LeasesFrom,
+        holder: &str,
+    ) -> impl Iterator<Item = (Vec<LeaseSnapshot>, Option<LeasesFrom>, Time)> {
+        let mut next = Some(from);
+        let mut steps = YieldEvery::new(2 * LEASES_PER_STEP);
+        iter::from_fn(move || {
+            let from = next.take()?;
+            let (leases, then, now) = self.node().look(|node, now| {
+                let (leases, then) =
+                    node.leases_from(resource, &from, holder, LEASES_PER_LOOK, now);
+                (leases, then, now)
+            });
+            steps.step_by(LEASES_PER_LOOK);
+            next.clone_from(&then);
+            Some((leases, then, now))
+        })
     }
 
     /// Returns the names under which two live processes asked lately.

@@ -9,21 +9,22 @@ use doorward::rules::{Outcome, Tally};
 use doorward_engine::messages::{
     ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
 };
+use doorward_engine::node::child_servers::ChildServer;
 use doorward_engine::node::mastership::Learning;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{
-    ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus, ParentStatus,
-    ResourceStatus, RuleDecisions, RulesStatus, States,
+    ChildServerStatus, ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus,
+    ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States,
 };
 
 use crate::clock;
 use crate::replica_handle::events::refusal;
 use crate::status::sessions::{Machine, Sessions};
 use crate::status::{EtcdHealth, ParentNews, RulesDocument, learning};
-pub(super) use doorward_session::time::millis;
+pub use doorward_session::time::millis;
 
 /// Returns a resource without leases and child servers.
-pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
+pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
     let upstream = snapshot.upstream.as_ref();
     let is_known = upstream.is_none_or(|upstream| upstream.knows_algorithm);
     let own_lease = upstream.map(|upstream| own_lease(&snapshot, upstream));
@@ -76,9 +77,9 @@ pub(super) fn lease(lease: &LeaseSnapshot, now: Time) -> LeaseStatus {
     LeaseStatus {
         holder: lease.holder.name.to_string(),
         kind: lease.holder.kind.as_str().to_owned(),
-        priority: lease.priority,
-        subclients: lease.subclients,
-        wants: lease.wants,
+        priority: lease.demand.priority(),
+        subclients: lease.demand.clients(),
+        wants: lease.wants(),
         share: lease.share,
         granted: lease.granted,
         reserved: lease.reserved,
@@ -99,8 +100,8 @@ pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
     } = lease.child.as_ref()?;
     Some(ChildStatus {
         child: lease.holder.name.to_string(),
-        clients_count: lease.subclients,
-        wants: lease.wants,
+        clients_count: lease.demand.clients(),
+        wants: lease.wants(),
         share: lease.share,
         granted: lease.granted,
         reserved: lease.reserved,
@@ -113,6 +114,22 @@ pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
         refresh_interval_ms: millis(lease.refresh_interval),
         why: lease.why.to_string(),
     })
+}
+
+/// Returns a child server.
+pub(super) fn child_server(child: &ChildServer, now: Time) -> ChildServerStatus {
+    let lasts = child.leases_until.since(now);
+    ChildServerStatus {
+        child: child.name.to_string(),
+        address: child.address.as_ref().map(ToString::to_string),
+        state: child.state.as_str().to_owned(),
+        state_age_ms: millis(now.since(child.since)),
+        heard_age_ms: millis(now.since(child.heard_at)),
+        height: child.height,
+        is_learning: child.learning,
+        leases_remaining_ms: Some(millis(lasts)).filter(|_| !lasts.is_zero()),
+        clients_count: child.clients,
+    }
 }
 
 /// Returns the parent.

@@ -15,6 +15,7 @@ mod rival;
 pub mod source;
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use doorward_session::parent_session::{
     CONNECT_TIMEOUT, ConnectionNumber, ParentFailure, ParentReport, PollReason, Transport,
 };
 use doorward_tls::dialer::Dialer;
+use smol_str::SmolStr;
 use tokio::sync::{mpsc, watch};
 use tonic::Status as RpcStatus;
 use tracing::{debug, error, info, warn};
@@ -182,7 +184,8 @@ impl ParentTransport {
             }
             ToParent::Discover => self.link.discover(),
             ToParent::Open => self.link.open(),
-            ToParent::Send(request) => {
+            ToParent::Send(mut request) => {
+                request.address = self.own_address();
                 if !self.link.send(&request, trace) {
                     self.close(
                         "the stream takes no more requests",
@@ -190,13 +193,24 @@ impl ParentTransport {
                     );
                 }
             }
-            ToParent::Call(request) => self.link.call(request),
+            ToParent::Call(mut request) => {
+                request.address = self.own_address();
+                self.link.call(request);
+            }
             ToParent::Close => {
                 self.link = Link::Idle;
                 self.rival = rival::none();
             }
             ToParent::Report(report) => self.report(report),
         }
+    }
+
+    /// Returns the address of this server for others. None: it means any host, so it leads nowhere.
+    fn own_address(&self) -> Option<SmolStr> {
+        let address = self.state.address();
+        let socket = address.parse::<SocketAddr>();
+        let is_any = socket.is_ok_and(|it| it.ip().is_unspecified());
+        (!is_any).then(|| address.into())
     }
 
     /// Passes an event of the link to the replica.

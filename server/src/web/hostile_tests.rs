@@ -6,8 +6,9 @@ use axum::body::to_bytes;
 
 use super::*;
 use crate::status::{
-    ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, LimitStatus, OwnLeaseStatus,
-    ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States, Status, TemplateMatch,
+    ChildServerStatus, ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, LimitStatus,
+    OwnLeaseStatus, ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States, Status,
+    TemplateMatch,
 };
 
 /// A text that ends attributes, elements, the style sheet and the title, reverses the direction of writing, and hides.
@@ -157,6 +158,13 @@ fn status(is_master: bool, link: &'static str) -> Status {
         rule_decisions: vec![decisions("unmatched"), decisions(&evil())],
         template_match: Some(TemplateMatch { glob: Some(evil()) }),
         next_token: Some(evil()),
+        address: evil(),
+        children: vec![ChildServerStatus {
+            child: evil(),
+            address: Some(evil()),
+            state: evil(),
+            ..ChildServerStatus::default()
+        }],
     }
 }
 

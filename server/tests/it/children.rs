@@ -295,6 +295,46 @@ async fn a_childs_older_master_takes_nothing_from_its_newer_one() {
 }
 
 #[tokio::test]
+async fn a_status_tells_where_child_servers_are_and_keeps_those_that_are_gone() {
+    let server = start().await;
+    let addressed = |text: &str| GetServerCapacityRequest {
+        address: Some(text.to_owned()),
+        ..ask("eu", 1, vec![wants("fair/x", 10.0, 3)])
+    };
+    let mut eu = Child::open(&server).await;
+    eu.ask(addressed("10.0.0.7:6970")).await;
+    // Of the previous release.
+    let mut client = capacity(&server).await;
+    let older = ask("us", 1, vec![wants("fair/x", 10.0, 4)]);
+    client.get_server_capacity(older).await.unwrap();
+    let status = server.state().status(None, 0);
+    assert_eq!(status.address, server.grpc_address().to_string());
+    let [eu_told, us] = status.children.try_into().unwrap();
+    assert_eq!(
+        (eu_told.child.as_str(), eu_told.state.as_str()),
+        ("eu", "streaming")
+    );
+    assert_eq!(
+        (eu_told.address(), eu_told.clients_count),
+        ("10.0.0.7:6970", 3.0)
+    );
+    assert_eq!((us.child.as_str(), us.state.as_str()), ("us", "polling"));
+    assert_eq!((us.address, us.clients_count), (None, 4.0));
+
+    drop(eu);
+    eventually("its stream is gone", async || {
+        let status = server.state().status(None, 0);
+        let eu = &status.children[0];
+        eu.state == "gone" && eu.leases_remaining_ms.is_some_and(|left| left > 1_000)
+    })
+    .await;
+    // Nobody is led to what is no address.
+    let mut evil = Child::open(&server).await;
+    evil.ask(addressed("\u{1b}[2J:1")).await;
+    assert_eq!(server.state().status(None, 0).children[0].address, None);
+}
+
+#[tokio::test]
 async fn streams_do_not_hold_up_a_shutdown() {
     let server = start().await;
     let mut idle = Child::open(&server).await;

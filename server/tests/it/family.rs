@@ -74,6 +74,7 @@ pub(crate) fn request(child: &str, resource: &str, word: Word) -> GetServerCapac
         server: HolderName::new(child).unwrap(),
         sequence: None,
         height: 1,
+        address: None,
         asks: vec![ServerAsk {
             unreported: Amount::ZERO,
             reported: Vec::new(),

@@ -45,6 +45,7 @@ fn metrics_and_a_short_status_take_few_looks_whatever_the_server_holds() {
                 listed: Listed::Nothing,
                 leases_max: 0,
                 limits: false,
+                holder: String::new(),
             });
             assert_eq!(status.resources_count, Some(resources as u64));
             assert_eq!(status.leases_count, Some(resources as u64));
@@ -77,6 +78,11 @@ fn a_page_of_resources_or_leases_is_read_a_little_at_a_time() {
     });
     let parts = 1_001_u64.div_ceil(LEASES_PER_LOOK as u64);
     assert!(leases >= parts, "{leases}");
+    // So is one that is searched for a holder that is not there.
+    let searched = holds(state.node(), || {
+        assert_eq!(state.leases(&id, 1, "nobody"), []);
+    });
+    assert!(searched >= parts, "{searched}");
 }
 
 #[tokio::test]

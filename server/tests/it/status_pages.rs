@@ -218,3 +218,39 @@ async fn the_json_and_the_front_page_have_pages() {
     assert_eq!(rows(&last), 500);
     assert!(last.contains("First resources") && !last.contains("Next resources"));
 }
+
+#[test]
+fn a_holder_is_searched_over_all_resources_by_a_part_of_its_name() {
+    let state = root(String::new());
+    // More leases than one page searches.
+    for part in 0..16 {
+        ask(&state, "other", numbered(8_000).skip(part * 500).take(500));
+    }
+    let held = ["r000007", "r007999"];
+    for client in ["web-1", "web-2"] {
+        ask(&state, client, held.map(str::to_owned));
+    }
+    let search = |holder: &str| {
+        let pages = pages(&state, |request| {
+            request.holder = holder.to_owned();
+            request.leases_max = 10;
+        });
+        let found = pages.iter().flat_map(|page| &page.resources);
+        let found = found.flat_map(|it| it.leases.iter().map(|it| it.holder.clone()));
+        (pages.len(), found.collect::<Vec<_>>())
+    };
+    assert_eq!(
+        search("eb-2"),
+        (2, ["web-2"; 2].map(str::to_owned).to_vec())
+    );
+    assert_eq!(search("web").1.len(), 4);
+    assert_eq!(search("nobody"), (2, Vec::new()));
+    let request = GetStatusRequest {
+        resource_id: "r000001".to_owned(),
+        holder: "web-1".to_owned(),
+        leases_max: 10,
+        ..GetStatusRequest::default()
+    };
+    let status = state.answer(&Query::of(&request).unwrap());
+    assert_eq!(status.resources[0].leases, []);
+}

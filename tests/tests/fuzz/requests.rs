@@ -157,7 +157,8 @@ impl FuzzedServer {
             return;
         };
         if via == Via::Stream {
-            self.node.handle_subscription(&request.server, true);
+            let now = self.now;
+            self.node.handle_subscription(&request.server, true, now);
         }
         let reply = self
             .node

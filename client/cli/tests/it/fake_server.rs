@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
+use doorward_proto::admin::v1::plans_server::{Plans, PlansServer};
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
 use doorward_proto::doorman::release_result::Outcome;
@@ -72,6 +73,8 @@ pub(crate) struct Play {
     pub(crate) ancestors: Vec<String>,
     pub(crate) is_in_cycle: bool,
     pub(crate) templates_source: String,
+    /// What it plans, whatever the change.
+    pub(crate) plan: Vec<admin::PlannedResource>,
     /// End of every text of its own: messages, names, problems.
     pub(crate) tail: &'static str,
 }
@@ -104,6 +107,7 @@ impl Default for Play {
             ancestors: Vec::new(),
             is_in_cycle: false,
             templates_source: "templates.yaml".to_owned(),
+            plan: Vec::new(),
             tail: "",
         }
     }
@@ -206,6 +210,7 @@ fn serve(actor: Actor, listener: TcpListener, stopped: oneshot::Receiver<()>) {
         let incoming = TcpListenerStream::new(tokio::net::TcpListener::from_std(listener).unwrap());
         tonic::transport::Server::builder()
             .add_service(CapacityServer::new(actor.clone()))
+            .add_optional_service(with_admin.then(|| PlansServer::new(actor.clone())))
             .add_optional_service(with_admin.then(|| AdminServer::new(actor)))
             .serve_with_incoming(incoming)
             .await
@@ -365,6 +370,23 @@ impl Capacity for Actor {
         Ok(Response::new(doorman::ReleaseCapacityResponse {
             result: result.filter(|_| !self.play.old).collect(),
             mastership: self.elsewhere(),
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl Plans for Actor {
+    async fn plan(
+        &self,
+        _: Request<admin::PlanRequest>,
+    ) -> Result<Response<admin::PlanResponse>, Status> {
+        self.hear(None).await?;
+        Ok(Response::new(admin::PlanResponse {
+            is_master: self.play.master == Master::Myself,
+            node: format!("fake{}", self.play.tail),
+            templates_source: format!("{}{}", self.play.templates_source, self.play.tail),
+            resources: self.play.plan.clone(),
+            ..admin::PlanResponse::default()
         }))
     }
 }

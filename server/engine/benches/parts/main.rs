@@ -157,7 +157,7 @@ fn children(sizes: &Sizes) {
         for child in 0..children {
             let demand = &demands[(child + turn) % demands.len()];
             let request = child_request(child, turn, resources, demand);
-            node.handle_subscription(&request.server, true);
+            node.handle_subscription(&request.server, true, at);
             asked.child(&mut node, at, &request);
         }
         let at = at + Duration::from_millis(100);
@@ -399,6 +399,7 @@ fn child_request(
         mastership: None,
         sequence: Some(turn as u64 + 1),
         height: 1,
+        address: None,
         asks: (0..resources)
             .map(|number| ServerAsk {
                 resource: resource(number),

@@ -148,6 +148,9 @@ impl Node {
             return Poll::Ready(Ok(Outcome::NotMaster(mastership)));
         }
         self.children.known = true;
+        if answers.next == 0 {
+            self.children.servers.note_request(request, via, now);
+        }
         let is_ready = self.answer_next(
             answers,
             &request.asks,
@@ -332,8 +335,13 @@ impl Node {
             resource.handle_server_ask(holder_ask, gate, now)
         };
         let id = &ask.resource;
+        self.children.servers.note_ask(&request.server, ask);
         let lease = self.ask_resource(id, HolderKind::Server, request.caller, decide, now)?;
-        Ok(shorter_server_lease(tolerance, lease))
+        let lease = shorter_server_lease(tolerance, lease);
+        self.children
+            .servers
+            .note_lease(&request.server, &lease, now);
+        Ok(lease)
     }
 
     /// A holder asks for a resource, which is added if needed. `decide` returns how the answer came about,

@@ -8,6 +8,7 @@ use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, Res
 use crate::messages::{
     Cycle, GetServerCapacityReply, LeaseSnapshot, LeasesFrom, NodeEvent, ServerLease,
 };
+use crate::node::child_servers::ChildServers;
 use crate::node::upstream::shorter_server_lease;
 use crate::node::{Node, to_end};
 use crate::resource::Resource;
@@ -28,6 +29,7 @@ pub struct Children {
     pub(super) known: bool,
     /// Child servers that were refused as ancestors: each is logged once.
     refused: BTreeSet<HolderName>,
+    pub(super) servers: ChildServers,
 }
 
 /// Number of refused ancestors kept.
@@ -47,11 +49,12 @@ impl Children {
         }
     }
 
-    /// Mastership changed. Returns what was to be pushed.
-    pub(super) fn forget(&mut self) -> [BTreeSet<ResourceId>; 2] {
+    /// Mastership changed. Returns what was to be pushed, and the record of child servers.
+    pub(super) fn forget(&mut self) -> ([BTreeSet<ResourceId>; 2], ChildServers) {
         self.known = false;
         self.after = None;
-        [&mut self.unsettled, &mut self.round].map(std::mem::take)
+        let unsettled = [&mut self.unsettled, &mut self.round].map(std::mem::take);
+        (unsettled, std::mem::take(&mut self.servers))
     }
 }
 
@@ -91,7 +94,8 @@ impl Node {
     }
 
     /// Notes that a child server has opened or closed a stream.
-    pub fn handle_subscription(&mut self, server: &HolderName, open: bool) {
+    pub fn handle_subscription(&mut self, server: &HolderName, open: bool, now: Time) {
+        self.children.servers.note_stream(server, open, now);
         if open {
             self.children.subscribed.insert(server.clone());
         } else {
@@ -172,12 +176,13 @@ impl Node {
             self.children.unsettled.remove(id);
         }
         let lease = shorter_server_lease(self.config.clock_tolerance, lease?);
+        self.children.servers.note_lease(&child, &lease, now);
         Some((child, lease))
     }
 
     /// The child servers that hold something of a resource. O(leases).
     pub fn child_snapshots(&self, resource: &ResourceId, now: Time) -> Vec<LeaseSnapshot> {
-        let (mut leases, _) = self.leases_from(resource, &LeasesFrom::Start, usize::MAX, now);
+        let (mut leases, _) = self.leases_from(resource, &LeasesFrom::Start, "", usize::MAX, now);
         leases.retain(|lease| lease.holder.kind == HolderKind::Server);
         leases
     }

@@ -29,20 +29,21 @@ impl Node {
             .collect()
     }
 
-    /// Leases of a resource, those of child servers first, and where to go on if there are more. It looks at
-    /// up to `max` places of leases, in which there may be fewer of them. A holder that goes and comes back
-    /// meanwhile may be seen twice.
+    /// Leases of a resource whose holder's name contains `holder`, those of child servers first, and where to go on if
+    /// there are more. It looks at up to `max` places of leases, in which there may be fewer of them. A holder that goes
+    /// and comes back meanwhile may be seen twice.
     pub fn leases_from(
         &self,
         resource: &ResourceId,
         from: &LeasesFrom,
+        holder: &str,
         max: usize,
         now: Time,
     ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
         let entry = self.resources.get(resource);
         entry.map_or_else(
             || (Vec::new(), None),
-            |entry| entry.resource.leases_from(from, max, now),
+            |entry| entry.resource.leases_from(from, holder, max, now),
         )
     }
 

@@ -189,6 +189,8 @@ impl Node {
             mastership: Some(self.mastership_id),
             sequence: None,
             height: 1,
+            // The driver knows it.
+            address: None,
             asks: Vec::new(),
         })
     }

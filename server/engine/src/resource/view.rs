@@ -64,10 +64,12 @@ impl Resource {
         totals.learns_above |= self.supply.learning_until.is_some_and(|until| until > now);
     }
 
-    /// Returns leases from that place on, in up to `max` places, and the place for the next call.
+    /// Returns leases from that place on, in up to `max` places, and the place for the next call: those whose holder's
+    /// name contains a text.
     pub(crate) fn leases_from(
         &self,
         from: &LeasesFrom,
+        holder: &str,
         max: usize,
         now: Time,
     ) -> (Vec<LeaseSnapshot>, Option<LeasesFrom>) {
@@ -78,7 +80,8 @@ impl Resource {
             let (share, why) = self.share_now(holding, &rule, now);
             snapshot_of(holding, share, why)
         };
-        let mut seen = Vec::new();
+        let is_wanted = |holding: &&Holding| holding.name.as_str().contains(holder);
+        let (mut seen, mut looked_at) = (Vec::new(), 0);
         let place = match from {
             LeasesFrom::Place(place) => *place,
             LeasesFrom::Start | LeasesFrom::After(_) => {
@@ -88,10 +91,11 @@ impl Resource {
                 };
                 let mut last = None;
                 for (name, slot) in self.children_after(after).take(max) {
-                    seen.extend(self.holders.table.get(slot).map(view));
+                    seen.extend(table.get(slot).filter(is_wanted).map(view));
                     last = Some(name);
+                    looked_at += 1;
                 }
-                if seen.len() >= max
+                if looked_at >= max
                     && let Some(last) = last
                 {
                     return (seen, Some(LeasesFrom::After(last.clone())));
@@ -99,10 +103,11 @@ impl Resource {
                 0
             }
         };
-        let end = place.saturating_add(max - seen.len()).min(table.places());
+        let end = place.saturating_add(max - looked_at).min(table.places());
         let clients = table
             .in_places(place..end)
-            .filter(|holding| holding.kind() == HolderKind::Client);
+            .filter(|holding| holding.kind() == HolderKind::Client)
+            .filter(is_wanted);
         seen.extend(clients.map(view));
         let next = Some(LeasesFrom::Place(end)).filter(|_| end < table.places());
         (seen, next)
@@ -225,9 +230,8 @@ impl Resource {
 fn snapshot_of(holding: &Holding, share: Amount, why: Why) -> LeaseSnapshot {
     LeaseSnapshot {
         holder: holding.holder(),
-        priority: holding.demand.priority(),
-        subclients: holding.demand.clients(),
-        wants: holding.demand.wants().get(),
+        demand: holding.demand.clone(),
+        wants_more: holding.wants_more,
         share: share.get(),
         granted: holding.newest().capacity.get(),
         reserved: holding.reserved().get(),

@@ -114,6 +114,7 @@ pub(crate) fn server_request(server: HolderName, asks: Vec<ServerAsk>) -> GetSer
         server,
         sequence: None,
         height: 1,
+        address: None,
         asks,
     }
 }

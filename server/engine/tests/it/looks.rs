@@ -188,7 +188,7 @@ fn pages_of_leases_equal_the_whole_and_keep_their_size() {
         let (mut seen, mut looks) = (Vec::new(), 0);
         let mut next = Some(LeasesFrom::Start);
         while let Some(from) = next {
-            let (part, then) = node.leases_from(&id(0), &from, size, Time::ZERO);
+            let (part, then) = node.leases_from(&id(0), &from, "", size, Time::ZERO);
             assert!(part.len() <= size, "{} in a look at {size}", part.len());
             if seen.is_empty() {
                 assert!(part[0].child.is_some(), "children come first");
@@ -202,7 +202,7 @@ fn pages_of_leases_equal_the_whole_and_keep_their_size() {
         seen.sort_by(|a, b| a.holder.cmp(&b.holder));
         assert_eq!(seen, whole, "in parts of {size}");
     }
-    let of_nobody = node.leases_from(&id(RESOURCES), &LeasesFrom::Start, 9, Time::ZERO);
+    let of_nobody = node.leases_from(&id(RESOURCES), &LeasesFrom::Start, "", 9, Time::ZERO);
     assert_eq!(of_nobody, (Vec::new(), None));
 }
 

@@ -11,6 +11,7 @@
 mod asking;
 mod behaviours;
 mod bounded_holders;
+mod child_servers;
 mod invariants;
 mod lies;
 mod limits_of_children;
@@ -18,6 +19,7 @@ mod limits_of_clients;
 mod looks;
 mod parents;
 mod parts;
+mod plans;
 mod priorities;
 mod reasons;
 mod recorded;

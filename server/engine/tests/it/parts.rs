@@ -88,7 +88,7 @@ fn with_children(children: usize, resources: usize) -> Node {
     let mut node = node(false);
     for child in 0..children {
         let request = child_asks(&format!("child-{child}"), resources, 50.0);
-        node.handle_subscription(&request.server, true);
+        node.handle_subscription(&request.server, true, at(10));
         let reply = node.handle_get_server_capacity(&request, Via::Stream, at(10));
         assert!(reply.is_ok());
     }
@@ -352,7 +352,7 @@ proptest! {
                 let lease = |node: &Node| {
                     let leases = node.lease_snapshots(&id(number), 10, at(2));
                     let of = leases.into_iter().find(|it| it.holder.name == name(client));
-                    of.map(|it| (it.wants, it.granted, it.reserved))
+                    of.map(|it| (it.wants(), it.granted, it.reserved))
                 };
                 prop_assert_eq!(lease(&whole), lease(&single), "{} of {}", client, number);
             }

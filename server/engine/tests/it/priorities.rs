@@ -156,7 +156,7 @@ fn a_child_whose_share_shrinks_for_another_one_hears_of_it_once() {
     let mut node = node(false);
     let (mut first, mut second) = (Child::new(0), Child::new(1));
     first.asks(&mut node, &many(2), at(1));
-    node.handle_subscription(&first.name, true);
+    node.handle_subscription(&first.name, true, at(1));
     while node.has_pushes() {
         node.poll_pushes(at(1));
     }

@@ -40,7 +40,7 @@ impl Whole for Node {
     }
 
     fn lease_snapshots(&self, resource: &ResourceId, max: usize, now: Time) -> Vec<LeaseSnapshot> {
-        let (mut leases, _) = self.leases_from(resource, &LeasesFrom::Start, usize::MAX, now);
+        let (mut leases, _) = self.leases_from(resource, &LeasesFrom::Start, "", usize::MAX, now);
         leases.truncate(max);
         leases.sort_by(|a, b| a.holder.cmp(&b.holder));
         leases

@@ -72,6 +72,7 @@ fn request() -> GetServerCapacity {
         server: HolderName::new("eu").expect("a name"),
         sequence: Some(7),
         height: 2,
+        address: Some("10.0.0.7:6970".into()),
         asks: vec![ServerAsk {
             unreported: Amount::ZERO,
             reported: Vec::new(),

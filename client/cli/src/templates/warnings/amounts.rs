@@ -9,15 +9,17 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{AlgorithmKind, Field, SafeCapacity, Template, Templates};
 
 use super::{InForceBefore, TemplateWarning, WarningKind};
+use doorward_proto::admin::v1::PlannedResource;
+
 use crate::granted::number;
-use crate::templates::effect::Live;
+use crate::templates::plan::ResourcePlan;
 
 /// Factor of a capacity that needs a warning.
 const FACTOR: f64 = 10.0;
 
 /// Returns the warnings about one document.
-pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<TemplateWarning> {
-    let fullest = fullest(templates, live);
+pub(super) fn findings(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<TemplateWarning> {
+    let fullest = fullest(templates, in_use);
     let mut findings = Vec::new();
     for (index, template) in templates.iter().enumerate() {
         let kind = template.algorithm.kind;
@@ -49,10 +51,11 @@ pub(super) fn changes(new: &Templates, before: &InForceBefore<'_>) -> Vec<Templa
     for old in before.templates.into_iter().flat_map(|old| old.iter()) {
         if let Some((index, template)) = places.get(old.identifier_glob.as_str()) {
             findings.extend(factor(*index, template, old));
+            findings.extend(no_total(*index, template, old));
         }
     }
-    for live in before.live {
-        let id = ResourceId::new(&live.resource).ok();
+    for live in before.in_use.iter().map(|plan| &plan.root) {
+        let id = ResourceId::new(&live.resource_id).ok();
         let template = id.and_then(|id| new.find(&id));
         if let Some((index, template)) = template.and_then(|it| places.get(&*it.identifier_glob)) {
             findings.extend(below_use(*index, template, live));
@@ -80,8 +83,25 @@ fn factor(index: usize, new: &Template, old: &Template) -> Option<TemplateWarnin
     })
 }
 
+/// Whether a total that was kept is kept no more.
+fn no_total(index: usize, new: &Template, old: &Template) -> Option<TemplateWarning> {
+    let (was, is) = (old.algorithm.kind, new.algorithm.kind);
+    (was.promises_total() && !is.promises_total()).then(|| {
+        let how = match is {
+            AlgorithmKind::Static => "gives each client up to the capacity",
+            _ => "gives everyone what it wants",
+        };
+        let message = format!(
+            "is {is}, which {how}: together they may use more than the {} that {was} keeps to. To limit \
+             each client as well, keep {was} and set wants_max",
+            number(old.capacity.get())
+        );
+        TemplateWarning::new(WarningKind::NoTotal, index, Field::Kind, message)
+    })
+}
+
 /// Whether clients use more than the capacity, and have to shrink.
-fn below_use(index: usize, template: &Template, live: &Live) -> Option<TemplateWarning> {
+fn below_use(index: usize, template: &Template, live: &PlannedResource) -> Option<TemplateWarning> {
     let capacity = template.capacity.get();
     let is_below = template.algorithm.kind.promises_total() && live.granted > capacity;
     (is_below && capacity < live.capacity).then(|| {
@@ -89,7 +109,7 @@ fn below_use(index: usize, template: &Template, live: &Live) -> Option<TemplateW
             "is {}, less than the {} that clients of {} have: they must shrink by {}",
             number(capacity),
             number(live.granted),
-            live.resource,
+            live.resource_id,
             number(live.granted - capacity)
         );
         TemplateWarning::new(WarningKind::BelowUse, index, Field::Capacity, message)
@@ -100,30 +120,33 @@ fn below_use(index: usize, template: &Template, live: &Live) -> Option<TemplateW
 fn static_total(
     index: usize,
     template: &Template,
-    fullest: Option<&Live>,
+    fullest: Option<&PlannedResource>,
 ) -> Option<TemplateWarning> {
-    let live = fullest.filter(|live| live.clients > 1)?;
+    let live = fullest.filter(|live| live.clients_count > 1)?;
     let capacity = template.capacity.get();
     (template.algorithm.kind == AlgorithmKind::Static && capacity > 0.0).then(|| {
         let message = format!(
             "is {}, which STATIC gives each client: the {} clients of {} may use {} together",
             number(capacity),
-            live.clients,
-            live.resource,
-            number(capacity * live.clients as f64)
+            live.clients_count,
+            live.resource_id,
+            number(capacity * live.clients_count as f64)
         );
         TemplateWarning::new(WarningKind::StaticTotal, index, Field::Capacity, message)
     })
 }
 
 /// By template: which resource in use has the most clients.
-fn fullest<'a>(templates: &'a Templates, live: &'a [Live]) -> BTreeMap<&'a str, &'a Live> {
-    let mut fullest: BTreeMap<&str, &Live> = BTreeMap::new();
-    for live in live {
-        let id = ResourceId::new(&live.resource).ok();
+fn fullest<'a>(
+    templates: &'a Templates,
+    in_use: &'a [ResourcePlan],
+) -> BTreeMap<&'a str, &'a PlannedResource> {
+    let mut fullest: BTreeMap<&str, &PlannedResource> = BTreeMap::new();
+    for live in in_use.iter().map(|plan| &plan.root) {
+        let id = ResourceId::new(&live.resource_id).ok();
         if let Some(template) = id.and_then(|id| templates.find(&id)) {
             let most = fullest.entry(&template.identifier_glob).or_insert(live);
-            if live.clients > most.clients {
+            if live.clients_count > most.clients_count {
                 *most = live;
             }
         }
@@ -134,7 +157,7 @@ fn fullest<'a>(templates: &'a Templates, live: &'a [Live]) -> BTreeMap<&'a str, 
 fn safe_capacity(
     index: usize,
     template: &Template,
-    fullest: Option<&Live>,
+    fullest: Option<&PlannedResource>,
 ) -> Option<TemplateWarning> {
     let Some(SafeCapacity::Limited(safe)) = template.safe_capacity else {
         return None;
@@ -143,7 +166,7 @@ fn safe_capacity(
     if !template.algorithm.kind.promises_total() {
         return None;
     }
-    let clients = fullest.map_or(1, |live| live.clients.max(1));
+    let clients = fullest.map_or(1, |live| live.clients_count.max(1));
     let together = safe * clients as f64;
     if together <= capacity {
         return None;
@@ -153,7 +176,7 @@ fn safe_capacity(
         Some(live) if clients > 1 => format!(
             "is {safe}, and the {clients} clients of {} may use {} of {capacity_said} together when no \
              server answers; give less, or leave it out, for an equal part each",
-            live.resource,
+            live.resource_id,
             number(together),
         ),
         _ => format!(

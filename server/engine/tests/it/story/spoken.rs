@@ -155,6 +155,7 @@ impl Player {
             mastership: incarnation.map(|it| MastershipId::new(it.get())),
             sequence: command.count("sequence")?.filter(|_| !is_old),
             height: u32::try_from(height).map_err(|_| format!("height={height}"))?,
+            address: None,
             ..server_request(
                 server,
                 vec![ServerAsk {

@@ -132,7 +132,9 @@ impl World {
             && is_stream
             && self.servers[parent].up
         {
-            self.servers[parent].node.handle_subscription(&name, true);
+            let at = self.shown(parent);
+            let parent = &mut self.servers[parent].node;
+            parent.handle_subscription(&name, true, at);
         }
     }
 
@@ -140,7 +142,9 @@ impl World {
     pub fn disconnect(&mut self, number: usize) {
         let name = self.servers[number].name.clone();
         if let Some(parent) = self.servers[number].parent {
-            self.servers[parent].node.handle_subscription(&name, false);
+            let at = self.shown(parent);
+            let parent = &mut self.servers[parent].node;
+            parent.handle_subscription(&name, false, at);
         }
         self.connect(number);
     }

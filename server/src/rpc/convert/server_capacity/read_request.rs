@@ -10,6 +10,8 @@ use doorward_engine::claims::{BandDemand, DemandCurve, ServerDemand, Subclients}
 use doorward_engine::id::{Caller, Incarnation, MastershipId, ResourceId};
 use doorward_engine::messages::{GetServerCapacity, Has, ReportedLeases, ServerAsk};
 use doorward_proto::doorman as wire;
+use doorward_session::address::Address;
+use smol_str::SmolStr;
 use tonic::Status as RpcStatus;
 
 use super::{BANDS_MAX, MASTERSHIPS_MAX};
@@ -47,6 +49,7 @@ impl ReadRequest {
             // A Doorman server sends neither epoch nor height. It counts as a leaf.
             epoch: request.epoch,
             height: request.height.unwrap_or(1).clamp(1, 64),
+            address: valid_address(request.address.as_deref()),
             asks: Vec::with_capacity(request.resource.len()),
         };
         Ok(Self {
@@ -69,6 +72,12 @@ impl ReadRequest {
             }
         }
     }
+}
+
+/// Returns the address, if it is one: it only helps those who look for the child.
+fn valid_address(text: Option<&str>) -> Option<SmolStr> {
+    let address = Address::parse(text?).ok()?;
+    Some(address.as_str().into())
 }
 
 fn server_ask(
