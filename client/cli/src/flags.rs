@@ -297,6 +297,9 @@ pub(crate) struct StatusFlags {
     /// of the server that is shown: with --here, of one that is not the master.
     #[arg(long, conflicts_with_all = ["resource", "leases"])]
     pub(crate) limits: bool,
+    /// Show the templates in force instead, wherever the server has them from.
+    #[arg(long, conflicts_with_all = ["resource", "leases", "limits"])]
+    pub(crate) templates: bool,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -12,7 +12,7 @@ mod forecast;
 mod meaning;
 mod plan;
 mod sample;
-mod table;
+pub(crate) mod table;
 mod warnings;
 
 use doorward_documents::Located;

@@ -240,10 +240,11 @@ impl ServerState {
         while seen.len() < max
             && let Some((leases, _, now)) = looks.next()
         {
-            let leases = leases.into_iter();
+            // Child servers come first.
+            let leases = leases.into_iter().take(max - seen.len());
             seen.extend(leases.map(|lease| (lease.holder.clone(), (lease, now))));
         }
-        seen.into_values().take(max).collect()
+        seen.into_values().collect()
     }
 
     /// Returns the child servers.

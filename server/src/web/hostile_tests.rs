@@ -91,6 +91,7 @@ fn decisions(rule: &str) -> RuleDecisions {
 
 fn status(is_master: bool, link: &'static str) -> Status {
     Status {
+        templates: Vec::new(),
         node: evil(),
         schema_version: 1,
         version: evil(),

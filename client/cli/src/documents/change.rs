@@ -137,15 +137,19 @@ impl<'a> Changer<'a> {
 
     /// Fails if another version is in force than the operator expects.
     fn check_expected<K: Kind>(&self, seen: &Standing<K>) -> Result<(), Failure> {
-        let number = show::in_force(&seen.stored).map(|version| version.number);
+        let number = match &seen.document {
+            Some(_) => show::in_force(&seen.stored).map(|version| version.number),
+            None => Some(0),
+        };
         match (self.flags.expect, number) {
             (None, _) => Ok(()),
             (expected, number) if expected == number => Ok(()),
             (Some(expected), number) => {
-                let is = number.map_or_else(
-                    || "a document without a number".to_owned(),
-                    |number| format!("revision {number}"),
-                );
+                let is = match number {
+                    None => "a document without a number".to_owned(),
+                    Some(0) => "nothing".to_owned(),
+                    Some(number) => format!("revision {number}"),
+                };
                 Err(Failure::No(format!(
                     "nothing was written: {is} is in force, and not revision {expected}; history says who \
                      changed it"

@@ -87,6 +87,7 @@ impl ShellSession {
                     leases: None,
                     here: false,
                     limits: false,
+                    templates: false,
                 };
                 status::run(&self.common, &flags).await
             }

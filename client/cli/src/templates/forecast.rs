@@ -9,7 +9,7 @@ use doorward_pages::terminal::table::{Cell, Table, cell};
 use serde_json::{Map, Value, json};
 
 use crate::documents::author::plain;
-use crate::documents::{Change, Effect, counted, refusal};
+use crate::documents::{Change, Effect, refusal};
 use crate::granted::number;
 use crate::templates::plan::{self, ClientsPlan, NAMED_MAX, NamedClient, ResourcePlan, TreePlan};
 use crate::templates::warnings::{InForceBefore, Warnings};
@@ -41,8 +41,6 @@ impl Forecast {
                 Some(plan) if goes_by(plan) => &plan.resources,
                 _ => &[],
             },
-            // In etcd, servers note it for each other.
-            is_forgotten: store.is_some_and(|store| !store.is_in_etcd()),
         };
         let warnings = Warnings::of(change.name, new, &before);
         let is_unread = known.is_some_and(|plan| !goes_by(plan));
@@ -252,9 +250,13 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
             0 => Tone::Good,
             _ => Tone::Bad,
         };
-        let (known, s) = counted(usize::try_from(known).unwrap_or(usize::MAX));
-        let text =
-            format!("{known} client{s}: losing {losing}, gaining {gaining}, unchanged {same}");
+        let all = root.clients_count;
+        let of = match known < all {
+            true => format!("{known} of {all}"),
+            false => known.to_string(),
+        };
+        let s = if all.max(known) == 1 { "" } else { "s" };
+        let text = format!("{of} client{s}: losing {losing}, gaining {gaining}, unchanged {same}");
         words.push((tone, text));
     }
     if losing + gaining > 0 {

@@ -7,7 +7,6 @@ mod amounts;
 mod emptied;
 mod lengths;
 mod reach;
-mod shorter;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -33,8 +32,6 @@ pub(crate) struct InForceBefore<'a> {
     pub(crate) templates: Option<&'a Templates>,
     /// Resources in use whose terms change, as far as they are known.
     pub(super) in_use: &'a [ResourcePlan],
-    /// Whether a server that is restarted cannot know how long leases were.
-    pub(crate) is_forgotten: bool,
 }
 
 named! {
@@ -51,16 +48,10 @@ named! {
         Longer = "longer",
         /// A tenth of it, or less.
         MuchShorter = "much_shorter",
-        /// Leases are shorter, and a restarted server does not know that longer ones are out.
-        ShorterLease = "shorter_lease",
         /// The capacity is 0.
         NoCapacity = "no_capacity",
         /// The capacity is ten times that in force or more, or a tenth or less.
         CapacityFactor = "capacity_factor",
-        /// The capacity is below what is in use.
-        BelowUse = "below_use",
-        /// All clients of a STATIC resource together may use more than the number that is written.
-        StaticTotal = "static_total",
         /// Clients in safe mode may use more than there is.
         SafeCapacity = "safe_capacity",
         /// No id takes the template.
@@ -74,14 +65,7 @@ impl WarningKind {
     /// Whether a change that brings it must be forced. To take back a mistake must not: what was made
     /// ten times as long by mistake is made a tenth of it again.
     const fn needs_force(self) -> bool {
-        !matches!(
-            self,
-            Self::MuchShorter
-                | Self::ShorterLease
-                | Self::BelowUse
-                | Self::StaticTotal
-                | Self::Blank
-        )
+        !matches!(self, Self::MuchShorter | Self::Blank)
     }
 }
 
@@ -148,9 +132,6 @@ impl Warnings {
         changes.extend(amounts::changes(&new.templates, before));
         changes.extend(emptied::finding(before.templates, &new.templates));
         changes.extend(emptied::unmatched(before.in_use, &new.templates));
-        if let (Some(old), true) = (before.templates, before.is_forgotten) {
-            changes.extend(shorter::findings(old, &new.templates));
-        }
         list.extend(changes.into_iter().map(|it| warning(new, it, false)));
         list.extend(new.blanks().iter().map(|problem| Warning {
             kind: WarningKind::Blank,

@@ -43,7 +43,6 @@ fn warnings(old: Option<List<'_>>, new: List<'_>, in_use: &[ResourcePlan]) -> Wa
     let before = InForceBefore {
         templates: old.as_ref(),
         in_use,
-        is_forgotten: false,
     };
     Warnings::of("t.yaml", &located(new), &before)
 }
@@ -201,21 +200,6 @@ fn a_capacity_of_ten_times_that_in_force_or_a_tenth_needs_force() {
 }
 
 #[test]
-fn a_capacity_below_what_is_in_use_tells_the_sum_that_must_shrink() {
-    let mut live = used("a", 3);
-    live.root.granted = 80.0;
-    check(
-        Some(&[("a", "")]),
-        &[("a", "capacity: 50")],
-        &[live],
-        &[
-            "template 1 (\"a\"): capacity: is 50, less than the 80 that clients of a have: they must \
-           shrink by 30",
-        ],
-    );
-}
-
-#[test]
 fn a_blank_field_counts_as_absent() {
     check(
         None,
@@ -225,19 +209,6 @@ fn a_blank_field_counts_as_absent() {
             "template 1 (\"a\"): wants_max: is blank, which counts as absent; give a value, or remove it",
         ],
     );
-}
-
-#[test]
-fn a_static_capacity_is_that_of_each_client() {
-    let template: List<'_> = &[(
-        "a",
-        "capacity: 5, safe_capacity: 9, \
-         algorithm: {kind: STATIC, lease_length: 60, refresh_interval: 5}",
-    )];
-    let expected = "template 1 (\"a\"): capacity: is 5, which STATIC gives each client: the 3 clients \
-                    of a may use 15 together";
-    check(None, template, &[used("a", 3)], &[expected]);
-    check(None, template, &[used("a", 1)], &[]);
 }
 
 #[test]

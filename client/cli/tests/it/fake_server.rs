@@ -73,6 +73,8 @@ pub(crate) struct Play {
     pub(crate) ancestors: Vec<String>,
     pub(crate) is_in_cycle: bool,
     pub(crate) templates_source: String,
+    /// Templates that it lists on request. Empty: it is an older server.
+    pub(crate) templates: Vec<admin::TemplateStatus>,
     /// What it plans, whatever the change.
     pub(crate) plan: Vec<admin::PlannedResource>,
     /// End of every text of its own: messages, names, problems.
@@ -107,6 +109,7 @@ impl Default for Play {
             ancestors: Vec::new(),
             is_in_cycle: false,
             templates_source: "templates.yaml".to_owned(),
+            templates: Vec::new(),
             plan: Vec::new(),
             tail: "",
         }
@@ -453,6 +456,10 @@ impl Admin for Actor {
             uptime_ms: 65_000,
             templates_source: format!("{}{}", self.play.templates_source, self.play.tail),
             templates_count: 1,
+            templates: match request.templates {
+                true => self.play.templates.clone(),
+                false => Vec::new(),
+            },
             resources,
             next_token,
             parent: self.play.parent.clone(),

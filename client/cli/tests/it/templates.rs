@@ -222,7 +222,10 @@ async fn what_no_server_reads_is_written_only_by_force() {
 #[tokio::test]
 async fn a_version_that_is_not_expected_is_not_replaced() {
     let etcd = Etcd::start().await;
-    apply(&etcd, &document(500), &[]);
+    apply(&etcd, &document(500), &["--expect", "0"]);
+    let first = ["apply", "-", "--yes", "--expect", "0"];
+    let output = on_stdin(&etcd, &first, &document(100));
+    check_failure(&output, 1, "revision 1 is in force, and not revision 0");
     apply(&etcd, &document(250), &["--expect", "1"]);
     let stale = ["apply", "-", "--yes", "--expect", "1"];
     let output = on_stdin(&etcd, &stale, &document(100));

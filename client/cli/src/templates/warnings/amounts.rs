@@ -1,5 +1,5 @@
-//! Warnings about capacities: 0, a factor of ten, less than is in use, a STATIC capacity that was taken for a total,
-//! and a safe capacity that lets clients use more than the capacity when no server answers.
+//! Warnings about capacities: 0, a factor of ten, a total that is no longer kept, and a safe capacity that lets clients
+//! use more than the capacity when no server answers.
 //!
 //! The number of clients is only known of resources in use. A safe capacity of -1 is intended.
 
@@ -35,7 +35,6 @@ pub(super) fn findings(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<Te
         }
         let fullest = fullest.get(template.identifier_glob.as_str()).copied();
         findings.extend(safe_capacity(index, template, fullest));
-        findings.extend(static_total(index, template, fullest));
     }
     findings
 }
@@ -52,13 +51,6 @@ pub(super) fn changes(new: &Templates, before: &InForceBefore<'_>) -> Vec<Templa
         if let Some((index, template)) = places.get(old.identifier_glob.as_str()) {
             findings.extend(factor(*index, template, old));
             findings.extend(no_total(*index, template, old));
-        }
-    }
-    for live in before.in_use.iter().map(|plan| &plan.root) {
-        let id = ResourceId::new(&live.resource_id).ok();
-        let template = id.and_then(|id| new.find(&id));
-        if let Some((index, template)) = template.and_then(|it| places.get(&*it.identifier_glob)) {
-            findings.extend(below_use(*index, template, live));
         }
     }
     findings
@@ -97,42 +89,6 @@ fn no_total(index: usize, new: &Template, old: &Template) -> Option<TemplateWarn
             number(old.capacity.get())
         );
         TemplateWarning::new(WarningKind::NoTotal, index, Field::Kind, message)
-    })
-}
-
-/// Whether clients use more than the capacity, and have to shrink.
-fn below_use(index: usize, template: &Template, live: &PlannedResource) -> Option<TemplateWarning> {
-    let capacity = template.capacity.get();
-    let is_below = template.algorithm.kind.promises_total() && live.granted > capacity;
-    (is_below && capacity < live.capacity).then(|| {
-        let message = format!(
-            "is {}, less than the {} that clients of {} have: they must shrink by {}",
-            number(capacity),
-            number(live.granted),
-            live.resource_id,
-            number(live.granted - capacity)
-        );
-        TemplateWarning::new(WarningKind::BelowUse, index, Field::Capacity, message)
-    })
-}
-
-/// Whether all clients together may use more than a STATIC capacity, which is that of each.
-fn static_total(
-    index: usize,
-    template: &Template,
-    fullest: Option<&PlannedResource>,
-) -> Option<TemplateWarning> {
-    let live = fullest.filter(|live| live.clients_count > 1)?;
-    let capacity = template.capacity.get();
-    (template.algorithm.kind == AlgorithmKind::Static && capacity > 0.0).then(|| {
-        let message = format!(
-            "is {}, which STATIC gives each client: the {} clients of {} may use {} together",
-            number(capacity),
-            live.clients_count,
-            live.resource_id,
-            number(capacity * live.clients_count as f64)
-        );
-        TemplateWarning::new(WarningKind::StaticTotal, index, Field::Capacity, message)
     })
 }
 
