@@ -84,6 +84,7 @@ pub(super) fn template(template: &Template) -> TemplateStatus {
         safe_capacity: template.safe_capacity.map(f64::from),
         wants_max: template.holder_bounds.wants_max.map(Amount::get),
         subclients_max: template.holder_bounds.subclients_max.map(Subclients::get),
+        share_floor: template.share_floor.map(Amount::get),
         description: template.description.clone(),
         kind: algorithm.kind.as_str().to_owned(),
         lease_length_ms: millis(algorithm.lease_length),

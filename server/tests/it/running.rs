@@ -24,7 +24,10 @@ pub(crate) fn templates() -> Templates {
 
 pub(crate) fn templates_with(capacity: f64) -> Templates {
     Templates::parse(&[
-        template("fair/*", AlgorithmKind::FairShare, capacity),
+        TemplateSpec {
+            share_floor: Some(1.0),
+            ..template("fair/*", AlgorithmKind::FairShare, capacity)
+        },
         template("bands", AlgorithmKind::PriorityBands, capacity),
     ])
     .expect("in order")
