@@ -188,13 +188,6 @@ impl Collector for NodeCollector {
             families.counter(name, help, value)?;
         }
         leases::write(state, &totals, &listed, families)?;
-        let floors = listed.iter().filter_map(|resource| {
-            let labels = [("resource", resource.resource.as_str())];
-            Some((labels, resource.below_floor?))
-        });
-        let help =
-            "Clients whose share is below share_floor of the template, and below their wants";
-        families.gauges("resource_clients_below_floor", help, floors)?;
         for (name, help, value_of) in RESOURCE_GAUGES {
             let rows = listed.iter().map(|resource| {
                 let labels = [("resource", resource.resource.as_str())];
@@ -222,7 +215,7 @@ fn others(state: &ServerState) -> [(&'static str, &'static str, u64); 2] {
     ]
 }
 
-const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 10] = [
+const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 11] = [
     (
         "resource_capacity",
         "What there is to share, in the resource's own unit",
@@ -248,6 +241,11 @@ const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 10] = [
         "resource_clients",
         "Clients served, those of child servers included",
         |resource| resource.clients,
+    ),
+    (
+        "resource_clients_below_floor",
+        "Clients whose share is below share_floor of the template, and below their wants; 0 also without a floor",
+        |resource| resource.below_floor.unwrap_or(0.0),
     ),
     (
         "resource_waiting",

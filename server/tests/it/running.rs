@@ -24,10 +24,7 @@ pub(crate) fn templates() -> Templates {
 
 pub(crate) fn templates_with(capacity: f64) -> Templates {
     Templates::parse(&[
-        TemplateSpec {
-            share_floor: Some(1.0),
-            ..template("fair/*", AlgorithmKind::FairShare, capacity)
-        },
+        template("fair/*", AlgorithmKind::FairShare, capacity),
         template("bands", AlgorithmKind::PriorityBands, capacity),
     ])
     .expect("in order")

@@ -120,7 +120,8 @@ fn status_for_programs_has_a_stable_shape() {
         "parent": null, "ancestors": [], "is_in_cycle": false, "conflicts": [], "limits": [],
         "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
         "resources": null, "template_match": null, "next_token": null, "rules": [],
-        "rules_problem": null, "rule_decisions": [], "tls_problem": null, "is_exposed": false,
+        "rules_problem": null, "rule_decisions": [], "tls_problem": null, "is_exposed": false, "address": "",
+        "children": [], "templates": [],
     });
     assert_eq!(status, expected);
 }
