@@ -89,6 +89,17 @@ fn decisions(rule: &str) -> RuleDecisions {
     }
 }
 
+fn rules() -> RulesStatus {
+    RulesStatus {
+        domain: evil(),
+        version: Some(evil()),
+        rules_count: 1,
+        age_ms: 1,
+        refused_version: Some(evil()),
+        problem: Some(evil()),
+    }
+}
+
 fn status(is_master: bool, link: &'static str) -> Status {
     Status {
         templates: Vec::new(),
@@ -145,14 +156,7 @@ fn status(is_master: bool, link: &'static str) -> Status {
         clients_count: Some(1.0),
         waiting_count: Some(1),
         resources: Vec::new(),
-        rules: vec![RulesStatus {
-            domain: evil(),
-            version: Some(evil()),
-            rules_count: 1,
-            age_ms: 1,
-            refused_version: Some(evil()),
-            problem: Some(evil()),
-        }],
+        rules: vec![rules()],
         rules_problem: Some(evil()),
         tls_problem: Some(evil()),
         is_exposed: true,
