@@ -118,7 +118,7 @@ limits! {
     LookTimePerAddress {
         "look_time_per_address_ms", "--look-time-per-second-per-address-max", Millis, Fixed("250ms"),
         "pages, metrics and statuses that one address looks at",
-        "Time for pages, metrics and `GetStatus` for one address; four times as long at once, and one of them at a time."
+        "Time for pages, metrics, `GetStatus` and `Plan` for one address; four times as long at once, and one of them at a time."
     }
     HandshakeTimePerAddress {
         "tls_handshake_time_per_address_ms", "--tls-handshake-time-per-second-per-address-max", Millis, Computed("an eighth of the processors' time, at most 1s"),

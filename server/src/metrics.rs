@@ -215,7 +215,7 @@ fn others(state: &ServerState) -> [(&'static str, &'static str, u64); 2] {
     ]
 }
 
-const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 10] = [
+const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 11] = [
     (
         "resource_capacity",
         "What there is to share, in the resource's own unit",
@@ -241,6 +241,11 @@ const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 10] = [
         "resource_clients",
         "Clients served, those of child servers included",
         |resource| resource.clients,
+    ),
+    (
+        "resource_clients_below_floor",
+        "Clients whose share is below share_floor of the template, and below their wants; 0 also without a floor",
+        |resource| resource.below_floor.unwrap_or(0.0),
     ),
     (
         "resource_waiting",

@@ -18,8 +18,8 @@ use crate::clock;
 /// Interval between two looks at the files.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Time before the end of a certificate from which the log warns.
-const WARN_BEFORE: Duration = Duration::from_secs(7 * 86_400);
+/// Part of a certificate's life that is left when the log begins to warn: a fifth.
+const WARN_BEFORE: u32 = 5;
 
 /// Interval between two warnings.
 const WARN_EVERY: Duration = Duration::from_secs(86_400);
@@ -41,12 +41,14 @@ pub struct SecurityConfig {
     pub http_hosts: Vec<String>,
 }
 
+/// Begin and end of each certificate, since the Unix epoch.
+pub type Validities = BTreeMap<PathBuf, (Duration, Duration)>;
+
 /// TLS and identities of a running server.
 #[derive(Debug)]
 pub struct Security {
     access: Arc<Access>,
-    /// End of each certificate, since the Unix epoch.
-    ends: Mutex<BTreeMap<PathBuf, Duration>>,
+    validities: Mutex<Validities>,
     is_exposed: bool,
     http_hosts: Vec<String>,
 }
@@ -76,7 +78,7 @@ impl Security {
         }
         let security = Self {
             access: Arc::clone(&config.access),
-            ends: Mutex::default(),
+            validities: Mutex::default(),
             is_exposed: exposed.or(plain).is_some(),
             http_hosts: config.http_hosts.clone(),
         };
@@ -98,8 +100,8 @@ impl Security {
         [("certificates", tls), ("tokens", tokens)]
     }
 
-    /// Returns the end of each certificate, since the Unix epoch.
-    pub fn ends(&self) -> BTreeMap<PathBuf, Duration> {
+    /// Returns begin and end of each certificate.
+    pub fn validities(&self) -> Validities {
         self.lock().clone()
     }
 
@@ -115,14 +117,16 @@ impl Security {
             .any(|known| known.eq_ignore_ascii_case(host))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Duration>> {
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Validities> {
+        self.validities
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read_end(&self, path: &Path) {
         // An invalid file is reported elsewhere; the last valid certificate counts.
-        if let Ok(end) = server::expiry(path) {
-            self.lock().insert(path.to_owned(), end);
+        if let Ok(validity) = server::validity(path) {
+            self.lock().insert(path.to_owned(), validity);
         }
     }
 
@@ -130,7 +134,7 @@ impl Security {
     /// it.
     pub(crate) async fn run(self: Arc<Self>, mut rereads: watch::Receiver<()>) {
         let mut warned_at = None;
-        let mut ends_before = self.ends();
+        let mut ends_before = self.validities();
         let mut looks = tokio::time::interval(LOOK);
         loop {
             tokio::select! {
@@ -143,7 +147,7 @@ impl Security {
             if let Err(error) = refreshed.await {
                 warn!(%error, "certificates cannot be read again");
             }
-            let (now, ends) = (clock::wall(), self.ends());
+            let (now, ends) = (clock::wall(), self.validities());
             let is_due = warned_at.is_none_or(|warned| now.saturating_sub(warned) >= WARN_EVERY);
             if is_due || ends != ends_before {
                 (warned_at, ends_before) = (Some(now), ends);
@@ -171,9 +175,9 @@ impl Security {
     }
 
     fn warn_of_ends(&self, now: Duration) {
-        for (path, end) in self.ends() {
+        for (path, (begin, end)) in self.validities() {
             let left = end.saturating_sub(now);
-            if left < WARN_BEFORE {
+            if left < end.saturating_sub(begin) / WARN_BEFORE {
                 let (file, hours) = (path.display(), left.as_secs() / 3_600);
                 warn!(%file, hours, "a certificate ends soon, or has ended");
             }

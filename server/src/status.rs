@@ -210,6 +210,7 @@ impl ServerState {
             tls_problem: self
                 .security()
                 .and_then(|it| it.problems().into_iter().find_map(|(_, problem)| problem)),
+            is_exposed: self.security().is_some_and(|it| it.is_exposed()),
             rule_decisions: self.rule_decisions(),
             ..status
         }

@@ -184,6 +184,10 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
             writeln!(out, "  {}", visible::line(line))?;
         }
     }
+    if status.is_exposed {
+        let exposed = palette.paint(Tone::Partial, "exposed");
+        writeln!(out, "{exposed}: callers on a network need no identity")?;
+    }
     rules::write_lines(out, status, palette)?;
     for conflict in &status.conflicts {
         let two = palette.paint(Tone::Bad, "TWO LIVE PROCESSES");
@@ -318,7 +322,8 @@ fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
             palette.cell(Tone::Bad, "template gone")
         } else if let Some(left) = resource.learning_remaining_ms {
             let left = span(Duration::from_millis(left));
-            palette.cell(Tone::Partial, format!("learning for {left}"))
+            let bound = if own_lease.is_some() { "at most " } else { "" };
+            palette.cell(Tone::Partial, format!("learning for {bound}{left}"))
         } else if let Some((tone, state)) = own_lease.and_then(tree::learning_above) {
             palette.cell(tone, state)
         } else {

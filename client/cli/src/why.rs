@@ -44,7 +44,9 @@ impl Explanation {
     pub(crate) fn words(self) -> Option<String> {
         let limit = self.limited_by.filter(|limit| *limit != LimitedBy::Wants)?;
         let left = self.learning_for.filter(|_| limit.is_learning());
-        let left = left.map_or_else(String::new, |left| format!(", {} left", seconds(left)));
+        let left = left.map_or_else(String::new, |left| {
+            format!(", at most {} left", seconds(left))
+        });
         Some(format!("{limit}{left}"))
     }
 

@@ -13,12 +13,13 @@ use crate::near;
 use crate::places::{Located, TemplatePlaces};
 use crate::problem::Problem;
 
-pub(crate) const TEMPLATE_KEYS: [&str; 7] = [
+pub(crate) const TEMPLATE_KEYS: [&str; 8] = [
     "identifier_glob",
     "capacity",
     "safe_capacity",
     "wants_max",
     "subclients_max",
+    "share_floor",
     "description",
     "algorithm",
 ];
@@ -152,6 +153,7 @@ impl TemplateReader {
             spec.safe_capacity = self.value(&map, "safe_capacity", number);
             spec.wants_max = self.value(&map, "wants_max", number);
             spec.subclients_max = self.value(&map, "subclients_max", number);
+            spec.share_floor = self.value(&map, "share_floor", number);
             spec.description = self.value(&map, "description", text);
             match self.field(&map, ALGORITHM) {
                 Some(node) => {

@@ -51,6 +51,7 @@ fn doormans_own_format_and_what_is_added_to_it_is_read() {
   safe_capacity: -1
   wants_max: 70.5
   subclients_max: 500
+  share_floor: 2.5
   description: proportional sharing resource
   algorithm:
     kind: PROPORTIONAL_SHARE
@@ -68,6 +69,7 @@ fn doormans_own_format_and_what_is_added_to_it_is_read() {
     let bounds = template.holder_bounds;
     assert_eq!(bounds.wants_max.map(Amount::get), Some(70.5));
     assert_eq!(bounds.subclients_max.map(Subclients::get), Some(500.0));
+    assert_eq!(template.share_floor.map(Amount::get), Some(2.5));
     let algorithm = template.algorithm;
     assert_eq!(algorithm.kind, AlgorithmKind::ProportionalShare);
     assert_eq!(algorithm.lease_length, Duration::from_secs(60));
@@ -127,6 +129,7 @@ fn every_problem_is_found_at_once_and_said_where_it_is() {
   safe_capacity: -2
   wants_max: 0
   subclients_max: 1.5
+  share_floor: 0
   algorithm:
     kind: FAIR_SHARE
     lease_length: 60
@@ -163,11 +166,13 @@ fn every_problem_is_found_at_once_and_said_where_it_is() {
              one client can have at most, or remove it",
             "t.yaml:20:19: template 5 (\"x[\"): subclients_max: is 1.5; give a whole number of clients \
              from 1 to 1000000000000",
-            "t.yaml:26:7: template 5 (\"x[\"): algorithm.parameters: \"shirnk\" is unknown; known \
+            "t.yaml:21:16: template 5 (\"x[\"): share_floor: is 0, so no share is below it; give what one \
+             client needs at least, or remove it",
+            "t.yaml:27:7: template 5 (\"x[\"): algorithm.parameters: \"shirnk\" is unknown; known \
              are shrink, decay_factor and min_share.<priority>",
-            "t.yaml:27:7: template 5 (\"x[\"): algorithm.parameters: one has no name; give {name: \
+            "t.yaml:28:7: template 5 (\"x[\"): algorithm.parameters: one has no name; give {name: \
              …, value: …}",
-            "t.yaml:28:7: template 5 (\"x[\"): algorithm.parameters: one is 7; give {name: …, \
+            "t.yaml:29:7: template 5 (\"x[\"): algorithm.parameters: one is 7; give {name: …, \
              value: …}",
         ],
     );

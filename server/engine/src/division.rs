@@ -16,18 +16,10 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use crate::amount::Amount;
-use crate::claims::{Bands, Demand, Level, ServerDemand};
-use crate::division::algorithms::BandShare;
+use crate::claims::{Bands, ClaimIndex, Demand, Level, ServerDemand};
+pub use crate::division::algorithms::BandShare;
+use crate::rounding::SHORTFALL;
 use crate::templates::{Algorithm, AlgorithmKind};
-
-/// A holder's share once all holders have shrunk or grown to theirs, and the reason for it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Share {
-    /// From 0 to what the holder wants.
-    pub amount: Amount,
-    /// Reason for the amount.
-    pub reason: Reason,
-}
 
 /// The outcome of an algorithm: how a capacity is divided among the present claims. It gives every holder's share.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,34 +44,80 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Returns the share of a holder with this demand.
-    pub fn share_of(&self, demand: &Demand) -> Share {
-        let (amount, reason) = match *self {
-            Self::EnoughForAll => (demand.wants().get(), Reason::EnoughForAll),
-            Self::NoAlgorithm => (demand.wants().get(), Reason::NoAlgorithm),
-            Self::PerClient(capacity) => {
-                let level = Level::At(capacity);
-                (demand.at(level), Reason::PerClient { capacity })
-            }
+    /// Returns the share of a holder with this demand, once all holders have shrunk or grown to theirs: from 0 to what it
+    /// wants.
+    pub fn share_of(&self, demand: &Demand) -> Amount {
+        let amount = match *self {
+            Self::EnoughForAll | Self::NoAlgorithm => demand.wants().get(),
+            Self::PerClient(level) | Self::Level(level) => demand.at(Level::At(level)),
             Self::Proportional {
                 equal_share,
                 top_up,
             } => {
                 let own = demand.at(Level::At(equal_share));
-                let beyond = (demand.wants().get() - own).max(0.0);
-                let reason = Reason::Proportional {
-                    equal_share,
-                    top_up,
-                };
-                (own + beyond * top_up, reason)
+                own + (demand.wants().get() - own).max(0.0) * top_up
             }
-            Self::Level(level) => (demand.at(Level::At(level)), Reason::FairLevel { level }),
-            Self::Bands(_) => self.share_of_bands(demand),
+            Self::Bands(_) => match demand {
+                Demand::Client { priority, claim } => {
+                    let share = self.band(*priority);
+                    share.map_or(0.0, |share| share.level.share_of(*claim))
+                }
+                Demand::Server(server) => self.split(server).map(|(_, amount)| amount).sum(),
+            },
         };
-        Share {
-            amount: Amount::from_computed(amount).min(demand.wants()),
-            reason,
+        Amount::from_computed(amount).min(demand.wants())
+    }
+
+    /// Returns the reason for that share.
+    pub fn reason_for(&self, demand: &Demand) -> Reason {
+        match *self {
+            Self::EnoughForAll => Reason::EnoughForAll,
+            Self::NoAlgorithm => Reason::NoAlgorithm,
+            Self::PerClient(capacity) => Reason::PerClient { capacity },
+            Self::Proportional {
+                equal_share,
+                top_up,
+            } => Reason::Proportional {
+                equal_share,
+                top_up,
+            },
+            Self::Level(level) => Reason::FairLevel { level },
+            Self::Bands(_) => match demand {
+                Demand::Client { priority, .. } => match self.band(*priority) {
+                    Some(share) if share.level != Level::AboveAll => Reason::BandLevel(share),
+                    _ => Reason::BandSatisfied,
+                },
+                Demand::Server(server) => {
+                    let parts = self.split(server).zip(server.bands());
+                    let parts = parts.map(|((priority, gets), band)| (priority, gets, band.wants));
+                    Reason::ByBand(parts.rev().collect())
+                }
+            },
         }
+    }
+
+    /// Returns the number of clients whose shares are below both `floor` and their wants. O(bands · log n).
+    pub(crate) fn clients_below(&self, floor: f64, bands: &Bands) -> f64 {
+        // Clients that want more than a level.
+        let above = |index: &ClaimIndex, level: f64| index.line_at(level).subclients;
+        let is_below = |level: f64| level < floor * (1.0 - SHORTFALL);
+        let below = |(band, index): (i64, &ClaimIndex)| match *self {
+            Self::PerClient(level) | Self::Level(level) if is_below(level) => above(index, level),
+            Self::Proportional {
+                equal_share,
+                top_up,
+            } if is_below(equal_share) => {
+                // Beyond these wants, the part of them reaches the floor.
+                let reached = equal_share + (floor - equal_share) / top_up;
+                above(index, equal_share) - above(index, reached)
+            }
+            Self::Bands(_) => match self.band(band).map(|share| share.level) {
+                Some(Level::At(level)) if is_below(level) => above(index, level),
+                _ => 0.0,
+            },
+            _ => 0.0,
+        };
+        bands.iter().map(below).sum()
     }
 
     /// Returns a rule that gives no holder more than either of the two.
@@ -118,28 +156,6 @@ impl Rule {
         }
     }
 
-    fn share_of_bands(&self, demand: &Demand) -> (f64, Reason) {
-        match demand {
-            Demand::Client { priority, claim } => {
-                let Some(BandShare { capacity, level }) = self.band(*priority) else {
-                    return (0.0, Reason::ByBand);
-                };
-                let reason = match level {
-                    Level::AboveAll => Reason::BandSatisfied,
-                    Level::At(level) => Reason::BandLevel {
-                        band_capacity: capacity,
-                        level,
-                    },
-                };
-                (level.share_of(*claim), reason)
-            }
-            Demand::Server(server) => {
-                let amount = self.split(server).map(|(_, amount)| amount).sum();
-                (amount, Reason::ByBand)
-            }
-        }
-    }
-
     fn band(&self, priority: i64) -> Option<BandShare> {
         let Self::Bands(shares) = self else {
             return None;
@@ -152,7 +168,7 @@ impl Rule {
     pub(crate) fn split<'a>(
         &'a self,
         demand: &'a ServerDemand,
-    ) -> impl Iterator<Item = (i64, f64)> + 'a {
+    ) -> impl DoubleEndedIterator<Item = (i64, f64)> + ExactSizeIterator + 'a {
         demand.bands().iter().map(|band| {
             let amount = match self {
                 Self::EnoughForAll => band.wants.get(),
@@ -186,7 +202,7 @@ impl Rule {
 }
 
 /// Reason for the amount of a share.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
     /// The capacity is enough for all holders.
     EnoughForAll,
@@ -210,24 +226,22 @@ pub enum Reason {
         level: f64,
     },
     /// PRIORITY_BANDS: at most the level among the clients of the same priority.
-    BandLevel {
-        /// Total of the holder's band.
-        band_capacity: f64,
-        /// Per client.
-        level: f64,
-    },
+    BandLevel(BandShare),
     /// PRIORITY_BANDS: the holder's band gets all it wants, other bands do not.
     BandSatisfied,
-    /// PRIORITY_BANDS, a child server: each of its bands gets its own part.
-    ByBand,
+    /// PRIORITY_BANDS, a child server: each of its bands gets its own part. From the highest priority down: priority,
+    /// part and wants.
+    ByBand(Vec<(i64, f64, Amount)>),
     /// The division at the holder's last ask. Only on status pages.
     DividedBefore,
     /// The template is gone: the server grants nothing more and takes nothing back.
     TemplateGone,
     /// The server is in learning mode and divides nothing.
     Learning,
-    /// This server has no lease itself, or no mark in etcd yet. The holder keeps its lease.
+    /// This server has no lease itself. The holder keeps its lease.
     WaitsForParent,
+    /// The root has no mark in its store yet. The holder keeps its lease.
+    WaitsForMark,
     /// A child server in learning mode keeps its lease, although it asks for less.
     ChildLearns,
     /// A later process of the client's name has asked, and this one has not since.
@@ -249,6 +263,8 @@ pub enum Bound {
     LearningLeft,
     /// The capacity was lowered below the sum of the leases.
     CapacityLowered,
+    /// The rest comes once a larger mark is stored. Only on status pages.
+    MarkRises,
     /// No bound any more: the holder gets the rest when it next asks. Only on status pages.
     NotAskedYet,
     /// The share fell below the grant: the grant shrinks when the holder next asks. Only on status pages.
@@ -256,7 +272,7 @@ pub enum Bound {
 }
 
 /// Reason for the amount of a grant. `Display` gives a sentence for people.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Why {
     /// Reason for the share.
     pub reason: Reason,
@@ -294,52 +310,51 @@ fn solve_for(
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match *self {
+        f.write_str(match self {
             Self::EnoughForAll => "there is enough for everyone",
             Self::NoAlgorithm => "everyone gets what it wants (NO_ALGORITHM)",
             Self::PerClient { capacity } => {
-                return write!(f, "at most {} per client (STATIC)", Rounded(capacity));
+                return write!(f, "at most {} per client (STATIC)", Rounded(*capacity));
             }
             Self::Proportional {
                 equal_share,
                 top_up,
             } => {
-                let (share, part) = (Rounded(equal_share), Rounded(top_up * 100.0));
+                let (share, part) = (Rounded(*equal_share), Rounded(top_up * 100.0));
                 return write!(
                     f,
                     "an equal share of {share} per client and {part} % of what is wanted beyond it"
                 );
             }
             Self::FairLevel { level } => {
-                let level = Rounded(level);
+                let level = Rounded(*level);
                 return write!(f, "fair share: everyone gets at most {level} per client");
             }
-            Self::BandLevel {
-                band_capacity,
-                level,
-            } => {
-                let (left, level) = (Rounded(band_capacity), Rounded(level));
-                return write!(
-                    f,
-                    "higher priorities leave {left} for its priority: at most {level} per client"
-                );
-            }
+            Self::BandLevel(share) => return share.fmt(f),
             Self::BandSatisfied => "there is enough for everyone of its priority",
             Self::TemplateGone => "its template is gone; the lease runs down",
-            Self::ByBand => "each of its priorities gets its part",
+            Self::ByBand(parts) => {
+                for (place, (priority, gets, wants)) in parts.iter().enumerate() {
+                    let before = if place == 0 { "" } else { ", " };
+                    let (gets, wants) = (Rounded(*gets), Rounded(wants.get()));
+                    write!(f, "{before}priority {priority} gets {gets} of {wants}")?;
+                }
+                return Ok(());
+            }
             Self::DividedBefore => {
                 "by the division when it last asked, whose numbers are not kept"
             }
             Self::WaitsForParent => {
-                "this server waits for its parent, or for its marks to be stored, and decides nothing before"
+                "this server waits for its parent, and decides nothing before"
             }
+            Self::WaitsForMark => "this server waits for its mark to be stored",
             Self::Replaced => {
                 "a later process of its name has asked, and this one has not since; its lease counts until it ends"
             }
             Self::ChildLearns => {
                 "it is in learning mode: meanwhile the lease of its node does not shrink"
             }
-            Self::Learning => "learning mode: a new master only confirms what is out",
+            Self::Learning => "learning mode: the server only confirms what is out",
         })
     }
 }
@@ -358,6 +373,7 @@ impl fmt::Display for Why {
             Bound::CapacityLowered => {
                 "; the capacity was lowered below what is out, so everyone shrinks first"
             }
+            Bound::MarkRises => "; the rest comes once a larger mark is stored",
             Bound::NotAskedYet => "; it gets the rest when it asks next",
             Bound::ShrinksNext => {
                 "; it keeps an earlier, larger grant until it refreshes or expires"

@@ -9,9 +9,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::amount::Amount;
 use crate::claims::demand::DemandBounds;
 use crate::claims::{Bands, Demand};
-use crate::division::{self, ParentTerms, Rule, Share, Supply};
+use crate::division::{self, ParentTerms, Reason, Rule, Supply};
 use crate::id::ResourceId;
 use crate::messages::ServerLease;
 use crate::templates::{Algorithm, HolderBounds, Template};
@@ -107,7 +108,7 @@ pub struct PlannedDivision {
 
 impl PlannedDivision {
     /// Returns the share of a holder whose demand was added.
-    pub fn share_of(&self, demand: &Demand) -> Share {
+    pub fn share_of(&self, demand: &Demand) -> Amount {
         self.rule.share_of(&self.terms.counted(demand))
     }
 
@@ -123,6 +124,11 @@ impl PlannedDivision {
         }
     }
 
+    /// Returns the reason for that share.
+    pub fn reason_for(&self, demand: &Demand) -> Reason {
+        self.rule.reason_for(&self.terms.counted(demand))
+    }
+
     /// Returns the lease of a child server whose demand was added, once all holders have their shares. None: the demand
     /// is a client's.
     pub fn lease_for(&self, resource: &ResourceId, demand: &Demand) -> Option<ServerLease> {
@@ -130,7 +136,7 @@ impl PlannedDivision {
         let Demand::Server(server) = &*counted else {
             return None;
         };
-        let (capacity, algorithm) = (self.share_of(demand).amount, &self.terms.algorithm);
+        let (capacity, algorithm) = (self.share_of(demand), &self.terms.algorithm);
         let bands = match algorithm.kind.has_bands() {
             true => self.rule.bands_of(server, capacity),
             false => Vec::new(),

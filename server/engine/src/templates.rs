@@ -174,6 +174,8 @@ pub struct Template {
     pub safe_capacity: Option<SafeCapacity>,
     /// Bounds for the statements of a single holder.
     pub holder_bounds: HolderBounds,
+    /// Amount below which the share of a client that wants more counts as a shortage. Absent: no share does.
+    pub share_floor: Option<Amount>,
     /// Text for people.
     pub description: String,
     /// Rule that divides the capacity.
@@ -193,6 +195,8 @@ pub struct TemplateSpec {
     pub wants_max: Option<f64>,
     /// Largest number of clients that one child server can stand for.
     pub subclients_max: Option<f64>,
+    /// Amount below which a client's share counts as a shortage.
+    pub share_floor: Option<f64>,
     /// Text for people.
     pub description: Option<String>,
     /// The rule.
@@ -220,6 +224,8 @@ pub enum Field {
     WantsMax,
     /// `subclients_max`
     SubclientsMax,
+    /// `share_floor`
+    ShareFloor,
     /// `algorithm.kind`
     Kind,
     /// `algorithm.lease_length`
@@ -240,6 +246,7 @@ impl fmt::Display for Field {
             Self::SafeCapacity => "safe_capacity",
             Self::WantsMax => "wants_max",
             Self::SubclientsMax => "subclients_max",
+            Self::ShareFloor => "share_floor",
             Self::Kind => "algorithm.kind",
             Self::LeaseLength => "algorithm.lease_length",
             Self::RefreshInterval => "algorithm.refresh_interval",

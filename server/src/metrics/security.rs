@@ -10,17 +10,19 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     let Some(security) = state.security() else {
         return Ok(());
     };
-    let ends = security.ends();
-    let ends: Vec<_> = ends
-        .iter()
-        .map(|(path, end)| (path.display().to_string(), end.as_secs_f64()))
+    let validities = security.validities().into_iter();
+    let files: Vec<_> = validities
+        .map(|(path, it)| (path.display().to_string(), it))
         .collect();
-    families.gauges(
-        "tls_certificate_expiry_timestamp_seconds",
-        "First end of the certificates in a file, since the Unix epoch",
-        ends.iter()
-            .map(|(file, end)| ([("file", file.as_str())], *end)),
-    )?;
+    let (mut begins, mut ends) = (Vec::new(), Vec::new());
+    for (file, (begin, end)) in &files {
+        begins.push(([("file", file.as_str())], begin.as_secs_f64()));
+        ends.push(([("file", file.as_str())], end.as_secs_f64()));
+    }
+    let help = "Begin of the certificate in a file that ends first, since the Unix epoch";
+    families.gauges("tls_certificate_start_timestamp_seconds", help, begins)?;
+    let help = "First end of the certificates in a file, since the Unix epoch";
+    families.gauges("tls_certificate_expiry_timestamp_seconds", help, ends)?;
     let problems = security.problems();
     families.gauges(
         "tls_files_refused",

@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doorward_documents::parse_yaml;
-use doorward_engine::amount::Amount;
 use doorward_engine::claims::Demand;
-use doorward_engine::division::{Reason, Share};
+use doorward_engine::division::Reason;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use doorward_engine::node::mastership::Mastership;
@@ -245,7 +244,7 @@ impl Planner<'_> {
         for (leases, _, now) in self.state.lease_looks(&id, LeasesFrom::Start, "") {
             for lease in &leases {
                 let share = share(division, lease);
-                planned.planned += share.amount.get();
+                planned.planned += share;
                 let may_want_more = division.is_some_and(|it| it.lets_grow(&lease.demand));
                 planned.cut_wants_count += u64::from(lease.wants_more && may_want_more);
                 if let Demand::Server(_) = lease.demand {
@@ -254,7 +253,7 @@ impl Planner<'_> {
                         .push(self.child(&id, lease, share, division));
                     changes.add_loss(lease, share, now);
                 } else {
-                    changes.add(lease, share, now);
+                    changes.add(lease, share, now, || why(division, lease));
                 }
             }
         }
@@ -267,7 +266,7 @@ impl Planner<'_> {
         &self,
         resource: &ResourceId,
         lease: &LeaseSnapshot,
-        share: Share,
+        share: f64,
         division: Option<&PlannedDivision>,
     ) -> PlannedChild {
         let child = lease.holder.name.as_str();
@@ -277,8 +276,8 @@ impl Planner<'_> {
             clients_count: lease.demand.clients(),
             wants: lease.wants(),
             granted: lease.granted,
-            planned: share.amount.get(),
-            why: share.reason.to_string(),
+            planned: share,
+            why: why(division, lease),
             lease: message.map(planned_lease_message).unwrap_or_default(),
             address: self.addresses.get(child).cloned(),
         }
@@ -302,7 +301,7 @@ impl Planner<'_> {
                 .filter(|it| matches!(it.demand, Demand::Client { .. }));
             planned
                 .holders
-                .extend(clients.map(|it| holder(it, share(division, it))));
+                .extend(clients.map(|it| holder(it, share(division, it), why(division, it))));
             if planned.holders.len() >= room.min(LEASES_MAX) {
                 planned.next_holders_token = next.as_ref().map(holders_token);
                 return;
@@ -334,12 +333,14 @@ fn head(resource: ResourceSnapshot, change: Option<&(Option<String>, Terms)>) ->
 }
 
 /// Returns what a holder would have. Without a template, its lease runs down.
-fn share(division: Option<&PlannedDivision>, lease: &LeaseSnapshot) -> Share {
-    let gone = Share {
-        amount: Amount::ZERO,
-        reason: Reason::TemplateGone,
-    };
-    division.map_or(gone, |it| it.share_of(&lease.demand))
+fn share(division: Option<&PlannedDivision>, lease: &LeaseSnapshot) -> f64 {
+    division.map_or(0.0, |it| it.share_of(&lease.demand).get())
+}
+
+fn why(division: Option<&PlannedDivision>, lease: &LeaseSnapshot) -> String {
+    let gone = || Reason::TemplateGone;
+    let reason = division.map_or_else(gone, |it| it.reason_for(&lease.demand));
+    reason.to_string()
 }
 
 /// Mark of a token that names a child server. Other tokens are numbers.

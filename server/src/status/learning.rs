@@ -2,8 +2,7 @@
 //!
 //! Clients without a lease get nothing meanwhile. That looks like a fault to people who do not know learning mode.
 
-use std::time::Duration;
-
+use doorward_engine::messages::ResourceSnapshot;
 use doorward_pages::numbers::{self, span};
 use doorward_session::time::millis;
 
@@ -17,75 +16,144 @@ const fn advice(is_root: bool) -> &'static str {
     }
 }
 
-/// Returns the text for a resource that is in learning mode here, or else in a server above. `above` is absent at the
-/// root.
-pub fn of(own: Option<Duration>, above: Option<Option<Duration>>) -> Option<String> {
-    match (own, above) {
-        (Some(left), above) => Some(sentence(left, above.is_none())),
-        (None, above) => above.flatten().map(sentence_of_parent),
+/// Returns the text for a resource: in learning mode here, or else in a server above, or with leases that are not
+/// reported. Absent: none of that.
+pub(super) fn of(resource: &ResourceSnapshot) -> Option<String> {
+    let upstream = resource.upstream.as_ref();
+    let (is_root, advice) = (upstream.is_none(), advice(upstream.is_none()));
+    if let Some(left) = resource.learning_remaining {
+        let left = remaining(millis(left), is_root);
+        let newcomers = match resource.grows {
+            true => "get what that leaves",
+            false => "wait",
+        };
+        return Some(format!(
+            "learning mode, {left}: holders keep what they say they have, and newcomers {newcomers}. {advice}"
+        ));
     }
+    if let Some(left) = upstream.and_then(|upstream| upstream.learning_remaining) {
+        let left = remaining(millis(left), is_root);
+        return Some(format!(
+            "learning mode of a server above, {left}: while it only confirms what is out, newcomers wait here, too. \
+             {advice}"
+        ));
+    }
+    let left = (resource.unreported_for).filter(|_| resource.unreported > 0.0)?;
+    let (amount, left) = (numbers::amount(resource.unreported), span(millis(left)));
+    Some(format!(
+        "{amount} may be in use by holders that have not reported since the master changed: that much is kept for them \
+         until they report, at most {left} more, and everything else is divided.",
+    ))
 }
 
-/// Returns the text for a resource of which holders may use an amount that they have not reported to this master.
-pub(super) fn unreported(amount: f64, left: Duration) -> String {
-    format!(
-        "{} may be in use by holders that have not reported since the master changed, {} more: that much is kept for \
-         them, and everything else is divided.",
-        numbers::amount(amount),
-        span(millis(left)),
-    )
-}
-
-/// Returns the text for a resource that stays in learning mode for `left`.
-fn sentence(left: Duration, is_root: bool) -> String {
-    format!(
-        "learning mode, {} left: holders keep what they say they have, and newcomers wait. {}",
-        span(millis(left)),
-        advice(is_root)
-    )
-}
-
-/// Returns the text for a resource that a server above keeps in learning mode for `left`.
-fn sentence_of_parent(left: Duration) -> String {
-    format!(
-        "learning mode of a server above, {} left: it only confirms what is out, so newcomers wait here, too. {}",
-        span(millis(left)),
-        advice(false)
-    )
+/// Returns the remaining time. It is exact at the root; below it, learning mode may end earlier.
+pub fn remaining(left_ms: u64, is_root: bool) -> String {
+    let bound = if is_root { "" } else { "at most " };
+    format!("{bound}{} left", span(left_ms))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use doorward_engine::id::ResourceId;
+    use doorward_engine::messages::UpstreamSnapshot;
+    use doorward_engine::templates::{AlgorithmKind, Shrink};
+
     use super::*;
 
-    #[test]
-    fn it_says_for_how_long_and_what_to_do() {
-        let root = sentence(Duration::from_secs(41), true);
-        assert!(root.starts_with("learning mode, 41 s left: "), "{root}");
-        assert!(root.contains("`doorward learning end`"), "{root}");
-        let below = sentence(Duration::from_millis(900), false);
-        assert!(below.starts_with("learning mode, 900 ms left"), "{below}");
-        assert!(below.contains("templates of the root"), "{below}");
+    /// A resource at the root that learns for 41 s.
+    fn at_root() -> ResourceSnapshot {
+        ResourceSnapshot {
+            resource: ResourceId::new("r").unwrap(),
+            template: None,
+            kind: AlgorithmKind::FairShare,
+            shrink: Shrink::Acknowledged,
+            lease_length: Duration::from_secs(60),
+            refresh_interval: Duration::from_secs(5),
+            capacity: 100.0,
+            safe_capacity: None,
+            wants: 0.0,
+            granted: 0.0,
+            reserved: 0.0,
+            leases: 1,
+            children: 0,
+            clients: 1.0,
+            waiting: 0,
+            below_floor: None,
+            learning_remaining: Some(Duration::from_secs(41)),
+            grows: false,
+            unreported: 2.5,
+            unreported_for: None,
+            mark: None,
+            upstream: None,
+        }
+    }
+
+    /// The same below the root, where a server above learns for 21 s.
+    fn below_it() -> ResourceSnapshot {
+        ResourceSnapshot {
+            upstream: Some(UpstreamSnapshot {
+                expires_in: None,
+                share: 0.0,
+                knows_algorithm: true,
+                in_flight: false,
+                refused: None,
+                learning_remaining: Some(Duration::from_secs(21)),
+            }),
+            ..at_root()
+        }
+    }
+
+    /// The resource without learning mode of its own.
+    fn knows(resource: ResourceSnapshot) -> ResourceSnapshot {
+        ResourceSnapshot {
+            learning_remaining: None,
+            ..resource
+        }
     }
 
     #[test]
-    fn what_is_not_reported_is_told_with_its_end() {
-        let text = unreported(2.5, Duration::from_secs(21));
-        assert!(text.starts_with("2.5 may be in use"), "{text}");
-        assert!(text.contains(", 21 s more: "), "{text}");
-    }
-
-    #[test]
-    fn a_server_above_that_learns_is_named_unless_this_one_learns_itself() {
-        let (own, above) = (Duration::from_secs(5), Duration::from_secs(41));
-        assert_eq!(of(None, None), None);
-        assert_eq!(of(None, Some(None)), None);
-        let said = of(None, Some(Some(above))).unwrap();
-        assert!(
-            said.starts_with("learning mode of a server above, 41 s left"),
-            "{said}"
-        );
-        let said = of(Some(own), Some(Some(above))).unwrap();
-        assert!(said.starts_with("learning mode, 5 s left"), "{said}");
+    fn each_situation_has_its_text() {
+        let grows = ResourceSnapshot {
+            grows: true,
+            ..below_it()
+        };
+        let unreported = ResourceSnapshot {
+            unreported_for: Some(Duration::from_millis(21_000)),
+            ..knows(at_root())
+        };
+        let keeps = "holders keep what they say they have, and newcomers";
+        for (resource, expected, also) in [
+            (
+                at_root(),
+                format!("learning mode, 41 s left: {keeps} wait. "),
+                "`doorward learning end`",
+            ),
+            (
+                below_it(),
+                format!("learning mode, at most 41 s left: {keeps} wait. "),
+                "templates of the root",
+            ),
+            (
+                grows,
+                format!("learning mode, at most 41 s left: {keeps} get what that leaves. "),
+                "templates of the root",
+            ),
+            (
+                knows(below_it()),
+                "learning mode of a server above, at most 21 s left: ".to_owned(),
+                "newcomers wait here, too",
+            ),
+            (
+                unreported,
+                "2.5 may be in use by holders that have not reported".to_owned(),
+                "until they report, at most 21 s more",
+            ),
+        ] {
+            let text = of(&resource).unwrap();
+            assert!(text.starts_with(&expected) && text.contains(also), "{text}");
+        }
+        assert_eq!(of(&knows(at_root())), None);
     }
 }

@@ -30,17 +30,11 @@ pub use doorward_session::time::millis;
 pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
     let upstream = snapshot.upstream.as_ref();
     let is_known = upstream.is_none_or(|upstream| upstream.knows_algorithm);
-    let above = upstream.map(|upstream| upstream.learning_remaining);
     let own_lease = upstream.map(|upstream| own_lease(&snapshot, upstream));
     let template = snapshot.template.as_ref();
     let description = template.map(|template| template.description.clone());
     ResourceStatus {
-        learning: learning::of(snapshot.learning_remaining, above).or_else(|| {
-            let left = snapshot
-                .unreported_for
-                .filter(|_| snapshot.unreported > 0.0)?;
-            Some(learning::unreported(snapshot.unreported, left))
-        }),
+        learning: learning::of(&snapshot),
         own_lease,
         resource_id: snapshot.resource.to_string(),
         template: template.map(|template| template.identifier_glob.clone()),
@@ -59,6 +53,7 @@ pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
         )]
         clients_count: snapshot.clients as u64,
         waiting_count: count(snapshot.waiting),
+        clients_below_floor: snapshot.below_floor,
         learning_remaining_ms: snapshot.learning_remaining.map(millis),
         lease_length_ms: millis(snapshot.lease_length),
         refresh_interval_ms: millis(snapshot.refresh_interval),
@@ -89,6 +84,7 @@ pub(super) fn template(template: &Template) -> TemplateStatus {
         safe_capacity: template.safe_capacity.map(f64::from),
         wants_max: template.holder_bounds.wants_max.map(Amount::get),
         subclients_max: template.holder_bounds.subclients_max.map(Subclients::get),
+        share_floor: template.share_floor.map(Amount::get),
         description: template.description.clone(),
         kind: algorithm.kind.as_str().to_owned(),
         lease_length_ms: millis(algorithm.lease_length),

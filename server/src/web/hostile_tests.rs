@@ -33,6 +33,7 @@ fn resource() -> ResourceStatus {
         leases_count: 9,
         clients_count: 9,
         waiting_count: 1,
+        clients_below_floor: Some(1.0),
         learning_remaining_ms: Some(5_000),
         learning: Some(evil()),
         lease_length_ms: 60_000,
@@ -85,6 +86,17 @@ fn decisions(rule: &str) -> RuleDecisions {
         rule: rule.to_owned(),
         refused_count: 1,
         ..RuleDecisions::default()
+    }
+}
+
+fn rules() -> RulesStatus {
+    RulesStatus {
+        domain: evil(),
+        version: Some(evil()),
+        rules_count: 1,
+        age_ms: 1,
+        refused_version: Some(evil()),
+        problem: Some(evil()),
     }
 }
 
@@ -144,16 +156,10 @@ fn status(is_master: bool, link: &'static str) -> Status {
         clients_count: Some(1.0),
         waiting_count: Some(1),
         resources: Vec::new(),
-        rules: vec![RulesStatus {
-            domain: evil(),
-            version: Some(evil()),
-            rules_count: 1,
-            age_ms: 1,
-            refused_version: Some(evil()),
-            problem: Some(evil()),
-        }],
+        rules: vec![rules()],
         rules_problem: Some(evil()),
         tls_problem: Some(evil()),
+        is_exposed: true,
         rule_decisions: vec![decisions("unmatched"), decisions(&evil())],
         template_match: Some(TemplateMatch { glob: Some(evil()) }),
         next_token: Some(evil()),

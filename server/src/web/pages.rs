@@ -11,6 +11,7 @@ use doorward_engine::rounding::SHOWN;
 use doorward_pages::numbers;
 use doorward_proto::admin::v1::limit_status::Unit;
 
+use crate::status::learning::remaining;
 use crate::status::model::count;
 use crate::status::{ChildStatus, LeaseStatus, LimitStatus, ResourceStatus, States, Status};
 use crate::web::pages::master::MasterPage;
@@ -84,17 +85,17 @@ struct Bar {
     held: f64,
     /// Text for screen readers and the pointer.
     title: String,
-    /// Text next to the bar. Empty if the resource has no total.
+    /// Text next to the bar. Empty if there is no capacity, or it is no total.
     label: String,
 }
 
 impl Bar {
     /// Returns the bar of a resource as a whole, or of one child server.
-    fn new(resource: &ResourceStatus, granted: f64, reserved: f64) -> Self {
-        // Such a resource has no promised total, so its capacity is no measure of the sum.
-        let total = match resource.algorithm() {
-            "NO_ALGORITHM" | "STATIC" => 0.0,
-            _ => resource.capacity,
+    fn new(resource: &ResourceStatus, wants: f64, granted: f64, reserved: f64) -> Self {
+        let total = if has_total(resource) {
+            resource.capacity
+        } else {
+            0.0
         };
         let percent_granted = bar_width(granted, total);
         let percent_reserved = bar_width(reserved, total);
@@ -107,10 +108,12 @@ impl Bar {
                 numbers::amount(reserved),
                 numbers::amount(resource.capacity)
             ),
-            label: if total > 0.0 {
-                format!("{percent_granted:.0} %")
-            } else {
-                String::new()
+            label: match numbers::percent(granted / total) {
+                _ if total <= 0.0 => String::new(),
+                part if is_less(&granted, &wants) => {
+                    format!("{part}; {} of wants", numbers::percent(granted / wants))
+                }
+                part => part,
             },
         }
     }
@@ -131,23 +134,24 @@ impl<'a> ResourceRow<'a> {
         let children = resource.children.iter().take(children_max);
         Self {
             resource,
-            bar: Bar::new(resource, resource.granted, resource.reserved),
+            bar: Bar::new(
+                resource,
+                resource.wants,
+                resource.granted,
+                resource.reserved,
+            ),
             children: children.map(|it| ChildRow::new(it, resource)).collect(),
         }
     }
 
     /// Whether holders want more than the capacity.
     fn is_short(&self) -> bool {
-        self.has_total() && is_more(&self.resource.wants, &self.resource.capacity)
+        has_total(self.resource) && is_more(&self.resource.wants, &self.resource.capacity)
     }
 
     /// Whether more than the capacity may be in use.
     fn is_over(&self) -> bool {
-        self.has_total() && is_more(&self.resource.reserved, &self.resource.capacity)
-    }
-
-    fn has_total(&self) -> bool {
-        !self.bar.label.is_empty() || self.resource.capacity <= 0.0
+        has_total(self.resource) && is_more(&self.resource.reserved, &self.resource.capacity)
     }
 
     /// Whether its template is gone. Below the root, only the root has templates.
@@ -171,6 +175,8 @@ impl<'a> ResourceRow<'a> {
     fn no_bar(&self) -> String {
         match &self.resource.own_lease {
             Some(lease) if lease.expires_in_ms.is_none() => "no lease".to_owned(),
+            Some(_) if has_total(self.resource) => "lease of 0".to_owned(),
+            None if has_total(self.resource) => "capacity of 0".to_owned(),
             _ => format!("{}, no total", self.resource.algorithm()),
         }
     }
@@ -184,8 +190,8 @@ impl<'a> ResourceRow<'a> {
         let above = lease.as_ref();
         let above = above.and_then(|lease| lease.parent_learning_remaining_ms);
         match (own, above) {
-            (Some(left), _) => format!("learning mode, {} left", numbers::span(left)),
-            (None, Some(left)) => format!("learning mode above, {} left", numbers::span(left)),
+            (Some(left), _) => format!("learning mode, {}", remaining(left, lease.is_none())),
+            (None, Some(left)) => format!("learning mode above, {}", remaining(left, false)),
             (None, None) => String::new(),
         }
     }
@@ -193,7 +199,8 @@ impl<'a> ResourceRow<'a> {
     /// Returns the capacity for clients in safe mode.
     fn safe_capacity(&self) -> String {
         match self.resource.safe_capacity {
-            None => "none known".to_owned(),
+            None => "not known without a lease from the parent".to_owned(),
+            Some(0.0) if !self.learning().is_empty() => "0 in learning mode".to_owned(),
             Some(safe) if safe < 0.0 => "no limit".to_owned(),
             Some(safe) => numbers::amount(safe),
         }
@@ -217,7 +224,7 @@ struct ChildRow<'a> {
 
 impl<'a> ChildRow<'a> {
     fn new(child: &'a ChildStatus, resource: &ResourceStatus) -> Self {
-        let bar = Bar::new(resource, child.granted, child.reserved);
+        let bar = Bar::new(resource, child.wants, child.granted, child.reserved);
         Self { child, bar }
     }
 
@@ -236,6 +243,11 @@ impl<'a> ChildRow<'a> {
             ),
         }
     }
+}
+
+/// Whether the algorithm promises a total. If not, the capacity is no measure of the sum.
+fn has_total(resource: &ResourceStatus) -> bool {
+    !matches!(resource.algorithm(), "NO_ALGORITHM" | "STATIC")
 }
 
 /// Whether a sum is above another, by more than rounding.

@@ -132,6 +132,40 @@ fn a_resource_that_the_parent_refuses_says_so() {
 }
 
 #[test]
+fn a_bar_has_the_part_of_the_capacity_and_of_the_wants_and_a_lease_of_0_is_named() {
+    let mut status = busy().eu.status(None, 0);
+    for (capacity, wants, text) in [
+        (15.0, 15.0, "<span>100 %</span>"),
+        (3.0, 137.0, "<span>100 %; 2.19 % of wants</span>"),
+        (0.0, 137.0, "<span class=\"sub\">lease of 0</span>"),
+    ] {
+        let resource = &mut status.resources[0];
+        resource.children.clear();
+        (resource.capacity, resource.wants, resource.granted) = (capacity, wants, capacity);
+        let front = Index::new(&status, true).render().unwrap();
+        check_in_order(&front, &["Granted of capacity", text]);
+        assert!(!front.contains("no total"), "{front}");
+    }
+}
+
+#[test]
+fn learning_mode_below_the_root_has_its_most_and_a_safe_capacity_is_known_or_not() {
+    let mut status = busy().eu.status(None, 0);
+    let resource = &mut status.resources[0];
+    (resource.learning_remaining_ms, resource.safe_capacity) = (Some(54_000), Some(0.0));
+    let page = ResourcePage::new(&status, &status.resources[0]);
+    let texts = [
+        "learning mode, at most 54 s left",
+        "safe capacity 0 in learning mode",
+    ];
+    check_in_order(&page.render().unwrap(), &texts);
+    status.resources[0].safe_capacity = None;
+    let page = ResourcePage::new(&status, &status.resources[0]);
+    let unknown = "safe capacity not known without a lease from the parent";
+    check_in_order(&page.render().unwrap(), &[unknown]);
+}
+
+#[test]
 fn every_page_tells_that_the_node_is_its_own_ancestor() {
     let family = busy();
     let reply = GetServerCapacityReply {

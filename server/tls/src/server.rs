@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use webpki::KeyUsage;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate};
 
 use crate::client::VERSIONS;
 use crate::identity::Identity;
@@ -257,18 +257,22 @@ fn read(files: &ServerFiles, current: Option<&Configs>) -> Result<Configs, TlsEr
     })
 }
 
-/// Returns the first end of the certificates in a file, since the Unix epoch.
+/// Returns the begin and the end of the certificate in a file that ends first, since the Unix epoch.
 ///
 /// # Errors
 ///
 /// If the file is missing or invalid.
-pub fn expiry(path: &Path) -> Result<Duration, TlsError> {
-    let mut first = u64::MAX;
+pub fn validity(path: &Path) -> Result<(Duration, Duration), TlsError> {
+    let mut first = (0, u64::MAX);
     for certificate in pem::open(path, pem::chain)? {
         let (_, certificate) = X509Certificate::from_der(&certificate)
             .map_err(|_| TlsError::content(path, causes::BROKEN))?;
-        let end = certificate.validity().not_after.timestamp();
-        first = first.min(u64::try_from(end).unwrap_or(0));
+        let seconds = |time: ASN1Time| u64::try_from(time.timestamp()).unwrap_or(0);
+        let validity = certificate.validity();
+        let end = seconds(validity.not_after);
+        if end < first.1 {
+            first = (seconds(validity.not_before), end);
+        }
     }
-    Ok(Duration::from_secs(first))
+    Ok((Duration::from_secs(first.0), Duration::from_secs(first.1)))
 }

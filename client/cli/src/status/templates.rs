@@ -43,6 +43,7 @@ fn spec(template: &TemplateStatus) -> TemplateSpec {
         safe_capacity: template.safe_capacity,
         wants_max: template.wants_max,
         subclients_max: template.subclients_max,
+        share_floor: template.share_floor,
         description: Some(template.description.clone()),
         kind,
         lease_length: Some(Duration::from_millis(template.lease_length_ms)),

@@ -73,7 +73,10 @@ pub(super) fn state(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
 /// Returns the state of a server above that is in learning mode, if there is one.
 pub(super) fn learning_above(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
     let left = Duration::from_millis(lease.parent_learning_remaining_ms?);
-    Some((Tone::Partial, format!("learning above for {}", span(left))))
+    Some((
+        Tone::Partial,
+        format!("learning above for at most {}", span(left)),
+    ))
 }
 
 /// A line about a server's own lease.

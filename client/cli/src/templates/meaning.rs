@@ -133,6 +133,8 @@ fn fields(old: &Template, new: &Template) -> Vec<String> {
         subclients_max(was_bounds),
         subclients_max(is_bounds),
     );
+    let floor = |it: &Template| most(it.share_floor.map(Amount::get));
+    field("share_floor", floor(old), floor(new));
     field("kind", was.kind.to_string(), is.kind.to_string());
     for (name, was, is) in [
         ("lease_length", was.lease_length, is.lease_length),

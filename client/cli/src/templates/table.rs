@@ -46,6 +46,7 @@ pub(super) fn to_json(templates: &Templates) -> Value {
             "safe_capacity": safe(template),
             "wants_max": template.holder_bounds.wants_max.map(Amount::get),
             "subclients_max": template.holder_bounds.subclients_max.map(Subclients::get),
+            "share_floor": template.share_floor.map(Amount::get),
             "description": template.description,
             "kind": template.algorithm.kind.as_str(),
             "lease_length_s": template.algorithm.lease_length.as_secs_f64(),

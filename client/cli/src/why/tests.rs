@@ -23,19 +23,23 @@ fn learning_mode_is_printed_with_its_end_and_what_is_not_known_is_not_printed() 
     check(
         Some(Learning),
         Some(40_001),
-        Some("learning mode, 41 s left"),
+        Some("learning mode, at most 41 s left"),
     );
-    check(Some(Learning), Some(900), Some("learning mode, 1 s left"));
+    check(
+        Some(Learning),
+        Some(900),
+        Some("learning mode, at most 1 s left"),
+    );
     check(
         Some(Learning),
         Some(3_600_000),
-        Some("learning mode, 1h left"),
+        Some("learning mode, at most 1h left"),
     );
     check(Some(Learning), None, Some("learning mode"));
     check(
         Some(ParentLearning),
         Some(2_000),
-        Some("learning mode of a parent, 2 s left"),
+        Some("learning mode of a parent, at most 2 s left"),
     );
     check(
         Some(Share),

@@ -73,7 +73,7 @@ fn a_file_in_order_is_listed() {
         .unwrap();
     let expected = serde_json::json!({"file": "standard input", "templates": [{
         "identifier_glob": "db/*", "capacity": 5.0, "safe_capacity": null, "wants_max": null,
-        "subclients_max": null, "description": "",
+        "subclients_max": null, "share_floor": null, "description": "",
         "kind": "FAIR_SHARE", "lease_length_s": 60.0, "refresh_interval_s": 5.0,
         "learning_mode_duration_s": 60.0,
     }], "warnings": []});

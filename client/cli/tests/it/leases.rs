@@ -153,7 +153,9 @@ fn get_says_why_a_lease_is_no_larger_and_what_to_do_about_learning_mode() {
     let server = FakeServer::start(learning);
     let said = printed(&server.address, &["get", "r", "30", "--client", "a"]);
     assert!(
-        said.starts_with("0 of 30 that a wants of r\n  why            learning mode, 41 s left\n"),
+        said.starts_with(
+            "0 of 30 that a wants of r\n  why            learning mode, at most 41 s left\n"
+        ),
         "{said}"
     );
     assert!(said.contains("`doorward learning end`"), "{said}");
@@ -186,7 +188,10 @@ fn watch_shows_learning_mode_and_once_what_to_do_about_it() {
         said[0].contains("  0 of 30  (lease, expires in "),
         "{said:?}"
     );
-    assert!(said[0].ends_with("; learning mode, 41 s left)"), "{said:?}");
+    assert!(
+        said[0].ends_with("; learning mode, at most 41 s left)"),
+        "{said:?}"
+    );
     assert!(
         said[1].starts_with("learning mode: a new master does not know which leases are out"),
         "{said:?}"

@@ -105,7 +105,7 @@ fn status_for_programs_has_a_stable_shape() {
         "resource_id": "db/reads", "template": "db/*", "description": "Reads a second.",
         "algorithm": "FAIR_SHARE", "capacity": 100.0, "safe_capacity": -1.0, "wants": 160.0,
         "granted": 70.5, "reserved": 100.0, "leases_count": 2, "clients_count": 3,
-        "waiting_count": 1, "learning_remaining_ms": 12_000, "learning": null,
+        "waiting_count": 1, "clients_below_floor": null, "learning_remaining_ms": 12_000, "learning": null,
         "lease_length_ms": 60_000, "refresh_interval_ms": 5_000, "own_lease": null,
         "children_count": 0, "children": [],
         "leases": [lease("a", "client", 50.0), lease("leaf", "server", 20.5)],
@@ -121,7 +121,8 @@ fn status_for_programs_has_a_stable_shape() {
         "address": "", "children": [], "templates": [],
         "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
         "resources": null, "template_match": null, "next_token": null, "rules": [],
-        "rules_problem": null, "rule_decisions": [], "tls_problem": null,
+        "rules_problem": null, "rule_decisions": [], "tls_problem": null, "is_exposed": false, "address": "",
+        "children": [], "templates": [],
     });
     assert_eq!(status, expected);
 }
@@ -346,6 +347,7 @@ fn the_templates_in_force_are_listed_wherever_the_server_has_them_from() {
             capacity: 100.0,
             safe_capacity: Some(-1.0),
             wants_max: Some(30.0),
+            share_floor: Some(2.0),
             kind: "PRIORITY_BANDS".to_owned(),
             lease_length_ms: 60_000,
             refresh_interval_ms: 5_000,

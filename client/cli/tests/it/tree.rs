@@ -112,7 +112,7 @@ fn status_shows_the_parent_and_children_under_their_resource() {
             "1 template from templates.yaml",
             "",
             "resource  algorithm   capacity  wants  granted  reserved  clients  waiting  state",
-            "db/reads  FAIR_SHARE       100    165       95       100       25        0  learning above for 41s",
+            "db/reads  FAIR_SHARE       100    165       95       100       25        0  learning above for at most 41s",
             "  leaf-a                           80       45        50       12",
             "  leaf-b                           80       45        50       12           learning, counts only",
             "nowhere   FAIR_SHARE         0      0        0         0        0        0  refused by the parent",

@@ -2,10 +2,12 @@
 //! NO_ALGORITHM needs none: it is [`Rule::NoAlgorithm`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::amount::Amount;
 use crate::claims::{Bands, ClaimIndex, Level};
-use crate::division::{Rule, Supply};
+use crate::division::{Rounded, Rule, Supply};
+use crate::rounding::is_enough;
 
 /// FAIR_SHARE: max-min fairness weighted by subclients, exactly.
 ///
@@ -74,11 +76,17 @@ pub fn proportional_share(bands: &Bands, supply: &Supply) -> Rule {
     }
 }
 
-/// Share of a band.
+/// Share of a band. `Display` explains it to people.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BandShare {
     /// Total of the band.
     pub capacity: f64,
+    /// Part of it that comes before the wants of any higher priority.
+    pub guaranteed: f64,
+    /// Whether the parent's division guarantees it, and not the template.
+    pub by_parent: bool,
+    /// Total of all higher bands.
+    pub higher: f64,
     /// Level per subclient.
     pub level: Level,
 }
@@ -92,6 +100,30 @@ impl BandShare {
                 (Level::AboveAll, level) | (level, Level::AboveAll) => level,
                 (Level::At(level), Level::At(other)) => Level::At(level.min(other)),
             },
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for BandShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.higher > 0.0 {
+            write!(f, "higher priorities get {}; ", Rounded(self.higher))?;
+        }
+        write!(f, "its priority gets {}", Rounded(self.capacity))?;
+        let by = if self.by_parent {
+            "as the parent divides"
+        } else {
+            "guaranteed"
+        };
+        if self.guaranteed > 0.0 && is_enough(self.guaranteed, self.capacity) {
+            write!(f, ", all of it {by}")?;
+        } else if self.guaranteed > 0.0 {
+            write!(f, ", {} of it {by}", Rounded(self.guaranteed))?;
+        }
+        match self.level {
+            Level::AboveAll => Ok(()),
+            Level::At(level) => write!(f, ": at most {} per client", Rounded(level)),
         }
     }
 }
@@ -116,19 +148,19 @@ pub fn priority_bands(
     }
     let all = band_capacities(bands, min_shares, supply);
     let asked = all.filter(|(band, ..)| is_asked(*band));
-    let shares = asked.map(|(band, index, capacity)| {
-        let level = index.level_for(capacity);
-        (band, BandShare { capacity, level })
+    let shares = asked.map(|(band, index, share)| {
+        let level = index.level_for(share.capacity);
+        (band, BandShare { level, ..share })
     });
     Rule::Bands(shares.collect())
 }
 
-/// Returns the capacity of each band, from the highest priority down. O(bands) for all of them.
+/// Returns the share of each band, still without its level, from the highest priority down. O(bands) for all of them.
 fn band_capacities<'a>(
     bands: &'a Bands,
     min_shares: &'a BTreeMap<i64, f64>,
     supply: &'a Supply,
-) -> impl Iterator<Item = (i64, &'a ClaimIndex, f64)> {
+) -> impl Iterator<Item = (i64, &'a ClaimIndex, BandShare)> {
     let capacity = supply.capacity.get();
     let guaranteed = move |band: i64, wants: f64| {
         let of_template = || min_shares.get(&band).map_or(0.0, |share| share * capacity);
@@ -142,6 +174,7 @@ fn band_capacities<'a>(
         left -= guaranteed(band, index.total_wants());
     }
     left = left.max(0.0);
+    let mut higher = 0.0;
     bands.iter().rev().map(move |(band, index)| {
         let wants = index.total_wants();
         let minimum = guaranteed(band, wants);
@@ -150,6 +183,14 @@ fn band_capacities<'a>(
         // A satisfied band gets exactly its wants, without a rounding.
         let gets = if satisfied { wants } else { minimum + left };
         left = if satisfied { left - beyond } else { 0.0 };
-        (band, index, gets)
+        let share = BandShare {
+            capacity: gets,
+            guaranteed: minimum,
+            by_parent: supply.guarantee(band).is_some(),
+            higher,
+            level: Level::AboveAll,
+        };
+        higher += gets;
+        (band, index, share)
     })
 }

@@ -70,15 +70,19 @@ mod tests {
 
     #[test]
     fn a_division_is_shown_with_the_numbers_of_the_moment_or_without() {
-        let now = Reason::FairLevel { level: 70.0 };
+        let now = || Reason::FairLevel { level: 70.0 };
         for (decided_by, division, shown) in [
-            (DecidedBy::Division, Some(now), now),
+            (DecidedBy::Division, Some(now()), now()),
             (DecidedBy::Division, None, Reason::DividedBefore),
-            (DecidedBy::Learning, Some(now), Reason::Learning),
+            (DecidedBy::Learning, Some(now()), Reason::Learning),
             (DecidedBy::Learning, None, Reason::Learning),
-            (DecidedBy::ChildLearns, Some(now), Reason::ChildLearns),
-            (DecidedBy::WaitsForParent, Some(now), Reason::WaitsForParent),
-            (DecidedBy::Replaced, Some(now), Reason::Replaced),
+            (DecidedBy::ChildLearns, Some(now()), Reason::ChildLearns),
+            (
+                DecidedBy::WaitsForParent,
+                Some(now()),
+                Reason::WaitsForParent,
+            ),
+            (DecidedBy::Replaced, Some(now()), Reason::Replaced),
         ] {
             let bound = Bound::LearningLeft;
             let known = KnownWhy { decided_by, bound };

@@ -42,7 +42,7 @@ pub struct ResourceSnapshot {
     pub refresh_interval: Duration,
     /// Capacity to divide.
     pub capacity: f64,
-    /// Capacity of a client in safe mode.
+    /// Capacity of a client in safe mode. Absent: the parent has not said it.
     pub safe_capacity: Option<SafeCapacity>,
     /// Σ wants of all holders.
     pub wants: f64,
@@ -58,8 +58,12 @@ pub struct ResourceSnapshot {
     pub clients: f64,
     /// Number of holders that get less than their share until others have shrunk.
     pub waiting: usize,
-    /// Remaining time of learning mode. Absent: it is over.
+    /// Number of clients whose shares are below the floor of the template. Absent: it names none.
+    pub below_floor: Option<f64>,
+    /// Longest remaining time of learning mode; at the root, it is exact. Absent: it is over.
     pub learning_remaining: Option<Duration>,
+    /// Whether holders may get more than they report meanwhile, since the parent knows the rest.
+    pub grows: bool,
     /// Amount that holders may use which have not reported since another master granted it.
     pub unreported: f64,
     /// Time for which they may use it, at a root that does not learn. Absent: there is none.

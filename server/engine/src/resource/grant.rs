@@ -44,7 +44,7 @@ impl Resource {
         }
         let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
         let rule = division::solve(algorithm, bands, &self.supply, &ask.demand);
-        let share = rule.share_of(&ask.demand).amount;
+        let share = rule.share_of(&ask.demand);
         let shared = self.grant_share(share, room, lowered, keeps(ask, held, newest, share));
         // Reports come first; what is left then is free. At the root, that counts for child servers which know only a
         // part of their holders.
@@ -79,7 +79,7 @@ impl Resource {
             ..self.supply.clone()
         };
         let rule = division::solve(algorithm, &self.holders.claims, &expected, demand);
-        rule.share_of(demand).amount.max(share)
+        rule.share_of(demand).max(share)
     }
 
     /// Returns the room for a holder beside the leases of others, reported or not, if all together get `most`. None: any

@@ -59,7 +59,7 @@ impl Lowerings {
         let strictest = self.strictest.as_ref()?;
         let rule = strictest.iter().rev().find(covers);
         let (_, rule) = rule.or_else(|| strictest.front())?;
-        let share = rule.share_of(&holding.demand).amount;
+        let share = rule.share_of(&holding.demand);
         // Older leases run out. They are never made longer.
         Some(Amount::from_computed(share.get() * KEPT).min(holding.newest().capacity))
     }

@@ -109,7 +109,7 @@ impl Resource {
     }
 
     /// The capacity that is divided. None: the algorithm promises no total, and the mark alone limits leases.
-    fn divides(&self) -> Option<Amount> {
+    pub(super) fn divides(&self) -> Option<Amount> {
         let is_divided = self.policy.promises_total() || self.mark.is_none();
         Some(self.supply.capacity).filter(|_| is_divided)
     }

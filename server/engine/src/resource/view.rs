@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::amount::Amount;
 use crate::claims::Demand;
-use crate::continuity::Recovery;
-use crate::division::{self, Bound, DecidedBy, Reason, Rule, Share, Why};
+use crate::continuity::{Outlook, Recovery};
+use crate::division::{self, Bound, DecidedBy, Reason, Rule, Why};
 use crate::holders::Holding;
 use crate::id::HolderKind;
 use crate::messages::{
@@ -28,7 +28,8 @@ impl Resource {
             lease_length: algorithm.lease_length,
             refresh_interval: algorithm.refresh_interval,
             capacity: self.supply.capacity.get(),
-            safe_capacity: Some(self.safe_capacity(self.learning_for(now))),
+            safe_capacity: (self.parent.is_none() || self.supply.terms.is_some())
+                .then(|| self.safe_capacity(self.learning_for(now))),
             wants: self.holders.table.wants().rounded_down(),
             granted: self.holders.table.granted().rounded_down(),
             reserved: self.holders.table.reserved().rounded_down(),
@@ -36,7 +37,9 @@ impl Resource {
             children: self.holders.children().len(),
             clients: self.holders.clients(),
             waiting: self.holders.table.waiting(),
+            below_floor: self.clients_below_floor(),
             learning_remaining: self.learning_remaining(now),
+            grows: self.outlook(now).is_some_and(|outlook| outlook.grows),
             unreported: recovery.map_or(0.0, |it| it.unreported().rounded_up().get()),
             unreported_for: self.recovery_remaining(now).filter(|_| !self.learns()),
             mark: self.mark.as_ref().and_then(|mark| mark.shown()),
@@ -117,24 +120,37 @@ impl Resource {
             let (reason, bound) = (Reason::TemplateGone, Bound::Share);
             return (Amount::ZERO, Why { reason, bound });
         }
-        let Share { amount, reason } = rule.share_of(&holding.demand);
-        let share = self.prospect(&holding.demand, amount);
-        let outlook = self.in_recovery(now, |recovery, s| recovery.outlook(s));
-        let confirms = outlook.flatten().is_some_and(|outlook| !outlook.grows);
+        let reason = rule.reason_for(&holding.demand);
+        let share = self.prospect(&holding.demand, rule.share_of(&holding.demand));
+        let granted = holding.newest().capacity.get();
+        let rounding = SHORTFALL * share.get().max(self.supply.capacity.get());
+        let outlook = self.outlook(now);
+        // While it learns, a holder keeps what it reports, also beyond its share.
+        let learnt = outlook.is_some_and(|outlook| {
+            !outlook.grows
+                || holding.why.decided_by == DecidedBy::Learning && granted > share.get() + rounding
+        });
+        let waits_for_mark = self.parent.is_none() && holding.pending;
         if holding.pending
-            || confirms
+            || learnt
             || matches!(
                 holding.why.decided_by,
-                DecidedBy::Learning | DecidedBy::ChildLearns | DecidedBy::Replaced
+                DecidedBy::ChildLearns | DecidedBy::Replaced
             )
         {
             // The present division is shown only if it explains the earlier decision.
             let division = Some(reason).filter(|_| share == holding.share);
-            return (holding.share, holding.why.shown(division));
+            let mut why = holding.why.shown(division);
+            if waits_for_mark && why.reason == Reason::WaitsForParent {
+                why.reason = Reason::WaitsForMark;
+            }
+            return (holding.share, why);
         }
-        let granted = holding.newest().capacity.get();
-        let rounding = SHORTFALL * share.get().max(self.supply.capacity.get());
         let missing = share.get() - granted;
+        let has_room = |most| {
+            let room = self.room_beside_others(holding.own(), most);
+            room.get() + rounding >= share.get()
+        };
         let bound = if missing.abs() <= rounding {
             Bound::Share
         } else if missing < 0.0 {
@@ -143,13 +159,10 @@ impl Resource {
             Bound::NotAskedYet
         } else if self.overcommitted().is_some() {
             Bound::CapacityLowered
-        } else if self
-            .room_beside_others(holding.own(), self.grants_max())
-            .get()
-            + rounding
-            >= share.get()
-        {
+        } else if has_room(self.grants_max()) {
             Bound::NotAskedYet
+        } else if has_room(self.divides()) {
+            Bound::MarkRises
         } else {
             let recovery = self.recovery.as_deref();
             recovery.map_or(Bound::OthersHold, Recovery::others_hold)
@@ -166,7 +179,8 @@ impl Resource {
                 LimitedBy::Wants
             };
         }
-        if self.learning_remaining(now).is_some() {
+        let outlook = self.outlook(now);
+        if self.learns() && outlook.is_some_and(|outlook| !outlook.grows) {
             return LimitedBy::Learning;
         }
         if self.supply.parent_learns() {
@@ -177,9 +191,32 @@ impl Resource {
             _ if parent.is_some_and(|it| it.is_behind(demand)) => LimitedBy::Parent,
             Bound::CapacityLowered => LimitedBy::CapacityLowered,
             Bound::OthersHold | Bound::Unreported => LimitedBy::Others,
+            // What it reports is all that others leave, or its share.
+            Bound::SaysItHas | Bound::LearningLeft if outlook.is_some() => {
+                let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
+                let rule = division::solve(algorithm, bands, &self.supply, &holding.demand);
+                let share = rule.share_of(&holding.demand).get() * (1.0 - SHORTFALL);
+                match share > holding.newest().capacity.get() {
+                    true => LimitedBy::Others,
+                    false => LimitedBy::Share,
+                }
+            }
             _ if self.supply.expects_more() => LimitedBy::Others,
             _ => LimitedBy::Share,
         }
+    }
+
+    /// Returns the prospects of holders while predecessors' leases may last.
+    fn outlook(&self, now: Time) -> Option<Outlook> {
+        self.in_recovery(now, |recovery, s| recovery.outlook(s))?
+    }
+
+    /// Returns the number of clients whose shares are below the floor of the template. None: it names none.
+    fn clients_below_floor(&self) -> Option<f64> {
+        let floor = self.policy.template()?.share_floor?;
+        let (algorithm, bands) = (self.policy.algorithm(), &self.holders.claims);
+        let rule = division::solve_for_all(algorithm, bands, &self.supply);
+        Some(rule.clients_below(floor.get(), bands))
     }
 
     /// Returns the longest time until learning mode ends, here or above.

@@ -51,6 +51,11 @@ impl Check<'_> {
         let capacity = self.capacity(spec);
         let safe_capacity = self.safe_capacity(spec);
         let holder_bounds = self.holder_bounds(spec);
+        let share_floor = self.above_zero(
+            Field::ShareFloor,
+            spec.share_floor,
+            "is 0, so no share is below it; give what one client needs at least, or remove it",
+        );
         if spec.kind.is_none() {
             self.problem(Field::Kind, format!("is missing; give one of {}", kinds()));
         }
@@ -78,6 +83,7 @@ impl Check<'_> {
             capacity: capacity?,
             safe_capacity,
             holder_bounds,
+            share_floor,
             description: spec.description.clone().unwrap_or_default(),
             algorithm: Arc::new(Algorithm {
                 kind: spec.kind?,
@@ -119,18 +125,21 @@ impl Check<'_> {
 
     fn holder_bounds(&mut self, spec: &TemplateSpec) -> HolderBounds {
         HolderBounds {
-            wants_max: spec.wants_max.and_then(|given| self.wants_max(given)),
+            wants_max: self.above_zero(
+                Field::WantsMax,
+                spec.wants_max,
+                "is 0, so nobody could have anything; give what one client can have at most, or remove it",
+            ),
             subclients_max: spec
                 .subclients_max
                 .and_then(|given| self.subclients_max(given)),
         }
     }
 
-    fn wants_max(&mut self, given: f64) -> Option<Amount> {
-        let amount = self.amount(Field::WantsMax, given)?;
+    fn above_zero(&mut self, field: Field, given: Option<f64>, if_zero: &str) -> Option<Amount> {
+        let amount = self.amount(field, given?)?;
         if amount.is_zero() {
-            let problem = "is 0, so nobody could have anything; give what one client can have at most, or remove it";
-            self.problem(Field::WantsMax, problem);
+            self.problem(field, if_zero);
         }
         Some(amount).filter(|amount| !amount.is_zero())
     }

@@ -93,8 +93,12 @@ fn a_snapshot_is_bounded_and_agrees_with_itself() {
                 continue;
             };
             let is_decided = |row: &LeaseSnapshot| {
-                let waits = Reason::WaitsForParent;
-                let undecided = [Reason::Learning, Reason::TemplateGone, waits];
+                let undecided = [
+                    Reason::Learning,
+                    Reason::TemplateGone,
+                    Reason::WaitsForParent,
+                    Reason::WaitsForMark,
+                ];
                 !undecided.contains(&row.why.reason)
             };
             if all.kind.promises_total()

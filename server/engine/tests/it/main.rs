@@ -21,6 +21,7 @@ mod parents;
 mod parts;
 mod plans;
 mod priorities;
+mod reasons;
 mod recorded;
 mod reload;
 mod repeats;

@@ -43,7 +43,7 @@ fn plan(tree: &Tree, number: usize, terms: Terms, clients: &mut BTreeMap<String,
             let child = tree.world.server_named(name).unwrap();
             plan(tree, child, Terms::of_lease(planned).unwrap(), clients);
         } else {
-            let share = division.share_of(&lease.demand).amount;
+            let share = division.share_of(&lease.demand);
             clients.insert(format!("{}/{name}", server.name), share.get());
         }
     }

@@ -128,7 +128,7 @@ fn by_algorithm(kind: AlgorithmKind, case: &Case) -> BTreeMap<String, f64> {
             claim: claim(client),
         };
         let rule = division::solve(algorithm, &bands, &supply, &demand);
-        rule.share_of(&demand).amount.get()
+        rule.share_of(&demand).get()
     };
     case.clients
         .iter()

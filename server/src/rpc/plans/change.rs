@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use doorward_engine::division::Share;
 use doorward_engine::messages::LeaseSnapshot;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{PlannedHolder, PlannedResource};
@@ -39,19 +38,25 @@ struct Extremes {
 
 impl Changes {
     /// Adds a client.
-    pub(super) fn add(&mut self, lease: &LeaseSnapshot, planned: Share, now: Time) {
+    pub(super) fn add(
+        &mut self,
+        lease: &LeaseSnapshot,
+        planned: f64,
+        now: Time,
+        why: impl FnOnce() -> String,
+    ) {
         self.add_loss(lease, planned, now);
         match change(lease, planned) {
             // A process that was replaced only waits for the end of its lease.
             0.0 if lease.wants() == 0.0 => {}
             0.0 => self.same += 1,
-            less if less < 0.0 => self.losing.add(-less, lease, planned),
-            more => self.gaining.add(more, lease, planned),
+            less if less < 0.0 => self.losing.add(-less, lease, planned, why),
+            more => self.gaining.add(more, lease, planned, why),
         }
     }
 
     /// Adds what a holder loses, and until when it may go on as it is.
-    pub(super) fn add_loss(&mut self, lease: &LeaseSnapshot, planned: Share, now: Time) {
+    pub(super) fn add_loss(&mut self, lease: &LeaseSnapshot, planned: f64, now: Time) {
         let change = change(lease, planned);
         if change < 0.0 {
             self.lost -= change;
@@ -76,32 +81,31 @@ impl Changes {
 }
 
 impl Extremes {
-    fn add(&mut self, by: f64, lease: &LeaseSnapshot, planned: Share) {
+    fn add(&mut self, by: f64, lease: &LeaseSnapshot, planned: f64, why: impl FnOnce() -> String) {
         self.count += 1;
         self.interval = self.interval.max(Some(lease.refresh_interval));
         let place = self.most.partition_point(|(most, _)| *most >= by);
         if place < EXTREMES_MAX {
-            self.most.insert(place, (by, holder(lease, planned)));
+            self.most.insert(place, (by, holder(lease, planned, why())));
             self.most.truncate(EXTREMES_MAX);
         }
     }
 }
 
 /// Returns a client and what it would have.
-pub(super) fn holder(lease: &LeaseSnapshot, planned: Share) -> PlannedHolder {
+pub(super) fn holder(lease: &LeaseSnapshot, planned: f64, why: String) -> PlannedHolder {
     PlannedHolder {
         holder: lease.holder.name.to_string(),
         wants: lease.wants(),
         granted: lease.granted,
-        planned: planned.amount.get(),
-        why: planned.reason.to_string(),
+        planned,
+        why,
     }
 }
 
 /// Returns by how much the share of a holder changes: what it has may be on its way to its present share. 0 for
 /// roundings.
-fn change(lease: &LeaseSnapshot, planned: Share) -> f64 {
-    let planned = planned.amount.get();
+fn change(lease: &LeaseSnapshot, planned: f64) -> f64 {
     let change = planned - lease.share;
     match change.abs() <= ROUNDING * planned.max(lease.share) {
         true => 0.0,

@@ -41,13 +41,24 @@ fn dashboards_and_alerts_name_metrics_that_servers_export() {
 }
 
 #[test]
-fn every_alert_has_a_runbook_that_exists() {
+fn every_alert_has_a_runbook_that_exists_and_tests() {
     let rules = root().join("server/deploy/prometheus/doorward.rules.yaml");
     let rules = fs::read_to_string(rules).unwrap();
     let alerts: Vec<&str> = rules.split("- alert: ").skip(1).collect();
-    assert!(alerts.len() > 15);
+    assert!(alerts.len() > 20);
+    let tests = root().join("server/deploy/prometheus/doorward.rules_test.yaml");
+    let tests = fs::read_to_string(tests).unwrap();
     for alert in alerts {
         let name = alert.lines().next().unwrap();
+        let cases = tests
+            .split("- alertname: ")
+            .filter(|it| it.lines().next() == Some(name));
+        let silent = cases
+            .clone()
+            .filter(|it| it.contains("exp_alerts: []"))
+            .count();
+        assert!(silent > 0, "{name}: no test in which it is silent");
+        assert!(silent < cases.count(), "{name}: no test in which it fires");
         assert!(alert.contains("      runbook: "), "{name}");
         let url = alert.split("      runbook_url: ").nth(1).expect(name);
         let (_, link) = url.lines().next().unwrap().split_once("/main/").unwrap();

@@ -28,7 +28,7 @@ fn a_lease_is_reported_with_its_end_and_why_it_is_no_larger() {
     };
     assert_eq!(
         said(&learning, ModeFlag::Safe, None),
-        "lease, expires in 41s; learning mode, 41 s left"
+        "lease, expires in 41s; learning mode, at most 41 s left"
     );
     let beside = Holding {
         capacity: Capacity::Limited(2.0),
@@ -37,7 +37,7 @@ fn a_lease_is_reported_with_its_end_and_why_it_is_no_larger() {
     };
     assert_eq!(
         said(&beside, ModeFlag::Safe, None),
-        "lease of 0, expires in 41s: 2 by the safe capacity; learning mode, 41 s left"
+        "lease of 0, expires in 41s: 2 by the safe capacity; learning mode, at most 41 s left"
     );
 }
 

@@ -88,7 +88,10 @@ impl ByChance {
         // believe such a report while it learns, or if it learned at the ask and had no lease yet.
         let capacity = self.snapshot(parent).map_or(0.0, |it| it.capacity);
         let says = own.child.as_ref().and_then(|child| child.has);
-        let is_fresh = matches!(own.why.reason, Reason::Learning | Reason::WaitsForParent);
+        let is_fresh = matches!(
+            own.why.reason,
+            Reason::Learning | Reason::WaitsForParent | Reason::WaitsForMark
+        );
         if is_fresh && says.is_some_and(|has| has > capacity) {
             return;
         }

@@ -30,6 +30,7 @@ pub fn template(line: &str) -> CommandResult<TemplateSpec> {
             "learning" => spec.learning_mode_duration = Some(span(value)?),
             "safe" => spec.safe_capacity = Some(number(value)?),
             "wants_max" => spec.wants_max = Some(number(value)?),
+            "share_floor" => spec.share_floor = Some(number(value)?),
             "subclients_max" => spec.subclients_max = Some(number(value)?),
             _ => {
                 let parameter = (key.to_owned(), Some(value.to_owned()));
