@@ -51,6 +51,15 @@ enum Miss {
     Final(Failure),
 }
 
+impl From<Miss> for Failure {
+    fn from(miss: Miss) -> Self {
+        match miss {
+            Miss::Silent(problem) | Miss::Masterless(problem) => Self::Unreachable(problem),
+            Miss::Final(failure) => failure,
+        }
+    }
+}
+
 impl MasterCaller {
     pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
         let dialer = Dialer::new(common.tls()?);
@@ -83,6 +92,15 @@ impl MasterCaller {
             node,
             dialer,
             timeout: common.timeout,
+        })
+    }
+
+    /// Returns a caller of the node whose server has that address, in the same way.
+    pub(crate) fn of(&self, address: &str) -> Result<Self, Failure> {
+        Ok(Self {
+            addresses: Arc::new([parse(address)?]),
+            node: None,
+            ..self.clone()
         })
     }
 
@@ -182,24 +200,30 @@ impl MasterCaller {
         if finder.others() == 0 {
             return Vec::new();
         }
-        let discovery = |channel: Channel| async move {
-            capacity(channel)
-                .discovery(doorman::DiscoveryRequest {})
-                .await
-        };
-        let attempts = finder.known().iter().map(|address| async move {
-            match self.ask_once(address, address.as_str(), &discovery).await {
-                Err(Miss::Silent(problem)) => Err(problem),
-                // A refusal is an answer, too.
-                _ => Ok(address.clone()),
-            }
-        });
+        let mut attempts = Vec::with_capacity(finder.known().len());
+        for address in finder.known().iter() {
+            attempts.push(self.discover(address));
+        }
         match race::first_success(attempts, || tokio::time::sleep(HEAD_START)).await {
             Ok(first) => {
                 finder.handle_rival(&first);
                 Vec::new()
             }
             Err(problems) => problems,
+        }
+    }
+
+    /// Returns the address if its server answers.
+    async fn discover(&self, address: &Address) -> Result<Address, String> {
+        let discovery = |channel: Channel| async move {
+            capacity(channel)
+                .discovery(doorman::DiscoveryRequest {})
+                .await
+        };
+        match self.ask_once(address, address.as_str(), &discovery).await {
+            Err(Miss::Silent(problem)) => Err(problem),
+            // A refusal is an answer, too.
+            _ => Ok(address.clone()),
         }
     }
 

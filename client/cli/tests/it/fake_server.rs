@@ -66,6 +66,11 @@ pub(crate) struct Play {
     pub(crate) rule_decisions: Vec<admin::RuleDecisions>,
     /// Limits that it lists on request. Empty: it is an older server.
     pub(crate) limits: Vec<admin::LimitStatus>,
+    /// Child servers, also those of the previous release.
+    pub(crate) children: Vec<admin::ChildServerStatus>,
+    /// Whether it is of the previous release, which names no address and no children.
+    pub(crate) is_previous: bool,
+    pub(crate) node: &'static str,
     /// Absent: it is the root.
     pub(crate) parent: Option<admin::ParentStatus>,
     /// From the parent up to the root.
@@ -100,6 +105,9 @@ impl Default for Play {
             conflicts: Vec::new(),
             rule_decisions: Vec::new(),
             limits: Vec::new(),
+            children: Vec::new(),
+            is_previous: false,
+            node: "fake",
             parent: None,
             ancestors: Vec::new(),
             is_in_cycle: false,
@@ -423,7 +431,12 @@ impl Admin for Actor {
             template_match: self.play.template_match.clone(),
             conflicts: self.play.conflicts.clone(),
             rule_decisions: self.play.rule_decisions.clone(),
-            node: format!("fake{}", self.play.tail),
+            address: match self.play.is_previous {
+                true => String::new(),
+                false => self.address.clone(),
+            },
+            children: self.play.children.clone(),
+            node: format!("{}{}", self.play.node, self.play.tail),
             version: format!("1.2.3{}", self.play.tail),
             is_master: self.play.master == Master::Myself,
             master_address,

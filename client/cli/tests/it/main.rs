@@ -8,6 +8,7 @@
 )]
 
 mod calls;
+mod contexts;
 mod documents;
 mod fake_server;
 mod hostile;
@@ -23,6 +24,7 @@ mod template_edit;
 mod template_warnings;
 mod templates;
 mod tree;
+mod whole_tree;
 
 use std::process::Output;
 use std::time::Duration;
@@ -39,6 +41,8 @@ fn doorward() -> Command {
             command.env_remove(&variable);
         }
     }
+    // No contexts.
+    command.env("XDG_CONFIG_HOME", "/nowhere");
     // A command that hangs is a failure, not a hanging test.
     command.timeout(Duration::from_secs(60));
     command

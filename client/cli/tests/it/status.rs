@@ -120,6 +120,7 @@ fn status_for_programs_has_a_stable_shape() {
         "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
         "resources": null, "template_match": null, "next_token": null, "rules": [],
         "rules_problem": null, "rule_decisions": [], "tls_problem": null,
+        "address": server.address, "children": [],
     });
     assert_eq!(status, expected);
 }
