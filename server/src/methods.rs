@@ -13,6 +13,7 @@ const STREAM: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
 /// The method of the admin service.
 pub const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
 
+const PLAN: &str = "/doorward.admin.v1.Plans/Plan";
 const WHO_AM_I: &str = "/doorward.admin.v1.Callers/WhoAmI";
 const LIST_RULES: &str = "/doorward.admin.v1.Rules/List";
 const GET_RULES: &str = "/doorward.admin.v1.Rules/Get";
@@ -31,13 +32,14 @@ const STREAM_QUOTAS: &str =
     "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 
 /// All methods, which are counted by name.
-pub const ALL: [&str; 22] = [
+pub const ALL: [&str; 23] = [
     GET_CAPACITY,
     GET_SERVER_CAPACITY,
     DISCOVERY,
     RELEASE_CAPACITY,
     STREAM,
     GET_STATUS,
+    PLAN,
     LIST_RULES,
     GET_RULES,
     CHECK_RULES,
@@ -69,6 +71,7 @@ pub const PATHS: Paths = Paths {
     ],
     looks: &[
         GET_STATUS,
+        PLAN,
         LIST_RULES,
         GET_RULES,
         CHECK_RULES,

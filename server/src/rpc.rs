@@ -5,6 +5,7 @@
 //! leaves in between, the decisions stand, as if the answer had been lost.
 //!
 //! - [`bindings`] bind names to identities.
+//! - [`plans`] says what a change would give each holder.
 //! - [`stream`] serves child servers; [`closed`] and [`cycle`] tell them why a stream or a call
 //!   ended.
 //! - [`mod@services`] finds the service of a call; [`unary`] serves `GetCapacity` without streams.
@@ -15,6 +16,7 @@ pub mod closed;
 pub mod convert;
 pub mod cycle;
 pub mod health;
+mod plans;
 pub mod services;
 pub mod stream;
 mod unary;
@@ -33,6 +35,7 @@ use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
 use doorward_proto::admin::v1::callers_server::CallersServer;
 use doorward_proto::admin::v1::learning_server::LearningServer;
+use doorward_proto::admin::v1::plans_server::PlansServer;
 use doorward_proto::admin::v1::rules_server::RulesServer;
 use doorward_proto::doorman as wire;
 use doorward_proto::doorman::capacity_server::Capacity;
@@ -54,6 +57,7 @@ use crate::methods::{GET_STATUS, WATCH_RULES};
 use crate::metrics::Metrics;
 use crate::replica_handle::{Asked, WaitingAnswer};
 use crate::rpc::bindings::Bindings;
+use crate::rpc::plans::PlansService;
 use crate::rpc::services::Services;
 use crate::rules::store::RuleStore;
 use crate::security::Security;
@@ -258,9 +262,11 @@ pub fn services(
     let routes = routes.route(GET_STATUS, get_status);
     let watch = rules_watch::watch(rules.clone(), stop);
     let rules = RulesService::new(rules);
+    let plans = PlansServer::new(PlansService(Arc::clone(state)));
     let mut others = Routes::from(routes.route(WATCH_RULES, watch))
         .add_service(CallersServer::new(CallersService))
         .add_service(LearningServer::new(LearningService::new(Arc::clone(state))))
+        .add_service(plans.max_decoding_message_size(usize::MAX))
         .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))
         .add_service(health_server)
         .add_service(reflection().build_v1()?)

@@ -60,6 +60,8 @@ pub struct Query {
     pub limits: bool,
     /// Text in the name of the holders to list. Empty: all holders.
     pub holder: String,
+    /// Whether to list the templates in force.
+    pub templates: bool,
 }
 
 impl Query {
@@ -90,6 +92,7 @@ impl Query {
             leases_max: usize::try_from(request.leases_max).unwrap_or(usize::MAX),
             limits: request.limits,
             holder: request.holder.clone(),
+            templates: request.templates,
         })
     }
 }
@@ -106,6 +109,7 @@ impl ServerState {
             leases_max,
             limits: false,
             holder: String::new(),
+            templates: false,
         })
     }
 
@@ -142,6 +146,10 @@ impl ServerState {
         }
         if query.limits {
             status.limits = self.limit_figures();
+        }
+        if query.templates {
+            let templates = self.node().look(|node, _| node.templates().clone());
+            status.templates = templates.iter().map(|it| model::template(it)).collect();
         }
         status
     }
@@ -191,7 +199,7 @@ impl ServerState {
                 Readiness::Ready => None,
                 Readiness::Unready(why) => Some(why),
             },
-            templates_source: self.templates_source.clone(),
+            templates_source: self.templates_source().to_owned(),
             templates_problem: self.templates_problem(),
             parent: self.parent_news().map(model::parent),
             is_in_cycle: self.is_in_cycle(),

@@ -119,6 +119,7 @@ async fn limits(State(site): State<Site>) -> Response {
         listed: Listed::Nothing,
         leases_max: 0,
         limits: true,
+        templates: false,
         holder: String::new(),
     };
     let look = move |state: &ServerState| page(&pages::LimitsPage::new(&state.answer(&asked)));
@@ -157,6 +158,7 @@ struct StatusQuery {
     holder: String,
     leases: u32,
     limits: bool,
+    templates: bool,
     resources: Option<bool>,
 }
 
@@ -165,6 +167,7 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
         resource_id: query.id,
         leases_max: query.leases,
         limits: query.limits,
+        templates: query.templates,
         without_resources: query.resources == Some(false),
         limit: query.limit.unwrap_or(RESOURCES_DEFAULT),
         token: query.token,

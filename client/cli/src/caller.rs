@@ -4,6 +4,7 @@
 //! a call by a second, and no request that changes something goes to two servers at a time.
 
 mod instances;
+mod plans;
 mod status_pages;
 
 use std::error::Error;
@@ -195,6 +196,34 @@ impl MasterCaller {
         Err(Failure::Unreachable(format!("{problems}. {advice}")))
     }
 
+    /// Asks a server, and then the master that its answer names, if `master` finds one in it.
+    async fn call_master<T, F>(
+        &self,
+        ask: impl Fn(Channel) -> F,
+        master: impl Fn(&T) -> Option<String>,
+        advice: &str,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+    {
+        let answer = self.call(&ask, no_mastership).await?;
+        let Some(master) = master(&answer) else {
+            return Ok(answer);
+        };
+        let mut finder = MasterFinder::new(Arc::default());
+        let named = finder.handle_redirect(Some(&master), None, Duration::ZERO);
+        let answer = match named {
+            Ok(_) => self.call_in_turn(&mut finder, &ask, &no_mastership).await,
+            Err(lost) => Err(Miss::Silent(lost.to_string())),
+        };
+        answer.map_err(|miss| match miss {
+            Miss::Silent(problem) | Miss::Masterless(problem) => {
+                Failure::Unreachable(format!("the master does not answer: {problem}. {advice}"))
+            }
+            Miss::Final(failure) => failure,
+        })
+    }
+
     /// Gives the turn to the first of several servers that answers. Returns the problem of each if none answers.
     async fn begin_with_first_answer(&self, finder: &mut MasterFinder) -> Vec<String> {
         if finder.others() == 0 {
@@ -292,6 +321,11 @@ impl MasterCaller {
             }
         }
     }
+}
+
+/// An answer of the admin service names the master itself.
+fn no_mastership<T>(_: &T) -> Option<&doorman::Mastership> {
+    None
 }
 
 fn capacity(channel: Channel) -> CapacityClient<Channel> {

@@ -22,6 +22,7 @@ mod preview;
 mod show;
 mod store;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use doorward_documents::Kind;
@@ -32,7 +33,7 @@ use serde_json::{Map, Value};
 
 use self::author::plain;
 pub(crate) use self::document::Document;
-use self::flags::DocumentCommand;
+use self::flags::{DocumentCommand, Search};
 pub(crate) use self::preview::ChangeLine;
 pub(crate) use self::show::counted;
 pub(crate) use self::store::Store;
@@ -44,12 +45,19 @@ use crate::failure::Failure;
 pub(crate) trait Shown: Kind {
     /// Effect of a change on more than the document. The default is that of an invalid document.
     type Effect: Effect;
+    /// Whether clients hold leases by it.
+    const IS_LEASED: bool = false;
 
     /// Returns the changes in meaning; none if both documents mean the same.
     fn changes(old: &Self, new: &Self) -> Vec<ChangeLine>;
 
     /// Returns the effect of a change. With `asks`, asks servers for what is in use.
     async fn effect(change: Change<'_, Self>, asks: bool) -> Self::Effect;
+
+    /// Returns where the truth is, if servers do not read what is at a place.
+    async fn truth(_store: &Store<'_>) -> Option<String> {
+        None
+    }
 
     /// Returns the field and name of a part that both documents have, though only one may.
     fn clash(&self, _other: &Self) -> Option<String> {
@@ -71,11 +79,14 @@ pub(crate) trait Shown: Kind {
 pub(crate) struct Change<'a, K> {
     /// Name of the new document.
     pub(crate) name: &'a str,
+    pub(crate) text: Cow<'a, str>,
     pub(crate) new: &'a K,
     /// Document in force. None: there is none, or it is invalid or unknown.
     pub(crate) old: Option<&'a K>,
     /// Place of the document in force. None: unknown.
     pub(crate) store: Option<&'a Store<'a>>,
+    /// Clients to be listed.
+    pub(crate) search: &'a Search,
 }
 
 /// Effect of a change, and warnings about it.
@@ -114,7 +125,13 @@ pub(crate) async fn run<K: Shown>(
             check::in_force::<K>(&store()?).await
         }
         DocumentCommand::Check { files } => check::files::<K>(common, at, files).await,
-        DocumentCommand::Diff { file } => diff::run::<K>(&store()?, file).await,
+        DocumentCommand::Diff { file, search } => {
+            if search.resource.is_some() && !K::IS_LEASED {
+                let problem = "--resource is for templates: clients hold no leases by rules";
+                return Err(Failure::Usage(problem.to_owned()));
+            }
+            diff::run::<K>(&store()?, file, search).await
+        }
         DocumentCommand::Apply { file, change } => change::apply::<K>(store()?, file, change).await,
         DocumentCommand::Edit { change } => edit::run::<K>(store()?, change).await,
         DocumentCommand::History { count } => history::run::<K>(&store()?, *count).await,

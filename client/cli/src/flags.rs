@@ -340,8 +340,11 @@ pub(crate) struct StatusFlags {
     /// of the server that is shown: with --here, of one that is not the master.
     #[arg(long, conflicts_with_all = ["resource", "leases"])]
     pub(crate) limits: bool,
+    /// Show the templates in force instead, wherever the server has them from.
+    #[arg(long, conflicts_with_all = ["resource", "leases", "limits"])]
+    pub(crate) templates: bool,
     /// Only leases of this client, over all resources. A * stands for any text.
-    #[arg(long, value_name = "NAME", conflicts_with = "limits")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["limits", "templates"])]
     pub(crate) client: Option<String>,
 }
 

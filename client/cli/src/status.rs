@@ -7,6 +7,7 @@ pub(crate) mod reasoned_table;
 mod rules;
 mod states;
 pub(crate) mod tables;
+mod templates;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -29,6 +30,7 @@ use crate::flags::StatusFlags;
 use crate::output;
 use crate::status::tables::{WIDE, leases_table, resources_table};
 use crate::status::tree::{children_table, write_own_lease, write_parent};
+use crate::templates::table;
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
@@ -50,7 +52,8 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         leases_max,
         // A table has a line about them in any case.
         limits: flags.limits || common.output != Output::Json,
-        without_resources: flags.limits,
+        without_resources: flags.limits || flags.templates,
+        templates: flags.templates,
         ..admin::GetStatusRequest::default()
     };
     let mut status = caller.status(request, flags.here).await?;
@@ -67,6 +70,8 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
             ));
         }
     }
+    let in_force = flags.templates.then(|| templates::in_force(&status));
+    let in_force = in_force.transpose()?;
     let mut out = output::stdout();
     if common.output == Output::Json {
         // The output follows this program's schema, whatever the server's version.
@@ -78,7 +83,9 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         let in_detail = flags.resource.is_some() || leases_max > 0;
         let palette = common.color.of_stdout();
         write_head(&mut out, &status, palette)?;
-        if flags.limits {
+        if let Some(templates) = in_force {
+            table::of(&templates, palette).write(&mut out)?;
+        } else if flags.limits {
             limits::write_table(&mut out, &status.limits, palette)?;
         } else {
             let asked = flags.resource.as_deref();

@@ -3,17 +3,16 @@
 //! The commands are those for all documents. This folder has what only templates have:
 //!
 //! - `meaning`: changes by template;
-//! - `forecast`, `live`, `effect`: what a change will do to leases;
+//! - `plan`, `forecast`: what a change will do to leases, by the servers that hold them;
 //! - `warnings`: documents that are valid, but hardly meant;
 //! - `table`: templates as `check` lists them.
 
-mod effect;
 pub(crate) mod flags;
 mod forecast;
-mod live;
 mod meaning;
+mod plan;
 mod sample;
-mod table;
+pub(crate) mod table;
 mod warnings;
 
 use doorward_documents::Located;
@@ -22,7 +21,7 @@ use doorward_pages::terminal::table::Table;
 use serde_json::Value;
 
 use crate::common::Common;
-use crate::documents::{self, Change, ChangeLine, Shown};
+use crate::documents::{self, Change, ChangeLine, Shown, Store};
 use crate::failure::Failure;
 use crate::templates::flags::TemplatesFlags;
 use crate::templates::forecast::Forecast;
@@ -33,6 +32,7 @@ pub(crate) async fn run(common: &Common, flags: &TemplatesFlags) -> Result<(), F
 
 impl Shown for Located {
     type Effect = Forecast;
+    const IS_LEASED: bool = true;
 
     fn changes(old: &Self, new: &Self) -> Vec<ChangeLine> {
         meaning::changes(&old.templates, &new.templates)
@@ -40,6 +40,11 @@ impl Shown for Located {
 
     async fn effect(change: Change<'_, Self>, asks: bool) -> Forecast {
         Forecast::new(change, asks).await
+    }
+
+    async fn truth(store: &Store<'_>) -> Option<String> {
+        let who = plan::root_elsewhere(store).await?;
+        Some(plan::truth(&who, store.name()))
     }
 
     fn len(&self) -> usize {

@@ -164,6 +164,16 @@ impl Rule {
         })
     }
 
+    /// Divides the capacity of a child server among its bands as the rule divides its share. Empty if that is 0.
+    pub(crate) fn bands_of(&self, demand: &ServerDemand, capacity: Amount) -> Vec<(i64, Amount)> {
+        let total: f64 = self.split(demand).map(|(_, amount)| amount).sum();
+        let part = capacity.get() / total.max(f64::MIN_POSITIVE);
+        let bands = self.split(demand).filter(|_| total > 0.0);
+        bands
+            .map(|(band, amount)| (band, Amount::from_computed(amount * part)))
+            .collect()
+    }
+
     /// Returns the capacity per client that a child server needs besides its own part: see
     /// [`crate::division::ParentTerms::per_client`].
     pub(crate) fn per_client(&self) -> Option<Amount> {

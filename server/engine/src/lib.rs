@@ -65,6 +65,7 @@ mod holders;
 pub mod id;
 pub mod messages;
 pub mod node;
+pub mod plan;
 pub mod resource;
 pub mod rounding;
 mod split_table;

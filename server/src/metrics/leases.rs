@@ -117,7 +117,7 @@ const CHILD_GAUGES: [Column<LeaseSnapshot, Option<f64>>; 6] = [
     (
         "child_wants",
         "Sum of what the clients below a child server want, in the resource's own unit",
-        |lease| Some(lease.wants),
+        |lease| Some(lease.wants()),
     ),
     (
         "child_granted",
@@ -136,7 +136,7 @@ const CHILD_GAUGES: [Column<LeaseSnapshot, Option<f64>>; 6] = [
         |lease| lease.child.as_ref()?.outstanding,
     ),
     ("child_clients", "Clients below a child server", |lease| {
-        Some(lease.subclients)
+        Some(lease.demand.clients())
     }),
     (
         "child_learning",

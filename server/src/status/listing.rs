@@ -139,7 +139,7 @@ impl ServerState {
     }
 
     /// Returns up to `max` resources after the given one, without leases. It reads some of them at a time.
-    fn snapshots_after(
+    pub fn snapshots_after(
         &self,
         after: Option<ResourceId>,
         max: usize,
@@ -236,32 +236,19 @@ impl ServerState {
     ) -> Vec<(LeaseSnapshot, Time)> {
         // A holder that goes and comes back meanwhile is read twice, but listed once.
         let mut seen: BTreeMap<HolderId, (LeaseSnapshot, Time)> = BTreeMap::new();
-        let mut next = Some(LeasesFrom::Start);
-        let mut steps = YieldEvery::new(2 * LEASES_PER_STEP);
-        while let Some(from) = next {
-            let missing = max.saturating_sub(seen.len());
-            if missing == 0 {
-                break;
-            }
-            // Few of the leases may be wanted.
-            let look = match holder {
-                "" => missing.min(LEASES_PER_LOOK),
-                _ => LEASES_PER_LOOK,
-            };
-            let (leases, then, now) = self.node().look(|node, now| {
-                let (leases, then) = node.leases_from(resource, &from, holder, look, now);
-                (leases, then, now)
-            });
-            steps.step_by(look);
-            let leases = leases.into_iter();
+        let mut looks = self.lease_looks(resource, LeasesFrom::Start, holder);
+        while seen.len() < max
+            && let Some((leases, _, now)) = looks.next()
+        {
+            // Child servers come first.
+            let leases = leases.into_iter().take(max - seen.len());
             seen.extend(leases.map(|lease| (lease.holder.clone(), (lease, now))));
-            next = then;
         }
-        seen.into_values().take(max).collect()
+        seen.into_values().collect()
     }
 
     /// Returns the child servers.
-    pub(super) fn child_servers(&self) -> Vec<ChildServerStatus> {
+    pub fn child_servers(&self) -> Vec<ChildServerStatus> {
         let (mut shown, mut last): (_, Option<HolderName>) = (Vec::new(), None);
         loop {
             let (seen, now): (Vec<ChildServer>, Time) = self.node().look(|node, now| {
@@ -274,6 +261,29 @@ impl ServerState {
                 return shown;
             }
         }
+    }
+
+    /// Reads the leases of a resource from that place on whose holder's name contains `holder`, some at a time. Each item
+    /// is what was read, the place for the rest, if there is more, and the time of reading.
+    pub fn lease_looks(
+        &self,
+        resource: &ResourceId,
+        from: LeasesFrom,
+        holder: &str,
+    ) -> impl Iterator<Item = (Vec<LeaseSnapshot>, Option<LeasesFrom>, Time)> {
+        let mut next = Some(from);
+        let mut steps = YieldEvery::new(2 * LEASES_PER_STEP);
+        iter::from_fn(move || {
+            let from = next.take()?;
+            let (leases, then, now) = self.node().look(|node, now| {
+                let (leases, then) =
+                    node.leases_from(resource, &from, holder, LEASES_PER_LOOK, now);
+                (leases, then, now)
+            });
+            steps.step_by(LEASES_PER_LOOK);
+            next.clone_from(&then);
+            Some((leases, then, now))
+        })
     }
 
     /// Returns the names under which two live processes asked lately.

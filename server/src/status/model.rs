@@ -6,25 +6,28 @@
 use std::time::Duration;
 
 use doorward::rules::{Outcome, Tally};
+use doorward_engine::amount::Amount;
+use doorward_engine::claims::Subclients;
 use doorward_engine::messages::{
     ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
 };
 use doorward_engine::node::child_servers::ChildServer;
 use doorward_engine::node::mastership::Learning;
+use doorward_engine::templates::Template;
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{
     ChildServerStatus, ChildStatus, ConflictStatus, EtcdStatus, LeaseStatus, OwnLeaseStatus,
-    ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States,
+    ParentStatus, ResourceStatus, RuleDecisions, RulesStatus, States, TemplateStatus,
 };
 
 use crate::clock;
 use crate::replica_handle::events::refusal;
 use crate::status::sessions::{Machine, Sessions};
 use crate::status::{EtcdHealth, ParentNews, RulesDocument, learning};
-pub(super) use doorward_session::time::millis;
+pub use doorward_session::time::millis;
 
 /// Returns a resource without leases and child servers.
-pub(super) fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
+pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
     let upstream = snapshot.upstream.as_ref();
     let is_known = upstream.is_none_or(|upstream| upstream.knows_algorithm);
     let above = upstream.map(|upstream| upstream.learning_remaining);
@@ -77,14 +80,32 @@ fn own_lease(resource: &ResourceSnapshot, lease: &UpstreamSnapshot) -> OwnLeaseS
     }
 }
 
+/// Returns a template in force.
+pub(super) fn template(template: &Template) -> TemplateStatus {
+    let algorithm = &template.algorithm;
+    TemplateStatus {
+        identifier_glob: template.identifier_glob.clone(),
+        capacity: template.capacity.get(),
+        safe_capacity: template.safe_capacity.map(f64::from),
+        wants_max: template.holder_bounds.wants_max.map(Amount::get),
+        subclients_max: template.holder_bounds.subclients_max.map(Subclients::get),
+        description: template.description.clone(),
+        kind: algorithm.kind.as_str().to_owned(),
+        lease_length_ms: millis(algorithm.lease_length),
+        refresh_interval_ms: millis(algorithm.refresh_interval),
+        learning_mode_duration_ms: millis(algorithm.learning_mode_duration),
+        parameters: algorithm.parameters().into_iter().collect(),
+    }
+}
+
 /// Returns a lease of a client or a child server.
 pub(super) fn lease(lease: &LeaseSnapshot, now: Time) -> LeaseStatus {
     LeaseStatus {
         holder: lease.holder.name.to_string(),
         kind: lease.holder.kind.as_str().to_owned(),
-        priority: lease.priority,
-        subclients: lease.subclients,
-        wants: lease.wants,
+        priority: lease.demand.priority(),
+        subclients: lease.demand.clients(),
+        wants: lease.wants(),
         share: lease.share,
         granted: lease.granted,
         reserved: lease.reserved,
@@ -105,8 +126,8 @@ pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
     } = lease.child.as_ref()?;
     Some(ChildStatus {
         child: lease.holder.name.to_string(),
-        clients_count: lease.subclients,
-        wants: lease.wants,
+        clients_count: lease.demand.clients(),
+        wants: lease.wants(),
         share: lease.share,
         granted: lease.granted,
         reserved: lease.reserved,

@@ -32,7 +32,7 @@ pub struct ServerState {
     node: Arc<ReplicaHandle>,
     limits: Arc<ServerLimits>,
     /// Source of the templates in force.
-    pub(super) templates_source: String,
+    templates_source: String,
     news: Mutex<News>,
     ready: Mutex<ReadyState>,
     /// Decisions by rules. Absent: this server has no rules.
@@ -175,6 +175,11 @@ impl ServerState {
     /// Returns the node's name.
     pub fn node_name(&self) -> &str {
         &self.node_name
+    }
+
+    /// Returns the source of the templates in force.
+    pub fn templates_source(&self) -> &str {
+        &self.templates_source
     }
 
     /// Returns the address of this server for others.

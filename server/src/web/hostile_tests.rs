@@ -99,6 +99,7 @@ fn child_server() -> ChildServerStatus {
 
 fn status(is_master: bool, link: &'static str) -> Status {
     Status {
+        templates: Vec::new(),
         node: evil(),
         schema_version: 1,
         version: evil(),

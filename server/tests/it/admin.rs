@@ -38,6 +38,7 @@ async fn the_status_tells_every_lease_and_why() {
     assert_eq!(status.templates_count, 2);
     assert_eq!(status.templates_source, "a test");
     assert_eq!(status.templates_problem, None);
+    assert_eq!(status.templates, [], "nobody asks for them");
     assert_eq!(status.resources.len(), 1);
     let resource = &status.resources[0];
     assert_eq!(resource.resource_id, "fair/x");
@@ -151,4 +152,26 @@ async fn reflection_lists_every_service() {
     ] {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }
+}
+
+#[tokio::test]
+async fn the_templates_in_force_are_listed_on_request() {
+    let server = start().await;
+    let request = GetStatusRequest {
+        templates: true,
+        without_resources: true,
+        ..GetStatusRequest::default()
+    };
+    let status = admin(&server).await.get_status(request).await.unwrap();
+    let templates = status.into_inner().templates;
+    let globs = templates.iter().map(|it| (&*it.identifier_glob, &*it.kind));
+    let expected = [("fair/*", "FAIR_SHARE"), ("bands", "PRIORITY_BANDS")];
+    assert!(globs.eq(expected), "{templates:?}");
+    let first = &templates[0];
+    assert_eq!((first.capacity, first.safe_capacity), (100.0, None));
+    assert_eq!(
+        (first.lease_length_ms, first.learning_mode_duration_ms),
+        (60_000, 0)
+    );
+    assert_eq!(first.parameters["shrink"], "acknowledged");
 }

@@ -45,6 +45,7 @@ fn metrics_and_a_short_status_take_few_looks_whatever_the_server_holds() {
                 listed: Listed::Nothing,
                 leases_max: 0,
                 limits: false,
+                templates: false,
                 holder: String::new(),
             });
             assert_eq!(status.resources_count, Some(resources as u64));

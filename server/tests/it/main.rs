@@ -31,6 +31,7 @@ mod metrics_documented;
 mod metrics_formats;
 mod overload;
 mod pages;
+mod plans;
 mod previous_version;
 mod process;
 mod processes;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use doorward_documents::parse_duration;
-use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse};
+use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse, PlanRequest, PlanResponse};
 use doorward_tests::etcd::Etcd;
 use doorward_tests::processes::{freeze, thaw};
 use doorward_tests::proxy::Proxy;
@@ -18,7 +18,7 @@ use crate::fill::{empty, fill, holders};
 use crate::generator::due_at;
 use crate::population::Population;
 use crate::subject::{Place, Subject, Templates};
-use crate::wire::{Failure, GET_STATUS, Wire};
+use crate::wire::{Failure, GET_STATUS, PLAN, Wire};
 
 /// Time between two calls of the client.
 const PACE: Duration = Duration::from_millis(2);
@@ -35,7 +35,7 @@ const PATHS: [&str; 5] = [
 /// An event that may make clients wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Event {
-    /// Metrics, status and pages are read, and `GetStatus` is called.
+    /// Metrics, status and pages are read, and `GetStatus` and `Plan` are called.
     Looks,
     /// Clients release all leases.
     Released,
@@ -264,6 +264,41 @@ async fn look(full: &mut Full, size: &Size) {
             full.measure(&mut worst, get).await;
         }
         worst.print("GetStatus");
+        let halved = Templates {
+            capacity: (size.scarce().capacity / 2).max(1),
+            ..size.scarce()
+        };
+        let mut worst = Worst::default();
+        for _ in 0..size.runs {
+            let get = async |subject: &mut Subject| plan(subject, halved.document()).await;
+            full.measure(&mut worst, get).await;
+        }
+        worst.print("Plan, all pages");
+    }
+}
+
+/// Plans templates for all resources.
+async fn plan(subject: &Subject, templates: String) {
+    let wire = Wire::open(subject.address, None).await.unwrap();
+    let mut request = PlanRequest {
+        templates: Some(templates),
+        ..PlanRequest::default()
+    };
+    loop {
+        let answer: PlanResponse = match wire.call(PLAN, &request).await {
+            Ok(answer) => answer,
+            // It was looked at for long enough in this second.
+            Err(Failure::Refused(_)) => {
+                sleep(Duration::from_millis(250)).await;
+                continue;
+            }
+            Err(failure) => panic!("{failure}"),
+        };
+        assert!(answer.resources.iter().all(|it| it.losing_count > 0));
+        let Some(token) = answer.next_token else {
+            return;
+        };
+        request.token = token;
     }
 }
 

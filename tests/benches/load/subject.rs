@@ -49,8 +49,8 @@ impl Templates {
         globs_before: 0,
     };
 
-    /// Writes them to a file.
-    pub(crate) fn write(&self, file: &Path) {
+    /// Returns them as a document.
+    pub(crate) fn document(&self) -> String {
         let (kind, capacity, seconds) = (self.kind, self.capacity, self.lease_length.as_secs());
         let algorithm = format!("kind: {kind}, lease_length: {seconds}s, refresh_interval: 1s");
         let mut text = "resources:\n".to_owned();
@@ -65,8 +65,13 @@ impl Templates {
             "- {{identifier_glob: 'load/*', capacity: {capacity}, \
              algorithm: {{{algorithm}, learning_mode_duration: 0s}}}}"
         );
+        text
+    }
+
+    /// Writes them to a file.
+    pub(crate) fn write(&self, file: &Path) {
         let written = file.with_extension("new");
-        fs::write(&written, text).unwrap();
+        fs::write(&written, self.document()).unwrap();
         fs::rename(written, file).unwrap();
     }
 }

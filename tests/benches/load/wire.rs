@@ -20,6 +20,7 @@ use crate::mtls;
 pub(crate) const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
 pub(crate) const RELEASE_CAPACITY: &str = "/doorman.Capacity/ReleaseCapacity";
 pub(crate) const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
+pub(crate) const PLAN: &str = "/doorward.admin.v1.Plans/Plan";
 pub(crate) const STREAM_SERVER_CAPACITY: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
 
 /// Window for answers of any size at once.

@@ -15,6 +15,7 @@ mod election_restored;
 mod etcd;
 mod etcd_wiped;
 mod outside;
+mod plans;
 mod quotas;
 mod ready;
 mod restart;

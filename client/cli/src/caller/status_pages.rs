@@ -1,15 +1,12 @@
 //! The status of a server that may hold many resources: page after page, until the last one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_client::AdminClient;
-use doorward_proto::doorman;
-use doorward_session::master_finder::MasterFinder;
 use doorward_tls::dialer::Dialed as Channel;
 
-use crate::caller::{MasterCaller, Miss};
+use crate::caller::MasterCaller;
 use crate::failure::Failure;
 
 /// The largest page of a status, in bytes.
@@ -54,31 +51,13 @@ impl MasterCaller {
             let request = request.clone();
             async move { get_status(channel, request).await }
         };
-        let answer = self.call(ask, no_mastership).await?;
-        let Some(master) = &answer.master_address else {
-            return Ok(answer);
+        let master = |answer: &admin::GetStatusResponse| {
+            let is_meant = here || answer.is_master;
+            answer.master_address.clone().filter(|_| !is_meant)
         };
-        if here || answer.is_master {
-            return Ok(answer);
-        }
-        let mut finder = MasterFinder::new(Arc::default());
-        let named = finder.handle_redirect(Some(master), None, Duration::ZERO);
-        let answer = match named {
-            Ok(_) => self.call_in_turn(&mut finder, &ask, &no_mastership).await,
-            Err(lost) => Err(Miss::Silent(lost.to_string())),
-        };
-        answer.map_err(|miss| match miss {
-            Miss::Silent(problem) | Miss::Masterless(problem) => Failure::Unreachable(format!(
-                "the master does not answer: {problem}. --here shows the server that was asked"
-            )),
-            Miss::Final(failure) => failure,
-        })
+        let advice = "--here shows the server that was asked";
+        self.call_master(ask, master, advice).await
     }
-}
-
-/// A status names the master itself.
-fn no_mastership(_: &admin::GetStatusResponse) -> Option<&doorman::Mastership> {
-    None
 }
 
 /// Reads one page of a status. A server spends a limited time a second on status pages, and refuses with a retry delay.
@@ -98,7 +77,7 @@ async fn get_status(
 }
 
 /// When a server that has too much to do wants to be asked again.
-fn pushback(status: &tonic::Status) -> Option<Duration> {
+pub(super) fn pushback(status: &tonic::Status) -> Option<Duration> {
     let wait = status.metadata().get("grpc-retry-pushback-ms")?;
     wait.to_str().ok()?.parse().ok().map(Duration::from_millis)
 }

@@ -71,6 +71,7 @@ mod tests {
         ChangeFlags {
             why: why.map(str::to_owned),
             who: who.map(str::to_owned),
+            expect: None,
             yes: true,
             force: false,
         }

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::author::Author;
 use super::document::is_directory;
-use super::flags::ChangeFlags;
+use super::flags::{ChangeFlags, Search};
 use super::preview::Preview;
 use super::show::{self, about};
 use super::{Document, Effect, Shown, Standing, Store, WriteResult, lines};
@@ -89,6 +89,10 @@ impl<'a> Changer<'a> {
             let problem = "--why needs etcd. For a file, write the reason in the commit message";
             return Err(Failure::Usage(problem.to_owned()));
         }
+        if flags.expect.is_some() && !store.is_in_etcd() {
+            let problem = "--expect needs etcd: a file has no versions here";
+            return Err(Failure::Usage(problem.to_owned()));
+        }
         if let Some(failure) = store.unwritable() {
             return Err(failure);
         }
@@ -131,6 +135,29 @@ impl<'a> Changer<'a> {
         }
     }
 
+    /// Fails if another version is in force than the operator expects.
+    fn check_expected<K: Kind>(&self, seen: &Standing<K>) -> Result<(), Failure> {
+        let number = match &seen.document {
+            Some(_) => show::in_force(&seen.stored).map(|version| version.number),
+            None => Some(0),
+        };
+        match (self.flags.expect, number) {
+            (None, _) => Ok(()),
+            (expected, number) if expected == number => Ok(()),
+            (Some(expected), number) => {
+                let is = match number {
+                    None => "a document without a number".to_owned(),
+                    Some(0) => "nothing".to_owned(),
+                    Some(number) => format!("revision {number}"),
+                };
+                Err(Failure::No(format!(
+                    "nothing was written: {is} is in force, and not revision {expected}; history says who \
+                     changed it"
+                )))
+            }
+        }
+    }
+
     /// Shows what will change, asks, and writes.
     pub(super) async fn change<K: Shown>(
         &self,
@@ -139,7 +166,9 @@ impl<'a> Changer<'a> {
         kind: VersionKind,
         may_edit: bool,
     ) -> Result<Changed<K>, Failure> {
-        let preview = Preview::new(&self.store, seen, new).await;
+        self.check_expected(seen)?;
+        let everybody = Search::default();
+        let preview = Preview::new(&self.store, seen, new, &everybody).await;
         if preview.is_same() {
             let number = show::in_force(&seen.stored).map(|version| version.number);
             let which = match number {

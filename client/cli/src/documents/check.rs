@@ -10,6 +10,7 @@ use doorward_etcd::DocumentPlace;
 use serde_json::json;
 
 use super::author::plain;
+use super::flags::Search;
 use super::preview::write_need;
 use super::{Change, Document, Effect, Shown, Store, counted};
 use crate::common::{Common, Output};
@@ -54,9 +55,11 @@ pub(crate) async fn files<K: Shown>(
                 }
                 let change = Change {
                     name: &document.name,
+                    text: document.text(),
                     new,
                     old: old.as_ref(),
                     store: store.as_ref(),
+                    search: &Search::default(),
                 };
                 let effect = print(common, change).await?;
                 let palette = common.color.of_stderr();
@@ -84,9 +87,11 @@ pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure>
     let then = format!(": servers keep the {}s they had", K::NOUN);
     let change = Change {
         name: &document.name,
+        text: document.text(),
         new: document.valid(&then)?,
         old: None,
         store: Some(store),
+        search: &Search::default(),
     };
     print(store.common, change).await?;
     Ok(())

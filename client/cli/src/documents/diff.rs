@@ -3,14 +3,19 @@
 use std::io;
 use std::path::Path;
 
+use super::flags::Search;
 use super::preview::Preview;
 use super::{Document, Shown, Store};
 use crate::common::Output;
 use crate::failure::Failure;
 use crate::output;
 
-pub(super) async fn run<K: Shown>(store: &Store<'_>, file: &Path) -> Result<(), Failure> {
-    let compared = compare::<K>(store, file).await;
+pub(super) async fn run<K: Shown>(
+    store: &Store<'_>,
+    file: &Path,
+    search: &Search,
+) -> Result<(), Failure> {
+    let compared = compare::<K>(store, file, search).await;
     // 1 means that something would change: what goes wrong is something else.
     compared.map_err(|failure| match failure {
         Failure::No(problem) => Failure::Usage(problem),
@@ -21,10 +26,10 @@ pub(super) async fn run<K: Shown>(store: &Store<'_>, file: &Path) -> Result<(), 
     })
 }
 
-async fn compare<K: Shown>(store: &Store<'_>, file: &Path) -> Result<(), Failure> {
+async fn compare<K: Shown>(store: &Store<'_>, file: &Path, search: &Search) -> Result<(), Failure> {
     let new = Document::<K>::read(file)?;
     let standing = store.read().await?;
-    let preview = Preview::new(store, &standing, &new).await;
+    let preview = Preview::new(store, &standing, &new, search).await;
     let mut out = output::stdout();
     if store.common.output == Output::Json {
         output::json(&mut out, &preview.to_json())?;

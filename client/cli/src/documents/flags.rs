@@ -27,6 +27,8 @@ pub(crate) enum DocumentCommand {
     Diff {
         /// A YAML file; - is standard input.
         file: PathBuf,
+        #[command(flatten)]
+        search: Search,
     },
     /// Put a file in force: shows what it will change, and asks.
     ///
@@ -62,6 +64,17 @@ pub(crate) enum DocumentCommand {
     },
 }
 
+/// The clients that a comparison lists.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Search {
+    /// Only this resource in use, with all its clients.
+    #[arg(long, value_name = "ID")]
+    pub(crate) resource: Option<String>,
+    /// Only those of its clients that have this text in their names.
+    #[arg(long, value_name = "TEXT", requires = "resource")]
+    pub(crate) client: Option<String>,
+}
+
 /// How a change is made.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ChangeFlags {
@@ -76,11 +89,14 @@ pub(crate) struct ChangeFlags {
         hide_env_values = true
     )]
     pub(crate) who: Option<String>,
+    /// Write only if this version of the history is in force; 0: if there is no document.
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) expect: Option<u64>,
     /// Do not ask.
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Write in spite of warnings: all that is in force goes; of templates, a length or capacity is ten times that in
-    /// force, or a capacity is 0. --yes does not imply it.
+    /// Write in spite of warnings: all that is in force goes; of templates, one in use goes, a total is no longer kept, a
+    /// length or capacity is ten times that in force, or no server reads them. --yes does not imply it.
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -7,14 +7,17 @@ use doorward_etcd::documents::Recorded;
 use serde_json::{Value, json};
 
 use super::author::plain;
-use super::{Standing, Store, show};
+use super::{Shown, Standing, Store, show};
 use crate::common::Output;
 use crate::failure::Failure;
 use crate::output;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
 
-pub(super) async fn run<K: Kind>(store: &Store<'_>, count: usize) -> Result<(), Failure> {
+pub(super) async fn run<K: Shown>(store: &Store<'_>, count: usize) -> Result<(), Failure> {
+    if let Some(truth) = K::truth(store).await {
+        return Err(Failure::No(truth));
+    }
     let standing = store.read::<K>().await?;
     let stored = &standing.stored;
     let numbers: Vec<u64> = stored.numbers.iter().copied().take(count).collect();

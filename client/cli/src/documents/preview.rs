@@ -6,6 +6,7 @@ use doorward_pages::terminal::palette::{Palette, Tone};
 use serde_json::{Value, json};
 
 use super::author::plain;
+use super::flags::Search;
 use super::{Change, Document, Effect, Shown, Standing, Store, counted, lines};
 
 /// Change in meaning, in one line.
@@ -47,6 +48,7 @@ impl<'a, K: Shown> Preview<'a, K> {
         store: &'a Store<'a>,
         seen: &'a Standing<K>,
         new: &'a Document<K>,
+        search: &'a Search,
     ) -> Preview<'a, K> {
         let (old, nothing) = (seen.document.as_ref(), K::default());
         let was = old.map_or(Some(&nothing), |old| old.read.as_ref().ok());
@@ -57,9 +59,11 @@ impl<'a, K: Shown> Preview<'a, K> {
             Some(is) => {
                 let change = Change {
                     name: &new.name,
+                    text: new.text(),
                     new: is,
                     old: was.filter(|_| old.is_some()),
                     store: Some(store),
+                    search,
                 };
                 let asks = changes.as_ref().is_none_or(|lines| !lines.is_empty());
                 K::effect(change, asks).await

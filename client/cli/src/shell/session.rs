@@ -88,6 +88,7 @@ impl ShellSession {
                     leases: None,
                     here: false,
                     limits: false,
+                    templates: false,
                 };
                 status::run(&self.common, &flags).await
             }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::granted::number;
 
 /// Returns a table with a line for each template.
-pub(super) fn of(templates: &Templates, palette: Palette) -> Table {
+pub(crate) fn of(templates: &Templates, palette: Palette) -> Table {
     let header = [
         "glob",
         "algorithm",

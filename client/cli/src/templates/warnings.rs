@@ -7,7 +7,6 @@ mod amounts;
 mod emptied;
 mod lengths;
 mod reach;
-mod shorter;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::documents::author::plain;
 use crate::documents::{counted, refusal};
-use crate::templates::effect::Live;
+use crate::templates::plan::ResourcePlan;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
 /// Warnings that people are shown at most.
@@ -31,32 +30,28 @@ const WARNINGS_SHOWN: usize = 20;
 pub(crate) struct InForceBefore<'a> {
     /// Templates in force. None: there are none, or they are unknown.
     pub(crate) templates: Option<&'a Templates>,
-    /// Resources in use, as far as they are known.
-    pub(crate) live: &'a [Live],
-    /// Whether a server that is restarted cannot know how long leases were.
-    pub(crate) is_forgotten: bool,
+    /// Resources in use whose terms change, as far as they are known.
+    pub(super) in_use: &'a [ResourcePlan],
 }
 
 named! {
     /// Subject of a warning. JSON has these names.
     #[derive(PartialOrd, Ord)]
     WarningKind {
+        /// Clients hold a resource that no template matches any more.
+        InUse = "in_use",
+        /// A total that was kept is kept no more.
+        NoTotal = "no_total",
         /// No template is left of those in force.
         Emptied = "emptied",
         /// Something takes ten times as long, or lasts ten times as long.
         Longer = "longer",
         /// A tenth of it, or less.
         MuchShorter = "much_shorter",
-        /// Leases are shorter, and a restarted server does not know that longer ones are out.
-        ShorterLease = "shorter_lease",
         /// The capacity is 0.
         NoCapacity = "no_capacity",
         /// The capacity is ten times that in force or more, or a tenth or less.
         CapacityFactor = "capacity_factor",
-        /// The capacity is below what is in use.
-        BelowUse = "below_use",
-        /// All clients of a STATIC resource together may use more than the number that is written.
-        StaticTotal = "static_total",
         /// Clients in safe mode may use more than there is.
         SafeCapacity = "safe_capacity",
         /// No id takes the template.
@@ -70,14 +65,7 @@ impl WarningKind {
     /// Whether a change that brings it must be forced. To take back a mistake must not: what was made
     /// ten times as long by mistake is made a tenth of it again.
     const fn needs_force(self) -> bool {
-        !matches!(
-            self,
-            Self::MuchShorter
-                | Self::ShorterLease
-                | Self::BelowUse
-                | Self::StaticTotal
-                | Self::Blank
-        )
+        !matches!(self, Self::MuchShorter | Self::Blank)
     }
 }
 
@@ -130,8 +118,8 @@ pub(crate) struct Warnings {
 impl Warnings {
     /// Looks for them.
     pub(crate) fn of(name: &str, new: &Located, before: &InForceBefore<'_>) -> Self {
-        let stood = before.templates.map(|old| Stood::of(old, before.live));
-        let found = of_templates(&new.templates, before.live);
+        let stood = before.templates.map(|old| Stood::of(old, before.in_use));
+        let found = of_templates(&new.templates, before.in_use);
         let globs = globs(&new.templates);
         let mut list: Vec<Warning> = found
             .into_iter()
@@ -143,9 +131,7 @@ impl Warnings {
         let mut changes = lengths::findings(&new.templates, before);
         changes.extend(amounts::changes(&new.templates, before));
         changes.extend(emptied::finding(before.templates, &new.templates));
-        if let (Some(old), true) = (before.templates, before.is_forgotten) {
-            changes.extend(shorter::findings(old, &new.templates));
-        }
+        changes.extend(emptied::unmatched(before.in_use, &new.templates));
         list.extend(changes.into_iter().map(|it| warning(new, it, false)));
         list.extend(new.blanks().iter().map(|problem| Warning {
             kind: WarningKind::Blank,
@@ -157,11 +143,6 @@ impl Warnings {
             name: name.to_owned(),
             list,
         }
-    }
-
-    /// Whether the document is only applied if that is forced.
-    pub(crate) fn needs_force(&self) -> bool {
-        self.list.iter().any(Warning::needs_force)
     }
 
     /// Returns the reason why a change needs force, and the way out. None: it needs none.
@@ -239,8 +220,8 @@ impl Warnings {
 }
 
 /// Returns the warnings that do not depend on the templates before.
-fn of_templates(templates: &Templates, live: &[Live]) -> Vec<TemplateWarning> {
-    let mut findings = amounts::findings(templates, live);
+fn of_templates(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<TemplateWarning> {
+    let mut findings = amounts::findings(templates, in_use);
     findings.extend(reach::findings(templates));
     findings
 }
@@ -249,9 +230,9 @@ fn of_templates(templates: &Templates, live: &[Live]) -> Vec<TemplateWarning> {
 struct Stood<'a>(BTreeMap<(WarningKind, &'a str, Field), f64>);
 
 impl<'a> Stood<'a> {
-    fn of(old: &'a Templates, live: &[Live]) -> Self {
+    fn of(old: &'a Templates, in_use: &[ResourcePlan]) -> Self {
         let globs = globs(old);
-        let found = of_templates(old, live).into_iter().filter_map(|it| {
+        let found = of_templates(old, in_use).into_iter().filter_map(|it| {
             let (index, field) = it.about?;
             Some(((it.kind, *globs.get(index)?, field), it.weight))
         });

@@ -116,38 +116,6 @@ fn every_file_is_checked_and_every_problem_reported() {
     check_exit(&nothing, 2);
 }
 
-/// After a restart, a server without an election cannot know how long leases were.
-#[test]
-fn who_makes_leases_shorter_in_a_file_is_warned() {
-    let folder = tempfile::tempdir().unwrap();
-    let [file, new] = ["templates.yaml", "new.yaml"].map(|name| folder.path().join(name));
-    let shorter = GOOD.replace("lease_length: 60", "lease_length: 10");
-    let careful = shorter.replace("refresh", "learning_mode_duration: 60, refresh");
-    let (file, path) = (file.to_str().unwrap(), new.to_str().unwrap());
-    let run = |arguments: &[&str]| {
-        let mut command = doorward();
-        command.args(["templates", "--at", file]);
-        command.args(["--server", &crate::nowhere()]);
-        command.args(arguments).output().unwrap()
-    };
-    let warning = "warning: template 1 (\"db/*\"): algorithm.lease_length: leases become shorter";
-    let advice = "set learning_mode_duration: 1m until";
-    for (document, warns) in [(GOOD, false), (&careful, false), (&shorter, true)] {
-        fs::write(file, GOOD).unwrap();
-        fs::write(path, document).unwrap();
-        let checked = stderr(&run(&["check", path]));
-        let compared = stdout(&run(&["diff", path]));
-        let shown = run(&["diff", path, "--output", "json"]);
-        let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
-        assert_eq!(shown["warning"].is_string(), warns, "{shown}");
-        let applied = stdout(&run(&["apply", path, "--yes"]));
-        for said in [checked, compared, applied] {
-            assert_eq!(said.contains(warning), warns, "{document}: {said}");
-            assert_eq!(said.contains(advice), warns, "{document}: {said}");
-        }
-    }
-}
-
 #[test]
 fn init_writes_valid_documents_with_their_schemas_and_replaces_none() {
     let folder = tempfile::tempdir().unwrap();

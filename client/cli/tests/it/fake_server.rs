@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_server::{Admin, AdminServer};
+use doorward_proto::admin::v1::plans_server::{Plans, PlansServer};
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_server::{Capacity, CapacityServer};
 use doorward_proto::doorman::release_result::Outcome;
@@ -77,6 +78,10 @@ pub(crate) struct Play {
     pub(crate) ancestors: Vec<String>,
     pub(crate) is_in_cycle: bool,
     pub(crate) templates_source: String,
+    /// Templates that it lists on request. Empty: it is an older server.
+    pub(crate) templates: Vec<admin::TemplateStatus>,
+    /// What it plans, whatever the change.
+    pub(crate) plan: Vec<admin::PlannedResource>,
     /// End of every text of its own: messages, names, problems.
     pub(crate) tail: &'static str,
 }
@@ -112,6 +117,8 @@ impl Default for Play {
             ancestors: Vec::new(),
             is_in_cycle: false,
             templates_source: "templates.yaml".to_owned(),
+            templates: Vec::new(),
+            plan: Vec::new(),
             tail: "",
         }
     }
@@ -214,6 +221,7 @@ fn serve(actor: Actor, listener: TcpListener, stopped: oneshot::Receiver<()>) {
         let incoming = TcpListenerStream::new(tokio::net::TcpListener::from_std(listener).unwrap());
         tonic::transport::Server::builder()
             .add_service(CapacityServer::new(actor.clone()))
+            .add_optional_service(with_admin.then(|| PlansServer::new(actor.clone())))
             .add_optional_service(with_admin.then(|| AdminServer::new(actor)))
             .serve_with_incoming(incoming)
             .await
@@ -378,6 +386,23 @@ impl Capacity for Actor {
 }
 
 #[tonic::async_trait]
+impl Plans for Actor {
+    async fn plan(
+        &self,
+        _: Request<admin::PlanRequest>,
+    ) -> Result<Response<admin::PlanResponse>, Status> {
+        self.hear(None).await?;
+        Ok(Response::new(admin::PlanResponse {
+            is_master: self.play.master == Master::Myself,
+            node: format!("fake{}", self.play.tail),
+            templates_source: format!("{}{}", self.play.templates_source, self.play.tail),
+            resources: self.play.plan.clone(),
+            ..admin::PlanResponse::default()
+        }))
+    }
+}
+
+#[tonic::async_trait]
 impl Admin for Actor {
     #[allow(clippy::too_many_lines, reason = "a status has many fields")]
     async fn get_status(
@@ -431,10 +456,7 @@ impl Admin for Actor {
             template_match: self.play.template_match.clone(),
             conflicts: self.play.conflicts.clone(),
             rule_decisions: self.play.rule_decisions.clone(),
-            address: match self.play.is_previous {
-                true => String::new(),
-                false => self.address.clone(),
-            },
+            address: self.address.repeat(usize::from(!self.play.is_previous)),
             children: self.play.children.clone(),
             node: format!("{}{}", self.play.node, self.play.tail),
             version: format!("1.2.3{}", self.play.tail),
@@ -444,6 +466,10 @@ impl Admin for Actor {
             uptime_ms: 65_000,
             templates_source: format!("{}{}", self.play.templates_source, self.play.tail),
             templates_count: 1,
+            templates: match request.templates {
+                true => self.play.templates.clone(),
+                false => Vec::new(),
+            },
             resources,
             next_token,
             parent: self.play.parent.clone(),

@@ -2,6 +2,7 @@
 
 use doorward_proto::admin::v1::{
     ConflictStatus, LeaseStatus, ResourceStatus, RuleDecisions, States, TemplateMatch,
+    TemplateStatus,
 };
 
 use crate::fake_server::{Asked, FakeServer, Master, Play};
@@ -120,7 +121,7 @@ fn status_for_programs_has_a_stable_shape() {
         "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
         "resources": null, "template_match": null, "next_token": null, "rules": [],
         "rules_problem": null, "rule_decisions": [], "tls_problem": null,
-        "address": server.address, "children": [],
+        "address": server.address, "children": [], "templates": [],
     });
     assert_eq!(status, expected);
 }
@@ -335,4 +336,34 @@ fn token(asked: &Asked) -> Option<String> {
         Asked::Status(request) => Some(request.token.clone()),
         _ => None,
     }
+}
+
+#[test]
+fn the_templates_in_force_are_listed_wherever_the_server_has_them_from() {
+    let server = FakeServer::with(|play| {
+        play.templates = vec![TemplateStatus {
+            identifier_glob: "db/*".to_owned(),
+            capacity: 100.0,
+            safe_capacity: Some(-1.0),
+            wants_max: Some(30.0),
+            kind: "PRIORITY_BANDS".to_owned(),
+            lease_length_ms: 60_000,
+            refresh_interval_ms: 5_000,
+            learning_mode_duration_ms: 60_000,
+            parameters: [("min_share.1".to_owned(), "0.2".to_owned())].into(),
+            ..TemplateStatus::default()
+        }];
+    });
+    let said = printed(&server.address, &["status", "--templates"]);
+    assert!(
+        said.ends_with(
+            "\n\
+             glob  algorithm                capacity       safe  lease  refresh  learning\n\
+             db/*  PRIORITY_BANDS  100 (30 a client)  unlimited     1m       5s        1m\n"
+        ),
+        "{said}"
+    );
+    let older = FakeServer::start(Play::default());
+    let output = run(&older.address, &["status", "--templates"]);
+    check_failure(&output, 1, "does not say its templates");
 }

@@ -3,6 +3,7 @@
 use std::process::Output;
 use std::time::Duration;
 
+use doorward_proto::admin::v1::{PlannedHolder, PlannedResource};
 use doorward_tests::etcd::Etcd;
 use etcd_client::{Permission, PermissionType, Txn, TxnOp};
 use serde_json::Value;
@@ -97,7 +98,7 @@ async fn a_difference_is_reported_by_line_and_by_template_with_the_exit_codes_of
         "{said}"
     );
     assert!(said.contains("~ \"db/*\" capacity 500 → 250"), "{said}");
-    assert!(said.contains("in use is unknown: "), "{said}");
+    assert!(said.contains("only texts are compared; "), "{said}");
     assert_eq!(stderr(&output), "");
 
     let output = diff(&document(500).replace("Of ours", "Ours"));
@@ -110,30 +111,81 @@ async fn a_difference_is_reported_by_line_and_by_template_with_the_exit_codes_of
     check_exit(&templates(&etcd, &["diff", "/none"]), 2);
 }
 
-#[tokio::test]
-async fn the_effect_on_what_is_in_use_is_shown_if_a_server_answers() {
-    let etcd = Etcd::start().await;
-    apply(&etcd, &document(100), &[]);
-    let server = FakeServer::start(crate::status::busy());
+/// Three clients of a resource, of which one keeps what it has.
+pub(crate) fn planned() -> Play {
+    let client = |name: &str, wants, granted, planned| PlannedHolder {
+        holder: name.to_owned(),
+        wants,
+        granted,
+        planned,
+        why: "fair share: everyone gets at most 20 per client".to_owned(),
+    };
+    let resource = PlannedResource {
+        resource_id: "db/reads".to_owned(),
+        template: Some("db/*".to_owned()),
+        planned_template: Some("db/*".to_owned()),
+        algorithm: "FAIR_SHARE".to_owned(),
+        planned_algorithm: Some("FAIR_SHARE".to_owned()),
+        capacity: 100.0,
+        planned_capacity: Some(50.0),
+        wants: 170.0,
+        granted: 100.0,
+        reserved: 100.0,
+        planned: 50.0,
+        clients_count: 3,
+        losing_count: 2,
+        same_count: 1,
+        losing: vec![client("b", 80.0, 45.0, 20.0), client("c", 80.0, 45.0, 20.0)],
+        shrinks_in_ms: Some(4_000),
+        shrinks_max_ms: Some(59_000),
+        ..PlannedResource::default()
+    };
+    Play {
+        plan: vec![resource],
+        templates_source: "etcd:/doorward/templates".to_owned(),
+        ..Play::default()
+    }
+}
+
+/// Runs `templates` with a server at hand.
+fn with_server(etcd: &Etcd, server: &FakeServer, arguments: &[&str], document: &str) -> Output {
     let mut command = doorward();
     command.args(["templates", "--etcd-endpoints", &etcd.endpoint(0)]);
-    command.args(["--server", &server.address, "diff", "-"]);
-    let output = command.write_stdin(document(50)).output().unwrap();
-    check_exit(&output, 1);
-    let said = stdout(&output);
-    let expected = "\
-fake (templates from templates.yaml) uses other templates than those at \
-etcd:/doorward/templates: a change here changes nothing there
-in use at fake (templates from templates.yaml):
-  db/reads  capacity 100 → 50  wants 160  granted 70.5  reserved 100  clients 3
-    3 clients shrink from 70.5 to 50 within a refresh interval of 5s
-    50 beyond the new capacity stays reserved until they have refreshed, for 1m at most
-";
-    assert!(said.ends_with(expected), "{said}");
+    command.args(["--server", &server.address]).args(arguments);
+    command.write_stdin(document).output().unwrap()
 }
 
 #[tokio::test]
-async fn whether_the_server_goes_by_other_templates_is_said() {
+async fn who_loses_is_named_if_a_server_answers() {
+    let etcd = Etcd::start().await;
+    apply(&etcd, &document(100), &[]);
+    let server = FakeServer::start(planned());
+    let output = with_server(&etcd, &server, &["diff", "-"], &document(50));
+    check_exit(&output, 1);
+    let said = stdout(&output);
+    let expected = "\
+in use at fake (templates from etcd:/doorward/templates):
+  db/reads  capacity 100 → 50  wants 170  granted 100 → 50  reserved 100  clients 3
+    3 clients: losing 2, gaining 0, unchanged 1
+    this holds within 4s; at the latest in 59s, when the last lease that shrinks has ended
+    client  at    wants  has  gets  why
+    b       fake     80   45    20  fair share: everyone gets at most 20 per client
+    c       fake     80   45    20  fair share: everyone gets at most 20 per client
+";
+    assert!(said.ends_with(expected), "{said}");
+    let shown = with_server(&etcd, &server, &["diff", "-", "-o", "json"], &document(50));
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let resource = &shown["resources"][0];
+    assert_eq!(
+        (&resource["losing_count"], &resource["same_count"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(resource["losing"][0]["planned"], 20.0);
+    assert_eq!(resource["holds_max_ms"], 59_000);
+}
+
+#[tokio::test]
+async fn what_no_server_reads_is_written_only_by_force() {
     let etcd = Etcd::start().await;
     apply(&etcd, &document(100), &[]);
     for (source, is_other) in [
@@ -143,15 +195,47 @@ async fn whether_the_server_goes_by_other_templates_is_said() {
         ("etcd:/doorward/templates", false),
     ] {
         let server = FakeServer::with(|play| play.templates_source = source.to_owned());
-        let mut command = doorward();
-        command.args(["templates", "--etcd-endpoints", &etcd.endpoint(0)]);
-        command.args(["--server", &server.address, "diff", "-"]);
-        let said = stdout(&command.write_stdin(document(50)).output().unwrap());
+        let run = |arguments: &[&str]| with_server(&etcd, &server, arguments, &document(50));
+        let said = stdout(&run(&["diff", "-"]));
         let who = format!("fake (templates from {source})");
         assert!(said.ends_with(&format!("nothing is in use at {who}\n")));
-        let other = format!("{who} uses other templates than those at etcd:/doorward/templates");
+        let other = format!(
+            "{who} does not read etcd:/doorward/templates: a change here changes nothing there. Change \
+             {source}"
+        );
         assert_eq!(said.contains(&other), is_other, "{said}");
+        if is_other {
+            check_failure(&run(&["apply", "-", "--yes"]), 2, &other);
+            check_failure(&run(&["history"]), 1, &other);
+            assert_eq!(etcd.get(KEY).await, Some(document(100)));
+        } else {
+            check_exit(&run(&["history"]), 0);
+            check_exit(&run(&["apply", "-", "--yes"]), 0);
+        }
     }
+    let server = FakeServer::start(Play::default());
+    let forced = ["apply", "-", "--yes", "--force"];
+    check_exit(&with_server(&etcd, &server, &forced, &document(70)), 0);
+    assert_eq!(etcd.get(KEY).await, Some(document(70)));
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_expected_is_not_replaced() {
+    let etcd = Etcd::start().await;
+    apply(&etcd, &document(500), &["--expect", "0"]);
+    let first = ["apply", "-", "--yes", "--expect", "0"];
+    let output = on_stdin(&etcd, &first, &document(100));
+    check_failure(&output, 1, "revision 1 is in force, and not revision 0");
+    apply(&etcd, &document(250), &["--expect", "1"]);
+    let stale = ["apply", "-", "--yes", "--expect", "1"];
+    let output = on_stdin(&etcd, &stale, &document(100));
+    check_failure(&output, 1, "revision 2 is in force, and not revision 1");
+    check_failure(
+        &templates(&etcd, &["rollback", "1", "--yes", "--expect", "1"]),
+        1,
+        "revision 2",
+    );
+    assert_eq!(etcd.get(KEY).await, Some(document(250)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

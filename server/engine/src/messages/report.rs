@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::claims::Demand;
 use crate::division::Why;
 use crate::id::{HolderId, HolderName, ResourceId};
 use crate::messages::RefusalReason;
@@ -92,12 +93,10 @@ pub struct UpstreamSnapshot {
 pub struct LeaseSnapshot {
     /// Holder.
     pub holder: HolderId,
-    /// Priority.
-    pub priority: i64,
-    /// Number of clients behind the holder.
-    pub subclients: f64,
-    /// Amount that the holder wants.
-    pub wants: f64,
+    /// Demand of its newest request, as far as it counts.
+    pub demand: Demand,
+    /// Whether it wants more than counts: more than its template lets a client have.
+    pub wants_more: bool,
     /// Share by the algorithm, at the holder's last request.
     pub share: f64,
     /// Amount granted.
@@ -114,6 +113,13 @@ pub struct LeaseSnapshot {
     pub why: Why,
     /// Statements of a child server.
     pub child: Option<ChildSnapshot>,
+}
+
+impl LeaseSnapshot {
+    /// Amount that the holder wants.
+    pub fn wants(&self) -> f64 {
+        self.demand.wants().get()
+    }
 }
 
 /// Place where a page of leases of a resource starts.

@@ -153,17 +153,9 @@ impl Resource {
         // In learning mode nothing is shared out, so how is not known either; nor if our parent is.
         let learns = self.learns_for_child(holding, now);
         let is_known = learns.is_none() && !self.supply.parent_learns();
-        let bands = if algorithm.kind.has_bands() && is_known {
-            let split: Vec<_> = rule.split(demand).collect();
-            let total: f64 = split.iter().map(|(_, amount)| amount).sum();
-            let part = answer.lease.capacity.get() / total.max(f64::MIN_POSITIVE);
-            split
-                .into_iter()
-                .filter(|_| total > 0.0)
-                .map(|(band, amount)| (band, Amount::from_computed(amount * part)))
-                .collect()
-        } else {
-            Vec::new()
+        let bands = match algorithm.kind.has_bands() && is_known {
+            true => rule.bands_of(demand, answer.lease.capacity),
+            false => Vec::new(),
         };
         Some(ServerLease {
             resource: self.id.clone(),

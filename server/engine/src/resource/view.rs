@@ -193,9 +193,8 @@ impl Resource {
 fn snapshot_of(holding: &Holding, share: Amount, why: Why) -> LeaseSnapshot {
     LeaseSnapshot {
         holder: holding.holder(),
-        priority: holding.demand.priority(),
-        subclients: holding.demand.clients(),
-        wants: holding.demand.wants().get(),
+        demand: holding.demand.clone(),
+        wants_more: holding.wants_more,
         share: share.get(),
         granted: holding.newest().capacity.get(),
         reserved: holding.reserved().get(),

@@ -173,7 +173,7 @@ fn an_ask_of_a_child_by_an_older_epoch_does_not_count() {
         root.handle_get_server_capacity(&request, Via::Stream, now)
             .unwrap();
         let children = root.child_snapshots(&resource(), now);
-        children[0].wants
+        children[0].wants()
     };
     let of_newer = wants(2, 1, 50.0);
     assert_eq!(wants(1, 2, 10.0), of_newer);

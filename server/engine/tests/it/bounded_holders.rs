@@ -171,7 +171,7 @@ fn a_child_server_is_told_and_does_as_its_parent_says() {
             .iter()
             .find(|it| it.holder.name.as_str() == "b")
             .unwrap()
-            .wants;
+            .wants();
         assert_eq!(wants, expected.unwrap_or(1000.0), "{ask:?}");
     }
 }

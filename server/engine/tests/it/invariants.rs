@@ -84,7 +84,7 @@ fn a_snapshot_is_bounded_and_agrees_with_itself() {
             let now = play.world.now;
             let rows = play.root().lease_snapshots(&resource(), 100, now);
             for row in &rows {
-                let possible = 0.0..=row.wants;
+                let possible = 0.0..=row.wants();
                 let bounded = possible.contains(&row.granted) && possible.contains(&row.share);
                 let is_reserved = row.granted <= row.reserved;
                 assert!(bounded && is_reserved, "seed {seed}: {row:?}");

@@ -19,6 +19,7 @@ mod limits_of_clients;
 mod looks;
 mod parents;
 mod parts;
+mod plans;
 mod priorities;
 mod recorded;
 mod reload;

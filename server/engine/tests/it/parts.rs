@@ -352,7 +352,7 @@ proptest! {
                 let lease = |node: &Node| {
                     let leases = node.lease_snapshots(&id(number), 10, at(2));
                     let of = leases.into_iter().find(|it| it.holder.name == name(client));
-                    of.map(|it| (it.wants, it.granted, it.reserved))
+                    of.map(|it| (it.wants(), it.granted, it.reserved))
                 };
                 prop_assert_eq!(lease(&whole), lease(&single), "{} of {}", client, number);
             }

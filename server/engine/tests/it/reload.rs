@@ -212,7 +212,7 @@ fn work_for_all_resources_is_done_a_bounded_part_at_a_time() {
 /// Returns the shares of all holders as snapshots show them.
 fn shares(node: &Node, now: Time) -> Vec<(String, f64, f64)> {
     let leases = node.lease_snapshots(&id(0), usize::MAX, now).into_iter();
-    let lease = leases.map(|it| (it.holder.to_string(), it.wants, it.share));
+    let lease = leases.map(|it| (it.holder.to_string(), it.wants(), it.share));
     lease.collect()
 }
 
@@ -257,7 +257,7 @@ fn another_algorithm_divides_as_if_there_had_never_been_another_one() {
         for lease in node.lease_snapshots(&id(0), usize::MAX, now) {
             let client = lease.holder.name.as_str().strip_prefix("client-");
             let client = client.and_then(|number| number.parse().ok()).unwrap();
-            ask(&mut anew, client, 0, lease.wants, None, now);
+            ask(&mut anew, client, 0, lease.wants(), None, now);
         }
         let (all, of_anew) = (shares(&node, now), shares(&anew, now));
         assert_eq!(all.len(), of_anew.len());

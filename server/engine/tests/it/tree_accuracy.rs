@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use doorward_engine::claims::POINTS_MAX;
 use doorward_engine::id::ResourceId;
-use doorward_engine::messages::Via;
+use doorward_engine::messages::{Has, Via};
 use doorward_engine::node::Config;
 use doorward_engine::node::mastership::Mastership;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
@@ -25,15 +25,15 @@ use crate::whole::Whole as _;
 const WAVE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug, Deserialize)]
-struct ClientSpec {
-    id: String,
-    wants: f64,
+pub struct ClientSpec {
+    pub id: String,
+    pub wants: f64,
     #[serde(default)]
-    priority: i64,
+    pub priority: i64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-struct NodeSpec {
+pub struct NodeSpec {
     name: String,
     #[serde(default)]
     clients: Vec<ClientSpec>,
@@ -58,7 +58,7 @@ struct Expected {
     gets: f64,
 }
 
-fn resource() -> ResourceId {
+pub fn resource() -> ResourceId {
     asking::resource("r")
 }
 
@@ -75,24 +75,24 @@ fn templates(kind: AlgorithmKind, capacity: f64, min_share: &BTreeMap<String, f6
 }
 
 /// A client of the tree: its server, and its name in the whole tree.
-struct Leaf {
-    home: usize,
-    path: String,
-    spec: ClientSpec,
+pub struct Leaf {
+    pub home: usize,
+    pub path: String,
+    pub spec: ClientSpec,
 }
 
 /// The world of the stories, in which messages arrive at once.
 #[derive(Default)]
-struct Tree {
+pub struct Tree {
     /// Points of the curves of leaves with few clients.
-    few_points: usize,
-    world: World,
-    clients: Vec<Leaf>,
-    depth: usize,
+    pub few_points: usize,
+    pub world: World,
+    pub clients: Vec<Leaf>,
+    pub depth: usize,
 }
 
 impl Tree {
-    fn grow(&mut self, spec: NodeSpec, above: Option<usize>, templates: &Templates) {
+    pub fn grow(&mut self, spec: NodeSpec, above: Option<usize>, templates: &Templates) {
         let path = above.map_or(spec.name.clone(), |above| {
             format!("{}/{}", self.world.servers[above].name, spec.name)
         });
@@ -126,9 +126,10 @@ impl Tree {
 
     /// Lets all clients and servers ask, from the leaves up. A client without an answer asks again
     /// in the next wave.
-    fn ask(&mut self, has: &mut BTreeMap<String, f64>) {
+    pub fn ask(&mut self, has: &mut BTreeMap<String, f64>) {
         for Leaf { home, path, spec } in &self.clients {
-            let ask = asking::ask(resource(), spec.priority, amount(spec.wants), None);
+            let had = has.get(path).map(|has| Has::untimed(amount(*has)));
+            let ask = asking::ask(resource(), spec.priority, amount(spec.wants), had);
             let request = asking::request(holder(&spec.id), vec![ask]);
             let reply = served(self.world.asked(*home, &request));
             if let Some(lease) = reply.leases.first() {
@@ -223,7 +224,7 @@ fn the_vectors_of_the_oracle() {
 
 /// How the wants of a tree's clients are distributed.
 #[derive(Clone, Copy, Debug)]
-enum Wants {
+pub enum Wants {
     Uniform,
     Exponential,
     /// Over five orders of magnitude.
@@ -241,16 +242,16 @@ impl Wants {
 }
 
 /// Shape of a random tree, and its clients by their names in the whole tree.
-struct RandomTree {
-    chance: Chance,
+pub struct RandomTree {
+    pub chance: Chance,
     /// Approximate number of clients at each leaf.
-    clients: usize,
-    wants: Wants,
-    all: Vec<(String, i64, f64)>,
+    pub clients: usize,
+    pub wants: Wants,
+    pub all: Vec<(String, i64, f64)>,
 }
 
 impl RandomTree {
-    fn grow(&mut self, name: String, depth: usize, above: &str) -> NodeSpec {
+    pub fn grow(&mut self, name: String, depth: usize, above: &str) -> NodeSpec {
         let path = format!("{above}{name}/");
         let mut spec = NodeSpec {
             name,

@@ -54,6 +54,24 @@ pub fn get_server_capacity_response(
     }
 }
 
+/// Writes a lease that this server plans for a child.
+pub fn planned_lease_message(lease: ServerLease) -> Vec<u8> {
+    server_lease_message(lease, Duration::ZERO).encode_to_vec()
+}
+
+/// Reads a lease that the parent plans for this server.
+///
+/// # Errors
+///
+/// If it is none, with the reason.
+pub fn planned_lease(message: &[u8]) -> Result<ServerLease, String> {
+    let message = wire::ServerCapacityResourceResponse::decode(message);
+    let message = message.map_err(|error| error.to_string())?;
+    let resource = ResourceId::new(&message.resource_id);
+    let resource = resource.map_err(|error| format!("resource_id {error}"))?;
+    server_lease(resource, message, Duration::ZERO)
+}
+
 fn server_lease_message(
     lease: ServerLease,
     wall: Duration,

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use doorward::{Capacity, Client, Mode, Resource};
+use doorward_tests::probe::{Answer, Probe};
 use doorward_tests::processes::{PATIENCE, Server, doorward_server, stderr, stdout};
 use doorward_tests::template_file::TemplateFile;
 use tempfile::TempDir;
-use tokio::time::{interval, timeout};
+use tokio::time::{Instant, interval, timeout};
 
 /// A lease is far longer than the test, and so would be learning mode.
 const TEMPLATES: &str = "
@@ -90,6 +91,45 @@ async fn a_killed_root_divides_at_once_when_it_is_back() {
         shown.starts_with("node root, started 3 times, marks count\nshared\t100\t"),
         "{shown}"
     );
+}
+
+/// The templates that the next process reads say less.
+#[tokio::test]
+async fn a_killed_root_knows_how_long_leases_were() {
+    const LONG: Duration = Duration::from_secs(6);
+    let of = |lease: &str| {
+        TEMPLATES
+            .replace("10m", lease)
+            .replace("refresh_interval: 1s", "refresh_interval: 500ms")
+    };
+    let (file, (_dir, state)) = (TemplateFile::new(&of("6s")), directory("root"));
+    let flags = ["--templates", &file.path, "--state-dir", &state];
+    let mut root = Server::start(&flags);
+    let address = root.address.clone();
+    let probe = Probe::to(&address);
+    let over = Instant::now() + LONG;
+    let answer = probe.ask("ann", "shared", 100.0, None).await.unwrap();
+    assert_eq!(answer, Answer::Grant(Some(100.0)));
+    file.write(&of("2s"));
+    root.wait_for_log("new templates are in force");
+    root.kill();
+
+    let _root = Server::start_at(&address, &flags);
+    let waited = timeout(LONG + PATIENCE, async {
+        let mut looks = interval(Duration::from_millis(50));
+        loop {
+            looks.tick().await;
+            let answer = probe.ask("bob", "shared", 100.0, None).await;
+            if let Ok(Answer::Grant(Some(granted))) = answer
+                && granted > 0.0
+            {
+                return;
+            }
+        }
+    });
+    assert!(waited.await.is_ok(), "bob never got anything");
+    let early = over.saturating_duration_since(Instant::now());
+    assert!(early.is_zero(), "{early:?} before the lease of ann ends");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Warnings about capacities: 0, a factor of ten, less than is in use, a STATIC capacity that was taken for a total,
-//! and a safe capacity that lets clients use more than the capacity when no server answers.
+//! Warnings about capacities: 0, a factor of ten, a total that is no longer kept, and a safe capacity that lets clients
+//! use more than the capacity when no server answers.
 //!
 //! The number of clients is only known of resources in use. A safe capacity of -1 is intended.
 
@@ -9,15 +9,17 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{AlgorithmKind, Field, SafeCapacity, Template, Templates};
 
 use super::{InForceBefore, TemplateWarning, WarningKind};
+use doorward_proto::admin::v1::PlannedResource;
+
 use crate::granted::number;
-use crate::templates::effect::Live;
+use crate::templates::plan::ResourcePlan;
 
 /// Factor of a capacity that needs a warning.
 const FACTOR: f64 = 10.0;
 
 /// Returns the warnings about one document.
-pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<TemplateWarning> {
-    let fullest = fullest(templates, live);
+pub(super) fn findings(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<TemplateWarning> {
+    let fullest = fullest(templates, in_use);
     let mut findings = Vec::new();
     for (index, template) in templates.iter().enumerate() {
         let kind = template.algorithm.kind;
@@ -33,7 +35,6 @@ pub(super) fn findings(templates: &Templates, live: &[Live]) -> Vec<TemplateWarn
         }
         let fullest = fullest.get(template.identifier_glob.as_str()).copied();
         findings.extend(safe_capacity(index, template, fullest));
-        findings.extend(static_total(index, template, fullest));
     }
     findings
 }
@@ -49,13 +50,7 @@ pub(super) fn changes(new: &Templates, before: &InForceBefore<'_>) -> Vec<Templa
     for old in before.templates.into_iter().flat_map(|old| old.iter()) {
         if let Some((index, template)) = places.get(old.identifier_glob.as_str()) {
             findings.extend(factor(*index, template, old));
-        }
-    }
-    for live in before.live {
-        let id = ResourceId::new(&live.resource).ok();
-        let template = id.and_then(|id| new.find(&id));
-        if let Some((index, template)) = template.and_then(|it| places.get(&*it.identifier_glob)) {
-            findings.extend(below_use(*index, template, live));
+            findings.extend(no_total(*index, template, old));
         }
     }
     findings
@@ -80,50 +75,34 @@ fn factor(index: usize, new: &Template, old: &Template) -> Option<TemplateWarnin
     })
 }
 
-/// Whether clients use more than the capacity, and have to shrink.
-fn below_use(index: usize, template: &Template, live: &Live) -> Option<TemplateWarning> {
-    let capacity = template.capacity.get();
-    let is_below = template.algorithm.kind.promises_total() && live.granted > capacity;
-    (is_below && capacity < live.capacity).then(|| {
+/// Whether a total that was kept is kept no more.
+fn no_total(index: usize, new: &Template, old: &Template) -> Option<TemplateWarning> {
+    let (was, is) = (old.algorithm.kind, new.algorithm.kind);
+    (was.promises_total() && !is.promises_total()).then(|| {
+        let how = match is {
+            AlgorithmKind::Static => "gives each client up to the capacity",
+            _ => "gives everyone what it wants",
+        };
         let message = format!(
-            "is {}, less than the {} that clients of {} have: they must shrink by {}",
-            number(capacity),
-            number(live.granted),
-            live.resource,
-            number(live.granted - capacity)
+            "is {is}, which {how}: together they may use more than the {} that {was} keeps to. To limit \
+             each client as well, keep {was} and set wants_max",
+            number(old.capacity.get())
         );
-        TemplateWarning::new(WarningKind::BelowUse, index, Field::Capacity, message)
-    })
-}
-
-/// Whether all clients together may use more than a STATIC capacity, which is that of each.
-fn static_total(
-    index: usize,
-    template: &Template,
-    fullest: Option<&Live>,
-) -> Option<TemplateWarning> {
-    let live = fullest.filter(|live| live.clients > 1)?;
-    let capacity = template.capacity.get();
-    (template.algorithm.kind == AlgorithmKind::Static && capacity > 0.0).then(|| {
-        let message = format!(
-            "is {}, which STATIC gives each client: the {} clients of {} may use {} together",
-            number(capacity),
-            live.clients,
-            live.resource,
-            number(capacity * live.clients as f64)
-        );
-        TemplateWarning::new(WarningKind::StaticTotal, index, Field::Capacity, message)
+        TemplateWarning::new(WarningKind::NoTotal, index, Field::Kind, message)
     })
 }
 
 /// By template: which resource in use has the most clients.
-fn fullest<'a>(templates: &'a Templates, live: &'a [Live]) -> BTreeMap<&'a str, &'a Live> {
-    let mut fullest: BTreeMap<&str, &Live> = BTreeMap::new();
-    for live in live {
-        let id = ResourceId::new(&live.resource).ok();
+fn fullest<'a>(
+    templates: &'a Templates,
+    in_use: &'a [ResourcePlan],
+) -> BTreeMap<&'a str, &'a PlannedResource> {
+    let mut fullest: BTreeMap<&str, &PlannedResource> = BTreeMap::new();
+    for live in in_use.iter().map(|plan| &plan.root) {
+        let id = ResourceId::new(&live.resource_id).ok();
         if let Some(template) = id.and_then(|id| templates.find(&id)) {
             let most = fullest.entry(&template.identifier_glob).or_insert(live);
-            if live.clients > most.clients {
+            if live.clients_count > most.clients_count {
                 *most = live;
             }
         }
@@ -134,7 +113,7 @@ fn fullest<'a>(templates: &'a Templates, live: &'a [Live]) -> BTreeMap<&'a str, 
 fn safe_capacity(
     index: usize,
     template: &Template,
-    fullest: Option<&Live>,
+    fullest: Option<&PlannedResource>,
 ) -> Option<TemplateWarning> {
     let Some(SafeCapacity::Limited(safe)) = template.safe_capacity else {
         return None;
@@ -143,7 +122,7 @@ fn safe_capacity(
     if !template.algorithm.kind.promises_total() {
         return None;
     }
-    let clients = fullest.map_or(1, |live| live.clients.max(1));
+    let clients = fullest.map_or(1, |live| live.clients_count.max(1));
     let together = safe * clients as f64;
     if together <= capacity {
         return None;
@@ -153,7 +132,7 @@ fn safe_capacity(
         Some(live) if clients > 1 => format!(
             "is {safe}, and the {clients} clients of {} may use {} of {capacity_said} together when no \
              server answers; give less, or leave it out, for an equal part each",
-            live.resource,
+            live.resource_id,
             number(together),
         ),
         _ => format!(

@@ -6,6 +6,7 @@ use doorward_engine::templates::Templates;
 use doorward_engine::templates::glob::Glob;
 
 use super::{TemplateWarning, WarningKind};
+use crate::templates::plan::ResourcePlan;
 
 /// Whether nothing is left. Other templates for all that was matched are something.
 pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<TemplateWarning> {
@@ -24,6 +25,46 @@ pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<Templa
         kind: WarningKind::Emptied,
         about: None,
         message: message.to_owned(),
+        weight: 0.0,
+    })
+}
+
+/// Whether clients hold resources that no template matches any more.
+pub(super) fn unmatched(in_use: &[ResourcePlan], new: &Templates) -> Option<TemplateWarning> {
+    let roots = in_use.iter().map(|plan| &plan.root);
+    let mut unmatched = roots.filter(|root| root.planned_algorithm.is_none());
+    let first = unmatched.next()?;
+    let more = match unmatched.count() {
+        0 => String::new(),
+        more => format!(", like {more} more in use"),
+    };
+    let id = &first.resource_id;
+    // A glob that people take for one of all ids below it.
+    let meant = new
+        .iter()
+        .map(|it| it.identifier_glob.as_str())
+        .find(|glob| {
+            let start = glob.strip_suffix('*').filter(|start| start.ends_with('/'));
+            start.is_some_and(|start| id.starts_with(start))
+        });
+    let advice = match meant {
+        Some(glob) => {
+            let levels = id.matches('/').count();
+            let start = glob.trim_end_matches('*');
+            let missing = levels.saturating_sub(start.matches('/').count());
+            let other = format!("{start}{}*", "*/".repeat(missing));
+            format!("the * of {glob:?} matches no /: add a template for {other:?}")
+        }
+        None => format!("keep a template for {id:?}"),
+    };
+    Some(TemplateWarning {
+        kind: WarningKind::InUse,
+        about: None,
+        message: format!(
+            "no template matches {id}{more}, which {} clients hold: their leases run down, and requests \
+             are refused; {advice}",
+            first.clients_count
+        ),
         weight: 0.0,
     })
 }

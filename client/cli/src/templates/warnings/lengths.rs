@@ -22,7 +22,7 @@ const FACTOR: u32 = 10;
 struct Lengths {
     lease: Duration,
     refresh: Duration,
-    /// Absent: it does not learn, or that is not known.
+    /// Absent: it does not learn.
     learning: Option<Duration>,
 }
 
@@ -50,27 +50,13 @@ pub(super) fn findings(new: &Templates, before: &InForceBefore<'_>) -> Vec<Templ
         places: &places,
         worst: BTreeMap::new(),
     };
-    match before.templates {
-        Some(old) => {
-            for template in old.iter() {
-                if let Some(place) = places.get(template.identifier_glob.as_str()) {
-                    found.compare(*place, Lengths::of(&template.algorithm), "in force");
-                }
-            }
-            found.by_ids(old, before);
-        }
-        // Only the server knows.
-        None => {
-            for live in before.live {
-                let was = Lengths {
-                    lease: live.lease_length,
-                    refresh: live.refresh_interval,
-                    learning: None,
-                };
-                let whose = format!("that {} has", live.resource);
-                found.by_id(&live.resource, was, &whose);
+    if let Some(old) = before.templates {
+        for template in old.iter() {
+            if let Some(place) = places.get(template.identifier_glob.as_str()) {
+                found.compare(*place, Lengths::of(&template.algorithm), "in force");
             }
         }
+        found.by_ids(old, before);
     }
     let found = found.worst.into_iter();
     let findings = found.map(|((index, field), (_, kind, message))| {
@@ -92,7 +78,7 @@ struct FoundLengths<'a> {
 impl FoundLengths<'_> {
     /// Ids that take another template than before.
     fn by_ids(&mut self, old: &Templates, before: &InForceBefore<'_>) {
-        let in_use = before.live.iter().map(|live| live.resource.clone());
+        let in_use = before.in_use.iter().map(|it| it.root.resource_id.clone());
         let globs = old.iter().chain(self.new.iter());
         let made_up = globs.map(|it| sample::filled(&it.identifier_glob, "x"));
         let mut looks: usize = 0;

@@ -135,7 +135,7 @@ fn of_holder(lease: &LeaseSnapshot) -> String {
     let mut output = format!(
         "  {kind}{}: wants {} share {} granted {} reserved {} until {}",
         lease.holder.name,
-        lease.wants,
+        lease.wants(),
         lease.share,
         lease.granted,
         lease.reserved,
