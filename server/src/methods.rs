@@ -87,7 +87,7 @@ pub const PATHS: Paths = Paths {
         CHECK_HEALTH,
         WATCH_HEALTH,
     ],
-    large: &[GET_SERVER_CAPACITY, STREAM, STREAM_QUOTAS],
+    large: &[GET_SERVER_CAPACITY, STREAM, STREAM_QUOTAS, PLAN],
     silent: &[STREAM_QUOTAS, WATCH_HEALTH],
     open: &[CHECK_HEALTH, WATCH_HEALTH],
     of_all: &[DISCOVERY, WHO_AM_I],

@@ -147,7 +147,7 @@ impl ServerState {
         if query.limits {
             status.limits = self.limit_figures();
         }
-        if query.templates {
+        if query.templates && !matches!(query.listed, Listed::Page(Some(_), _)) {
             let templates = self.node().look(|node, _| node.templates().clone());
             status.templates = templates.iter().map(|it| model::template(it)).collect();
         }

@@ -31,6 +31,9 @@ use crate::failure::Failure;
 /// The largest answer, in bytes. Only a status may be larger.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
+/// Time for a connection, however long the answer may take.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
 /// Calls the servers of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct MasterCaller {
@@ -40,6 +43,8 @@ pub(crate) struct MasterCaller {
     node: Option<EtcdNode>,
     dialer: Dialer,
     timeout: Duration,
+    /// Whether another server named the address.
+    is_claimed: bool,
 }
 
 /// Why an address gave no answer.
@@ -93,6 +98,7 @@ impl MasterCaller {
             node,
             dialer,
             timeout: common.timeout,
+            is_claimed: false,
         })
     }
 
@@ -181,6 +187,9 @@ impl MasterCaller {
             }
         }
         let problems = problems.join("; ");
+        if self.is_claimed {
+            return Err(Failure::Unreachable(problems));
+        }
         let advice = match is_silent {
             false => "Try again once there is one".to_owned(),
             true if self.dialer.is_tls() => {
@@ -306,7 +315,9 @@ impl MasterCaller {
         // The addresses in the flags are valid already. Only an address that a server named can be wrong here.
         let endpoint = endpoint(address.as_str())
             .map_err(|failure| Miss::Silent(format!("{name}: {failure}")))?;
-        let channel = self.dialer.channel(&endpoint.connect_timeout(self.timeout));
+        let channel = self
+            .dialer
+            .channel(&endpoint.connect_timeout(self.timeout.min(CONNECT_MAX)));
         match tokio::time::timeout(self.timeout, ask(channel)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(match self.dialer.refusal() {

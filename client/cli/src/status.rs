@@ -84,6 +84,12 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         let palette = common.color.of_stdout();
         write_head(&mut out, &status, palette)?;
         if let Some(templates) = in_force {
+            if status.parent.is_some() {
+                writeln!(
+                    out,
+                    "the parent decides; these count if it sends no algorithm"
+                )?;
+            }
             table::of(&templates, palette).write(&mut out)?;
         } else if flags.limits {
             limits::write_table(&mut out, &status.limits, palette)?;

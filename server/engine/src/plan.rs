@@ -111,6 +111,18 @@ impl PlannedDivision {
         self.rule.share_of(&self.terms.counted(demand))
     }
 
+    /// Whether the terms let a holder of that demand want more, if it does.
+    pub fn lets_grow(&self, demand: &Demand) -> bool {
+        let HolderBounds {
+            wants_max,
+            subclients_max,
+        } = self.terms.bounds;
+        match demand {
+            Demand::Client { claim, .. } => wants_max.is_none_or(|most| most > claim.wants),
+            Demand::Server(demand) => subclients_max.is_none_or(|it| it.get() > demand.clients()),
+        }
+    }
+
     /// Returns the lease of a child server whose demand was added, once all holders have their shares. None: the demand
     /// is a client's.
     pub fn lease_for(&self, resource: &ResourceId, demand: &Demand) -> Option<ServerLease> {

@@ -1,9 +1,11 @@
 //! The plan of a change, by gRPC: at the root, for a child server, and for other requests.
 
+use doorward_documents::DOCUMENT_BYTES_MAX;
 use doorward_engine::id::ResourceId;
 use doorward_engine::messages::LeasesFrom;
 use doorward_proto::admin::v1::plans_client::PlansClient;
 use doorward_proto::admin::v1::{PlanRequest, PlanResponse, PlannedHolder};
+use doorward_proto::doorman::ResourceRequest;
 use doorward_server::app::Server;
 use doorward_server::status::listing::LEASES_PER_LOOK;
 use tonic::{Code, Status};
@@ -25,6 +27,13 @@ fn document(capacity: f64) -> String {
 fn request(capacity: f64) -> PlanRequest {
     PlanRequest {
         templates: Some(document(capacity)),
+        ..PlanRequest::default()
+    }
+}
+
+fn without_templates() -> PlanRequest {
+    PlanRequest {
+        templates: Some("resources: []".to_owned()),
         ..PlanRequest::default()
     }
 }
@@ -92,11 +101,7 @@ async fn a_resource_that_no_template_matches_any_more_leaves_nothing_to_its_clie
         vec![asked("bands", 10.0)],
     )
     .await;
-    let request = PlanRequest {
-        templates: Some("resources: []".to_owned()),
-        ..PlanRequest::default()
-    };
-    let answer = plan(&server, request).await.unwrap();
+    let answer = plan(&server, without_templates()).await.unwrap();
     let resource = &answer.resources[0];
     assert_eq!(
         (&resource.planned_template, &resource.planned_algorithm),
@@ -123,7 +128,7 @@ async fn clients_are_searched_by_name_and_listed_by_pages() {
         ..request(75.0)
     };
     let (mut names, mut token) = (Vec::new(), String::new());
-    for _page in 0..10 {
+    for _page in 0..20 {
         let request = PlanRequest {
             holders_token: token,
             ..listing.clone()
@@ -131,7 +136,7 @@ async fn clients_are_searched_by_name_and_listed_by_pages() {
         let mut answer = plan(&server, request).await.unwrap();
         let resource = answer.resources.pop().unwrap();
         assert_eq!(resource.losing.len(), 10);
-        assert_eq!(resource.losing_count, 100, "the first 100 have 1");
+        assert_eq!(resource.losing_count, 150, "each from 2/3 to 1/2");
         names.extend(resource.holders.into_iter().map(|it| it.holder));
         let Some(next) = resource.next_holders_token else {
             break;
@@ -194,6 +199,109 @@ async fn a_child_server_says_what_the_planned_lease_gives_its_clients() {
     let resource = &answer.resources[0];
     assert_eq!(amounts(&resource.losing), [("b", 60.0, 25.0)]);
     assert_eq!(resource.same_count, 1);
+    let answer = plan(&root, without_templates()).await.unwrap();
+    let [child] = answer.resources[0].children.as_slice() else {
+        panic!("{answer:?}");
+    };
+    assert_eq!((child.lease.as_slice(), child.planned), (&[][..], 0.0));
+    let request = PlanRequest {
+        gone: vec!["fair/x".to_owned()],
+        ..PlanRequest::default()
+    };
+    let answer = plan(&leaf, request).await.unwrap();
+    let losing = amounts(&answer.resources[0].losing);
+    assert_eq!(losing, [("b", 60.0, 0.0), ("a", 10.0, 0.0)]);
+}
+
+/// Guarantees and priorities reach a leaf by its planned lease.
+#[tokio::test]
+async fn a_planned_lease_has_the_parts_of_priorities() {
+    let root = start().await;
+    let leaf = child(&[&root.grpc_address().to_string()]).await;
+    let mut below = capacity(&leaf).await;
+    eventually("the leaf has leases", async || {
+        let mut sum = 0.0;
+        for (name, priority) in [("low", 0), ("high", 5)] {
+            let ask = ResourceRequest {
+                priority,
+                ..asked("bands", 50.0)
+            };
+            let answer = get(&mut below, name, vec![ask]).await;
+            sum += answer.response.first().map_or(0.0, |it| it.gets.capacity);
+        }
+        sum == 100.0
+    })
+    .await;
+    let text = document(100.0).replace(
+        "identifier_glob: bands, capacity: 100",
+        "identifier_glob: bands, capacity: 60",
+    );
+    let text = text.replace(
+        "kind: PRIORITY_BANDS,",
+        "kind: PRIORITY_BANDS, parameters: [{name: min_share.0, value: '0.5'}],",
+    );
+    let request = PlanRequest {
+        templates: Some(text),
+        ..PlanRequest::default()
+    };
+    let answer = plan(&root, request).await.unwrap();
+    let lease = answer.resources[0].children[0].lease.clone();
+    let request = PlanRequest {
+        leases: vec![lease],
+        ..PlanRequest::default()
+    };
+    let answer = plan(&leaf, request).await.unwrap();
+    let mut losing = amounts(&answer.resources[0].losing);
+    losing.sort_by(|a, b| a.0.cmp(b.0));
+    assert_eq!(losing, [("high", 50.0, 30.0), ("low", 50.0, 30.0)]);
+}
+
+#[tokio::test]
+async fn resources_come_by_pages_and_each_once() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    let padding = "x".repeat(100);
+    let ids: Vec<String> = (0..40)
+        .map(|number| format!("fair/{padding}{number:02}"))
+        .collect();
+    for number in 0..100 {
+        let asks = ids.iter().map(|id| asked(id, 1.0)).collect();
+        get(&mut client, &format!("{padding}{number}"), asks).await;
+    }
+    let (mut seen, mut token, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        pages += 1;
+        let page = PlanRequest {
+            token,
+            ..request(50.0)
+        };
+        let answer = plan(&server, page).await.unwrap();
+        seen.extend(answer.resources.into_iter().map(|it| it.resource_id));
+        let Some(next) = answer.next_token else {
+            break;
+        };
+        token = next;
+    }
+    assert_eq!(seen, ids, "{pages} pages");
+}
+
+#[tokio::test]
+async fn the_largest_document_is_planned() {
+    let server = start().await;
+    get(
+        &mut capacity(&server).await,
+        "a",
+        vec![asked("fair/x", 10.0)],
+    )
+    .await;
+    let mut text = document(5.0);
+    text += &format!("# {}\n", "x".repeat(DOCUMENT_BYTES_MAX - text.len() - 3));
+    let request = PlanRequest {
+        templates: Some(text),
+        ..PlanRequest::default()
+    };
+    let answer = plan(&server, request).await.unwrap();
+    assert_eq!(answer.resources[0].planned, 5.0);
 }
 
 #[tokio::test]
@@ -222,6 +330,8 @@ async fn what_cannot_be_planned_is_refused_with_the_reason() {
         (&root, id, invalid, "resource_id"),
         (&root, token, invalid, "holders_token"),
         (&root, leases(b""), wrong, "has no parent"),
+        (&root, PlanRequest::default(), invalid, "nothing to plan"),
+        (&leaf, PlanRequest::default(), invalid, "nothing to plan"),
         (&leaf, request(1.0), wrong, "ask the root"),
         (&leaf, leases(b"\xff\xff"), invalid, "leases: "),
         (&leaf, leases(b""), invalid, "leases: "),

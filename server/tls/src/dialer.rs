@@ -12,6 +12,8 @@ use crate::client::{Bearer, ClientTls, Connector, encrypted};
 pub struct Dialer {
     #[cfg(feature = "tls")]
     tls: Option<ClientTls>,
+    #[cfg(feature = "tls")]
+    withholds_token: bool,
 }
 
 /// A channel that sends the token of its client, if it has one.
@@ -26,7 +28,23 @@ pub type Dialed = Channel;
 impl Dialer {
     /// Returns a dialer. Without `tls`, its connections are plain.
     pub const fn new(tls: Option<ClientTls>) -> Self {
-        Self { tls }
+        Self {
+            tls,
+            withholds_token: false,
+        }
+    }
+
+    /// Returns the same way without the token: whoever gets that may use it elsewhere.
+    #[must_use]
+    pub fn without_token(self) -> Self {
+        Self {
+            withholds_token: true,
+            ..self
+        }
+    }
+
+    fn bearer(&self) -> Bearer {
+        Bearer(self.tls.clone().filter(|_| !self.withholds_token))
     }
 
     /// Returns whether connections use TLS.
@@ -45,7 +63,7 @@ impl Dialer {
             None => endpoint.connect_lazy(),
             Some(tls) => encrypted(endpoint).connect_with_connector_lazy(Connector(tls.clone())),
         };
-        InterceptedService::new(channel, Bearer(self.tls.clone()))
+        InterceptedService::new(channel, self.bearer())
     }
 
     /// Connects.
@@ -63,7 +81,7 @@ impl Dialer {
                     .await?
             }
         };
-        Ok(InterceptedService::new(channel, Bearer(self.tls.clone())))
+        Ok(InterceptedService::new(channel, self.bearer()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The plan of a change, as one server works it out.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::plans_client::PlansClient;
@@ -13,13 +14,19 @@ use crate::failure::Failure;
 /// The largest answer, in bytes. A page has a mebibyte, and then the rest of a resource.
 const PLAN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Time for a page: a server spends a limited time a second on looks, and says when to come back.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 impl MasterCaller {
-    /// Returns a caller of another node, with the same credentials.
-    pub(crate) fn at(&self, address: &str) -> Result<Self, Failure> {
+    /// Returns a caller of a server that another one named. It has our certificate, but sends no token, which the
+    /// server could use elsewhere.
+    pub(crate) fn claimed(&self, address: &str) -> Result<Self, Failure> {
         Ok(Self {
             addresses: Arc::new([parse(address)?]),
             node: None,
-            ..self.clone()
+            dialer: self.dialer.clone().without_token(),
+            timeout: self.timeout,
+            is_claimed: true,
         })
     }
 
@@ -33,12 +40,16 @@ impl MasterCaller {
             async move { plan(channel, request).await }
         };
         let master = |answer: &admin::PlanResponse| answer.master_address.clone();
-        self.call_master(ask, master, "Try again once it does")
-            .await
+        let patient = Self {
+            timeout: self.timeout.max(PATIENCE),
+            ..self.clone()
+        };
+        let advice = "Try again once it does";
+        patient.call_master(ask, master, advice).await
     }
 }
 
-/// Asks for a page of a plan. A server spends a limited time a second on looks, and says when to come back.
+/// Asks for a page of a plan, and again when the server says so.
 async fn plan(
     channel: Channel,
     request: admin::PlanRequest,

@@ -1,18 +1,29 @@
 //! Forecast of a change: warnings, and the plan for resources in use.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use doorward_documents::Located;
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
+use doorward_session::time::millis;
+use doorward_session::visible::line;
 use serde_json::{Map, Value, json};
 
 use crate::documents::author::plain;
-use crate::documents::{Change, Effect, refusal};
+use crate::documents::flags::Search;
+use crate::documents::{Change, Effect, counted, refusal};
+use crate::failure::Failure;
 use crate::granted::number;
 use crate::templates::plan::{self, ClientsPlan, NAMED_MAX, NamedClient, ResourcePlan, TreePlan};
 use crate::templates::warnings::{InForceBefore, Warnings};
+
+/// Child servers of a resource that are listed: those whose amounts change most.
+const CHILDREN_MAX: usize = 10;
+
+/// Reasons that are listed why clients are not named.
+const UNNAMED_MAX: usize = 3;
 
 /// Forecast of a change.
 #[derive(Debug, Default)]
@@ -20,47 +31,43 @@ pub(crate) struct Forecast {
     warnings: Warnings,
     /// The plan, or the reason why there is none. None: no server was asked.
     plan: Option<Result<TreePlan, String>>,
-    /// Place of the templates that change, if the server that was asked uses other ones.
-    unread: Option<String>,
+    /// Where the truth is, if no server reads the templates that change.
+    truth: Option<String>,
+    search: Search,
 }
 
 impl Forecast {
     /// Warns, and asks a server for the plan.
     pub(super) async fn new(change: Change<'_, Located>, asks: bool) -> Self {
-        let (new, store) = (change.new, change.store);
-        let old = change.old.map(|old| &old.templates);
-        let plan = match store {
+        let plan = match change.store {
             Some(store) if asks => Some(plan::ask(store.common, &change.text, change.search).await),
             _ => None,
         };
-        let goes_by = |plan: &TreePlan| store.is_some_and(|store| plan.who.goes_by(store));
+        let root = match (change.store, &plan) {
+            (Some(store), Some(Ok(plan))) => plan.who.elsewhere(store),
+            // A server of an earlier release makes no plans, but says what it reads.
+            (Some(store), Some(Err(Failure::No(_)))) => plan::root_elsewhere(store).await,
+            _ => None,
+        };
         let known = plan.as_ref().and_then(|plan| plan.as_ref().ok());
         let before = InForceBefore {
-            templates: old,
+            templates: change.old.map(|old| &old.templates),
             in_use: match known {
-                Some(plan) if goes_by(plan) => &plan.resources,
+                Some(plan) if root.is_none() => &plan.resources,
                 _ => &[],
             },
         };
-        let warnings = Warnings::of(change.name, new, &before);
-        let is_unread = known.is_some_and(|plan| !goes_by(plan));
-        let unread = store
-            .filter(|_| is_unread)
-            .map(|store| store.name().to_owned());
+        let store = change.store.map(|store| store.name());
         Self {
-            warnings,
-            plan,
-            unread,
+            warnings: Warnings::of(change.name, change.new, &before),
+            truth: root.zip(store).map(|(who, store)| plan::truth(&who, store)),
+            plan: plan.map(|plan| plan.map_err(|failure| failure.to_string())),
+            search: change.search.clone(),
         }
     }
 
     fn planned(&self) -> Option<&TreePlan> {
         self.plan.as_ref()?.as_ref().ok()
-    }
-
-    /// Returns where the truth is, if a change here is read by nobody.
-    fn truth(&self) -> Option<String> {
-        Some(plan::truth(&self.planned()?.who, self.unread.as_ref()?))
     }
 }
 
@@ -70,13 +77,13 @@ impl Effect for Forecast {
     }
 
     fn refusal(&self) -> Option<String> {
-        let unread = self.truth().map(|truth| refusal(&truth));
+        let unread = self.truth.as_deref().map(refusal);
         unread.or_else(|| self.warnings.refusal())
     }
 
     fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        if let Some(truth) = self.truth() {
-            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&truth)))?;
+        if let Some(truth) = &self.truth {
+            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(truth)))?;
         }
         match &self.plan {
             None => Ok(()),
@@ -87,21 +94,26 @@ impl Effect for Forecast {
                 );
                 writeln!(out, "{}", palette.paint(Tone::Partial, &message))
             }
-            Some(Ok(plan)) => write_plan(out, plan, palette),
+            Some(Ok(plan)) => write_plan(out, plan, &self.search, palette),
         }
     }
 
     fn to_json(&self) -> Map<String, Value> {
         let problem = self.plan.as_ref().and_then(|plan| plan.as_ref().err());
         let plan = self.planned();
-        let resources = plan.map(|plan| plan.resources.iter().map(resource_json).collect());
+        let listed = |plan: &TreePlan| match &self.search.resource {
+            None => plan.resources.iter().map(resource_json).collect(),
+            Some(_) => plan.found.iter().map(resource_json).collect(),
+        };
+        let unheard = plan.and_then(|plan| plan.unheard);
         let fields = [
             ("warning", json!(self.warnings.text())),
             ("warnings", self.warnings.to_json()),
             ("needs_force", json!(self.refusal().is_some())),
-            ("resources", resources.unwrap_or(Value::Null)),
+            ("resources", plan.map_or(Value::Null, listed)),
             ("resources_unaffected", json!(plan.map(|it| it.unchanged))),
             ("resources_problem", json!(problem)),
+            ("unheard_ms", json!(unheard.map(millis))),
             (
                 "resources_templates_source",
                 json!(plan.map(|it| &it.who.source)),
@@ -142,6 +154,7 @@ fn resource_json(plan: &ResourcePlan) -> Value {
     });
     let unnamed = plan.unnamed.iter();
     let unnamed = unnamed.map(|(child, problem)| json!({"child": child, "problem": problem}));
+    let (holds_in, holds_max) = times(plan);
     json!({
         "resource_id": root.resource_id,
         "template": root.template,
@@ -163,18 +176,35 @@ fn resource_json(plan: &ResourcePlan) -> Value {
         "clients": named(&clients.listed),
         "children": children.collect::<Value>(),
         "unnamed": unnamed.collect::<Value>(),
-        "holds_in_ms": millis(clients.holds_in()),
-        "holds_max_ms": clients.shrinks_max.map(millis),
+        "holds_in_ms": holds_in.map(millis),
+        "holds_max_ms": holds_max.map(millis),
         "words": words(plan).into_iter().map(|(_, text)| text).collect::<Vec<_>>(),
     })
 }
 
-fn millis(span: std::time::Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn write_plan(out: &mut impl Write, plan: &TreePlan, palette: Palette) -> io::Result<()> {
+fn write_plan(
+    out: &mut impl Write,
+    plan: &TreePlan,
+    search: &Search,
+    palette: Palette,
+) -> io::Result<()> {
     let who = &plain(&plan.who.to_string()).into_owned();
+    if let Some(unheard) = plan.unheard {
+        let text = format!(
+            "{who} has begun lately: holders that have not asked it yet are missing, for up to {}",
+            span(unheard)
+        );
+        writeln!(out, "{}", palette.paint(Tone::Partial, &text))?;
+    }
+    if let Some(resource) = &search.resource {
+        return match &plan.found {
+            Some(found) => write_resource(out, found, Some(search), palette),
+            None => {
+                let resource = line(resource);
+                writeln!(out, "{resource} is not in use at {who}, or does not change")
+            }
+        };
+    }
     if plan.resources.is_empty() {
         return match plan.unchanged {
             0 => writeln!(out, "nothing is in use at {who}"),
@@ -183,13 +213,13 @@ fn write_plan(out: &mut impl Write, plan: &TreePlan, palette: Palette) -> io::Re
     }
     writeln!(out, "in use at {who}:")?;
     for resource in plan.resources.iter().take(NAMED_MAX) {
-        write_resource(out, resource, palette)?;
+        write_resource(out, resource, None, palette)?;
     }
     let more = plan.resources.len().saturating_sub(NAMED_MAX);
     if more > 0 {
         writeln!(
             out,
-            "  and {more} more that are affected; --resource ID shows one"
+            "  and {more} more that are affected; diff --resource ID shows one"
         )?;
     }
     match plan.unchanged {
@@ -198,7 +228,12 @@ fn write_plan(out: &mut impl Write, plan: &TreePlan, palette: Palette) -> io::Re
     }
 }
 
-fn write_resource(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -> io::Result<()> {
+fn write_resource(
+    out: &mut impl Write,
+    plan: &ResourcePlan,
+    search: Option<&Search>,
+    palette: Palette,
+) -> io::Result<()> {
     let root = &plan.root;
     let to = |before: f64, after: Option<f64>| match after {
         Some(after) if after == before => number(before),
@@ -208,7 +243,7 @@ fn write_resource(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -
     writeln!(
         out,
         "  {}  capacity {}  wants {}  granted {}  reserved {}  clients {}",
-        palette.paint(Tone::Strong, &plain(&root.resource_id)),
+        palette.paint(Tone::Strong, &line(&root.resource_id)),
         to(root.capacity, root.planned_capacity),
         number(root.wants),
         to(root.granted, Some(root.planned)),
@@ -216,10 +251,30 @@ fn write_resource(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -
         root.clients_count
     )?;
     for (tone, text) in words(plan) {
-        writeln!(out, "    {}", palette.paint(tone, &plain(&text)))?;
+        writeln!(out, "    {}", palette.paint(tone, &line(&text)))?;
     }
     write_children(out, plan, palette)?;
-    write_clients(out, &plan.clients, palette)
+    match search {
+        None => write_extremes(out, &plan.clients, palette),
+        Some(search) => match (plan.clients.listed.as_slice(), &search.client) {
+            ([], None) => Ok(()),
+            ([], Some(text)) => writeln!(out, "    no client has {:?} in its name", line(text)),
+            (listed, _) => write_clients(out, listed.iter(), palette),
+        },
+    }
+}
+
+/// Returns when a plan holds if all clients ask as they should, and at the latest. None: it does not.
+fn times(plan: &ResourcePlan) -> (Option<Duration>, Option<Duration>) {
+    let clients = &plan.clients;
+    let changes = clients.losing_count > 0 || clients.gaining_count > 0;
+    let stays = plan.root.planned_algorithm.is_some() && changes;
+    let holds_in = stays.then(|| clients.holds_in());
+    let holds_max = clients.shrinks_max;
+    (
+        holds_in,
+        holds_max.map(|most| most.max(holds_in.unwrap_or_default())),
+    )
 }
 
 /// Returns what there is to say about a resource as a whole.
@@ -227,11 +282,11 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
     let (root, clients) = (&plan.root, &plan.clients);
     let mut words = Vec::new();
     match &root.planned_algorithm {
-        None => words.push((
-            Tone::Bad,
-            "no template matches any more: its leases run down, and requests are refused"
-                .to_owned(),
-        )),
+        None => {
+            let text =
+                "no template matches any more: its leases run down, and requests are refused";
+            words.push((Tone::Bad, text.to_owned()));
+        }
         Some(algorithm) if *algorithm != root.algorithm => {
             let text = format!("divided by {algorithm} instead of {}", root.algorithm);
             words.push((Tone::Partial, text));
@@ -244,46 +299,44 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
         same_count: same,
         ..
     } = *clients;
-    let known = losing + gaining + same;
+    let known = losing.saturating_add(gaining).saturating_add(same);
     if known > 0 {
         let tone = match losing {
             0 => Tone::Good,
             _ => Tone::Bad,
         };
-        let all = root.clients_count;
-        let of = match known < all {
-            true => format!("{known} of {all}"),
-            false => known.to_string(),
+        let of = match plan.unnamed.is_empty() {
+            true => String::new(),
+            false => format!(" of {}", root.clients_count),
         };
-        let s = if all.max(known) == 1 { "" } else { "s" };
-        let text = format!("{of} client{s}: losing {losing}, gaining {gaining}, unchanged {same}");
+        let s = if known == 1 && of.is_empty() { "" } else { "s" };
+        let text =
+            format!("{known}{of} client{s}: losing {losing}, gaining {gaining}, unchanged {same}");
         words.push((tone, text));
     }
-    if losing + gaining > 0 {
-        let (holds, most) = (clients.holds_in(), clients.shrinks_max);
-        let most = most.map(|most| span(most.max(holds)));
-        let at_most =
-            most.map(|most| format!("in {most}, when the last lease that shrinks has ended"));
-        let within = root
-            .planned_algorithm
-            .as_ref()
-            .map(|_| format!("within {}", span(holds)));
-        let times: Vec<String> = within.into_iter().chain(at_most).collect();
-        words.push((
-            Tone::Partial,
-            format!("this holds {}", times.join("; at the latest ")),
-        ));
+    let (holds_in, holds_max) = times(plan);
+    let within = holds_in.map(|it| format!("within {}", span(it)));
+    let at_most = holds_max.map(|it| {
+        format!(
+            "in {}, when the last lease that shrinks has ended",
+            span(it)
+        )
+    });
+    let times: Vec<String> = within.into_iter().chain(at_most).collect();
+    if !times.is_empty() {
+        let text = format!("this holds {}", times.join("; at the latest "));
+        words.push((Tone::Partial, text));
     }
-    if let Some(learning) = clients.learning.filter(|_| gaining > 0) {
+    if let Some(learning) = clients.learning {
         let text = format!(
-            "learning mode goes on for up to {}: nothing grows before",
+            "learning mode for up to {}: nothing grows before, and holders that have not reported are missing",
             span(learning)
         );
         words.push((Tone::Partial, text));
     }
     if clients.cut_wants > 0 {
         let text = format!(
-            "{} of them want more than wants_max lets count now: if that grows, they may get more",
+            "{} want more than counts now, and may get more than planned",
             clients.cut_wants
         );
         words.push((Tone::Partial, text));
@@ -292,14 +345,19 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
 }
 
 fn write_children(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -> io::Result<()> {
-    if plan.root.children.is_empty() {
+    let mut children: Vec<_> = plan.root.children.iter().collect();
+    if children.is_empty() {
         return Ok(());
     }
+    children.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|it| (it.planned - it.granted).abs());
+        b.total_cmp(&a)
+    });
     let header = ["child server", "clients", "wants", "has", "gets"];
     let mut table = Table::new(header, 1..5, palette).in_lines(4);
-    for child in &plan.root.children {
+    for child in children.iter().take(CHILDREN_MAX) {
         table.add([
-            palette.cell(Tone::Strong, plain(&child.child)),
+            palette.cell(Tone::Strong, line(&child.child)),
             cell(number(child.clients_count)),
             cell(number(child.wants)),
             cell(number(child.granted)),
@@ -307,46 +365,59 @@ fn write_children(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -
         ]);
     }
     table.write(out)?;
-    for (child, problem) in &plan.unnamed {
+    let (more, s) = counted(children.len().saturating_sub(CHILDREN_MAX));
+    if more > 0 {
+        writeln!(out, "    and {more} more child server{s}")?;
+    }
+    for (child, problem) in plan.unnamed.iter().take(UNNAMED_MAX) {
         let text = format!("the clients of {child} are not known: {problem}");
-        writeln!(out, "    {}", palette.paint(Tone::Partial, &plain(&text)))?;
+        writeln!(out, "    {}", palette.paint(Tone::Partial, &line(&text)))?;
+    }
+    let (more, s) = counted(plan.unnamed.len().saturating_sub(UNNAMED_MAX));
+    if more > 0 {
+        writeln!(out, "    nor those of {more} more child server{s}")?;
     }
     Ok(())
 }
 
-/// Writes a table of the clients that were searched for, or of those that lose and gain most.
-fn write_clients(out: &mut impl Write, plan: &ClientsPlan, palette: Palette) -> io::Result<()> {
-    let listed: Vec<&NamedClient> = match plan.listed.as_slice() {
-        [] => plan.losing.iter().chain(&plan.gaining).collect(),
-        listed => listed.iter().collect(),
-    };
-    if listed.is_empty() {
+/// Writes the clients that lose most and gain most.
+fn write_extremes(out: &mut impl Write, plan: &ClientsPlan, palette: Palette) -> io::Result<()> {
+    let (losing, gaining) = (&plan.losing, &plan.gaining);
+    if losing.is_empty() && gaining.is_empty() {
         return Ok(());
     }
+    write_clients(out, losing.iter().chain(gaining), palette)?;
+    let shown = u64::try_from(losing.len() + gaining.len()).unwrap_or(u64::MAX);
+    let all = plan.losing_count.saturating_add(plan.gaining_count);
+    match all.saturating_sub(shown) {
+        0 => Ok(()),
+        more => {
+            let text = format!(
+                "and {more} more; diff --resource ID lists all, --client TEXT those with it in their name"
+            );
+            writeln!(out, "    {}", palette.paint(Tone::Quiet, &text))
+        }
+    }
+}
+
+fn write_clients<'a>(
+    out: &mut impl Write,
+    clients: impl Iterator<Item = &'a NamedClient>,
+    palette: Palette,
+) -> io::Result<()> {
     let header = ["client", "at", "wants", "has", "gets", "why"];
     let mut table = Table::new(header, 2..5, palette).in_lines(4);
-    for NamedClient { server, client } in &listed {
+    for NamedClient { server, client } in clients {
         table.add([
-            palette.cell(Tone::Strong, plain(&client.holder)),
-            cell(plain(server)),
+            palette.cell(Tone::Strong, line(&client.holder)),
+            cell(line(server)),
             cell(number(client.wants)),
             cell(number(client.granted)),
             changed(client.granted, client.planned, palette),
-            cell(plain(&client.why)),
+            cell(line(&client.why)),
         ]);
     }
-    table.write(out)?;
-    if plan.listed.is_empty() {
-        let shown = u64::try_from(listed.len()).unwrap_or(u64::MAX);
-        let more = (plan.losing_count + plan.gaining_count).saturating_sub(shown);
-        if more > 0 {
-            let text = format!(
-                "and {more} more; --resource lists all, --client TEXT those with it in their name"
-            );
-            writeln!(out, "    {}", palette.paint(Tone::Quiet, &text))?;
-        }
-    }
-    Ok(())
+    table.write(out)
 }
 
 fn changed(before: f64, after: f64, palette: Palette) -> Cell {

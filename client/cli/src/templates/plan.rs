@@ -1,9 +1,10 @@
 //! The plan of a change, through the tree.
 //!
 //! The root plans for its own holders. A child server among them has a planned lease, which it is asked about in turn:
-//! it names its clients, and has children of its own.
+//! it names its clients, and has children of its own. What a server below the root answers is only believed about itself,
+//! and it gets no token: its address is what it told its parent.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use doorward_etcd::DocumentPlace;
 use doorward_proto::admin::v1::{
     GetStatusRequest, PlanRequest, PlanResponse, PlannedHolder, PlannedResource,
 };
+use tokio::task::JoinSet;
 
 use crate::caller::MasterCaller;
 use crate::common::Common;
@@ -28,11 +30,15 @@ pub(super) const NAMED_MAX: usize = 50;
 /// Servers below the root that are asked.
 const SERVERS_MAX: usize = 500;
 
-/// Clients on a page of those.
-const PAGE: u32 = 10_000;
+/// Servers that are asked at the same time.
+const AT_ONCE_MAX: usize = 16;
 
-/// Clients of a resource that are listed on request.
-const LISTED_MAX: usize = 100_000;
+/// Pages of an answer that are read.
+const PAGES_MAX: usize = 1_000;
+
+/// Clients on a page, and those of one server that are listed.
+const CLIENTS_OF_PAGE: u32 = 10_000;
+const CLIENTS_MAX: usize = 100_000;
 
 /// Clients that are named of those that lose most, and of those that gain most.
 const EXTREMES_MAX: usize = 10;
@@ -48,7 +54,7 @@ pub(super) struct PlannedBy {
 impl PlannedBy {
     /// Whether it goes by the templates of a store. Of a file only the name is compared: the path
     /// may lead there from elsewhere.
-    pub(super) fn goes_by(&self, store: &Store<'_>) -> bool {
+    fn goes_by(&self, store: &Store<'_>) -> bool {
         let [own, other] = [self.source.as_str(), store.name()].map(DocumentPlace::from_str);
         match (own, other) {
             (Ok(DocumentPlace::File(own)), Ok(DocumentPlace::File(other))) => {
@@ -56,6 +62,11 @@ impl PlannedBy {
             }
             (own, other) => own == other,
         }
+    }
+
+    /// Returns the server, if it does not go by the templates of a store.
+    pub(super) fn elsewhere(&self, store: &Store<'_>) -> Option<Self> {
+        (!self.goes_by(store)).then(|| self.clone())
     }
 }
 
@@ -76,10 +87,14 @@ pub(super) fn truth(who: &PlannedBy, place: &str) -> String {
 #[derive(Debug)]
 pub(super) struct TreePlan {
     pub(super) who: PlannedBy,
-    /// Resources whose terms change; those that lose most come first.
+    /// Resources whose terms change; those of which most is lost come first.
     pub(super) resources: Vec<ResourcePlan>,
     /// Number of resources whose terms stay.
     pub(super) unchanged: u64,
+    /// Time for which holders may be missing that have not asked this master yet. None: all have.
+    pub(super) unheard: Option<Duration>,
+    /// The resource that was searched for, with its clients, if it is in use and its terms change.
+    pub(super) found: Option<ResourcePlan>,
 }
 
 /// Plan for a resource.
@@ -125,10 +140,14 @@ pub(super) struct ClientsPlan {
 impl ClientsPlan {
     /// Adds the clients of a server, and takes them out of its answer.
     fn add(&mut self, server: &str, plan: &mut PlannedResource) {
-        self.losing_count += plan.losing_count;
-        self.gaining_count += plan.gaining_count;
-        self.same_count += plan.same_count;
-        self.cut_wants += plan.cut_wants_count;
+        for (sum, count) in [
+            (&mut self.losing_count, plan.losing_count),
+            (&mut self.gaining_count, plan.gaining_count),
+            (&mut self.same_count, plan.same_count),
+            (&mut self.cut_wants, plan.cut_wants_count),
+        ] {
+            *sum = sum.saturating_add(count);
+        }
         for (longest, millis) in [
             (&mut self.shrinks_in, plan.shrinks_in_ms),
             (&mut self.grows_in, plan.grows_in_ms),
@@ -146,6 +165,14 @@ impl ClientsPlan {
             known.truncate(EXTREMES_MAX);
         }
         self.listed.extend(named(server, &mut plan.holders));
+    }
+
+    /// Sorts the listed clients. One that came back while the server listed them may be there twice.
+    fn sort_listed(&mut self) {
+        let name = |it: &NamedClient| (it.server.clone(), it.client.holder.clone());
+        self.listed.sort_by_cached_key(name);
+        self.listed.dedup_by_key(|it| name(it));
+        self.listed.sort_by(|a, b| b.by().total_cmp(&a.by()));
     }
 
     /// Returns when the plan holds, if all clients ask as they should: those that lose first, then those that gain.
@@ -193,42 +220,62 @@ pub(super) async fn root_elsewhere(store: &Store<'_>) -> Option<PlannedBy> {
         node: status.node,
         source: status.templates_source,
     };
-    Some(who).filter(|who| status.parent.is_none() && !who.goes_by(store))
+    who.elsewhere(store).filter(|_| status.parent.is_none())
 }
 
-/// Returns the plan of templates, or the reason why there is none.
+/// Returns the plan of templates.
+///
+/// # Errors
+///
+/// If there is none, with the reason.
 pub(super) async fn ask(
     common: &Common,
     templates: &str,
     search: &Search,
-) -> Result<TreePlan, String> {
-    let (caller, is_root_looked_up) = root(common).map_err(|failure| failure.to_string())?;
-    let request = PlanRequest {
+) -> Result<TreePlan, Failure> {
+    let (caller, is_root_looked_up) = root(common)?;
+    let mut request = PlanRequest {
         templates: Some(templates.to_owned()),
-        resource_id: search.resource.clone().unwrap_or_default(),
-        holder: search.client.clone().unwrap_or_default(),
-        holders_max: search.resource.as_ref().map_or(0, |_| PAGE),
         ..PlanRequest::default()
     };
-    let answer = pages(&caller, request.clone()).await;
-    let answer = answer.map_err(|problem| {
-        let is_said = !is_root_looked_up || problem.contains("--server");
-        let advice = if is_said {
-            ""
-        } else {
-            ". --server names the server to ask"
-        };
-        format!("{problem}{advice}")
+    let plan = through_tree(&caller, request.clone()).await;
+    let (answer, resources) = plan.map_err(|failure| {
+        let problem = failure.to_string();
+        if !is_root_looked_up || problem.contains("--server") {
+            return failure;
+        }
+        Failure::Unreachable(format!("{problem}. --server names the server to ask"))
     })?;
-    let node = answer.node;
-    if !answer.is_master {
-        return Err(format!("{node} is not the master, and knows of none"));
+    let mut found = None;
+    if let Some(resource) = &search.resource {
+        request.resource_id.clone_from(resource);
+        request.holder = search.client.clone().unwrap_or_default();
+        request.holders_max = CLIENTS_OF_PAGE;
+        found = through_tree(&caller, request).await?.1.pop();
     }
-    let resources = answer.resources.into_iter();
+    Ok(TreePlan {
+        who: PlannedBy {
+            node: answer.node,
+            source: answer.templates_source,
+        },
+        resources,
+        unchanged: answer.unchanged_count,
+        unheard: answer.unheard_ms.map(Duration::from_millis),
+        found,
+    })
+}
+
+/// Asks the root, and then the servers below it.
+async fn through_tree(
+    root: &MasterCaller,
+    request: PlanRequest,
+) -> Result<(PlanResponse, Vec<ResourcePlan>), Failure> {
+    let mut answer = pages(root, request.clone()).await?;
+    let resources = std::mem::take(&mut answer.resources).into_iter();
     let mut resources: Vec<ResourcePlan> = resources
         .map(|mut root| {
             let mut clients = ClientsPlan::default();
-            clients.add(&node, &mut root);
+            clients.add(&answer.node, &mut root);
             ResourcePlan {
                 root,
                 clients,
@@ -236,127 +283,179 @@ pub(super) async fn ask(
             }
         })
         .collect();
-    let loss = |plan: &ResourcePlan| plan.root.granted - plan.root.planned;
-    resources.sort_by(|a, b| loss(b).total_cmp(&loss(a)));
-    name_clients(&caller, &mut resources, request).await;
-    Ok(TreePlan {
-        who: PlannedBy {
-            node,
-            source: answer.templates_source,
-        },
-        resources,
-        unchanged: answer.unchanged_count,
-    })
+    resources.sort_by(|a, b| b.root.lost.total_cmp(&a.root.lost));
+    let named = NAMED_MAX.min(resources.len());
+    let (named, others) = resources.split_at_mut(named);
+    for plan in others {
+        let reason = format!("only {NAMED_MAX} resources are followed; --resource follows one");
+        let children = std::mem::take(&mut plan.root.children).into_iter();
+        plan.unnamed = children.map(|it| (it.child, reason.clone())).collect();
+    }
+    name_clients(root, named, request).await;
+    for plan in &mut resources {
+        plan.clients.sort_listed();
+    }
+    Ok((answer, resources))
 }
 
-/// Reads all pages of a server's plan.
-async fn pages(caller: &MasterCaller, mut request: PlanRequest) -> Result<PlanResponse, String> {
-    let ask = async |request: &PlanRequest| {
-        let answer = caller.plan(request).await;
-        answer.map_err(|failure| failure.to_string())
-    };
-    let mut all = ask(&request).await?;
-    while let Some(token) = all
-        .next_token
-        .take()
-        .filter(|token| *token != request.token)
-    {
-        request.token = token;
-        let page = ask(&request).await?;
-        all.unchanged_count += page.unchanged_count;
-        all.resources.extend(page.resources);
-        all.next_token = page.next_token;
-    }
-    // Of a single resource, the holders have pages.
-    let mut token = all
-        .resources
-        .first()
-        .and_then(|it| it.next_holders_token.clone());
-    while let Some(place) = token.take().filter(|place| *place != request.holders_token) {
-        request.holders_token = place;
-        let page = ask(&request).await?.resources.pop();
-        let (Some(page), Some(first)) = (page, all.resources.first_mut()) else {
+/// Reads all pages of the master's plan.
+async fn pages(caller: &MasterCaller, mut request: PlanRequest) -> Result<PlanResponse, Failure> {
+    let mut all = page(caller, &request).await?;
+    for _page in 0..PAGES_MAX {
+        let Some(token) = all.next_token.take() else {
             break;
         };
-        first.holders.extend(page.holders);
-        token = page
-            .next_holders_token
-            .filter(|_| first.holders.len() < LISTED_MAX);
+        request.token = token;
+        let more = page(caller, &request).await?;
+        all.unchanged_count = all.unchanged_count.saturating_add(more.unchanged_count);
+        all.resources.extend(more.resources);
+        all.next_token = more.next_token;
+    }
+    if request.holders_max > 0
+        && let [only] = all.resources.as_mut_slice()
+    {
+        // Below the root, the lease names the resource.
+        request.resource_id.clone_from(&only.resource_id);
+        for _page in 0..PAGES_MAX {
+            let Some(token) = only.next_holders_token.take() else {
+                break;
+            };
+            request.holders_token = token;
+            let Some(more) = page(caller, &request).await?.resources.pop() else {
+                break;
+            };
+            only.holders.extend(more.holders);
+            only.next_holders_token = more.next_holders_token;
+            if only.holders.len() >= CLIENTS_MAX {
+                break;
+            }
+        }
     }
     Ok(all)
 }
 
-/// Planned leases for a child server, by place of the resource.
-#[derive(Default)]
-struct Below {
-    address: Option<String>,
-    leases: BTreeMap<usize, Vec<u8>>,
-}
-
-/// Asks the servers below the root, one after the other, about the first resources.
-async fn name_clients(root: &MasterCaller, resources: &mut [ResourcePlan], request: PlanRequest) {
-    let (mut queue, mut asked) = (VecDeque::new(), 0);
-    let named = resources.iter_mut().take(NAMED_MAX).enumerate();
-    let of_root: Vec<_> = named
-        .map(|(place, plan)| (place, plan.root.clone()))
-        .collect();
-    queue.extend(below(of_root.iter().map(|(place, plan)| (*place, plan))));
-    while let Some((child, Below { address, leases })) = queue.pop_front() {
-        asked += 1;
-        let answer = match address {
-            _ if asked > SERVERS_MAX => Err(format!("only {SERVERS_MAX} servers are asked")),
-            None => {
-                Err("its address is not known, as of a server of an earlier release".to_owned())
-            }
-            Some(address) => match root.at(&address) {
-                Ok(caller) => {
-                    let request = PlanRequest {
-                        templates: None,
-                        leases: leases.values().cloned().collect(),
-                        ..request.clone()
-                    };
-                    pages(&caller, request).await
-                }
-                Err(failure) => Err(failure.to_string()),
-            },
-        };
-        let answer = answer.and_then(|answer| match answer.is_master {
-            true => Ok(answer),
-            false => Err("it is not the master, and knows of none".to_owned()),
-        });
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(problem) => {
-                for place in leases.into_keys() {
-                    if let Some(plan) = resources.get_mut(place) {
-                        plan.unnamed.push((child.clone(), problem.clone()));
-                    }
-                }
-                continue;
-            }
-        };
-        let mut found = Vec::new();
-        for mut of_child in answer.resources {
-            let place = resources
-                .iter()
-                .position(|plan| plan.root.resource_id == of_child.resource_id);
-            if let Some(plan) = place.and_then(|place| resources.get_mut(place)) {
-                plan.clients.add(&answer.node, &mut of_child);
-            }
-            found.extend(place.map(|place| (place, of_child)));
-        }
-        queue.extend(below(found.iter().map(|(place, plan)| (*place, plan))));
+/// Reads a page of the master's plan.
+async fn page(caller: &MasterCaller, request: &PlanRequest) -> Result<PlanResponse, Failure> {
+    let answer = caller.plan(request).await?;
+    match answer.is_master {
+        true => Ok(answer),
+        false => Err(Failure::No(format!(
+            "{} is not the master, and knows of none",
+            answer.node
+        ))),
     }
 }
 
-/// Returns the child servers in the answers of a server, and what is planned for each.
+/// What is planned for a child server.
+#[derive(Default)]
+struct Below {
+    address: Option<String>,
+    leases: Vec<Vec<u8>>,
+    /// Resources whose template goes.
+    gone: Vec<String>,
+    /// Places of the resources.
+    places: Vec<usize>,
+}
+
+/// Asks the servers below the root, level by level, about the resources.
+async fn name_clients(root: &MasterCaller, resources: &mut [ResourcePlan], request: PlanRequest) {
+    let of_root = resources.iter().enumerate();
+    let mut level = below(of_root.map(|(place, plan)| (place, &plan.root)));
+    let mut asked: BTreeSet<String> = BTreeSet::new();
+    while !level.is_empty() {
+        let (mut answers, mut tasks) = (Vec::new(), JoinSet::new());
+        for (child, mut below) in level {
+            let address = match below.address.take() {
+                None => Err("it told its parent no address, as before this release".to_owned()),
+                Some(address) if asked.contains(&address) => {
+                    Err(format!("another server has its address {address}"))
+                }
+                Some(_) if asked.len() >= SERVERS_MAX => {
+                    Err(format!("only {SERVERS_MAX} servers are asked"))
+                }
+                Some(address) => Ok(address),
+            };
+            let address = match address {
+                Ok(address) => address,
+                Err(problem) => {
+                    answers.push((child, below.places, Err(problem)));
+                    continue;
+                }
+            };
+            asked.insert(address.clone());
+            let (caller, request) = (root.claimed(&address), request.clone());
+            if tasks.len() >= AT_ONCE_MAX {
+                answers.extend(tasks.join_next().await.and_then(Result::ok));
+            }
+            tasks.spawn(async move {
+                let request = PlanRequest {
+                    templates: None,
+                    resource_id: String::new(),
+                    leases: below.leases,
+                    gone: below.gone,
+                    ..request
+                };
+                let answer = match caller {
+                    Ok(caller) => pages(&caller, request).await,
+                    Err(failure) => Err(failure),
+                };
+                let answer = answer.map_err(|failure| failure.to_string());
+                (child, below.places, answer)
+            });
+        }
+        answers.extend(tasks.join_all().await);
+        let mut found = Vec::new();
+        for (child, places, answer) in answers {
+            match answer {
+                Ok(answer) => found.extend(add(resources, &places, &child, answer)),
+                Err(problem) => {
+                    for place in places {
+                        if let Some(plan) = resources.get_mut(place) {
+                            plan.unnamed.push((child.clone(), problem.clone()));
+                        }
+                    }
+                }
+            }
+        }
+        level = below(found.iter().map(|(place, plan)| (*place, plan)));
+    }
+}
+
+/// Adds a child's answer to the plans at these places, and returns it by place.
+fn add(
+    resources: &mut [ResourcePlan],
+    places: &[usize],
+    child: &str,
+    answer: PlanResponse,
+) -> Vec<(usize, PlannedResource)> {
+    let mut found = Vec::new();
+    for mut of_child in answer.resources {
+        let is_meant = |place: &&usize| {
+            let plan = resources.get(**place);
+            plan.is_some_and(|plan| plan.root.resource_id == of_child.resource_id)
+        };
+        if let Some(place) = places.iter().find(is_meant).copied()
+            && let Some(plan) = resources.get_mut(place)
+        {
+            plan.clients.add(child, &mut of_child);
+            found.push((place, of_child));
+        }
+    }
+    found
+}
+
+/// Returns the child servers in the answers of a level, and what is planned for each.
 fn below<'a>(plans: impl Iterator<Item = (usize, &'a PlannedResource)>) -> BTreeMap<String, Below> {
     let mut below: BTreeMap<String, Below> = BTreeMap::new();
     for (place, plan) in plans {
-        for child in plan.children.iter().filter(|child| !child.lease.is_empty()) {
+        for child in &plan.children {
             let known = below.entry(child.child.clone()).or_default();
             known.address = child.address.clone().or(known.address.take());
-            known.leases.insert(place, child.lease.clone());
+            known.places.push(place);
+            match child.lease.is_empty() {
+                true => known.gone.push(plan.resource_id.clone()),
+                false => known.leases.push(child.lease.clone()),
+            }
         }
     }
     below

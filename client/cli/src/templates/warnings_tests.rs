@@ -363,14 +363,14 @@ fn a_resource_in_use_that_no_template_matches_any_more_needs_force() {
         (
             &[("b", ""), ("shared/api/*", "")][..],
             &[unmatched("a")][..],
-            "resources: no template matches a, which 40 clients hold: their leases run down, and requests \
-             are refused; keep a template for \"a\"",
+            "resources: no template matches a, which 40 clients hold: its leases run down, and \
+             requests are refused; keep a template for \"a\"",
         ),
         (
             &[("a", ""), ("shared/*", "")],
             &[unmatched("shared/api/user=ann"), unmatched("shared/api/x")],
-            "resources: no template matches shared/api/user=ann, like 1 more in use, which 40 clients \
-             hold: their leases run down, and requests are refused; the * of \"shared/*\" matches no /: add \
+            "resources: no template matches shared/api/user=ann (and 1 more), which 40 clients \
+             hold: its leases run down, and requests are refused; the * of \"shared/*\" matches no /: add \
              a template for \"shared/*/*\"",
         ),
     ] {

@@ -80,6 +80,8 @@ pub(crate) struct Play {
     pub(crate) templates_source: String,
     /// Templates that it lists on request. Empty: it is an older server.
     pub(crate) templates: Vec<admin::TemplateStatus>,
+    /// It makes no plans, as before this release.
+    pub(crate) plans_nothing: bool,
     /// What it plans, whatever the change.
     pub(crate) plan: Vec<admin::PlannedResource>,
     /// End of every text of its own: messages, names, problems.
@@ -118,6 +120,7 @@ impl Default for Play {
             is_in_cycle: false,
             templates_source: "templates.yaml".to_owned(),
             templates: Vec::new(),
+            plans_nothing: false,
             plan: Vec::new(),
             tail: "",
         }
@@ -217,11 +220,12 @@ fn serve(actor: Actor, listener: TcpListener, stopped: oneshot::Receiver<()>) {
         .build()
         .unwrap();
     let with_admin = !actor.play.old;
+    let with_plans = with_admin && !actor.play.plans_nothing;
     let serving = async {
         let incoming = TcpListenerStream::new(tokio::net::TcpListener::from_std(listener).unwrap());
         tonic::transport::Server::builder()
             .add_service(CapacityServer::new(actor.clone()))
-            .add_optional_service(with_admin.then(|| PlansServer::new(actor.clone())))
+            .add_optional_service(with_plans.then(|| PlansServer::new(actor.clone())))
             .add_optional_service(with_admin.then(|| AdminServer::new(actor)))
             .serve_with_incoming(incoming)
             .await

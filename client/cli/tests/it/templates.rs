@@ -3,7 +3,7 @@
 use std::process::Output;
 use std::time::Duration;
 
-use doorward_proto::admin::v1::{PlannedHolder, PlannedResource};
+use doorward_proto::admin::v1::{PlannedChild, PlannedHolder, PlannedResource};
 use doorward_tests::etcd::Etcd;
 use etcd_client::{Permission, PermissionType, Txn, TxnOp};
 use serde_json::Value;
@@ -134,6 +134,7 @@ pub(crate) fn planned() -> Play {
         planned: 50.0,
         clients_count: 3,
         losing_count: 2,
+        lost: 50.0,
         same_count: 1,
         losing: vec![client("b", 80.0, 45.0, 20.0), client("c", 80.0, 45.0, 20.0)],
         shrinks_in_ms: Some(4_000),
@@ -173,6 +174,12 @@ in use at fake (templates from etcd:/doorward/templates):
     c       fake     80   45    20  fair share: everyone gets at most 20 per client
 ";
     assert!(said.ends_with(expected), "{said}");
+    let found = ["diff", "-", "--resource", "db/reads", "--client", "nobody"];
+    let said = stdout(&with_server(&etcd, &server, &found, &document(50)));
+    assert!(
+        said.ends_with("    no client has \"nobody\" in its name\n"),
+        "{said}"
+    );
     let shown = with_server(&etcd, &server, &["diff", "-", "-o", "json"], &document(50));
     let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
     let resource = &shown["resources"][0];
@@ -182,6 +189,79 @@ in use at fake (templates from etcd:/doorward/templates):
     );
     assert_eq!(resource["losing"][0]["planned"], 20.0);
     assert_eq!(resource["holds_max_ms"], 59_000);
+}
+
+/// Servers of a tree that say what they want about each other.
+#[tokio::test]
+async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
+    let etcd = Etcd::start().await;
+    apply(&etcd, &document(100), &[]);
+    let child = |name: &str, address: Option<&str>| PlannedChild {
+        child: name.to_owned(),
+        clients_count: 3.0,
+        wants: 80.0,
+        granted: 50.0,
+        planned: 25.0,
+        lease: vec![1],
+        address: address.map(str::to_owned),
+        ..PlannedChild::default()
+    };
+    let leaf = FakeServer::start(planned());
+    // It names the leaf again, as a child of its own, and a resource that it was not asked about.
+    let region = FakeServer::with(|play| {
+        let mut plan = planned().plan;
+        plan[0].children = vec![child("again", Some(&leaf.address))];
+        let mut other = plan[0].clone();
+        other.resource_id = "not/asked".to_owned();
+        plan[0].losing[0].holder = "x\n\u{1b}[2Jy".to_owned();
+        play.plan = vec![plan.remove(0), other];
+    });
+    let older = FakeServer::with(|play| play.old = true);
+    let root = FakeServer::with(|play| {
+        let mut plan = planned();
+        plan.plan[0].children = vec![
+            child("eu", Some(&region.address)),
+            child("leaf", Some(&leaf.address)),
+            child("older", Some(&older.address)),
+            child("nowhere", None),
+        ];
+        *play = plan;
+    });
+    let said = stdout(&with_server(&etcd, &root, &["diff", "-"], &document(50)));
+    assert!(
+        said.contains("9 of 3 clients: losing 6, gaining 0, unchanged 3"),
+        "{said}"
+    );
+    for part in [
+        r"x\u{a}\u{1b}[2Jy  eu ",
+        "b                 fake ",
+        "c                 leaf ",
+        "the clients of older are not known: ",
+        "does not know this call; it may be an older server",
+        "the clients of nowhere are not known: it told its parent no address, as before this release",
+        "the clients of again are not known: another server has its address ",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("not/asked"), "{said}");
+}
+
+#[tokio::test]
+async fn a_root_of_an_earlier_release_makes_no_plan_but_is_asked_what_it_reads() {
+    let etcd = Etcd::start().await;
+    apply(&etcd, &document(100), &[]);
+    let root = FakeServer::with(|play| play.plans_nothing = true);
+    let output = with_server(&etcd, &root, &["apply", "-", "--yes"], &document(50));
+    check_failure(&output, 2, "does not read etcd:/doorward/templates");
+    assert!(stdout(&output).contains("only texts are compared; "));
+    let root = FakeServer::with(|play| {
+        play.plans_nothing = true;
+        play.templates_source = "etcd:/doorward/templates".to_owned();
+    });
+    check_exit(
+        &with_server(&etcd, &root, &["apply", "-", "--yes"], &document(50)),
+        0,
+    );
 }
 
 #[tokio::test]

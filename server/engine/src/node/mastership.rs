@@ -15,6 +15,7 @@ use crate::id::MastershipId;
 use crate::messages::NodeEvent;
 use crate::node::Node;
 use crate::node::pages::Totals;
+use crate::templates::REFRESH_IN_MAX;
 use crate::time::Time;
 pub use doorward_time::term::Term;
 
@@ -227,6 +228,17 @@ impl Node {
         }
         let longest = self.templates().learns_for(self.longer_leases)?;
         let until = self.mastership_start().end_of(longest);
+        Some(until.since(now)).filter(|left| !left.is_zero())
+    }
+
+    /// Returns the time until all holders of earlier masters are due to have asked this one. Only at the root. None: all
+    /// are, or there was no earlier master. O(templates).
+    pub fn unheard_for(&self, now: Time) -> Option<Duration> {
+        let is_root = !self.config.has_parent && self.mastership.is_master();
+        let since = self.vacant_since.filter(|_| is_root)?;
+        let intervals = self.templates().iter();
+        let longest = intervals.map(|it| it.algorithm.refresh_interval).max()?;
+        let until = since + longest.min(REFRESH_IN_MAX);
         Some(until.since(now)).filter(|left| !left.is_zero())
     }
 

@@ -3,14 +3,14 @@
 //!
 //! The number of clients is only known of resources in use. A safe capacity of -1 is intended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{AlgorithmKind, Field, SafeCapacity, Template, Templates};
 
-use super::{InForceBefore, TemplateWarning, WarningKind};
 use doorward_proto::admin::v1::PlannedResource;
 
+use super::{InForceBefore, TemplateWarning, WarningKind};
 use crate::granted::number;
 use crate::templates::plan::ResourcePlan;
 
@@ -49,6 +49,22 @@ pub(super) fn changes(new: &Templates, before: &InForceBefore<'_>) -> Vec<Templa
     let mut findings = Vec::new();
     for old in before.templates.into_iter().flat_map(|old| old.iter()) {
         if let Some((index, template)) = places.get(old.identifier_glob.as_str()) {
+            findings.extend(factor(*index, template, old));
+            findings.extend(no_total(*index, template, old));
+        }
+    }
+    // Resources in use that another template takes.
+    let mut seen = BTreeSet::new();
+    for root in before.in_use.iter().map(|plan| &plan.root) {
+        let id = ResourceId::new(&root.resource_id).ok();
+        let old = id.and_then(|id| before.templates?.find(&id));
+        let planned = root.planned_template.as_deref();
+        let (Some(old), Some((index, template))) = (old, planned.and_then(|glob| places.get(glob)))
+        else {
+            continue;
+        };
+        let moves = old.identifier_glob != template.identifier_glob;
+        if moves && seen.insert((index, &*old.identifier_glob)) {
             findings.extend(factor(*index, template, old));
             findings.extend(no_total(*index, template, old));
         }

@@ -36,7 +36,7 @@ pub(super) fn unmatched(in_use: &[ResourcePlan], new: &Templates) -> Option<Temp
     let first = unmatched.next()?;
     let more = match unmatched.count() {
         0 => String::new(),
-        more => format!(", like {more} more in use"),
+        more => format!(" (and {more} more)"),
     };
     let id = &first.resource_id;
     // A glob that people take for one of all ids below it.
@@ -57,13 +57,14 @@ pub(super) fn unmatched(in_use: &[ResourcePlan], new: &Templates) -> Option<Temp
         }
         None => format!("keep a template for {id:?}"),
     };
+    let clients = first.clients_count;
+    let (s, verb) = if clients == 1 { ("", "s") } else { ("s", "") };
     Some(TemplateWarning {
         kind: WarningKind::InUse,
         about: None,
         message: format!(
-            "no template matches {id}{more}, which {} clients hold: their leases run down, and requests \
-             are refused; {advice}",
-            first.clients_count
+            "no template matches {id}{more}, which {clients} client{s} hold{verb}: its leases run down, and \
+             requests are refused; {advice}"
         ),
         weight: 0.0,
     })
