@@ -67,9 +67,8 @@ pub(crate) struct Play {
     pub(crate) rule_decisions: Vec<admin::RuleDecisions>,
     /// Limits that it lists on request. Empty: it is an older server.
     pub(crate) limits: Vec<admin::LimitStatus>,
-    /// Child servers, also those of the previous release.
     pub(crate) children: Vec<admin::ChildServerStatus>,
-    /// Whether it is of the previous release, which names no address and no children.
+    /// Of the previous release, it names no address and no children.
     pub(crate) is_previous: bool,
     pub(crate) node: &'static str,
     /// Absent: it is the root.
@@ -155,12 +154,10 @@ impl FakeServer {
         Self::start(play)
     }
 
-    /// With a play that knows the fake's address.
     pub(crate) fn start_with(play: impl FnOnce(&str) -> Play) -> Self {
         Self::start_on(TcpListener::bind("127.0.0.1:0").unwrap(), play)
     }
 
-    /// At an address.
     pub(crate) fn start_on(listener: TcpListener, play: impl FnOnce(&str) -> Play) -> Self {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -421,10 +418,9 @@ impl Admin for Actor {
             status.metadata_mut().insert("grpc-retry-pushback-ms", wait);
             return Err(status);
         }
-        let master_address = match &self.play.master {
-            Master::Myself => Some(self.address.clone()),
-            Master::At(address) => Some(address.clone()),
-            Master::Unknown => None,
+        let master_address = match self.elsewhere() {
+            Some(elsewhere) => elsewhere.master_address,
+            None => Some(self.address.clone()),
         };
         let wanted = |resource: &&admin::ResourceStatus| {
             request.resource_id.is_empty() || request.resource_id == resource.resource_id
