@@ -149,32 +149,17 @@ async fn resource(State(site): State<Site>, Query(query): Query<PageQuery>) -> R
 }
 
 /// Query of `/status`. Without a limit, the page has the usual size.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct StatusQuery {
     id: String,
-    limit: u32,
+    limit: Option<u32>,
     token: String,
     holder: String,
     leases: u32,
     limits: bool,
     templates: bool,
-    resources: bool,
-}
-
-impl Default for StatusQuery {
-    fn default() -> Self {
-        Self {
-            id: String::new(),
-            limit: RESOURCES_DEFAULT,
-            token: String::new(),
-            holder: String::new(),
-            leases: 0,
-            limits: false,
-            templates: false,
-            resources: true,
-        }
-    }
+    resources: Option<bool>,
 }
 
 async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> Response {
@@ -183,8 +168,8 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
         leases_max: query.leases,
         limits: query.limits,
         templates: query.templates,
-        without_resources: !query.resources,
-        limit: query.limit,
+        without_resources: query.resources == Some(false),
+        limit: query.limit.unwrap_or(RESOURCES_DEFAULT),
         token: query.token,
         holder: query.holder,
     });

@@ -66,6 +66,7 @@ fn command(name: &str) -> Command {
             command.env_remove(variable);
         }
     }
+    command.env("XDG_CONFIG_HOME", "/nowhere");
     command
 }
 

@@ -57,6 +57,15 @@ enum Miss {
     Final(Failure),
 }
 
+impl From<Miss> for Failure {
+    fn from(miss: Miss) -> Self {
+        match miss {
+            Miss::Silent(problem) | Miss::Masterless(problem) => Self::Unreachable(problem),
+            Miss::Final(failure) => failure,
+        }
+    }
+}
+
 impl MasterCaller {
     pub(crate) fn new(common: &Common) -> Result<Self, Failure> {
         let dialer = Dialer::new(common.tls()?);

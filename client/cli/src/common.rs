@@ -59,6 +59,17 @@ pub(crate) struct Common {
     )]
     pub(crate) timeout: Duration,
 
+    /// Takes flags that `doorward context` keeps under this name. Flags of the command line and variables win
+    /// [default: the context that `doorward context use` chose].
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "DOORWARD_CONTEXT",
+        hide_env_values = true
+    )]
+    pub(crate) context: Option<String>,
+
     /// When to colour.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) color: ColorFlag,
@@ -115,6 +126,12 @@ pub(crate) enum Output {
     Table,
     /// For programs.
     Json,
+    /// The JSON as YAML.
+    Yaml,
+    /// A table with more columns, where a command has more.
+    Wide,
+    /// The names alone, one a line, where a command lists something.
+    Name,
 }
 
 /// With so little time for each endpoint that all of them get their turn.

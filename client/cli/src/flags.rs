@@ -1,6 +1,7 @@
 //! Commands and flags, and what `--help` teaches.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,8 +10,10 @@ use clap_complete::Shell;
 use doorward_pages::exits;
 
 use crate::common::Common;
+use crate::context::{self, ContextFlags};
 #[cfg(feature = "demo")]
 use crate::demo::DemoFlags;
+use crate::failure::Failure;
 use crate::rules::flags::RulesFlags;
 use crate::templates::flags::TemplatesFlags;
 
@@ -22,6 +25,9 @@ Examples:
   doorward status example/fair            every lease on a resource, and why it is what it is
   doorward status --limits                what the server takes on at most, and how full that is
   doorward shell                          play several clients at once
+  doorward tree                           all servers below the one asked, and how they are
+  doorward top                            which resources are short of capacity, live
+  doorward explain example/fair web-1     why a client has no more, through the whole tree
   doorward nodes --etcd-endpoints http://etcd-0:2379
                                           all nodes in etcd, their masters and servers
   doorward status --server etcd://etcd-0:2379/eu
@@ -56,13 +62,31 @@ pub(crate) struct Flags {
     pub(crate) command: Command,
 }
 
-/// Reads the arguments of the process.
-pub(crate) fn parse() -> Flags {
+/// Reads the arguments of the process, and those of a context that it does not give.
+///
+/// # Errors
+///
+/// If the contexts cannot be read, or have none of that name.
+pub(crate) fn parse() -> Result<Flags, Failure> {
     let mut command = command();
-    let matches = command.try_get_matches_from_mut(env::args_os());
-    let matches = matches.unwrap_or_else(|error| exits::end(&error));
+    let mut args: Vec<OsString> = env::args_os().collect();
+    let mut matches_of = |args: &[OsString]| {
+        let matches = command.try_get_matches_from_mut(args);
+        matches.unwrap_or_else(|error| exits::end(&error))
+    };
+    let mut matches = matches_of(&args);
+    let (given, missing) = context::flags_of(&matches)?;
+    if !missing.is_empty() {
+        args.splice(1..1, missing);
+        matches = matches_of(&args);
+    }
     // An invalid argument is printed and ends the process.
-    Flags::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit())
+    let mut flags =
+        Flags::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut command).exit());
+    if let Command::Context(flags) = &mut flags.command {
+        flags.given = given;
+    }
+    Ok(flags)
 }
 
 /// The commands: each help shows the command's own flags, and says where the others are.
@@ -122,6 +146,25 @@ pub(crate) enum Command {
     /// Of the servers of a node only the master holds anything, so that is the one that is shown,
     /// whichever was asked; --here shows the one that was asked.
     Status(StatusFlags),
+    /// Show all servers below the one asked, as a tree: where each is, its state, and what it holds.
+    ///
+    /// It asks each server for its status, with your certificate or token. A child server that is gone stays listed for a
+    /// day after its leases. One of the previous release is listed without address, with what its parent knows.
+    Tree(TreeFlags),
+    /// Show which resources are short of capacity, the worst first; with a resource, its holders.
+    ///
+    /// On a terminal it reads the master again each second, until Ctrl-C. A resource or holder is short by the part of its
+    /// wants that is not granted.
+    Top(TopFlags),
+    /// Show why a client has no more of a resource: each step from the template to its number.
+    ///
+    /// It looks for the client through the whole tree below the server asked, which is best the root. Exit code 1: no
+    /// such client holds any of it.
+    Explain(ExplainFlags),
+    /// List contexts, or change them: flags of every command, kept under a name in a file.
+    ///
+    /// The file is $XDG_CONFIG_HOME/doorward/contexts.yaml. Flags and variables win over it.
+    Context(ContextFlags),
     /// Play several clients at once, interactively or from a script on standard input.
     ///
     /// Leases are refreshed in the background while the shell runs, and released when it ends. The lines you type are
@@ -300,6 +343,32 @@ pub(crate) struct StatusFlags {
     /// Show the templates in force instead, wherever the server has them from.
     #[arg(long, conflicts_with_all = ["resource", "leases", "limits"])]
     pub(crate) templates: bool,
+    /// Only leases of this client, over all resources. A * stands for any text.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["limits", "templates"])]
+    pub(crate) client: Option<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TreeFlags {
+    /// Adds what each server wants and gets of this resource.
+    pub(crate) resource: Option<String>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TopFlags {
+    /// Holders of this resource, instead of resources.
+    pub(crate) resource: Option<String>,
+    /// Print once, also on a terminal.
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ExplainFlags {
+    /// Of which resource.
+    pub(crate) resource: String,
+    /// Id of the client.
+    pub(crate) client: String,
 }
 
 #[derive(Clone, Debug, Args)]

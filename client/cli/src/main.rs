@@ -6,9 +6,11 @@
 mod caller;
 mod color;
 mod common;
+mod context;
 #[cfg(feature = "demo")]
 mod demo;
 mod documents;
+mod explain;
 mod failure;
 mod flags;
 mod get;
@@ -24,6 +26,8 @@ mod rules;
 mod shell;
 mod status;
 mod templates;
+mod top;
+mod tree;
 mod watch;
 mod whoami;
 mod why;
@@ -39,7 +43,7 @@ use crate::common::Common;
 use crate::failure::Failure;
 use crate::flags::{Command, Flags};
 use doorward_pages::room::Room;
-use doorward_pages::terminal::palette::Tone;
+use doorward_pages::terminal::palette::{Palette, Tone};
 
 /// Room of every command.
 const ROOM: Room = Room {
@@ -57,10 +61,14 @@ fn main() -> ExitCode {
         let _ = writeln!(io::stderr(), "doorward: {variable} is not UTF-8");
         return ExitCode::from(Failure::Usage(String::new()).exit_code());
     }
-    let flags = flags::parse();
-    output::set_up(flags.common.color);
-    let palette = flags.common.color.of_stderr();
-    match run(flags) {
+    let (palette, done) = match flags::parse() {
+        Ok(mut flags) => {
+            output::set_up(&mut flags.common);
+            (flags.common.color.of_stderr(), run(flags))
+        }
+        Err(failure) => (Palette::of_stderr(), Err(failure)),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the output has seen enough, as `head` has.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
@@ -99,6 +107,10 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Watch(watch) => watch::run(common, &watch).await,
         Command::Release(release) => release::run(common, &release).await,
         Command::Status(status) => status::run(common, &status).await,
+        Command::Tree(tree) => tree::run(common, &tree).await,
+        Command::Top(top) => top::run(common, &top).await,
+        Command::Explain(explain) => explain::run(common, &explain).await,
+        Command::Context(flags) => context::run(common, &flags),
         Command::Nodes(nodes) => nodes::run(common, &nodes).await,
         Command::Learning(flags) => learning::run(common, &flags).await,
         Command::StepDown { node } => nodes::step_down(common, &node).await,

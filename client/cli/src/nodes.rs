@@ -70,10 +70,13 @@ pub(crate) async fn run(common: &Common, flags: &NodesFlags) -> Result<(), Failu
     let mut out = output::stdout();
     if common.output == Output::Json {
         output::json(&mut out, &nodes)?;
+    } else if common.output == Output::Name {
+        output::names(&mut out, nodes.iter().map(|it| &it.node))?;
     } else if nodes.is_empty() {
         writeln!(out, "no node is known to etcd under {}", etcd.prefix)?;
     } else {
-        table(&nodes, common.color.of_stdout()).write(&mut out)?;
+        let is_wide = common.output == Output::Wide;
+        table(&nodes, is_wide, common.color.of_stdout()).write(&mut out)?;
     }
     Ok(())
 }
@@ -222,20 +225,31 @@ impl ListedNode {
 }
 
 /// A row for each server, the node's master first; and for what has no server.
-fn table(nodes: &[ListedNode], palette: Palette) -> Table {
-    let header = ["node", "server", "role", "level", "version", "state"];
+fn table(nodes: &[ListedNode], is_wide: bool, palette: Palette) -> Table {
+    let mut header = vec!["node", "server", "role", "level", "version", "state"];
+    if is_wide {
+        header.push("pages");
+    }
     let mut table = Table::new(header, 3..4, palette);
     for node in nodes {
         let mut row = |server: Option<&ListedServer>, address: &str, state: Cell| {
             let level = |it: &ListedServer| it.level.map_or("?".to_owned(), |it| it.to_string());
-            table.add([
+            let mut row = vec![
                 palette.cell(Tone::Strong, &node.node),
                 cell(address),
                 cell(server.map_or("", |it| it.role.as_str())),
                 cell(server.map_or(String::new(), level)),
                 cell(server.map_or("", |it| &it.version)),
                 state,
-            ]);
+            ];
+            if is_wide {
+                row.push(cell(
+                    server
+                        .and_then(|it| it.http_address.as_deref())
+                        .unwrap_or(""),
+                ));
+            }
+            table.add(row);
         };
         let is_registered = node.servers.iter().any(|server| server.is_master);
         match (&node.master, node.last_epoch) {

@@ -11,16 +11,24 @@ use std::sync::OnceLock;
 use doorward_session::visible;
 use serde::Serialize;
 
-use crate::color::ColorFlag;
+use crate::common::{Common, Output};
 
 /// Whether standard output and standard error have colours.
 static COLOURED: OnceLock<(bool, bool)> = OnceLock::new();
 
-/// Says once whether there are colours. Before that, there are none.
-pub(crate) fn set_up(flag: ColorFlag) {
-    let (stdout, stderr) = (flag.of_stdout(), flag.of_stderr());
+/// Whether JSON is written as YAML.
+static IS_YAML: OnceLock<bool> = OnceLock::new();
+
+/// Says once whether there are colours, and YAML. Before that, there are none. YAML is another notation of what commands
+/// print as JSON, so they know JSON alone.
+pub(crate) fn set_up(common: &mut Common) {
+    let (stdout, stderr) = (common.color.of_stdout(), common.color.of_stderr());
     // The first word counts, and there is one only.
     let _ = COLOURED.set((stdout.on, stderr.on));
+    let _ = IS_YAML.set(common.output == Output::Yaml);
+    if common.output == Output::Yaml {
+        common.output = Output::Json;
+    }
 }
 
 /// Standard output.
@@ -39,8 +47,28 @@ pub(crate) fn stderr() -> Visible<io::Stderr> {
     }
 }
 
-/// Writes a line of JSON.
+/// Standard output, written later.
+pub(crate) fn buffer() -> Visible<Vec<u8>> {
+    Visible {
+        inner: Vec::new(),
+        is_coloured: stdout().is_coloured,
+    }
+}
+
+/// Writes names, one a line.
+pub(crate) fn names<'a>(
+    out: &mut impl Write,
+    mut names: impl Iterator<Item = &'a String>,
+) -> io::Result<()> {
+    names.try_for_each(|name| writeln!(out, "{name}"))
+}
+
+/// Writes a line of JSON, or a document of YAML.
 pub(crate) fn json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    if IS_YAML.get() == Some(&true) {
+        let text = serde_saphyr::to_string(value).map_err(io::Error::other)?;
+        return write!(out, "---\n{text}");
+    }
     let text = serde_json::to_string(value)?;
     writeln!(out, "{}", visible::json(&text))
 }
@@ -77,6 +105,10 @@ impl<W: Write> Write for Visible<W> {
 }
 
 impl<W> Visible<W> {
+    pub(crate) fn into_inner(self) -> W {
+        self.inner
+    }
+
     /// The text before the next colour of ours, that colour, and what follows it.
     fn next_colour<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str, &'a str)> {
         if !self.is_coloured {

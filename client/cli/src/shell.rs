@@ -32,7 +32,7 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     let interactive = io::stdin().is_terminal();
     let palette = common.color.of_stdout();
     let mut session = ShellSession::new(common.clone(), palette);
-    if interactive && common.output == Output::Table {
+    if interactive && common.output != Output::Json {
         let servers = common.addresses().join(", ");
         let hint =
             format!("Asking {servers}. help lists the commands; Ctrl-D releases and leaves.");

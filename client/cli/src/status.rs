@@ -1,10 +1,12 @@
 //! `doorward status`: what the server holds, and why.
 
+mod client_search;
 mod decisions;
 mod limits;
-mod reasoned_table;
+pub(crate) mod reasoned_table;
 mod rules;
 mod states;
+pub(crate) mod tables;
 mod templates;
 mod tree;
 
@@ -25,15 +27,12 @@ use crate::common::{Common, Output};
 use crate::documents::author::plain;
 use crate::failure::Failure;
 use crate::flags::StatusFlags;
-use crate::granted::number;
-use crate::granted::tone_of;
 use crate::output;
-use crate::status::reasoned_table::ReasonedTable;
+use crate::status::tables::{WIDE, leases_table, resources_table};
 use crate::status::tree::{children_table, write_own_lease, write_parent};
 use crate::templates::table;
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Table, cell};
 
 /// Leases that are listed of a resource that was named.
 const LEASES_LISTED: u32 = 100;
@@ -45,11 +44,14 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
     } else {
         0
     });
+    if let Some(client) = &flags.client {
+        return client_search::run(common, &caller, flags, client).await;
+    }
     let request = admin::GetStatusRequest {
         resource_id: flags.resource.clone().unwrap_or_default(),
         leases_max,
         // A table has a line about them in any case.
-        limits: flags.limits || common.output == Output::Table,
+        limits: flags.limits || common.output != Output::Json,
         without_resources: flags.limits || flags.templates,
         templates: flags.templates,
         ..admin::GetStatusRequest::default()
@@ -75,6 +77,8 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         // The output follows this program's schema, whatever the server's version.
         status.schema_version = STATUS_SCHEMA_VERSION;
         output::json(&mut out, &status)?;
+    } else if common.output == Output::Name {
+        output::names(&mut out, status.resources.iter().map(|it| &it.resource_id))?;
     } else {
         let in_detail = flags.resource.is_some() || leases_max > 0;
         let palette = common.color.of_stdout();
@@ -94,7 +98,8 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
             if asked.is_none() {
                 decisions::write_table(&mut out, &status.rule_decisions, palette)?;
             }
-            write_resources(&mut out, &status, asked, in_detail, palette)?;
+            let is_wide = common.output == Output::Wide;
+            write_resources(&mut out, &status, asked, (in_detail, is_wide), palette)?;
         }
     }
     match &flags.resource {
@@ -205,6 +210,11 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
     if let Some(states) = &status.states {
         states::write_line(out, states, palette)?;
     }
+    for child in status.children.iter().filter(|it| it.state == "gone") {
+        let (tone, state) = crate::tree::state_of_child(child);
+        let (child, state) = (line(&child.child), palette.paint(tone, &state));
+        writeln!(out, "child server {child}: {state}")?;
+    }
     limits::write_line(out, &status.limits, palette)?;
     writeln!(out)
 }
@@ -214,7 +224,7 @@ fn write_resources(
     out: &mut impl Write,
     status: &Status,
     asked: Option<&str>,
-    in_detail: bool,
+    (in_detail, is_wide): (bool, bool),
     palette: Palette,
 ) -> io::Result<()> {
     if status.resources.is_empty() {
@@ -232,7 +242,8 @@ fn write_resources(
             None => writeln!(out, "no leases are out"),
         };
     }
-    resources_table(&status.resources, palette).write(out)?;
+    let extra = if is_wide { WIDE } else { &[] };
+    resources_table(status.resources.iter(), extra, palette).write(out)?;
     if in_detail {
         for resource in &status.resources {
             write_resource(out, resource, palette)?;
@@ -291,7 +302,8 @@ fn write_resource(
         |lease: &&LeaseStatus| lease.kind == "server" && children.contains(lease.holder.as_str());
     let leases: Vec<&LeaseStatus> = resource.leases.iter().filter(|l| !is_listed(l)).collect();
     if !leases.is_empty() {
-        leases_table(&leases, palette).write(out)?;
+        let leases = leases.iter().map(|lease| (None, *lease));
+        leases_table(leases, palette).write(out)?;
     }
     let listed = (resource.children.len() + leases.len()) as u64;
     let left = resource.leases_count.saturating_sub(listed);
@@ -299,86 +311,4 @@ fn write_resource(
         writeln!(out, "and {left} more; --leases lists more")?;
     }
     Ok(())
-}
-
-fn resources_table(resources: &[ResourceStatus], palette: Palette) -> Table {
-    let header = [
-        "resource",
-        "algorithm",
-        "capacity",
-        "wants",
-        "granted",
-        "reserved",
-        "clients",
-        "waiting",
-        "state",
-    ];
-    let mut table = Table::new(header, 2..8, palette);
-    for resource in resources {
-        let own_lease = resource.own_lease.as_ref();
-        let state = if let Some((tone, state)) = own_lease.and_then(tree::state) {
-            palette.cell(tone, state)
-        } else if resource.template.is_none() && own_lease.is_none() {
-            palette.cell(Tone::Bad, "template gone")
-        } else if let Some(left) = resource.learning_remaining_ms {
-            let left = span(Duration::from_millis(left));
-            let bound = if own_lease.is_some() { "at most " } else { "" };
-            palette.cell(Tone::Partial, format!("learning for {bound}{left}"))
-        } else if let Some((tone, state)) = own_lease.and_then(tree::learning_above) {
-            palette.cell(tone, state)
-        } else {
-            cell("")
-        };
-        let waiting = match resource.waiting_count {
-            0 => cell(0),
-            waiting => palette.cell(Tone::Partial, waiting),
-        };
-        table.add([
-            palette.cell(Tone::Strong, &resource.resource_id),
-            cell(resource.algorithm()),
-            cell(number(resource.capacity)),
-            cell(number(resource.wants)),
-            palette.cell(
-                tone_of(resource.granted, resource.wants),
-                number(resource.granted),
-            ),
-            cell(number(resource.reserved)),
-            cell(resource.clients_count),
-            waiting,
-            state,
-        ]);
-        for child in &resource.children {
-            table.add(tree::row(child, palette));
-        }
-    }
-    table
-}
-
-fn leases_table(leases: &[&LeaseStatus], palette: Palette) -> ReasonedTable {
-    let columns = [
-        "holder",
-        "priority",
-        "wants",
-        "share",
-        "granted",
-        "reserved",
-        "expires in",
-    ];
-    let mut table = ReasonedTable::new(&columns, 1..7, palette);
-    for lease in leases {
-        let holder = match lease.kind.as_str() {
-            "client" => lease.holder.clone(),
-            kind => format!("{kind} {}", lease.holder),
-        };
-        let amounts = [
-            cell(lease.priority),
-            cell(number(lease.wants)),
-            cell(number(lease.share)),
-            palette.cell(tone_of(lease.granted, lease.wants), number(lease.granted)),
-            cell(number(lease.reserved)),
-            cell(span(Duration::from_millis(lease.expires_in_ms))),
-        ];
-        table.add(palette.cell(Tone::Strong, holder), amounts, &lease.why);
-    }
-    table
 }

@@ -100,6 +100,15 @@ fn rules() -> RulesStatus {
     }
 }
 
+fn child_server() -> ChildServerStatus {
+    ChildServerStatus {
+        child: evil(),
+        address: Some(evil()),
+        state: evil(),
+        ..ChildServerStatus::default()
+    }
+}
+
 fn status(is_master: bool, link: &'static str) -> Status {
     Status {
         templates: Vec::new(),
@@ -164,12 +173,7 @@ fn status(is_master: bool, link: &'static str) -> Status {
         template_match: Some(TemplateMatch { glob: Some(evil()) }),
         next_token: Some(evil()),
         address: evil(),
-        children: vec![ChildServerStatus {
-            child: evil(),
-            address: Some(evil()),
-            state: evil(),
-            ..ChildServerStatus::default()
-        }],
+        children: vec![child_server()],
     }
 }
 

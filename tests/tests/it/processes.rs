@@ -28,4 +28,5 @@ mod tree_of_processes;
 mod two_processes;
 mod unread_log;
 mod what_clients_live_through;
+mod whole_tree;
 mod wrong_starts;

@@ -5,7 +5,7 @@ use doorward_proto::admin::v1::{ListInstancesRequest, RulesInstance};
 use doorward_session::address::Address;
 use doorward_tls::dialer::Dialed as Channel;
 
-use crate::caller::{MasterCaller, Miss};
+use crate::caller::MasterCaller;
 use crate::failure::Failure;
 
 /// Largest number of pages: a server has at most 4,096 instances, 100 on a page.
@@ -49,11 +49,7 @@ impl MasterCaller {
                 let request = request.clone();
                 async move { RulesClient::new(channel).list_instances(request).await }
             };
-            let page = self.ask_once(server, server.as_str(), &ask).await;
-            let page = page.map_err(|miss| match miss {
-                Miss::Silent(problem) | Miss::Masterless(problem) => Failure::Unreachable(problem),
-                Miss::Final(failure) => failure,
-            })?;
+            let page = self.ask_once(server, server.as_str(), &ask).await?;
             instances.extend(page.instances);
             next = page.next_token;
         }

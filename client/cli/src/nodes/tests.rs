@@ -42,7 +42,7 @@ fn servers(master: Option<&str>, term: Option<u64>, addresses: &[&str]) -> Serve
 fn check(servers: Servers, rows: &[&str]) {
     let nodes = [ListedNode::of("eu".to_owned(), servers)];
     let mut out = Vec::new();
-    table(&nodes, Palette { on: false })
+    table(&nodes, false, Palette { on: false })
         .write(&mut out)
         .unwrap();
     let text = String::from_utf8(out).unwrap();

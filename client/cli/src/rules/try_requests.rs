@@ -52,8 +52,8 @@ pub(crate) async fn run(
                 at: Duration::from_nanos(now.nanos_since(Moment::ORIGIN)),
             };
             match common.output {
-                Output::Table => writeln!(out, "{answer}")?,
                 Output::Json => output::json(&mut out, &answer.json())?,
+                _ => writeln!(out, "{answer}")?,
             }
             now = now.after(flags.every);
         }

@@ -83,6 +83,7 @@ impl ShellSession {
             ShellLine::Show => self.show(),
             ShellLine::Status { resource } => {
                 let flags = StatusFlags {
+                    client: None,
                     resource,
                     leases: None,
                     here: false,

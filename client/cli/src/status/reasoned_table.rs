@@ -7,7 +7,7 @@ use doorward_pages::terminal::palette::Palette;
 use doorward_pages::terminal::table::{Cell, Table, cell};
 
 /// A table of holders, each with the reason for its amounts.
-pub(super) struct ReasonedTable {
+pub(crate) struct ReasonedTable {
     table: Table,
     /// The reasons, if they are below.
     below: Option<Table>,
@@ -15,7 +15,7 @@ pub(super) struct ReasonedTable {
 
 impl ReasonedTable {
     /// A table with these columns and one for reasons. The columns of `numbers` are aligned to the right.
-    pub(super) fn new(columns: &[&str], numbers: Range<usize>, palette: Palette) -> Self {
+    pub(crate) fn new(columns: &[&str], numbers: Range<usize>, palette: Palette) -> Self {
         let whole = [columns, &["why"]].concat();
         let table = Table::new(whole, numbers.clone(), palette);
         if table.is_narrow() {
@@ -30,7 +30,7 @@ impl ReasonedTable {
     }
 
     /// Adds the row of `holder`.
-    pub(super) fn add(&mut self, holder: Cell, rest: impl IntoIterator<Item = Cell>, why: &str) {
+    pub(crate) fn add(&mut self, holder: Cell, rest: impl IntoIterator<Item = Cell>, why: &str) {
         let mut row = vec![holder.clone()];
         row.extend(rest);
         match &mut self.below {
@@ -41,7 +41,7 @@ impl ReasonedTable {
     }
 
     /// Writes all rows, then the reasons if they are below.
-    pub(super) fn write(self, out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write(self, out: &mut impl Write) -> io::Result<()> {
         self.table.write(out)?;
         if let Some(below) = self.below {
             writeln!(out)?;

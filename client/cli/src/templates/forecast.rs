@@ -83,7 +83,7 @@ impl Effect for Forecast {
 
     fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
         if let Some(truth) = &self.truth {
-            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(truth)))?;
+            writeln!(out, "{}", palette.paint(Tone::Bad, &line(truth)))?;
         }
         match &self.plan {
             None => Ok(()),
@@ -188,7 +188,7 @@ fn write_plan(
     search: &Search,
     palette: Palette,
 ) -> io::Result<()> {
-    let who = &plain(&plan.who.to_string()).into_owned();
+    let who = &line(&plan.who.to_string()).into_owned();
     if let Some(unheard) = plan.unheard {
         let text = format!(
             "{who} has begun lately: holders that have not asked it yet are missing, for up to {}",

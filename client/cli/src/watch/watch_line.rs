@@ -107,7 +107,7 @@ impl<'a> Printer<'a> {
         };
         self.write(resource.wants(), holding, problem)?;
         let is_learning = Explanation::of_holding(holding).is_learning();
-        if is_learning && !self.advised && self.common.output == Output::Table {
+        if is_learning && !self.advised && self.common.output != Output::Json {
             self.advised = true;
             let advice = self.palette.paint(Tone::Quiet, LEARNING_ADVICE);
             writeln!(output::stdout(), "{advice}")?;

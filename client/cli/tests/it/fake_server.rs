@@ -67,6 +67,10 @@ pub(crate) struct Play {
     pub(crate) rule_decisions: Vec<admin::RuleDecisions>,
     /// Limits that it lists on request. Empty: it is an older server.
     pub(crate) limits: Vec<admin::LimitStatus>,
+    pub(crate) children: Vec<admin::ChildServerStatus>,
+    /// Of the previous release, it names no address and no children.
+    pub(crate) is_previous: bool,
+    pub(crate) node: &'static str,
     /// Absent: it is the root.
     pub(crate) parent: Option<admin::ParentStatus>,
     /// From the parent up to the root.
@@ -107,6 +111,9 @@ impl Default for Play {
             conflicts: Vec::new(),
             rule_decisions: Vec::new(),
             limits: Vec::new(),
+            children: Vec::new(),
+            is_previous: false,
+            node: "fake",
             parent: None,
             ancestors: Vec::new(),
             is_in_cycle: false,
@@ -147,12 +154,10 @@ impl FakeServer {
         Self::start(play)
     }
 
-    /// With a play that knows the fake's address.
     pub(crate) fn start_with(play: impl FnOnce(&str) -> Play) -> Self {
         Self::start_on(TcpListener::bind("127.0.0.1:0").unwrap(), play)
     }
 
-    /// At an address.
     pub(crate) fn start_on(listener: TcpListener, play: impl FnOnce(&str) -> Play) -> Self {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -413,10 +418,9 @@ impl Admin for Actor {
             status.metadata_mut().insert("grpc-retry-pushback-ms", wait);
             return Err(status);
         }
-        let master_address = match &self.play.master {
-            Master::Myself => Some(self.address.clone()),
-            Master::At(address) => Some(address.clone()),
-            Master::Unknown => None,
+        let master_address = match self.elsewhere() {
+            Some(elsewhere) => elsewhere.master_address,
+            None => Some(self.address.clone()),
         };
         let wanted = |resource: &&admin::ResourceStatus| {
             request.resource_id.is_empty() || request.resource_id == resource.resource_id
@@ -452,7 +456,9 @@ impl Admin for Actor {
             template_match: self.play.template_match.clone(),
             conflicts: self.play.conflicts.clone(),
             rule_decisions: self.play.rule_decisions.clone(),
-            node: format!("fake{}", self.play.tail),
+            address: self.address.repeat(usize::from(!self.play.is_previous)),
+            children: self.play.children.clone(),
+            node: format!("{}{}", self.play.node, self.play.tail),
             version: format!("1.2.3{}", self.play.tail),
             is_master: self.play.master == Master::Myself,
             master_address,

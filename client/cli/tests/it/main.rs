@@ -8,12 +8,14 @@
 )]
 
 mod calls;
+mod contexts;
 mod documents;
 mod fake_server;
 mod hostile;
 mod leases;
 mod limits;
 mod nodes;
+mod plans;
 mod rule_documents;
 mod rule_instances;
 mod rules;
@@ -23,6 +25,7 @@ mod template_edit;
 mod template_warnings;
 mod templates;
 mod tree;
+mod whole_tree;
 
 use std::process::Output;
 use std::time::Duration;
@@ -39,6 +42,8 @@ fn doorward() -> Command {
             command.env_remove(&variable);
         }
     }
+    // No contexts.
+    command.env("XDG_CONFIG_HOME", "/nowhere");
     // A command that hangs is a failure, not a hanging test.
     command.timeout(Duration::from_secs(60));
     command

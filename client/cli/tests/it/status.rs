@@ -118,11 +118,10 @@ fn status_for_programs_has_a_stable_shape() {
         "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates_count": 1,
         "templates_problem": null, "learning_remaining_ms": null, "states": null, "etcd": null,
         "parent": null, "ancestors": [], "is_in_cycle": false, "conflicts": [], "limits": [],
-        "address": "", "children": [], "templates": [],
         "resources_count": null, "leases_count": null, "clients_count": null, "waiting_count": null,
         "resources": null, "template_match": null, "next_token": null, "rules": [],
-        "rules_problem": null, "rule_decisions": [], "tls_problem": null, "is_exposed": false, "address": "",
-        "children": [], "templates": [],
+        "rules_problem": null, "rule_decisions": [], "tls_problem": null, "is_exposed": false,
+        "address": server.address, "children": [], "templates": [],
     });
     assert_eq!(status, expected);
 }

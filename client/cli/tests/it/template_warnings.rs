@@ -138,7 +138,7 @@ fn how_many_clients_hold_a_resource_decides_about_its_safe_capacity() {
         // Three clients hold db/reads there.
         let server = FakeServer::start(Play {
             templates_source: source.to_owned(),
-            ..crate::templates::planned()
+            ..crate::plans::planned()
         });
         let arguments = ["--server", &server.address, "diff", "-", "--output", "json"];
         let shown = desk.run(&arguments, &safe);

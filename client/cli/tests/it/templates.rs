@@ -3,7 +3,6 @@
 use std::process::Output;
 use std::time::Duration;
 
-use doorward_proto::admin::v1::{PlannedChild, PlannedHolder, PlannedResource};
 use doorward_tests::etcd::Etcd;
 use etcd_client::{Permission, PermissionType, Txn, TxnOp};
 use serde_json::Value;
@@ -12,7 +11,7 @@ use tokio::time::Instant;
 use crate::fake_server::{FakeServer, Play};
 use crate::{check_exit, check_failure, doorward, json, nowhere, stderr, stdout};
 
-const KEY: &str = "/doorward/templates";
+pub(crate) const KEY: &str = "/doorward/templates";
 
 /// A document whose only template has this capacity.
 pub(crate) fn document(capacity: u32) -> String {
@@ -23,11 +22,11 @@ pub(crate) fn document(capacity: u32) -> String {
 }
 
 /// Runs `templates` on an etcd to its end.
-fn templates(etcd: &Etcd, arguments: &[&str]) -> Output {
+pub(crate) fn templates(etcd: &Etcd, arguments: &[&str]) -> Output {
     on_stdin(etcd, arguments, "")
 }
 
-fn on_stdin(etcd: &Etcd, arguments: &[&str], stdin: &str) -> Output {
+pub(crate) fn on_stdin(etcd: &Etcd, arguments: &[&str], stdin: &str) -> Output {
     let mut command = doorward();
     command.args(["templates", "--etcd-endpoints", &etcd.endpoint(0)]);
     command.args(["--server", &nowhere()]).args(arguments);
@@ -36,7 +35,7 @@ fn on_stdin(etcd: &Etcd, arguments: &[&str], stdin: &str) -> Output {
 
 /// Applies a document, which must go well.
 #[track_caller]
-fn apply(etcd: &Etcd, document: &str, flags: &[&str]) {
+pub(crate) fn apply(etcd: &Etcd, document: &str, flags: &[&str]) {
     let arguments = [&["apply", "-", "--yes"], flags].concat();
     check_exit(&on_stdin(etcd, &arguments, document), 0);
 }
@@ -109,213 +108,6 @@ async fn a_difference_is_reported_by_line_and_by_template_with_the_exit_codes_of
     check_exit(&output, 2);
     assert!(stderr(&output).contains("standard input:4:13: "));
     check_exit(&templates(&etcd, &["diff", "/none"]), 2);
-}
-
-/// Three clients of a resource, of which one keeps what it has.
-pub(crate) fn planned() -> Play {
-    let client = |name: &str, wants, granted, planned| PlannedHolder {
-        holder: name.to_owned(),
-        wants,
-        granted,
-        planned,
-        why: "fair share: everyone gets at most 20 per client".to_owned(),
-    };
-    let resource = PlannedResource {
-        resource_id: "db/reads".to_owned(),
-        template: Some("db/*".to_owned()),
-        planned_template: Some("db/*".to_owned()),
-        algorithm: "FAIR_SHARE".to_owned(),
-        planned_algorithm: Some("FAIR_SHARE".to_owned()),
-        capacity: 100.0,
-        planned_capacity: Some(50.0),
-        wants: 170.0,
-        granted: 100.0,
-        reserved: 100.0,
-        planned: 50.0,
-        clients_count: 3,
-        losing_count: 2,
-        lost: 50.0,
-        same_count: 1,
-        losing: vec![client("b", 80.0, 45.0, 20.0), client("c", 80.0, 45.0, 20.0)],
-        shrinks_in_ms: Some(4_000),
-        shrinks_max_ms: Some(59_000),
-        ..PlannedResource::default()
-    };
-    Play {
-        plan: vec![resource],
-        templates_source: "etcd:/doorward/templates".to_owned(),
-        ..Play::default()
-    }
-}
-
-/// Runs `templates` with a server at hand.
-fn with_server(etcd: &Etcd, server: &FakeServer, arguments: &[&str], document: &str) -> Output {
-    let mut command = doorward();
-    command.args(["templates", "--etcd-endpoints", &etcd.endpoint(0)]);
-    command.args(["--server", &server.address]).args(arguments);
-    command.write_stdin(document).output().unwrap()
-}
-
-#[tokio::test]
-async fn who_loses_is_named_if_a_server_answers() {
-    let etcd = Etcd::start().await;
-    apply(&etcd, &document(100), &[]);
-    let server = FakeServer::start(planned());
-    let output = with_server(&etcd, &server, &["diff", "-"], &document(50));
-    check_exit(&output, 1);
-    let said = stdout(&output);
-    let expected = "\
-in use at fake (templates from etcd:/doorward/templates):
-  db/reads  capacity 100 → 50  wants 170  granted 100 → 50  reserved 100  clients 3
-    3 clients: losing 2, gaining 0, unchanged 1
-    this holds within 4s; at the latest in 59s, when the last lease that shrinks has ended
-    client  at    wants  has  gets  why
-    b       fake     80   45    20  fair share: everyone gets at most 20 per client
-    c       fake     80   45    20  fair share: everyone gets at most 20 per client
-";
-    assert!(said.ends_with(expected), "{said}");
-    let found = ["diff", "-", "--resource", "db/reads", "--client", "nobody"];
-    let said = stdout(&with_server(&etcd, &server, &found, &document(50)));
-    assert!(
-        said.ends_with("    no client has \"nobody\" in its name\n"),
-        "{said}"
-    );
-    let shown = with_server(&etcd, &server, &["diff", "-", "-o", "json"], &document(50));
-    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
-    let resource = &shown["resources"][0];
-    assert_eq!(
-        (&resource["losing_count"], &resource["same_count"]),
-        (&2.into(), &1.into())
-    );
-    assert_eq!(resource["losing"][0]["planned"], 20.0);
-    assert_eq!(resource["holds_max_ms"], 59_000);
-}
-
-/// Servers of a tree that say what they want about each other.
-#[tokio::test]
-async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
-    let etcd = Etcd::start().await;
-    apply(&etcd, &document(100), &[]);
-    let child = |name: &str, address: Option<&str>| PlannedChild {
-        child: name.to_owned(),
-        clients_count: 3.0,
-        wants: 80.0,
-        granted: 50.0,
-        planned: 25.0,
-        lease: vec![1],
-        address: address.map(str::to_owned),
-        ..PlannedChild::default()
-    };
-    let leaf = FakeServer::start(planned());
-    // It names the leaf again, as a child of its own, and a resource that it was not asked about.
-    let region = FakeServer::with(|play| {
-        let mut plan = planned().plan;
-        plan[0].children = vec![child("again", Some(&leaf.address))];
-        let mut other = plan[0].clone();
-        other.resource_id = "not/asked".to_owned();
-        plan[0].losing[0].holder = "x\n\u{1b}[2Jy".to_owned();
-        play.plan = vec![plan.remove(0), other];
-    });
-    let older = FakeServer::with(|play| play.old = true);
-    let root = FakeServer::with(|play| {
-        let mut plan = planned();
-        plan.plan[0].children = vec![
-            child("eu", Some(&region.address)),
-            child("leaf", Some(&leaf.address)),
-            child("older", Some(&older.address)),
-            child("nowhere", None),
-        ];
-        *play = plan;
-    });
-    let said = stdout(&with_server(&etcd, &root, &["diff", "-"], &document(50)));
-    assert!(
-        said.contains("9 of 3 clients: losing 6, gaining 0, unchanged 3"),
-        "{said}"
-    );
-    for part in [
-        r"x\u{a}\u{1b}[2Jy  eu ",
-        "b                 fake ",
-        "c                 leaf ",
-        "the clients of older are not known: ",
-        "does not know this call; it may be an older server",
-        "the clients of nowhere are not known: it told its parent no address, as before this release",
-        "the clients of again are not known: another server has its address ",
-    ] {
-        assert!(said.contains(part), "{part}: {said}");
-    }
-    assert!(!said.contains("not/asked"), "{said}");
-}
-
-#[tokio::test]
-async fn a_root_of_an_earlier_release_makes_no_plan_but_is_asked_what_it_reads() {
-    let etcd = Etcd::start().await;
-    apply(&etcd, &document(100), &[]);
-    let root = FakeServer::with(|play| play.plans_nothing = true);
-    let output = with_server(&etcd, &root, &["apply", "-", "--yes"], &document(50));
-    check_failure(&output, 2, "does not read etcd:/doorward/templates");
-    assert!(stdout(&output).contains("only texts are compared; "));
-    let root = FakeServer::with(|play| {
-        play.plans_nothing = true;
-        play.templates_source = "etcd:/doorward/templates".to_owned();
-    });
-    check_exit(
-        &with_server(&etcd, &root, &["apply", "-", "--yes"], &document(50)),
-        0,
-    );
-}
-
-#[tokio::test]
-async fn what_no_server_reads_is_written_only_by_force() {
-    let etcd = Etcd::start().await;
-    apply(&etcd, &document(100), &[]);
-    for (source, is_other) in [
-        ("built-in examples", true),
-        ("etcd:/other", true),
-        ("t.yaml", true),
-        ("etcd:/doorward/templates", false),
-    ] {
-        let server = FakeServer::with(|play| play.templates_source = source.to_owned());
-        let run = |arguments: &[&str]| with_server(&etcd, &server, arguments, &document(50));
-        let said = stdout(&run(&["diff", "-"]));
-        let who = format!("fake (templates from {source})");
-        assert!(said.ends_with(&format!("nothing is in use at {who}\n")));
-        let other = format!(
-            "{who} does not read etcd:/doorward/templates: a change here changes nothing there. Change \
-             {source}"
-        );
-        assert_eq!(said.contains(&other), is_other, "{said}");
-        if is_other {
-            check_failure(&run(&["apply", "-", "--yes"]), 2, &other);
-            check_failure(&run(&["history"]), 1, &other);
-            assert_eq!(etcd.get(KEY).await, Some(document(100)));
-        } else {
-            check_exit(&run(&["history"]), 0);
-            check_exit(&run(&["apply", "-", "--yes"]), 0);
-        }
-    }
-    let server = FakeServer::start(Play::default());
-    let forced = ["apply", "-", "--yes", "--force"];
-    check_exit(&with_server(&etcd, &server, &forced, &document(70)), 0);
-    assert_eq!(etcd.get(KEY).await, Some(document(70)));
-}
-
-#[tokio::test]
-async fn a_version_that_is_not_expected_is_not_replaced() {
-    let etcd = Etcd::start().await;
-    apply(&etcd, &document(500), &["--expect", "0"]);
-    let first = ["apply", "-", "--yes", "--expect", "0"];
-    let output = on_stdin(&etcd, &first, &document(100));
-    check_failure(&output, 1, "revision 1 is in force, and not revision 0");
-    apply(&etcd, &document(250), &["--expect", "1"]);
-    let stale = ["apply", "-", "--yes", "--expect", "1"];
-    let output = on_stdin(&etcd, &stale, &document(100));
-    check_failure(&output, 1, "revision 2 is in force, and not revision 1");
-    check_failure(
-        &templates(&etcd, &["rollback", "1", "--yes", "--expect", "1"]),
-        1,
-        "revision 2",
-    );
-    assert_eq!(etcd.get(KEY).await, Some(document(250)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

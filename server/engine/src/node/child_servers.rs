@@ -38,7 +38,7 @@ named! {
     }
 }
 
-/// A child server at a moment.
+/// A child server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChildServer {
     /// Name of its node.
@@ -59,138 +59,100 @@ pub struct ChildServer {
     pub leases_until: Time,
     /// Number of clients below it of the resource that has most of them there.
     pub clients: f64,
+    most: Option<ResourceId>,
+    /// Time of its next call at the latest, if it polls.
+    calls_by: Time,
 }
 
-/// How a child asks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Link {
-    Stream { since: Time },
-    Calls { since: Time, until: Time },
-    Closed { since: Time },
-}
-
-#[derive(Clone, Debug)]
-struct Noted {
-    address: Option<SmolStr>,
-    link: Link,
-    heard_at: Time,
-    height: u32,
-    learning: bool,
-    leases_until: Time,
-    /// The resource with most clients.
-    most: Option<(ResourceId, f64)>,
-}
-
-impl Noted {
-    fn new(now: Time) -> Self {
-        Self {
-            address: None,
-            link: Link::Closed { since: now },
-            heard_at: now,
-            height: 1,
-            learning: false,
-            leases_until: now,
-            most: None,
+impl ChildServer {
+    /// Returns it at that time.
+    fn at(&self, now: Time) -> Self {
+        let mut child = self.clone();
+        if child.state == ChildState::Polling && child.calls_by <= now {
+            (child.state, child.since) = (ChildState::Gone, child.heard_at);
         }
-    }
-
-    fn state(&self, now: Time) -> (ChildState, Time) {
-        match self.link {
-            Link::Stream { since } => (ChildState::Streaming, since),
-            Link::Calls { since, until } if now < until => (ChildState::Polling, since),
-            Link::Calls { .. } => (ChildState::Gone, self.heard_at),
-            Link::Closed { since } => (ChildState::Gone, since),
-        }
-    }
-
-    /// Returns the time since when it is gone.
-    fn gone_since(&self, now: Time) -> Option<Time> {
-        let (state, since) = self.state(now);
-        Some(since).filter(|_| state == ChildState::Gone)
-    }
-
-    fn note_call(&mut self, patience: Duration, now: Time) {
-        let until = now + patience;
-        self.link = match self.link {
-            stream @ Link::Stream { .. } => stream,
-            Link::Calls { since, until: last } if now < last => Link::Calls {
-                since,
-                until: until.max(last),
-            },
-            Link::Calls { .. } | Link::Closed { .. } => Link::Calls { since: now, until },
-        };
+        child
     }
 
     fn is_forgotten(&self, now: Time) -> bool {
-        let since = self.gone_since(now);
-        since.is_some_and(|since| since.max(self.leases_until) + GONE_KEPT <= now)
+        let is_gone = self.state == ChildState::Gone;
+        is_gone && self.since.max(self.leases_until) + GONE_KEPT <= now
     }
 }
 
 /// The child servers of a node. See the [module](self).
 #[derive(Debug, Default)]
-pub(super) struct ChildServers(BTreeMap<HolderName, Noted>);
+pub(super) struct ChildServers(BTreeMap<HolderName, ChildServer>);
 
 impl ChildServers {
     /// Returns the entry of a child. None: the record is full.
-    fn noted(&mut self, name: &HolderName, now: Time) -> Option<&mut Noted> {
-        if !self.0.contains_key(name) {
-            if self.0.len() >= CHILD_SERVERS_MAX {
-                let gone = self
-                    .0
-                    .iter()
-                    .filter_map(|(name, it)| Some((it.gone_since(now)?, name)));
-                let (_, first) = gone.min()?;
-                let first = first.clone();
-                self.0.remove(&first);
-            }
-            self.0.insert(name.clone(), Noted::new(now));
+    fn noted(&mut self, name: &HolderName, now: Time) -> Option<&mut ChildServer> {
+        if self.0.len() >= CHILD_SERVERS_MAX && !self.0.contains_key(name) {
+            let all = self.0.values().map(|child| child.at(now));
+            let gone = all.filter(|child| child.state == ChildState::Gone);
+            let first = gone.min_by_key(|child| child.since)?;
+            self.0.remove(&first.name);
         }
-        self.0.get_mut(name)
+        let new = || ChildServer {
+            name: name.clone(),
+            address: None,
+            state: ChildState::Gone,
+            since: now,
+            heard_at: now,
+            height: 1,
+            learning: false,
+            leases_until: now,
+            clients: 0.0,
+            most: None,
+            calls_by: now,
+        };
+        Some(self.0.entry(name.clone()).or_insert_with(new))
     }
 
     pub(super) fn note_stream(&mut self, name: &HolderName, is_open: bool, now: Time) {
-        if is_open {
-            if let Some(noted) = self.noted(name, now) {
-                noted.link = Link::Stream { since: now };
-            }
-        } else if let Some(noted) = self.0.get_mut(name) {
-            noted.link = Link::Closed { since: now };
+        let (child, state) = match is_open {
+            true => (self.noted(name, now), ChildState::Streaming),
+            false => (self.0.get_mut(name), ChildState::Gone),
+        };
+        if let Some(child) = child {
+            (child.state, child.since) = (state, now);
         }
     }
 
     /// Notes a request, before any of its resources.
     pub(super) fn note_request(&mut self, request: &GetServerCapacity, via: Via, now: Time) {
-        if let Some(noted) = self.noted(&request.server, now) {
-            noted.heard_at = now;
-            noted.address.clone_from(&request.address);
-            if !request.asks.is_empty() {
-                noted.height = noted.height.max(request.height);
+        let Some(child) = self.noted(&request.server, now) else {
+            return;
+        };
+        if via == Via::Poll && child.state != ChildState::Streaming {
+            if child.at(now).state == ChildState::Gone {
+                (child.state, child.since) = (ChildState::Polling, now);
             }
-            if via == Via::Poll {
-                noted.note_call(POLL_PATIENCE, now);
-            }
+            child.calls_by = now + POLL_PATIENCE;
+        }
+        child.heard_at = now;
+        child.address.clone_from(&request.address);
+        if !request.asks.is_empty() {
+            child.height = child.height.max(request.height);
         }
     }
 
     /// Notes a request for one resource.
     pub(super) fn note_ask(&mut self, name: &HolderName, ask: &ServerAsk) {
-        if let Some(noted) = self.0.get_mut(name) {
-            noted.learning = ask.learning;
+        if let Some(child) = self.0.get_mut(name) {
+            child.learning = ask.learning;
             let clients = ask.demand.clients();
-            let is_most = |(id, most): &(ResourceId, f64)| *id == ask.resource || *most < clients;
-            if noted.most.as_ref().is_none_or(is_most) {
-                noted.most = Some((ask.resource.clone(), clients));
+            if clients > child.clients || child.most.as_ref() == Some(&ask.resource) {
+                (child.clients, child.most) = (clients, Some(ask.resource.clone()));
             }
         }
     }
 
     pub(super) fn note_lease(&mut self, name: &HolderName, lease: &ServerLease, now: Time) {
-        if let Some(noted) = self.0.get_mut(name) {
-            noted.leases_until = noted.leases_until.max(now + lease.expires_in);
-            if let Link::Calls { .. } = noted.link {
-                noted.note_call(2 * lease.refresh_in + POLL_PATIENCE, now);
-            }
+        if let Some(child) = self.0.get_mut(name) {
+            child.leases_until = child.leases_until.max(now + lease.expires_in);
+            let calls_by = now + 2 * lease.refresh_in + POLL_PATIENCE;
+            child.calls_by = child.calls_by.max(calls_by);
         }
     }
 }
@@ -205,23 +167,9 @@ impl Node {
         now: Time,
     ) -> Vec<ChildServer> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let servers = &self.children.servers.0;
-        let known = servers.range::<HolderName, _>((from, Bound::Unbounded));
-        let view = |(name, noted): (&HolderName, &Noted)| {
-            let (state, since) = noted.state(now);
-            ChildServer {
-                name: name.clone(),
-                address: noted.address.clone(),
-                state,
-                since,
-                heard_at: noted.heard_at,
-                height: noted.height,
-                learning: noted.learning,
-                leases_until: noted.leases_until,
-                clients: noted.most.as_ref().map_or(0.0, |(_, clients)| *clients),
-            }
-        };
-        let shown = known.filter(|(_, noted)| !noted.is_forgotten(now));
-        shown.take(max).map(view).collect()
+        let known = &self.children.servers.0;
+        let known = known.range::<HolderName, _>((from, Bound::Unbounded));
+        let known = known.map(|(_, child)| child.at(now));
+        known.filter(|it| !it.is_forgotten(now)).take(max).collect()
     }
 }

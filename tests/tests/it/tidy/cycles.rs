@@ -193,11 +193,12 @@ fn no_modules_need_each_other() {
 }
 
 /// The folders and basic modules of the engine. Each uses only what stands after it.
-const ENGINE_LAYERS: [&str; 15] = [
+const ENGINE_LAYERS: [&str; 16] = [
     "node",
     "resource",
     "continuity",
     "holders",
+    "plan",
     "messages",
     "division",
     "admission",

@@ -1,0 +1,160 @@
+//! `doorward context`: flags of every command that are kept under a name.
+//!
+//! A context is a map from the long name of a flag to its value, so a context can have whatever `doorward options` lists.
+//! [`flags_of`] puts the flags of the chosen context in front of the arguments, unless they or a variable give them.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, Subcommand};
+use doorward_files::{Replacement, folder};
+use serde::{Deserialize, Serialize};
+
+use crate::common::{Common, Output};
+use crate::failure::Failure;
+use crate::output;
+
+/// Flags by their long names.
+type Given = BTreeMap<String, String>;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ContextFlags {
+    #[command(subcommand)]
+    pub(crate) command: Option<ContextCommand>,
+    /// Flags of every command among the arguments.
+    #[arg(skip)]
+    pub(crate) given: Given,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ContextCommand {
+    /// Use a context from now on.
+    Use { name: String },
+    /// Keep the flags that are given with this command, such as --server, beside those kept before.
+    Set { name: String },
+    /// Forget a context.
+    Delete { name: String },
+}
+
+/// The file.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+struct Contexts {
+    current: Option<String>,
+    contexts: BTreeMap<String, Given>,
+}
+
+impl Contexts {
+    fn path() -> Option<PathBuf> {
+        let folder = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".config"));
+        let folder = folder.filter(|it| it.is_absolute()).or_else(home)?;
+        Some(folder.join("doorward").join("contexts.yaml"))
+    }
+
+    fn read() -> Result<Self, Failure> {
+        let Some(path) = Self::path().filter(|path| path.exists()) else {
+            return Ok(Self::default());
+        };
+        let text = fs::read_to_string(&path).map_err(|error| error.to_string());
+        let read = text.and_then(|it| serde_saphyr::from_str(&it).map_err(|it| it.to_string()));
+        read.map_err(|problem| Failure::No(format!("{}: {problem}", path.display())))
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let path = Self::path().ok_or_else(|| Failure::No("set XDG_CONFIG_HOME".to_owned()))?;
+        let write = || {
+            fs::create_dir_all(folder(&path))?;
+            let text = serde_saphyr::to_string(self).map_err(io::Error::other)?;
+            Replacement::prepare(&path, text.as_bytes())?.put()
+        };
+        write().map_err(|error| Failure::No(format!("{}: {error}", path.display())))
+    }
+
+    fn get(&self, name: &str) -> Result<&Given, Failure> {
+        let unknown = || format!("there is no context {name:?}; see doorward context");
+        let context = self.contexts.get(name);
+        context.ok_or_else(|| Failure::Usage(unknown()))
+    }
+}
+
+/// Returns the flags of every command among the arguments, and those of the context that are missing there.
+pub(crate) fn flags_of(matches: &ArgMatches) -> Result<(Given, Vec<OsString>), Failure> {
+    let shared = Common::augment_args(clap::Command::new("doorward"));
+    let source = |arg: &Arg| matches.value_source(arg.get_id().as_str());
+    let mut given = Given::new();
+    for arg in shared.get_arguments() {
+        let name = arg.get_long().filter(|name| *name != "context");
+        if let (Some(name), Some(ValueSource::CommandLine)) = (name, source(arg)) {
+            let values = matches.get_raw(arg.get_id().as_str()).into_iter().flatten();
+            let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+            given.insert(name.to_owned(), values.join(","));
+        }
+    }
+    let mut missing = Vec::new();
+    if matches.subcommand_name() == Some("context") {
+        return Ok((given, missing));
+    }
+    let kept = Contexts::read()?;
+    let named = matches.get_one("context").or(kept.current.as_ref());
+    let context = named.map(|name| kept.get(name)).transpose()?;
+    for (flag, value) in context.into_iter().flatten() {
+        let arg = shared
+            .get_arguments()
+            .find(|arg| arg.get_long() == Some(flag));
+        let unknown = || Failure::Usage(format!("a context has --{flag}, which is no shared flag"));
+        if let None | Some(ValueSource::DefaultValue) = source(arg.ok_or_else(unknown)?) {
+            missing.push(format!("--{flag}={value}").into());
+        }
+    }
+    Ok((given, missing))
+}
+
+pub(crate) fn run(common: &Common, flags: &ContextFlags) -> Result<(), Failure> {
+    let mut kept = Contexts::read()?;
+    match &flags.command {
+        None => return list(common, &kept),
+        Some(ContextCommand::Use { name }) => {
+            kept.get(name)?;
+            kept.current = Some(name.clone());
+        }
+        Some(ContextCommand::Set { name }) => {
+            if flags.given.is_empty() {
+                let problem = "give the flags to keep, such as --server; see doorward options";
+                return Err(Failure::Usage(problem.to_owned()));
+            }
+            let context = kept.contexts.entry(name.clone()).or_default();
+            context.extend(flags.given.clone());
+        }
+        Some(ContextCommand::Delete { name }) => {
+            kept.get(name)?;
+            kept.contexts.remove(name);
+            kept.current.take_if(|current| current == name);
+        }
+    }
+    kept.write()
+}
+
+fn list(common: &Common, kept: &Contexts) -> Result<(), Failure> {
+    let mut out = output::stdout();
+    match common.output {
+        Output::Json => output::json(&mut out, kept)?,
+        Output::Name => output::names(&mut out, kept.contexts.keys())?,
+        _ => {
+            for (name, given) in &kept.contexts {
+                let is_current = kept.current.as_ref() == Some(name);
+                write!(out, "{} {name}:", if is_current { "*" } else { " " })?;
+                given
+                    .iter()
+                    .try_for_each(|(flag, value)| write!(out, " --{flag} {value}"))?;
+                writeln!(out)?;
+            }
+        }
+    }
+    Ok(())
+}

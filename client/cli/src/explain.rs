@@ -1,0 +1,250 @@
+//! `doorward explain`: each step from the template of a resource to what a client has of it.
+//!
+//! The command looks for the client at every server of the tree. On the way down, each server grants a lease to the next
+//! one, and the last server to the client. The first of these that is less than wanted shows where capacity is short.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use doorward_pages::numbers::typed_span;
+use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_proto::admin::v1::{ChildStatus, GetStatusRequest, LeaseStatus, ResourceStatus};
+use doorward_session::visible::line;
+use serde::Serialize;
+
+use crate::caller::MasterCaller;
+use crate::common::{Common, Output};
+use crate::failure::Failure;
+use crate::flags::ExplainFlags;
+use crate::granted::{number, tone_of};
+use crate::output;
+use crate::tree::{Place, walk};
+
+/// Leases that are read at a server of the previous release, which does not search.
+const LEASES_MAX: u32 = 10_000;
+
+/// A client's lease and its reasons, as `--output json` prints them. Its field names are an interface.
+#[derive(Debug, Serialize)]
+struct Explanation<'a> {
+    limited_by: String,
+    /// Advice for people. Absent: none is needed.
+    remedy: Option<String>,
+    /// The client's lease.
+    lease: &'a LeaseStatus,
+    /// From the first server down to the client's own.
+    path: Vec<&'a Place>,
+    #[serde(skip)]
+    steps: Vec<Step<'a>>,
+}
+
+/// A server on the way to the client, and what it gives to the next one, or to the client.
+#[derive(Debug)]
+struct Step<'a> {
+    place: &'a Place,
+    resource: &'a ResourceStatus,
+    lease: LeaseStatus,
+}
+
+pub(crate) async fn run(common: &Common, flags: &ExplainFlags) -> Result<(), Failure> {
+    let ExplainFlags { resource, client } = flags;
+    let request = GetStatusRequest {
+        resource_id: resource.clone(),
+        holder: client.clone(),
+        leases_max: LEASES_MAX,
+        ..GetStatusRequest::default()
+    };
+    let places = walk(&MasterCaller::new(common)?, &request).await?;
+    let found = places.iter().filter_map(|it| explain(client, &places, it));
+    let found: Vec<_> = found.collect();
+    let unknown: Vec<String> = places.iter().filter_map(unknown).collect();
+    if found.is_empty() {
+        let mut problem =
+            format!("no client {client} holds any of {resource} at the servers asked");
+        for unknown in unknown {
+            problem += &format!("\nnot asked: {unknown}");
+        }
+        return Err(Failure::No(problem));
+    }
+    let mut out = output::stdout();
+    if common.output == Output::Json {
+        return Ok(output::json(&mut out, &found)?);
+    }
+    for explanation in &found {
+        write(&mut out, explanation, common.color.of_stdout())?;
+    }
+    let first = places.first().and_then(|it| it.status.as_ref());
+    if let Some(parent) = first.and_then(|it| it.parent.as_ref()) {
+        let address = line(&parent.address);
+        writeln!(
+            out,
+            "not asked: the servers above; --server {address} explains their steps, too"
+        )?;
+    }
+    for unknown in unknown {
+        writeln!(out, "not asked: {}", line(&unknown))?;
+    }
+    Ok(())
+}
+
+/// Returns why a server was not asked, with what is known of it. None: it was.
+fn unknown(place: &Place) -> Option<String> {
+    let problem = place.problem.as_ref()?;
+    let lease = place.lease.as_ref().map_or_else(String::new, |it| {
+        let (clients, granted) = (number(it.clients_count), number(it.granted));
+        format!("; its parent grants it {granted} for {clients} clients")
+    });
+    Some(format!("{}: {problem}{lease}", place.node))
+}
+
+/// Explains what the client has at that server. None: nothing.
+fn explain<'a>(client: &str, places: &'a [Place], leaf: &'a Place) -> Option<Explanation<'a>> {
+    let leases = &leaf.resource()?.leases;
+    let lease = leases
+        .iter()
+        .find(|it| it.kind == "client" && it.holder == client)?;
+    let above = leaf.above.iter();
+    let above = above.filter_map(|node| {
+        places
+            .iter()
+            .find(|it| it.node == *node && it.status.is_some())
+    });
+    let path: Vec<&Place> = above.chain([leaf]).collect();
+    let below = path
+        .iter()
+        .skip(1)
+        .map(|it| it.lease.as_ref().map(of_child));
+    let given = below.chain([Some(lease.clone())]);
+    let step = |(place, lease): (&&'a Place, Option<LeaseStatus>)| {
+        let (place, resource) = (*place, place.resource()?);
+        Some(Step {
+            place,
+            resource,
+            lease: lease?,
+        })
+    };
+    let steps: Vec<_> = path.iter().zip(given).filter_map(step).collect();
+    let (limited_by, remedy) = limit(&steps);
+    Some(Explanation {
+        limited_by,
+        remedy,
+        lease,
+        path,
+        steps,
+    })
+}
+
+/// Returns the lease of a child server as one of any holder.
+fn of_child(child: &ChildStatus) -> LeaseStatus {
+    LeaseStatus {
+        holder: child.child.clone(),
+        kind: "server".to_owned(),
+        wants: child.wants,
+        share: child.share,
+        granted: child.granted,
+        reserved: child.reserved,
+        expires_in_ms: child.expires_in_ms,
+        why: child.why.clone(),
+        ..LeaseStatus::default()
+    }
+}
+
+fn write(out: &mut impl Write, explanation: &Explanation<'_>, palette: Palette) -> io::Result<()> {
+    for step in &explanation.steps {
+        let (place, resource, lease) = (step.place, step.resource, &step.lease);
+        let node = palette.paint(Tone::Strong, &line(&place.node));
+        let address = line(place.address.as_deref().unwrap_or("an unknown address"));
+        let from = match (&resource.template, &resource.own_lease) {
+            (Some(glob), _) => format!("the template {:?}", line(glob)),
+            (None, Some(_)) => "its parent".to_owned(),
+            (None, None) => "a template that is gone".to_owned(),
+        };
+        let (capacity, all_want) = (number(resource.capacity), number(resource.wants));
+        let algorithm = line(resource.algorithm());
+        let divides = format!("{capacity} from {from}, divided by {algorithm}");
+        writeln!(
+            out,
+            "{node} at {address}: {divides}; its holders want {all_want}"
+        )?;
+        let (kind, why) = (line(&lease.kind), line(&lease.why));
+        let holder = palette.paint(Tone::Strong, &line(&lease.holder));
+        let granted = palette.paint(tone_of(lease.granted, lease.wants), &number(lease.granted));
+        let [wants, share, reserved] = [lease.wants, lease.share, lease.reserved].map(number);
+        let lasts = span(lease.expires_in_ms);
+        write!(
+            out,
+            "  {kind} {holder}: {granted} of {wants} for {lasts}, share {share}"
+        )?;
+        writeln!(out, ", reserved {reserved}: {why}")?;
+    }
+    writeln!(out, "limited by: {}", line(&explanation.limited_by))?;
+    let remedy = explanation.remedy.iter();
+    remedy
+        .into_iter()
+        .try_for_each(|it| writeln!(out, "what helps: {}", line(it)))
+}
+
+/// Returns what limits the client at the end of the steps, and what helps.
+fn limit(steps: &[Step<'_>]) -> (String, Option<String>) {
+    let is_less = |less: f64, more: f64| less < more * (1.0 - 1e-6);
+    let is_short = |it: &&Step<'_>| is_less(it.lease.granted, it.lease.wants);
+    let (Some(last), Some(first)) = (steps.last().filter(is_short), steps.first()) else {
+        return ("nothing; it has all that it wants".to_owned(), None);
+    };
+    let refusal = |it: &Step<'_>| it.resource.own_lease.as_ref()?.refusal.clone();
+    let learning = |it: &Step<'_>| it.resource.learning_remaining_ms;
+    let (limit, remedy) = if let Some(why) = steps.iter().find_map(refusal) {
+        (
+            format!("a parent refuses the resource: {why}"),
+            "a template at the root that matches it".to_owned(),
+        )
+    } else if let Some(left) = steps.iter().find_map(learning) {
+        (
+            format!("learning mode, {} left at most", span(left)),
+            "waiting; at the root, doorward learning end, if nobody held anything before"
+                .to_owned(),
+        )
+    } else if let Some(Step {
+        place,
+        resource,
+        lease,
+    }) = steps
+        .iter()
+        .find(|it| is_less(it.lease.granted, it.lease.share))
+    {
+        let (node, holder, share) = (&place.node, &lease.holder, number(lease.share));
+        (
+            format!(
+                "leases of others at {node}; {holder} gets its share, {share}, once they shrink"
+            ),
+            format!("waiting, for {} at most", span(resource.lease_length_ms)),
+        )
+    } else {
+        let short = steps
+            .iter()
+            .find(|it| is_less(it.lease.share, it.lease.wants));
+        let Step {
+            place, resource, ..
+        } = short.unwrap_or(last);
+        let (id, node) = (&resource.resource_id, &place.node);
+        let [want, has] = [resource.wants, resource.capacity].map(number);
+        let glob = first
+            .resource
+            .template
+            .as_deref()
+            .unwrap_or("of the resource");
+        let or = match resource.algorithm() {
+            "STATIC" => String::new(),
+            "PRIORITY_BANDS" => format!(", a higher priority, or less demand: doorward top {id}"),
+            _ => format!(", or less demand: doorward top {id}"),
+        };
+        (
+            format!("the division at {node}: its holders want {want} of {has}"),
+            format!("a larger capacity in the template {glob}{or}"),
+        )
+    };
+    (limit, Some(remedy))
+}
+
+fn span(millis: u64) -> String {
+    typed_span(Duration::from_millis(millis))
+}

@@ -1,0 +1,156 @@
+//! `doorward top`: what is short of capacity, the worst first.
+//!
+//! Short is what is wanted and not granted. Resources are sorted by its part of their capacity, holders by amount.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use crossterm::cursor::MoveTo;
+use crossterm::terminal::{self, Clear, ClearType};
+use crossterm::{execute, queue};
+use doorward_pages::numbers::{moment, percent};
+use doorward_pages::terminal::palette::Tone;
+use doorward_pages::terminal::table::cell;
+use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse as Status, ResourceStatus};
+use doorward_session::visible::line;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::caller::MasterCaller;
+use crate::common::{Common, Output};
+use crate::failure::Failure;
+use crate::flags::TopFlags;
+use crate::output;
+use crate::status::tables::{Columns, leases_table, resources_table};
+
+/// Time between two readings.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Holders of a resource that are read, at most.
+const HOLDERS_MAX: u32 = 10_000;
+
+/// Lines of a terminal that are not for rows.
+const OTHER_LINES: u16 = 4;
+
+/// The part of the capacity that is short.
+const SHORT: &Columns = &[("short", |it| cell(percent(short(it))))];
+
+pub(crate) async fn run(common: &Common, flags: &TopFlags) -> Result<(), Failure> {
+    let caller = MasterCaller::new(common)?;
+    let request = GetStatusRequest {
+        resource_id: flags.resource.clone().unwrap_or_default(),
+        leases_max: flags.resource.as_ref().map_or(0, |_| HOLDERS_MAX),
+        ..GetStatusRequest::default()
+    };
+    let is_table = matches!(common.output, Output::Table | Output::Wide);
+    let is_live = is_table && !flags.once && io::stdout().is_terminal();
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut shown = Status::default();
+    loop {
+        ticks.tick().await;
+        let problem = match caller.status(request.clone(), false).await {
+            Ok(status) => {
+                shown = sorted(status);
+                String::new()
+            }
+            // It may be away for a moment.
+            Err(failure) if is_live && !shown.node.is_empty() => failure.to_string(),
+            Err(failure) => return Err(failure),
+        };
+        let mut text = output::buffer();
+        write(&mut text, common, flags, &shown, &problem, is_live)?;
+        let text = text.into_inner();
+        if is_live {
+            draw(&String::from_utf8_lossy(&text))?;
+            continue;
+        }
+        io::stdout().write_all(&text)?;
+        return match &flags.resource {
+            Some(resource) if shown.resources.is_empty() => {
+                Err(Failure::No(format!("no leases of {resource} are out")))
+            }
+            _ => Ok(()),
+        };
+    }
+}
+
+/// Draws over what was drawn before.
+fn draw(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    queue!(out, MoveTo(0, 0))?;
+    for line in text.lines() {
+        write!(out, "{line}")?;
+        queue!(out, Clear(ClearType::UntilNewLine))?;
+        writeln!(out)?;
+    }
+    execute!(out, Clear(ClearType::FromCursorDown))
+}
+
+/// Returns the part of the capacity that is wanted and not granted.
+fn short(resource: &ResourceStatus) -> f64 {
+    match resource.wants - resource.granted {
+        short if short > 0.0 => short / resource.capacity,
+        _ => 0.0,
+    }
+}
+
+fn sorted(mut status: Status) -> Status {
+    for resource in &mut status.resources {
+        resource.children.clear();
+        let leases = &mut resource.leases;
+        leases.sort_by(|a, b| (b.wants - b.granted).total_cmp(&(a.wants - a.granted)));
+    }
+    let resources = &mut status.resources;
+    resources.sort_by(|a, b| short(b).total_cmp(&short(a)));
+    status
+}
+
+fn write(
+    out: &mut impl Write,
+    common: &Common,
+    flags: &TopFlags,
+    status: &Status,
+    problem: &str,
+    is_live: bool,
+) -> io::Result<()> {
+    let all = &status.resources;
+    let of_resource = all.first().filter(|_| flags.resource.is_some());
+    match (common.output, of_resource) {
+        (Output::Json, _) => return output::json(out, all),
+        (Output::Name, None) => return output::names(out, all.iter().map(|it| &it.resource_id)),
+        (Output::Name, Some(it)) => {
+            return output::names(out, it.leases.iter().map(|it| &it.holder));
+        }
+        _ => {}
+    }
+    let palette = common.color.of_stdout();
+    let rows = match terminal::size() {
+        Ok((_, height)) if is_live => height.saturating_sub(OTHER_LINES).max(1).into(),
+        _ => usize::MAX,
+    };
+    let (short, count, what) = match of_resource {
+        None => (
+            all.iter().filter(|it| short(it) > 0.0).count(),
+            all.len() as u64,
+            "resources",
+        ),
+        Some(it) => {
+            let short = it.leases.iter().filter(|it| it.granted < it.wants);
+            (short.count(), it.leases_count, "holders")
+        }
+    };
+    let node = palette.paint(Tone::Strong, &line(&status.node));
+    let address = line(status.master_address());
+    let now = moment(doorward_clock::wall());
+    writeln!(
+        out,
+        "{node} {address}, {now}: {short} of {count} {what} are short"
+    )?;
+    writeln!(out, "{}", palette.paint(Tone::Bad, &line(problem)))?;
+    match of_resource {
+        Some(it) => {
+            leases_table(it.leases.iter().take(rows).map(|it| (None, it)), palette).write(out)
+        }
+        None => resources_table(all.iter().take(rows), SHORT, palette).write(out),
+    }
+}
