@@ -71,36 +71,20 @@ impl ConcurrencyLimiter {
         if let Some(true) = self.at_once(permits) {
             return Ok(self.permit(permits));
         }
-        let mut waiter = self.gate.queue.join(permits as f64);
+        let waiter = self.gate.queue.join(permits as f64);
         self.measure(0.0);
-        let _turn = waiter.turn().await;
-        let mut limited = false;
-        loop {
-            // Registers before it looks, so that it misses no change.
-            let changed = self.gate.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            match self.attempt(permits) {
-                Ok(permit) => return Ok(permit),
-                Err(refusal) if refusal.passes() => {}
-                Err(other) => return Err(other),
+        let attempt = |is_first| match self.attempt(permits) {
+            Err(refusal) if refusal.passes() => {
+                if is_first {
+                    self.note_limited();
+                }
+                let until = self.state().until();
+                Err(until.filter(|until| *until > self.clock().now()))
             }
-            if !std::mem::replace(&mut limited, true) {
-                self.note_limited();
-            }
-            let until = self
-                .state()
-                .until()
-                .filter(|until| *until > self.clock().now());
-            match until {
-                // At that time, the limit changes by itself.
-                Some(until) => tokio::select! {
-                    () = self.clock().sleep_until(until) => {}
-                    () = &mut changed => {}
-                },
-                None => changed.await,
-            }
-        }
+            answer => Ok(answer),
+        };
+        let (changed, clock) = (&self.gate.changed, self.clock());
+        waiter.serve(changed, clock, attempt).await
     }
 
     /// Takes places if they are free.

@@ -67,36 +67,18 @@ impl RateLimiter {
             return Ok(RatePermit::of(self, units, now));
         }
         let slot = &*self.slot;
-        let mut waiter = slot.rate_queue.join(units.as_f64());
-        let _turn = waiter.turn().await;
-        let mut limited = false;
-        loop {
-            // Registers before it looks, so that it misses no change.
-            let changed = slot.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let refusal = match self.attempt(units) {
-                Ok(now) => return Ok(RatePermit::of(self, units, now)),
-                Err(refusal) if refusal.passes() => {
-                    self.handle.shared.before_refusal();
-                    refusal.retry_after
+        let waiter = slot.rate_queue.join(units.as_f64());
+        let attempt = |is_first| match self.attempt(units) {
+            Err(refusal) if refusal.passes() => {
+                self.handle.shared.before_refusal();
+                if is_first {
+                    self.note_limited();
                 }
-                Err(refusal) => return Err(refusal),
-            };
-            if !std::mem::replace(&mut limited, true) {
-                self.note_limited();
+                Err(refusal.retry_after.map(|time| self.clock().now() + time))
             }
-            match refusal {
-                Some(retry_after) => {
-                    let at = self.clock().now() + retry_after;
-                    tokio::select! {
-                        () = self.clock().sleep_until(at) => {}
-                        () = &mut changed => {}
-                    }
-                }
-                None => changed.await,
-            }
-        }
+            answer => Ok(answer.map(|now| RatePermit::of(self, units, now))),
+        };
+        waiter.serve(&slot.changed, &slot.clock, attempt).await
     }
 
     /// Uses `cost` if the limiter admits it now.
