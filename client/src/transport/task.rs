@@ -14,14 +14,13 @@ use tracing::{debug, error, info, warn};
 use crate::clock::{self, Clock};
 use crate::error::ResourceError;
 use crate::hooks::Hooks;
-use crate::slot::Slot;
-use crate::state::{Response, Step};
+use crate::slot::{Slot, View};
+use crate::state::Step;
 use crate::time::Time;
 use crate::transport::book::{Book, earlier};
 use crate::transport::connection::{Connection, Failure, Outcome, Reason};
 use crate::transport::convert;
 use crate::transport::fake_answers::FakeAnswers;
-use crate::transport::news::News;
 
 /// Longest time of the last release when a client is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -140,7 +139,10 @@ impl Shared {
             let response = settings.response(&wanted);
             // Releases the lock, because hooks may call the server.
             drop(settings);
-            apply_answer(self, book, sequence, &response, FAKE_CHANCE, now);
+            book.state
+                .handle_response(sequence, &response, FAKE_CHANCE, now);
+            book.failure = None;
+            drop(book);
         }
         self.publish();
     }
@@ -160,14 +162,36 @@ impl Shared {
         let news = changed.iter().filter_map(|id| {
             let slot = book.slots.get(&**id)?;
             let next_answer = book.state.next_answer(id);
-            let allowance = slot.publish(book.state.resource(id)?, next_answer, now)?;
-            Some((Arc::clone(slot), allowance))
+            let (before, after) = slot.publish(book.state.resource(id)?, next_answer, now)?;
+            Some((Arc::clone(slot), before, after))
         });
         let news: Vec<_> = news.collect();
         drop(book);
-        for (slot, allowance) in news {
-            self.hooks
-                .capacity_changed(&slot.id, allowance.capacity, allowance.source);
+        for (slot, before, after) in news {
+            self.tell(&slot.id, &before, &after, now);
+        }
+    }
+
+    /// Tells the log and the hooks what is new about a resource.
+    fn tell(&self, resource: &str, before: &View, after: &View, now: Time) {
+        let (capacity, source) = (after.allowance.capacity, after.allowance.source);
+        if (capacity, source) != (before.allowance.capacity, before.allowance.source) {
+            self.hooks.capacity_changed(resource, capacity, source);
+        }
+        if after.is_idle(now) && !before.is_idle(now) {
+            let left = after.learning_until.map(|until| until.since(now));
+            info!(
+                resource,
+                ?left,
+                "a lease of 0: the server is in learning mode"
+            );
+        }
+        // Logged once, and not at every refresh.
+        if let Some(trouble) = &after.trouble
+            && after.trouble != before.trouble
+        {
+            warn!(resource, message = trouble.message(), "no lease");
+            self.hooks.refused(resource, trouble.message());
         }
     }
 
@@ -356,7 +380,10 @@ fn handle(shared: &Shared, done: Done) {
     match outcome {
         Outcome::Answered(response) => {
             let response = convert::response(response, sent_since_epoch);
-            apply_answer(shared, book, sequence, &response, clock::chance(), now);
+            let chance = clock::chance();
+            book.state.handle_response(sequence, &response, chance, now);
+            book.failure = None;
+            drop(book);
             shared.hooks.refreshed(true, took);
         }
         Outcome::Redirected => book.state.handle_redirect(sequence),
@@ -378,41 +405,6 @@ fn handle(shared: &Shared, done: Done) {
             book.failure = Some(problem);
             drop(book);
             shared.hooks.refreshed(false, took);
-        }
-    }
-}
-
-/// Applies a server's answer, and logs each of its news once. `chance` is uniform in 0…1.
-fn apply_answer(
-    shared: &Shared,
-    mut book: MutexGuard<'_, Book>,
-    sequence: u64,
-    response: &Response,
-    chance: f64,
-    now: Time,
-) {
-    // Only these can have news.
-    let asked: Vec<String> = book.state.asked().map(str::to_owned).collect();
-    let before = News::of(&book, &asked, now);
-    book.state.handle_response(sequence, response, chance, now);
-    book.failure = None;
-    let after = News::of(&book, &asked, now);
-    drop(book);
-    for (resource, left) in after.idle {
-        if !before.idle.contains_key(resource) {
-            info!(
-                resource,
-                ?left,
-                "a lease of 0: the server is in learning mode"
-            );
-        }
-    }
-    for (resource, trouble) in after.troubles {
-        // Logged once, and not at every refresh.
-        let known = before.troubles.get(resource);
-        if known.is_none_or(|known| *known != trouble) {
-            warn!(resource, message = trouble.message(), "no lease");
-            shared.hooks.refused(resource, trouble.message());
         }
     }
 }
