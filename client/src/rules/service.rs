@@ -3,13 +3,14 @@
 //! The document says which combinations of keys are limited. [`Service::decide`] asks for each of them that a rule is
 //! for. A part that the request lacks is a value of its own, so no caller gets rid of a limit by omitting a header.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_limits::Moment;
 use smallvec::SmallVec;
 
 use crate::rules::decision::Decision;
-use crate::rules::document::{Domain, INLINE};
+use crate::rules::document::{Domain, INLINE, Rules};
 use crate::rules::limiter::{Asked, InForce, Limiter};
 use crate::rules::shared::{Leases, Terms};
 use crate::rules::tree::Entry;
@@ -43,16 +44,19 @@ impl Service {
     /// Returns the keys of the rules in force that have no part, in alphabetical order. Their value is missing in every
     /// request; a service should refuse such rules, or warn of them.
     pub fn unknown_keys(&self) -> Vec<String> {
-        self.limiter.with_rules(|in_force| {
-            let keys = in_force.rules.key_paths(&self.domain).flatten();
-            let mut keys: Vec<_> = keys
-                .filter(|key| self.part(key).is_none())
-                .cloned()
-                .collect();
-            keys.sort_unstable();
-            keys.dedup();
-            keys
-        })
+        self.limiter
+            .with_rules(|in_force| self.unknown_keys_of(&in_force.rules))
+    }
+
+    pub(crate) fn unknown_keys_of(&self, rules: &Rules) -> Vec<String> {
+        let keys = rules.key_paths(&self.domain).flatten();
+        let unknown = keys.filter(|key| self.part(key).is_none());
+        let unknown: BTreeSet<&String> = unknown.collect();
+        unknown.into_iter().cloned().collect()
+    }
+
+    pub(crate) fn domain(&self) -> &str {
+        &self.domain
     }
 
     /// Returns whether a rule in force is by the caller's address, and the request has none. All such requests share one
