@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::rules::rule::Rule;
 use crate::rules::star::star_matches;
 
 /// One entry of a request's descriptor.
@@ -26,15 +25,6 @@ pub const VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Returns whether a value is too long to match.
 pub(crate) const fn is_long(value: &[u8]) -> bool {
     value.len() > VALUE_BYTES_MAX
-}
-
-/// The rule of a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found<'a> {
-    /// The rule.
-    pub rule: &'a Rule,
-    /// Whether another rule of the request replaces it, so that it is not counted.
-    pub replaced: bool,
 }
 
 /// A level of the trie. Its hashes need no secret: requests only look keys up.
