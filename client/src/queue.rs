@@ -1,11 +1,12 @@
 //! Queue of the callers that wait for a limiter, in order of arrival.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
+use crate::lock::lock;
 use crate::time::Time;
 
 /// Callers that wait for one limiter.
@@ -106,9 +107,4 @@ impl Drop for Waiter<'_> {
         };
         self.queue.length.store(waiting.count, Ordering::SeqCst);
     }
-}
-
-/// Locks a mutex. No code panics while it holds it; even after a panic, the value would be consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use doorward_limits::{Moment, Units, Wait};
 
-use crate::capacity::Capacity;
 use crate::clock::Clock;
 use crate::handle::Handle;
 use crate::limiter::rate::{LeasedRate, NotNow};
@@ -182,15 +181,11 @@ impl RateLimiter {
 
     /// Returns the reason for the refusal, as far as the limiter and the last answer know it.
     fn refusal(&self, not_now: NotNow, now: Time) -> Refusal {
-        let view = self.slot.view.borrow();
-        let permanent_failure = self.handle.permanent_failure(&view, now);
-        let is_none = view.allowance.at(now) == Capacity::NONE;
-        permanent_failure
-            .filter(|_| is_none)
-            .unwrap_or(match not_now {
-                NotNow::RetryAfter { retry_after } => Refusal::after(retry_after),
-                NotNow::Blocked => Refusal::BLOCKED,
-            })
+        let usual = match not_now {
+            NotNow::RetryAfter { retry_after } => Refusal::after(retry_after),
+            NotNow::Blocked => Refusal::BLOCKED,
+        };
+        self.handle.refusal(usual, f64::MIN_POSITIVE, now)
     }
 
     /// If the rate is 0: sets the time until the next answer, which may change the rate.

@@ -122,6 +122,7 @@ mod leaky_queue;
 mod level;
 pub mod limit;
 mod limiter;
+mod lock;
 pub mod moment;
 pub mod rate;
 pub mod several;

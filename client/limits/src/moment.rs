@@ -71,10 +71,5 @@ pub(crate) fn span(nanos: u128) -> Duration {
 
 #[cold]
 fn long_span(nanos: u128) -> Duration {
-    const SECOND: u128 = 1_000_000_000;
-    match u64::try_from(nanos / SECOND) {
-        // The rest of a division by a second is less than a second.
-        Ok(seconds) => Duration::new(seconds, u32::try_from(nanos % SECOND).unwrap_or(0)),
-        Err(_) => Duration::MAX,
-    }
+    Duration::from_nanos_u128(nanos.min(Duration::MAX.as_nanos()))
 }

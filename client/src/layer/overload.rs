@@ -9,7 +9,7 @@
 
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use doorward_limits::Moment;
@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::layer::clock;
 use crate::layer::overload::meters::{Meters, Seen};
+use crate::lock::lock;
 use crate::overload::{Admission, Ask, Config, Criticality, Offer, Place, Reason, Throttler};
 use crate::{Refusal, Why};
 
@@ -177,9 +178,7 @@ impl Overload {
 impl Shared {
     /// Locks the throttler. It never panics, and even then, its next decisions would be valid.
     fn throttler(&self) -> MutexGuard<'_, Throttler<Waiter>> {
-        self.throttler
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.throttler)
     }
 
     /// Returns whether a minute has passed since the last warning.

@@ -11,8 +11,10 @@
 //! being added at that moment; it takes that amount the next time.
 
 use std::cell::Cell;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use crate::lock::lock;
 
 /// A sum of amounts.
 #[derive(Debug, Default)]
@@ -164,8 +166,7 @@ fn first() {
 
 impl Free {
     fn lock<R>(act: impl FnOnce(&mut Self) -> R) -> R {
-        // No code panics while it holds the lock.
-        act(&mut FREE.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut lock(&FREE))
     }
 
     fn assign(&mut self) -> Mine {

@@ -1,10 +1,11 @@
 //! Answers to a fake client's requests.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::capacity::Capacity;
+use crate::lock::lock;
 use crate::state::{Granted, LimitedBy, RefusalKind, Refused, Response, SPAN_MAX};
 
 /// Refresh interval of every lease; no test waits for it.
@@ -35,7 +36,7 @@ pub(crate) struct Setting {
 impl FakeAnswers {
     /// Locks the settings. No code panics while it holds the lock; even after a panic, they would be consistent.
     pub(crate) fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.settings)
     }
 }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::ops::Bound;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use doorward_proto::doorman;
@@ -14,6 +14,7 @@ use tracing::{debug, error, info, warn};
 use crate::clock::{self, Clock};
 use crate::error::ResourceError;
 use crate::hooks::Hooks;
+use crate::lock::lock;
 use crate::slot::{Slot, View};
 use crate::state::Step;
 use crate::time::Time;
@@ -64,7 +65,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Locks the book. No code panics while it holds the lock; even after a panic, the state would be consistent.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book)
     }
 
     pub(crate) fn close(&self) {
