@@ -31,7 +31,6 @@
 //! feature `test-util`), a thousand acquisitions of a rate limiter take their time by that clock, and no real time. A
 //! lease lasts for a week by that clock, or until [`FakeServer::stop`].
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::state::RefusalKind;
@@ -112,10 +111,4 @@ impl FakeServer {
     }
 }
 
-impl fmt::Debug for FakeServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FakeServer")
-            .field("answers", &self.shared.fake)
-            .finish_non_exhaustive()
-    }
-}
+debug_by_name!(FakeServer);

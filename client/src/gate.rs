@@ -6,7 +6,6 @@
 //! A permit keeps its resource open, as handles do. If the last handle is dropped while permits are out, the gate
 //! [keeps](Gate::keep) the work that must follow until the last permit comes back.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -106,13 +105,7 @@ impl Drop for OpenGate {
     }
 }
 
-impl fmt::Debug for Gate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate")
-            .field("limiter", &self.limiter)
-            .finish_non_exhaustive()
-    }
-}
+debug_by_name!(Gate);
 
 #[cfg(test)]
 mod tests {

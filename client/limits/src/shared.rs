@@ -1,6 +1,5 @@
 //! One limit that threads share, behind a short lock.
 
-use std::fmt;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::algorithm::Algorithm;
@@ -13,6 +12,7 @@ use crate::moment::Moment;
 use crate::units::Units;
 
 /// One limit of any algorithm, behind a lock that is held for one decision: some nanoseconds, and no I/O.
+#[derive(Debug)]
 pub struct Shared<A: Algorithm> {
     limiter: Mutex<Limiter<A>>,
 }
@@ -77,14 +77,5 @@ impl<A: Algorithm> Held for HeldLimiter<'_, A> {
         let act_on =
             |limit: &A, state: &mut A::State, now| limit::act(limit, state, act, cost, now);
         self.0.update(self.1, act_on)
-    }
-}
-
-impl<A> fmt::Debug for Shared<A>
-where
-    A: Algorithm + fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        lock(&self.limiter).fmt(f)
     }
 }

@@ -147,7 +147,7 @@ impl Limits {
 
     /// Decides a request without waiting, and counts it if it passes.
     pub fn decide(&self, request: &Request<'_>) -> Decision {
-        self.inner.decide(request)
+        self.inner.decide(request, true)
     }
 }
 
@@ -275,32 +275,19 @@ impl Inner {
         Err(BuildError::UnknownKeys { domain, keys })
     }
 
-    pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
-        let now = clock::moment();
-        let decision = self.service.decide_with(request, self.leases(), now);
-        self.log(&decision);
-        decision
-    }
-
-    /// Decides a request that cannot wait.
-    #[cfg(feature = "tonic")]
-    pub(crate) fn decide_at_once(&self, request: &Request<'_>) -> Decision {
-        let now = clock::moment();
-        let decision = self.service.decide_at_once(request, self.leases(), now);
-        self.log(&decision);
-        decision
-    }
-
-    fn leases(&self) -> Option<&dyn Leases> {
-        self.leases.as_deref().map(|leases| leases as &dyn Leases)
-    }
-
-    fn log(&self, decision: &Decision) {
+    pub(crate) fn decide(&self, request: &Request<'_>, may_wait: bool) -> Decision {
+        let (leases, now) = (self.leases(), clock::moment());
+        let decision = self.service.decide_with(request, leases, may_wait, now);
         if !decision.is_allowed {
             let rule = decision.rule().map(|rule| rule.path.as_str());
             let retry_after = decision.retry_after();
             tracing::debug!(rule, why = %decision.why, ?retry_after, "a request is refused");
         }
+        decision
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        self.leases.as_deref().map(|leases| leases as &dyn Leases)
     }
 
     /// Gives back what a request took that passed, and that is not served.

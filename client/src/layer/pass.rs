@@ -251,7 +251,7 @@ pub(crate) fn waits_for_lease<B>(limits: &Inner, request: &Request<B>) -> bool {
 }
 
 pub(crate) fn decide<B>(limits: &Inner, request: &Request<B>) -> Decision {
-    with_request(request, |request| limits.decide(request))
+    with_request(request, |request| limits.decide(request, true))
 }
 
 /// Returns the headers of the answer to a request that the rules allow; otherwise the refusal. `headers`: the request's.

@@ -79,7 +79,7 @@ impl Service {
     /// Decides a request, and counts it if it passes. The time is in nanoseconds since 1970. Shared rules have no
     /// lease.
     pub fn decide(&self, request: &Request<'_>, now: Moment) -> Decision {
-        self.decide_with(request, None, now)
+        self.decide_with(request, None, true, now)
     }
 
     /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
@@ -90,29 +90,16 @@ impl Service {
         shared.map(|(text, rule)| (text, rule.max_wait)).collect()
     }
 
-    /// Does the same with the leases of shared rules.
+    /// Does the same with the leases of shared rules. A rule refuses a request that may not wait where it would make it
+    /// wait.
     pub fn decide_with(
         &self,
         request: &Request<'_>,
         leases: Option<&dyn Leases>,
+        may_wait: bool,
         now: Moment,
     ) -> Decision {
-        let may_wait = true;
-        self.decide_on(request, Terms { leases, may_wait }, now)
-    }
-
-    /// Does the same for a request that cannot wait: a rule refuses it where it would make it wait.
-    pub fn decide_at_once(
-        &self,
-        request: &Request<'_>,
-        leases: Option<&dyn Leases>,
-        now: Moment,
-    ) -> Decision {
-        let may_wait = false;
-        self.decide_on(request, Terms { leases, may_wait }, now)
-    }
-
-    fn decide_on(&self, request: &Request<'_>, terms: Terms<'_>, now: Moment) -> Decision {
+        let terms = Terms { leases, may_wait };
         self.with_asked(request, |in_force, domain, asked| {
             self.limiter.decide_by(in_force, domain, asked, terms, now)
         })

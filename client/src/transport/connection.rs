@@ -4,7 +4,6 @@
 //! is dropped: a balancer over all addresses would keep the dead ones.
 
 use std::error::Error;
-use std::fmt;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,15 +72,6 @@ pub(crate) struct Connection {
     clock: Clock,
     hooks: Arc<dyn Hooks>,
     timeout: Duration,
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
-            .field("channel", &self.channel)
-            .field("finder", &self.finder)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Connection {
