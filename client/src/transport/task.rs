@@ -19,7 +19,7 @@ use crate::slot::{Slot, View};
 use crate::state::Step;
 use crate::time::Time;
 use crate::transport::book::{Book, earlier};
-use crate::transport::connection::{Connection, Failure, Outcome, Reason};
+use crate::transport::connection::{Connection, Failure, Reason};
 use crate::transport::convert;
 use crate::transport::fake_answers::FakeAnswers;
 
@@ -242,7 +242,7 @@ enum Done {
         sequence: u64,
         sent_since_epoch: Duration,
         sent_at: Time,
-        outcome: Outcome<doorman::GetCapacityResponse>,
+        outcome: Result<Option<doorman::GetCapacityResponse>, Failure>,
     },
     Released,
 }
@@ -379,7 +379,7 @@ fn handle(shared: &Shared, done: Done) {
     let took = now.since(sent_at);
     let mut book = shared.book();
     match outcome {
-        Outcome::Answered(response) => {
+        Ok(Some(response)) => {
             let response = convert::response(response, sent_since_epoch);
             let chance = clock::chance();
             book.state.handle_response(sequence, &response, chance, now);
@@ -387,8 +387,8 @@ fn handle(shared: &Shared, done: Done) {
             drop(book);
             shared.hooks.refreshed(true, took);
         }
-        Outcome::Redirected => book.state.handle_redirect(sequence),
-        Outcome::Failed(Failure { problem, reason }) => {
+        Ok(None) => book.state.handle_redirect(sequence),
+        Err(Failure { problem, reason }) => {
             let chance = clock::chance();
             match reason {
                 Reason::OutOfReach => book.state.handle_failure(sequence, chance, now),
