@@ -52,10 +52,7 @@ impl Moment {
     #[inline]
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
-        const SECOND: i64 = 1_000_000_000;
-        let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
-        let nanos = seconds.saturating_mul(SECOND);
-        let nanos = nanos.saturating_add(i64::from(span.subsec_nanos()));
+        let nanos = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(nanos))
     }
 }
