@@ -55,7 +55,8 @@ impl Service {
         unknown.into_iter().cloned().collect()
     }
 
-    pub(crate) fn domain(&self) -> &str {
+    /// Returns the name of the domain.
+    pub fn domain(&self) -> &str {
         &self.domain
     }
 
