@@ -33,8 +33,9 @@
 
 use std::sync::Arc;
 
+use crate::lock::lock;
 use crate::state::RefusalKind;
-use crate::transport::fake_answers::{Setting, Settings};
+use crate::transport::fake_answers::{FakeAnswers, Setting};
 use crate::transport::task::Shared;
 
 /// A server for a fake client. Each change reaches the client's resources and limiters before the call returns. Cheap
@@ -103,9 +104,9 @@ impl FakeServer {
         });
     }
 
-    fn settings(&self, change: impl FnOnce(&mut Settings)) {
+    fn settings(&self, change: impl FnOnce(&mut FakeAnswers)) {
         if let Some(fake) = &self.shared.fake {
-            change(&mut fake.settings());
+            change(&mut lock(fake));
         }
         self.shared.wake();
     }

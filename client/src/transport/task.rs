@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) closing: AtomicBool,
     pub(crate) closed: watch::Sender<bool>,
     /// Replacement of servers and of the task, in tests of programs.
-    pub(crate) fake: Option<FakeAnswers>,
+    pub(crate) fake: Option<Mutex<FakeAnswers>>,
 }
 
 impl Shared {
@@ -102,27 +102,26 @@ impl Shared {
         {
             error!("{}", ResourceError::TaskIsLate(late));
         }
-        if let Some(fake) = &self.fake
-            && self.book().measure_at.is_some_and(|at| at <= now)
-        {
+        let Some(fake) = &self.fake else {
+            return;
+        };
+        if self.book().measure_at.is_some_and(|at| at <= now) {
             self.measure();
             self.serve(fake);
         }
-        if let Some(fake) = &self.fake
-            && fake.settings().is_down
-        {
+        if lock(fake).is_down {
             self.serve(fake);
         }
     }
 
     /// Answers at once, as the background task of a real client does when it is woken.
-    fn serve(&self, fake: &FakeAnswers) {
+    fn serve(&self, fake: &Mutex<FakeAnswers>) {
         if self.closing.load(Ordering::SeqCst) {
             self.close_slots();
             self.closed.send_replace(true);
             return;
         }
-        let settings = fake.settings();
+        let settings = lock(fake);
         let now = self.clock.now();
         let mut book = self.book();
         book.releases.clear();
