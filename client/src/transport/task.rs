@@ -277,25 +277,14 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
         };
         shared.is_due_at(until);
         shared.is_late.store(false, Ordering::Relaxed);
-        let sleep = async {
-            match until {
-                Some(until) => shared.clock.sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
-        let done = async {
-            match &mut call {
-                Some(call) => call.await,
-                None => std::future::pending().await,
-            }
-        };
+        // A branch without a call or a time never comes.
         tokio::select! {
-            (connection, done) = done => {
+            Some((connection, done)) = async { Some(call.as_mut()?.await) } => {
                 call = None;
                 idle = Some(connection);
                 handle(&shared, done);
             }
-            () = sleep => {}
+            () = shared.clock.sleep_until(until.unwrap_or(now)), if until.is_some() => {}
             () = shared.wake.notified() => {}
         }
     }
