@@ -277,7 +277,7 @@ impl ClientBuilder {
     /// and timeouts have no effect; mode and hooks have.
     pub fn fake(mut self) -> (Client, FakeServer) {
         self.clock = Clock::start_by_timers();
-        let client = self.client(Some(FakeAnswers::default()));
+        let client = self.client(Some(Mutex::default()));
         let server = FakeServer::new(client.shared.clone());
         (client, server)
     }
@@ -290,7 +290,7 @@ impl ClientBuilder {
         client
     }
 
-    fn client(self, fake: Option<FakeAnswers>) -> Client {
+    fn client(self, fake: Option<Mutex<FakeAnswers>>) -> Client {
         let sequence = u64::try_from(clock::wall().as_micros()).unwrap_or(0);
         let config = ClientConfig {
             clock_tolerance: self.config.clock_tolerance.or(Some(clock::tolerance())),

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use doorward_limits::Units;
 
-use crate::capacity::Allowance;
 use crate::clock::Clock;
 use crate::gate::Gate;
 use crate::handle::Handle;
 use crate::limiter::concurrency::LeasedPermits;
 use crate::refusal::Refusal;
 use crate::slot::Slot;
-use crate::time::Time;
 
 /// A limiter of permits in flight, which follows the lease as it changes. Cheap to clone; clones share one limit.
 ///
@@ -71,36 +69,20 @@ impl ConcurrencyLimiter {
         if let Some(true) = self.at_once(permits) {
             return Ok(self.permit(permits));
         }
-        let mut waiter = self.gate.queue.join(permits as f64);
+        let waiter = self.gate.queue.join(permits as f64);
         self.measure(0.0);
-        let _turn = waiter.turn().await;
-        let mut limited = false;
-        loop {
-            // Registers before it looks, so that it misses no change.
-            let changed = self.gate.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            match self.attempt(permits) {
-                Ok(permit) => return Ok(permit),
-                Err(refusal) if refusal.passes() => {}
-                Err(other) => return Err(other),
+        let attempt = |is_first| match self.attempt(permits) {
+            Err(refusal) if refusal.passes() => {
+                if is_first {
+                    self.note_limited();
+                }
+                let until = self.state().until();
+                Err(until.filter(|until| *until > self.clock().now()))
             }
-            if !std::mem::replace(&mut limited, true) {
-                self.note_limited();
-            }
-            let until = self
-                .state()
-                .until()
-                .filter(|until| *until > self.clock().now());
-            match until {
-                // At that time, the limit changes by itself.
-                Some(until) => tokio::select! {
-                    () = self.clock().sleep_until(until) => {}
-                    () = &mut changed => {}
-                },
-                None => changed.await,
-            }
-        }
+            answer => Ok(answer),
+        };
+        let (changed, clock) = (&self.gate.changed, self.clock());
+        waiter.serve(changed, clock, attempt).await
     }
 
     /// Takes places if they are free.
@@ -143,7 +125,8 @@ impl ConcurrencyLimiter {
         self.measure(permits as f64);
         let others_wait = self.gate.queue.waiting().count > 0;
         let answer = if others_wait {
-            Err(self.refusal(self.clock().now()))
+            let now = self.clock().now();
+            Err(self.handle.refusal(Refusal::BLOCKED, 1.0, now))
         } else {
             self.attempt(permits)
         };
@@ -164,7 +147,7 @@ impl ConcurrencyLimiter {
         }
         let now = self.clock().now();
         if !self.state().try_acquire(permits, now) {
-            return Err(self.refusal(now));
+            return Err(self.handle.refusal(Refusal::BLOCKED, 1.0, now));
         }
         Ok(self.permit(permits))
     }
@@ -182,22 +165,14 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Returns the reason for the refusal, as far as the last answer tells it.
-    fn refusal(&self, now: Time) -> Refusal {
-        let view = self.slot.view.borrow();
-        let permanent_failure = self.handle.permanent_failure(&view, now);
-        permanent_failure
-            .filter(|_| allows_none(view.allowance, now))
-            .unwrap_or(Refusal::BLOCKED)
-    }
-
     /// If no place can become free: adds the time until the next answer, which may change the limit.
     fn until_next_answer(&self, refusal: Refusal) -> Refusal {
         self.handle.shared.before_refusal();
         let now = self.clock().now();
         let view = self.slot.view.borrow();
         match view.answer_in(now) {
-            Some(answer_in) if refusal.passes() && allows_none(view.allowance, now) => {
+            // There is no place until then.
+            Some(answer_in) if refusal.passes() && view.allowance.at(now).get() < 1.0 => {
                 Refusal::after(answer_in)
             }
             _ => refusal,
@@ -234,11 +209,6 @@ fn places(cost: Units) -> u64 {
     let whole = cost.floor();
     let is_whole = Units::whole(whole) == cost;
     whole.saturating_add(u64::from(!is_whole))
-}
-
-/// Returns whether not even one permit may be out.
-fn allows_none(allowance: Allowance, now: Time) -> bool {
-    allowance.at(now).get() < 1.0
 }
 
 impl Drop for Permit {

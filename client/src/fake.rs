@@ -31,11 +31,11 @@
 //! feature `test-util`), a thousand acquisitions of a rate limiter take their time by that clock, and no real time. A
 //! lease lasts for a week by that clock, or until [`FakeServer::stop`].
 
-use std::fmt;
 use std::sync::Arc;
 
+use crate::lock::lock;
 use crate::state::RefusalKind;
-use crate::transport::fake_answers::{Setting, Settings};
+use crate::transport::fake_answers::{FakeAnswers, Setting};
 use crate::transport::task::Shared;
 
 /// A server for a fake client. Each change reaches the client's resources and limiters before the call returns. Cheap
@@ -104,18 +104,12 @@ impl FakeServer {
         });
     }
 
-    fn settings(&self, change: impl FnOnce(&mut Settings)) {
+    fn settings(&self, change: impl FnOnce(&mut FakeAnswers)) {
         if let Some(fake) = &self.shared.fake {
-            change(&mut fake.settings());
+            change(&mut lock(fake));
         }
         self.shared.wake();
     }
 }
 
-impl fmt::Debug for FakeServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FakeServer")
-            .field("answers", &self.shared.fake)
-            .finish_non_exhaustive()
-    }
-}
+debug_by_name!(FakeServer);

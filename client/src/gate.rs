@@ -6,15 +6,15 @@
 //! A permit keeps its resource open, as handles do. If the last handle is dropped while permits are out, the gate
 //! [keeps](Gate::keep) the work that must follow until the last permit comes back.
 
-use std::fmt;
 use std::ops::Deref;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
 use crate::capacity::Allowance;
 use crate::limiter::concurrency::LeasedPermits;
+use crate::lock::lock;
 use crate::queue::Queue;
 
 /// A concurrency limiter, and its waiting callers.
@@ -38,7 +38,7 @@ static FREE: Mutex<Vec<&'static Gate>> = Mutex::new(Vec::new());
 impl Gate {
     /// Drops a value as soon as no permit is out.
     pub(crate) fn keep(&self, what: Box<dyn Send>) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+        *lock(&self.kept) = Some(what);
         // Either the caller that gives the last permit back sees this, or this call sees that the permit is back. For
         // that, both use `SeqCst`.
         self.is_kept.store(true, Ordering::SeqCst);
@@ -60,7 +60,7 @@ impl Gate {
 
     #[cold]
     fn let_go(&self) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = lock(&self.kept);
         // Looks only under the lock: before it, another thread may have emptied this gate, and the next resource may
         // have kept something here while its own permits are out.
         if self.limiter.in_flight() > 0 {
@@ -76,7 +76,7 @@ impl Gate {
 
 impl Default for OpenGate {
     fn default() -> Self {
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&FREE);
         Self(free.pop().unwrap_or_else(|| Box::leak(Box::default())))
     }
 }
@@ -100,18 +100,12 @@ impl Drop for OpenGate {
     fn drop(&mut self) {
         debug_assert_eq!(self.limiter.in_flight(), 0, "permits keep it open");
         self.limiter.handle_allowance(Allowance::NONE);
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&FREE);
         free.push(self.0);
     }
 }
 
-impl fmt::Debug for Gate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate")
-            .field("limiter", &self.limiter)
-            .finish_non_exhaustive()
-    }
-}
+debug_by_name!(Gate);
 
 #[cfg(test)]
 mod tests {

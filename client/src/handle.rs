@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::limiter::rate::{Burst, LeasedRate};
 use crate::refusal::{Refusal, Why};
-use crate::slot::{Slot, View};
+use crate::slot::Slot;
 use crate::time::Time;
 use crate::transport::task::Shared;
 
@@ -40,13 +40,18 @@ impl Handle {
             .get_or_init(|| LeasedRate::new(Burst::default(), self.shared.clock.now()))
     }
 
-    /// If nothing may be used, and waiting does not help: returns the reason.
-    pub(crate) fn permanent_failure(&self, view: &View, now: Time) -> Option<Refusal> {
-        let message = view.permanent_failure(now)?.message().to_owned();
-        Some(Refusal {
-            retry_after: None,
-            why: Why::UnknownResource { message },
-        })
+    /// Returns the usual refusal; or, if less than `least` may be used and waiting does not help, one with the reason.
+    pub(crate) fn refusal(&self, usual: Refusal, least: f64, now: Time) -> Refusal {
+        let view = self.slot.view.borrow();
+        match view.permanent_failure(now) {
+            Some(trouble) if view.allowance.at(now).get() < least => Refusal {
+                retry_after: None,
+                why: Why::UnknownResource {
+                    message: trouble.message().to_owned(),
+                },
+            },
+            _ => usual,
+        }
     }
 
     /// Applies the current allowance, which a limiter may have missed while it was made.

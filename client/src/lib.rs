@@ -106,6 +106,8 @@ pub mod in_process;
 pub mod layer;
 #[cfg(feature = "state")]
 pub mod limiter;
+#[cfg(any(feature = "state", feature = "rules"))]
+mod lock;
 #[cfg(feature = "overload")]
 pub mod overload;
 mod refusal;

@@ -4,12 +4,13 @@
 //! due, the task takes both, and [`DemandMeter`] records them under that time. So each call counts once. A call that
 //! counts at that moment is in this measurement or in the next one.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::limiter::demand::{AdaptiveWants, DemandMeter};
 use crate::limiter::tally::Tally;
+use crate::lock::lock;
 use crate::time::Time;
 
 /// Time until the next look while callers wait. A server that sends the time of its decisions is asked no more often.
@@ -69,7 +70,7 @@ impl Measured {
 
     /// Returns the wants of a rate. `at_least`: see [`DemandMeter::wait`].
     pub(crate) fn rate(&self, at_least: Option<f64>, now: Time) -> f64 {
-        let mut demand = self.lock();
+        let mut demand = lock(&self.demand);
         demand.asked(self.asked.take(), now);
         if let Some(wants) = at_least {
             demand.wait(wants, now);
@@ -79,7 +80,7 @@ impl Measured {
 
     /// Returns the wants of a gauge with `level` in flight or waiting.
     pub(crate) fn gauge(&self, level: f64, now: Time) -> f64 {
-        let mut demand = self.lock();
+        let mut demand = lock(&self.demand);
         let most = self.most.swap(0.0_f64.to_bits(), Ordering::Relaxed);
         demand.at_once(f64::from_bits(most).max(level), now);
         demand.gauge(now)
@@ -92,7 +93,7 @@ impl Measured {
 
     /// Sets the time of the next look, and returns the time until then: a short one while callers wait.
     pub(crate) fn look_again(&self, is_waiting: bool, now: Time) -> Duration {
-        let interval = self.lock().interval();
+        let interval = lock(&self.demand).interval();
         let interval = if is_waiting {
             interval.min(SOON)
         } else {
@@ -102,10 +103,5 @@ impl Measured {
         let next = u64::try_from(next).unwrap_or(u64::MAX);
         self.next_look.store(next, Ordering::Relaxed);
         interval
-    }
-
-    fn lock(&self) -> MutexGuard<'_, DemandMeter> {
-        // No code panics while it holds the lock; even after a panic, the value would be consistent.
-        self.demand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,13 @@
 //! Queue of the callers that wait for a limiter, in order of arrival.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::lock::lock;
+use crate::time::Time;
 
 /// Callers that wait for one limiter.
 #[derive(Debug, Default)]
@@ -55,13 +61,34 @@ impl Queue {
     }
 }
 
-impl<'a> Waiter<'a> {
-    /// Waits until all earlier callers have been served, or have left.
-    pub(crate) async fn turn(&mut self) -> tokio::sync::MutexGuard<'a, ()> {
-        let turn = self.queue.turn.lock().await;
+impl Waiter<'_> {
+    /// Waits until all earlier callers have been served or have left, and then until an attempt has an answer. The argument
+    /// of an attempt is whether it is the first. After one without an answer, this waits for the time that the attempt
+    /// returned, or for a change.
+    pub(crate) async fn serve<T>(
+        mut self,
+        changed: &Notify,
+        clock: &Clock,
+        mut attempt: impl FnMut(bool) -> Result<T, Option<Time>>,
+    ) -> T {
+        let _turn = self.queue.turn.lock().await;
         self.has_turn = true;
         lock(&self.queue.waiting).first = self.cost;
-        turn
+        let mut is_first = true;
+        loop {
+            // Registers before it looks, so that it misses no change.
+            let change = changed.notified();
+            tokio::pin!(change);
+            change.as_mut().enable();
+            match attempt(std::mem::take(&mut is_first)) {
+                Ok(answer) => return answer,
+                Err(Some(until)) => tokio::select! {
+                    () = clock.sleep_until(until) => {}
+                    () = &mut change => {}
+                },
+                Err(None) => change.await,
+            }
+        }
     }
 }
 
@@ -80,9 +107,4 @@ impl Drop for Waiter<'_> {
         };
         self.queue.length.store(waiting.count, Ordering::SeqCst);
     }
-}
-
-/// Locks a mutex. No code panics while it holds it; even after a panic, the value would be consistent.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use doorward_limits::{Moment, Units, Wait};
 
-use crate::capacity::Capacity;
 use crate::clock::Clock;
 use crate::handle::Handle;
 use crate::limiter::rate::{LeasedRate, NotNow};
@@ -67,36 +66,18 @@ impl RateLimiter {
             return Ok(RatePermit::of(self, units, now));
         }
         let slot = &*self.slot;
-        let mut waiter = slot.rate_queue.join(units.as_f64());
-        let _turn = waiter.turn().await;
-        let mut limited = false;
-        loop {
-            // Registers before it looks, so that it misses no change.
-            let changed = slot.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            let refusal = match self.attempt(units) {
-                Ok(now) => return Ok(RatePermit::of(self, units, now)),
-                Err(refusal) if refusal.passes() => {
-                    self.handle.shared.before_refusal();
-                    refusal.retry_after
+        let waiter = slot.rate_queue.join(units.as_f64());
+        let attempt = |is_first| match self.attempt(units) {
+            Err(refusal) if refusal.passes() => {
+                self.handle.shared.before_refusal();
+                if is_first {
+                    self.note_limited();
                 }
-                Err(refusal) => return Err(refusal),
-            };
-            if !std::mem::replace(&mut limited, true) {
-                self.note_limited();
+                Err(refusal.retry_after.map(|time| self.clock().now() + time))
             }
-            match refusal {
-                Some(retry_after) => {
-                    let at = self.clock().now() + retry_after;
-                    tokio::select! {
-                        () = self.clock().sleep_until(at) => {}
-                        () = &mut changed => {}
-                    }
-                }
-                None => changed.await,
-            }
-        }
+            answer => Ok(answer.map(|now| RatePermit::of(self, units, now))),
+        };
+        waiter.serve(&slot.changed, &slot.clock, attempt).await
     }
 
     /// Uses `cost` if the limiter admits it now.
@@ -200,15 +181,11 @@ impl RateLimiter {
 
     /// Returns the reason for the refusal, as far as the limiter and the last answer know it.
     fn refusal(&self, not_now: NotNow, now: Time) -> Refusal {
-        let view = self.slot.view.borrow();
-        let permanent_failure = self.handle.permanent_failure(&view, now);
-        let is_none = view.allowance.at(now) == Capacity::NONE;
-        permanent_failure
-            .filter(|_| is_none)
-            .unwrap_or(match not_now {
-                NotNow::RetryAfter { retry_after } => Refusal::after(retry_after),
-                NotNow::Blocked => Refusal::BLOCKED,
-            })
+        let usual = match not_now {
+            NotNow::RetryAfter { retry_after } => Refusal::after(retry_after),
+            NotNow::Blocked => Refusal::BLOCKED,
+        };
+        self.handle.refusal(usual, f64::MIN_POSITIVE, now)
     }
 
     /// If the rate is 0: sets the time until the next answer, which may change the rate.

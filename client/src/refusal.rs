@@ -95,23 +95,15 @@ impl fmt::Display for Refusal {
 
 /// The reason of a refusal by overload control.
 #[cfg(feature = "overload")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Reason {
     /// The requests that wait take longer than this one can wait.
+    #[error("the service is overloaded")]
     Full,
     /// A more critical request took its place.
+    #[error("a more critical request took the place of this one")]
     PushedOut,
     /// It waited as long as it could, or cannot wait at all.
+    #[error("the service cannot answer in time")]
     TooLate,
-}
-
-#[cfg(feature = "overload")]
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full => "the service is overloaded",
-            Self::PushedOut => "a more critical request took the place of this one",
-            Self::TooLate => "the service cannot answer in time",
-        })
-    }
 }

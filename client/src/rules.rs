@@ -78,7 +78,7 @@ pub use rule::{Action, Algorithm, Limit, OnFailure, Rule, Scope};
 pub use service::Service;
 pub use shared::{ID_BYTES_MAX, Leases, add_encoded, is_plain};
 pub use tally::{Outcome, Tally};
-pub use tree::{Entry, Found, VALUE_BYTES_MAX};
+pub use tree::{Entry, VALUE_BYTES_MAX};
 pub use value::Value;
 pub use values::{
     NamedRules, Parts, RateLimit, client_ip, cookie, everyone, header, login, method, path_template,

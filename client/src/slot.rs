@@ -79,6 +79,12 @@ impl View {
         self.lease.filter(|lease| lease.expires_at > now)
     }
 
+    /// Returns whether the lease is 0 because the server, or one above it, is in learning mode.
+    pub(crate) fn is_idle(&self, now: Time) -> bool {
+        let is_zero = self.lease(now).is_some_and(|lease| lease.capacity <= 0.0);
+        is_zero && self.limited_by.is_some_and(LimitedBy::is_learning)
+    }
+
     /// If there is no lease, and an operator or user must act before there can be one: returns the problem.
     pub(crate) fn permanent_failure(&self, now: Time) -> Option<&Trouble> {
         let is_permanent = |trouble: &&Trouble| matches!(trouble, Trouble::UnknownResource(_));
@@ -144,37 +150,33 @@ impl Slot {
     }
 
     /// Publishes the state of the resource and the time of the next answer to handles and limiters, if they changed.
-    /// Returns the capacity, if it has changed.
+    /// Returns the former view and the new one, if they differ.
     pub(crate) fn publish(
         &self,
         resource: &ResourceState,
         next_answer: Option<Time>,
         now: Time,
-    ) -> Option<Allowance> {
+    ) -> Option<(View, View)> {
         let before = self.view.borrow().clone();
         // A closed resource publishes nothing.
         if before.closed {
             return None;
         }
-        let view = View::of(resource, next_answer, before.closed, now);
-        if view == before {
+        let after = View::of(resource, next_answer, before.closed, now);
+        if after == before {
             return None;
         }
-        let allowance = view.allowance;
-        let moved = allowance != before.allowance;
-        let troubled = view.trouble != before.trouble;
-        let changed = (allowance.capacity, allowance.source)
-            != (before.allowance.capacity, before.allowance.source);
+        let moved = after.allowance != before.allowance;
         self.view.send_modify(|seen| {
-            *seen = view;
+            *seen = after.clone();
             if moved {
                 self.feed(seen, now);
             }
         });
-        if moved || troubled {
+        if moved || after.trouble != before.trouble {
             self.notify();
         }
-        changed.then_some(allowance)
+        Some((before, after))
     }
 
     pub(crate) fn close(&self) {

@@ -78,7 +78,7 @@ struct Pause {
 }
 
 /// State of a client. See the [module](self).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ClientState {
     config: ClientConfig,
     resources: BTreeMap<Arc<str>, ResourceState>,
@@ -96,13 +96,8 @@ impl ClientState {
     pub fn new(config: ClientConfig, sequence: u64) -> Self {
         Self {
             config,
-            resources: BTreeMap::new(),
-            agenda: Agenda::default(),
             sequence,
-            under_way: None,
-            last_sent: None,
-            backoff: Backoff::default(),
-            pause: None,
+            ..Self::default()
         }
     }
 
@@ -449,13 +444,6 @@ impl ClientState {
     fn take_under_way(&mut self, sequence: u64) -> Option<UnderWay> {
         self.under_way
             .take_if(|under_way| under_way.sequence == sequence)
-    }
-
-    /// Returns the resources of the request under way.
-    #[cfg(feature = "leases")]
-    pub(crate) fn asked(&self) -> impl Iterator<Item = &str> {
-        let under_way = self.under_way.iter();
-        under_way.flat_map(|it| it.wanted.keys().map(String::as_str))
     }
 
     /// Returns whether a request is under way.

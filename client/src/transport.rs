@@ -5,7 +5,6 @@ pub(crate) mod book;
 pub(crate) mod connection;
 pub mod convert;
 pub(crate) mod fake_answers;
-mod news;
 #[cfg(feature = "otel")]
 mod otel;
 pub(crate) mod pushback;

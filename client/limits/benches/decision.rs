@@ -332,7 +332,7 @@ fn four_threads(rounds: usize) {
             contender("Keyed<TokenBucket>", |takes| {
                 four(takes, |it| {
                     let key = keys.key().text(&names[it * 7_919 % MANY]).finish();
-                    black_box(map.take_for(key, 1).is_allowed());
+                    black_box(map.limit().take(key, Units::ONE, map.now()).is_allowed());
                 });
             }),
         ],

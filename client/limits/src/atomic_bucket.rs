@@ -10,15 +10,15 @@
 //! is interrupted within the three stores of a take ([`crate::cell`]).
 
 use std::hint;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::cell::{ATTEMPTS, Cell};
 use crate::decision::{Answer, Decision, Standing};
 use crate::flow::Flow;
-use crate::gcra::Gcra;
 use crate::key::Key;
 use crate::level::Level;
 use crate::limit::{self, Act, Held, Limit};
+use crate::lock::lock;
 use crate::moment::Moment;
 use crate::timeline::{STEP_MAX, step_max};
 use crate::token_bucket::{TokenBucket, TokenBucketState};
@@ -37,14 +37,6 @@ impl AtomicBucket {
     pub const fn new(bucket: TokenBucket) -> Self {
         Self {
             cell: Cell::new(*bucket.flow(), Level::FULL),
-            holder: Mutex::new(()),
-        }
-    }
-
-    /// Creates an empty bucket, for limits that must not begin with a burst.
-    pub const fn empty(bucket: TokenBucket, now: Moment) -> Self {
-        Self {
-            cell: Cell::new(*bucket.flow(), Level::empty(bucket.flow(), now)),
             holder: Mutex::new(()),
         }
     }
@@ -138,13 +130,9 @@ impl AtomicBucket {
         operation(&flow, &mut held.level)
     }
 
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps all other threads off, until the result is dropped.
     fn hold(&self, now: Moment) -> HeldBucket<'_> {
-        let holder = self.lock();
+        let holder = lock(&self.holder);
         let (flow, mut level) = self.cell.close();
         if level.at.nanos_since(now) > step_max(flow.fills()) {
             level.at = now;
@@ -216,17 +204,5 @@ impl Limit for AtomicBucket {
 
     fn hold(&self, _keys: &[Key], now: Moment) -> Box<dyn Held + '_> {
         Box::new(self.hold(now))
-    }
-}
-
-impl From<TokenBucket> for AtomicBucket {
-    fn from(bucket: TokenBucket) -> Self {
-        Self::new(bucket)
-    }
-}
-
-impl From<Gcra> for AtomicBucket {
-    fn from(gcra: Gcra) -> Self {
-        Self::new(gcra.into())
     }
 }

@@ -11,8 +11,8 @@
 //! If time goes back, or two threads use their clock readings in another order, no time has passed.
 
 use std::hint;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::cell::{ATTEMPTS, Cell};
@@ -20,6 +20,7 @@ use crate::decision::Decision;
 use crate::fed::{FedBucket, Feed};
 use crate::flow::{Flow, Short};
 use crate::level::Level;
+use crate::lock::lock;
 use crate::moment::Moment;
 use crate::units::Units;
 
@@ -157,7 +158,7 @@ impl AtomicFedBucket {
     /// Does one operation behind the lock.
     #[cold]
     fn held<R>(&self, operation: impl FnOnce(&mut FedBucket) -> R) -> R {
-        let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut feed = lock(&self.feed);
         let (_, level) = self.cell.close();
         let mut bucket = FedBucket::of(*feed, level);
         let answer = operation(&mut bucket);

@@ -6,10 +6,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
-use crate::key::Key;
-use crate::keyed::Keyed;
 use crate::limit::Limit;
 use crate::moment::Moment;
 use crate::units::Units;
@@ -121,23 +118,5 @@ impl<L: Limit, C: Clock> Clocked<L, C> {
     /// Gives back `cost` now.
     pub fn refund(&self, cost: impl Into<Units>) {
         self.limit.refund(cost.into(), self.now());
-    }
-}
-
-impl<A, C> Clocked<Keyed<A>, C>
-where
-    A: Algorithm + Clone,
-    C: Clock,
-{
-    /// Takes `cost` of a key's limit now if it is available.
-    #[inline]
-    pub fn take_for(&self, key: Key, cost: impl Into<Units>) -> Decision {
-        self.limit.take(key, cost.into(), self.now())
-    }
-
-    /// Returns the answer that a take would get now.
-    #[inline]
-    pub fn peek_for(&self, key: Key, cost: impl Into<Units>) -> Decision {
-        self.limit.peek(key, cost.into(), self.now())
     }
 }

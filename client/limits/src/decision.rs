@@ -1,7 +1,8 @@
 //! Answers of a limit.
 
-use std::fmt;
 use std::time::Duration;
+
+use thiserror::Error;
 
 use crate::units::Units;
 
@@ -55,11 +56,13 @@ pub struct Answer {
 }
 
 /// Reason why no wait helps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum Reason {
     /// The cost is above the limit, whatever is left of it.
+    #[error("the cost is above the limit")]
     CostAboveLimit,
     /// The rate is 0, so no units come in.
+    #[error("the rate is 0")]
     RateIsZero,
 }
 
@@ -90,24 +93,5 @@ impl Standing {
             delay: Duration::ZERO,
             warn: false,
         }
-    }
-}
-
-impl Reason {
-    /// Returns the reason as one word, for logs and answers.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::CostAboveLimit => "cost_above_limit",
-            Self::RateIsZero => "rate_is_zero",
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::CostAboveLimit => "the cost is above the limit",
-            Self::RateIsZero => "the rate is 0",
-        })
     }
 }

@@ -7,17 +7,17 @@
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
 use crate::moment::{Moment, span};
-use crate::rate::Rate;
+use crate::rate::{Period, Rate};
 use crate::timeline::step_max;
 use crate::units::Units;
 use crate::wide::scaled;
-use crate::window::{Window, nanos_until};
+use crate::window::nanos_until;
 
 /// A limit in each window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow {
     limit: Units,
-    window: Window,
+    window: Period,
 }
 
 /// Use in the latest window.
@@ -34,14 +34,8 @@ impl FixedWindow {
     pub const fn new(rate: Rate) -> Self {
         Self {
             limit: rate.amount(),
-            window: Window::of(rate),
+            window: rate.period(),
         }
-    }
-
-    /// Creates a limit in each window.
-    pub fn of(limit: impl Into<Units>, window: Window) -> Self {
-        let limit = limit.into();
-        Self { limit, window }
     }
 
     /// Returns the window that counts, and its use. It is the present window, or a later one that was seen. After a

@@ -46,11 +46,6 @@ impl Gcra {
         Ok(Self { flow })
     }
 
-    /// Returns the flow.
-    pub(crate) const fn flow(&self) -> &Flow {
-        &self.flow
-    }
-
     /// Returns the time in drops.
     #[inline]
     fn drops_at(&self, now: Moment) -> i128 {

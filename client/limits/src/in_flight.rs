@@ -16,10 +16,11 @@
 //! and then looks for waiting threads. At least one of them sees the other. For that, accesses to the word have one
 //! order for all threads (`SeqCst`), and so must accesses to the announcement.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::lock::lock;
 use crate::moment::Moment;
 
 /// Number of permits out, and its limit.
@@ -74,7 +75,7 @@ impl InFlight {
 
     /// Sets the limit (`None` is no limit), and the limit that follows by itself at a moment.
     pub fn set_limit(&self, limit: Option<u64>, then: Option<(Moment, Option<u64>)>) {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.then);
         *kept = then.map(|(turn, limit)| (turn, most(limit)));
         self.write(most(limit), *kept);
     }
@@ -149,13 +150,13 @@ impl InFlight {
 
     /// Returns the time at which the limit changes by itself, unless that has already happened.
     pub fn turn(&self) -> Option<Moment> {
-        self.lock().map(|(turn, _)| turn)
+        lock(&self.then).map(|(turn, _)| turn)
     }
 
     #[cold]
     fn take_with_lock(&self, permits: u64, now: Moment) -> bool {
         // The lock keeps other threads from setting a limit.
-        let mut then = self.lock();
+        let mut then = lock(&self.then);
         if let Some((_, limit)) = then.take_if(|(turn, _)| *turn <= now) {
             self.write(limit, None);
         }
@@ -183,10 +184,6 @@ impl InFlight {
         self.limit.store(limit, Ordering::Relaxed);
         self.ends.store(ends, Ordering::Relaxed);
         self.word.fetch_add(TAG, Ordering::SeqCst);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<(Moment, u64)>> {
-        self.then.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

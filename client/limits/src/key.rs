@@ -11,14 +11,9 @@ use std::hash::Hasher;
 use std::net::{IpAddr, Ipv6Addr};
 
 use siphasher::sip128::{Hasher128, SipHasher13};
-use thiserror::Error;
-
 /// Maker of keys: equal parts give equal keys.
 #[derive(Clone, Debug)]
-pub struct Keys {
-    empty: SipHasher13,
-    ipv6_prefix: u8,
-}
+pub struct Keys(SipHasher13);
 
 /// Key of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,49 +22,22 @@ pub struct Key([u64; 2]);
 /// A key to which more parts may be added.
 #[derive(Clone, Debug)]
 #[must_use = "a key is made by `finish`"]
-pub struct KeyParts {
-    hasher: SipHasher13,
-    ipv6_prefix: u8,
-}
+pub struct KeyParts(SipHasher13);
 
-/// Error: an invalid prefix length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("an IPv6 prefix of {0} bits; give 0 to 128, mostly 64")]
-pub struct InvalidPrefix(pub u8);
-
-/// Default prefix: usually one subscriber has 2⁶⁴ IPv6 addresses.
-const IPV6_PREFIX: u8 = 64;
+/// Bits of an IPv6 address that identify a caller: usually one subscriber has 2⁶⁴ addresses.
+const IPV6_PREFIX: u32 = 64;
 
 impl Keys {
     /// Creates a maker of keys with a secret seed, which should be random for each start of the program.
     pub fn new(seed: [u64; 2]) -> Self {
         let [one, other] = seed;
-        Self {
-            empty: SipHasher13::new_with_keys(one, other),
-            ipv6_prefix: IPV6_PREFIX,
-        }
-    }
-
-    /// Sets the number of bits of an IPv6 address that identify a caller. Default: 64.
-    ///
-    /// # Errors
-    ///
-    /// If an IPv6 address has fewer bits.
-    pub fn with_ipv6_prefix(mut self, bits: u8) -> Result<Self, InvalidPrefix> {
-        if u32::from(bits) > Ipv6Addr::BITS {
-            return Err(InvalidPrefix(bits));
-        }
-        self.ipv6_prefix = bits;
-        Ok(self)
+        Self(SipHasher13::new_with_keys(one, other))
     }
 
     /// Starts a key without parts.
     #[inline]
     pub fn key(&self) -> KeyParts {
-        KeyParts {
-            hasher: self.empty,
-            ipv6_prefix: self.ipv6_prefix,
-        }
+        KeyParts(self.0)
     }
 }
 
@@ -94,16 +62,14 @@ impl KeyParts {
         self.part(kind::NUMBER, &number.to_le_bytes())
     }
 
-    /// Adds the caller's address: an IPv4 address, or the prefix of an IPv6 address. An IPv4 address in IPv6 form
+    /// Adds the caller's address: an IPv4 address, or the first 64 bits of an IPv6 address. An IPv4 address in IPv6 form
     /// (`::ffff:192.0.2.1`) counts as the IPv4 address.
     #[inline]
     pub fn address(self, address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(address) => self.part(kind::IPV4, &address.octets()),
             IpAddr::V6(address) => {
-                let shift = Ipv6Addr::BITS - u32::from(self.ipv6_prefix);
-                // A shift by all bits leaves none.
-                let prefix = address.to_bits().checked_shr(shift).unwrap_or(0);
+                let prefix = address.to_bits() >> (Ipv6Addr::BITS - IPV6_PREFIX);
                 self.part(kind::IPV6, &prefix.to_le_bytes())
             }
         }
@@ -112,16 +78,15 @@ impl KeyParts {
     /// Returns the key.
     #[inline]
     pub fn finish(self) -> Key {
-        let hash = self.hasher.finish128();
+        let hash = self.0.finish128();
         Key([hash.h1, hash.h2])
     }
 
     #[inline]
     fn part(mut self, kind: u8, bytes: &[u8]) -> Self {
         // No text has 2⁵⁶ bytes.
-        self.hasher
-            .write_u64(u64::from(kind) << 56 | bytes.len() as u64);
-        self.hasher.write(bytes);
+        self.0.write_u64(u64::from(kind) << 56 | bytes.len() as u64);
+        self.0.write(bytes);
         self
     }
 }
@@ -184,23 +149,14 @@ mod tests {
     #[test]
     fn an_address_is_as_much_of_it_as_says_who_it_is() {
         #[track_caller]
-        fn check(prefix: u8, one: &str, other: &str, same: bool) {
-            let keys = keys().with_ipv6_prefix(prefix).unwrap();
-            let key = |address: &str| keys.key().address(address.parse().unwrap()).finish();
-            assert_eq!(key(one) == key(other), same, "{one} {other} /{prefix}");
+        fn check(one: &str, other: &str, same: bool) {
+            let key = |address: &str| keys().key().address(address.parse().unwrap()).finish();
+            assert_eq!(key(one) == key(other), same, "{one} {other}");
         }
-        check(64, "2001:db8:1:2::3", "2001:db8:1:2:ffff::", true);
-        check(64, "2001:db8:1:2::3", "2001:db8:1:3::3", false);
-        check(56, "2001:db8:1:2::3", "2001:db8:1:3::3", true);
-        check(128, "2001:db8::1", "2001:db8::2", false);
-        check(0, "2001:db8::1", "fe80::2", true);
-        check(64, "192.0.2.1", "192.0.2.2", false);
-        check(64, "192.0.2.1", "::ffff:192.0.2.1", true);
-        check(0, "192.0.2.1", "2001:db8::1", false);
-        let refused = keys().with_ipv6_prefix(129).unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "an IPv6 prefix of 129 bits; give 0 to 128, mostly 64"
-        );
+        check("2001:db8:1:2::3", "2001:db8:1:2:ffff::", true);
+        check("2001:db8:1:2::3", "2001:db8:1:3::3", false);
+        check("192.0.2.1", "192.0.2.2", false);
+        check("192.0.2.1", "::ffff:192.0.2.1", true);
+        check("192.0.2.1", "2001:db8::1", false);
     }
 }

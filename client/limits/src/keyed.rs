@@ -16,8 +16,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashTable;
 
@@ -25,6 +25,7 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::key::Key;
 use crate::limiter::Limiter;
+use crate::lock::lock;
 use crate::moment::Moment;
 use crate::slab::Slab;
 use crate::timeline::Timeline;
@@ -289,11 +290,6 @@ impl<A: Algorithm + Clone> Keyed<A> {
         #[expect(clippy::indexing_slicing, reason = "the remainder is below the length")]
         &self.shards[number % SHARDS]
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No operation panics half-way.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<A: Algorithm + Clone> Shard<A> {

@@ -89,7 +89,7 @@
 //!
 //! - [`Keyed`]: a limit for each key, for many threads, within bounds. Idle keys leave by themselves, keys in use
 //!   never. At the bound, new keys share one limit ([`Keyed::with_overflow`]), which the statistics count.
-//! - [`Key`] from parts: text, numbers, addresses (IPv6 by prefix), hashed with a secret.
+//! - [`Key`] from parts: text, numbers, addresses (IPv6 by /64), hashed with a secret.
 //! - [`AtomicBucket`]: a token bucket, one atomic exchange for a take; [`AtomicFedBucket`]: one that a lease feeds.
 //! - [`Shared`]: any other limit, behind a short lock.
 //! - [`Limit`] is the interface of shared limits, of atomic buckets, and of one key of a map ([`Keyed::at`]).
@@ -122,6 +122,7 @@ mod leaky_queue;
 mod level;
 pub mod limit;
 mod limiter;
+mod lock;
 pub mod moment;
 pub mod rate;
 pub mod several;
@@ -167,4 +168,3 @@ pub use std_clock::StdClock;
 pub use token_bucket::{TokenBucket, TokenBucketState};
 pub use units::{InvalidUnits, Units};
 pub use warm_up::{WarmUp, WarmUpState};
-pub use window::Window;

@@ -52,10 +52,7 @@ impl Moment {
     #[inline]
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
-        const SECOND: i64 = 1_000_000_000;
-        let seconds = i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
-        let nanos = seconds.saturating_mul(SECOND);
-        let nanos = nanos.saturating_add(i64::from(span.subsec_nanos()));
+        let nanos = i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(nanos))
     }
 }
@@ -71,10 +68,5 @@ pub(crate) fn span(nanos: u128) -> Duration {
 
 #[cold]
 fn long_span(nanos: u128) -> Duration {
-    const SECOND: u128 = 1_000_000_000;
-    match u64::try_from(nanos / SECOND) {
-        // The rest of a division by a second is less than a second.
-        Ok(seconds) => Duration::new(seconds, u32::try_from(nanos % SECOND).unwrap_or(0)),
-        Err(_) => Duration::MAX,
-    }
+    Duration::from_nanos_u128(nanos.min(Duration::MAX.as_nanos()))
 }

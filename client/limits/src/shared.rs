@@ -1,17 +1,18 @@
 //! One limit that threads share, behind a short lock.
 
-use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Answer, Decision, Standing};
 use crate::key::Key;
 use crate::limit::{self, Act, Held, Limit};
 use crate::limiter::Limiter;
+use crate::lock::lock;
 use crate::moment::Moment;
 use crate::units::Units;
 
 /// One limit of any algorithm, behind a lock that is held for one decision: some nanoseconds, and no I/O.
+#[derive(Debug)]
 pub struct Shared<A: Algorithm> {
     limiter: Mutex<Limiter<A>>,
 }
@@ -26,17 +27,12 @@ impl<A: Algorithm> Shared<A> {
 
     /// Sets another limit. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: A, now: Moment) {
-        self.lock().set_limit(next, now);
+        lock(&self.limiter).set_limit(next, now);
     }
 
     /// Does several operations on the limit while no other thread uses it.
     pub fn with<R>(&self, operations: impl FnOnce(&mut Limiter<A>) -> R) -> R {
-        operations(&mut self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Limiter<A>> {
-        // No limiter panics within a decision.
-        self.limiter.lock().unwrap_or_else(PoisonError::into_inner)
+        operations(&mut lock(&self.limiter))
     }
 }
 
@@ -46,23 +42,23 @@ where
     A::State: Send,
 {
     fn take(&self, cost: Units, now: Moment) -> Decision {
-        self.lock().take(cost, now)
+        lock(&self.limiter).take(cost, now)
     }
 
     fn peek(&self, cost: Units, now: Moment) -> Decision {
-        self.lock().peek(cost, now)
+        lock(&self.limiter).peek(cost, now)
     }
 
     fn standing(&self, now: Moment) -> Standing {
-        self.lock().standing(now)
+        lock(&self.limiter).standing(now)
     }
 
     fn charge(&self, cost: Units, now: Moment) {
-        self.lock().charge(cost, now);
+        lock(&self.limiter).charge(cost, now);
     }
 
     fn refund(&self, cost: Units, now: Moment) {
-        self.lock().refund(cost, now);
+        lock(&self.limiter).refund(cost, now);
     }
 
     fn address(&self) -> usize {
@@ -70,7 +66,7 @@ where
     }
 
     fn hold(&self, _keys: &[Key], now: Moment) -> Box<dyn Held + '_> {
-        Box::new(HeldLimiter(self.lock(), now))
+        Box::new(HeldLimiter(lock(&self.limiter), now))
     }
 }
 
@@ -81,14 +77,5 @@ impl<A: Algorithm> Held for HeldLimiter<'_, A> {
         let act_on =
             |limit: &A, state: &mut A::State, now| limit::act(limit, state, act, cost, now);
         self.0.update(self.1, act_on)
-    }
-}
-
-impl<A> fmt::Debug for Shared<A>
-where
-    A: Algorithm + fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.lock().fmt(f)
     }
 }

@@ -8,7 +8,6 @@ use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
 use crate::error::{InvalidLimit, SettingsError};
 use crate::flow::Flow;
-use crate::gcra::Gcra;
 use crate::level::Level;
 use crate::moment::Moment;
 use crate::rate::Rate;
@@ -64,18 +63,6 @@ impl TokenBucket {
     #[inline]
     pub(crate) const fn of(flow: Flow) -> Self {
         Self { flow }
-    }
-
-    /// Returns the state of an empty bucket, for limits that must not begin with a burst.
-    pub const fn empty(&self, now: Moment) -> TokenBucketState {
-        TokenBucketState(Level::empty(&self.flow, now))
-    }
-}
-
-/// Both have the same limit and give the same answers.
-impl From<Gcra> for TokenBucket {
-    fn from(gcra: Gcra) -> Self {
-        Self { flow: *gcra.flow() }
     }
 }
 

@@ -50,13 +50,8 @@ pub(crate) fn times_over(a: u128, b: u128, c: u128) -> (u128, u128) {
 
 /// Returns the upper and the lower half of a product.
 fn wide_product(a: u128, b: u128) -> (u128, u128) {
-    const HALF: u128 = u64::MAX as u128;
-    let (a_high, a_low, b_high, b_low) = (a >> 64, a & HALF, b >> 64, b & HALF);
-    let low = a_low * b_low;
-    let one = a_high * b_low + (low >> 64);
-    let other = a_low * b_high + (one & HALF);
-    let high = a_high * b_high + (one >> 64) + (other >> 64);
-    (high, (other << 64) | (low & HALF))
+    let (low, high) = a.carrying_mul(b, 0);
+    (high, low)
 }
 
 /// Returns the greatest common divisor; the other number if one is 0.

@@ -1,4 +1,5 @@
-//! Windows that follow each other without a gap, aligned to 1970 in UTC: [k·length, (k+1)·length), or to the calendar.
+//! Windows of a period, which follow each other without a gap, aligned to 1970 in UTC: [k·length, (k+1)·length), or to
+//! the calendar.
 
 use std::num::NonZeroU64;
 
@@ -6,32 +7,10 @@ use crate::error::SettingsError;
 use crate::moment::Moment;
 use crate::rate::{Period, Rate};
 
-/// Division of time into windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Window {
-    /// Windows of a number of nanoseconds, from 1970 on: minutes, hours and days are those of the clock in UTC.
-    Nanos(NonZeroU64),
-    /// Weeks from Monday to Sunday, in UTC. Seven days of [`Window::Nanos`] begin on Thursdays, as 1970 did.
-    Week,
-    /// Months of the calendar, in UTC.
-    Month,
-    /// Years of the calendar, in UTC.
-    Year,
-}
-
 /// Nanoseconds of a day.
 const DAY: i128 = 86_400_000_000_000;
 
-impl Window {
-    /// Returns the windows of a rate.
-    pub const fn of(rate: Rate) -> Self {
-        match rate.period() {
-            Period::Nanos(nanos) => Self::Nanos(nanos),
-            Period::Month => Self::Month,
-            Period::Year => Self::Year,
-        }
-    }
-
+impl Period {
     /// Returns the window of a moment, counted from 1970.
     #[inline]
     pub(crate) fn of_moment(self, now: Moment) -> i64 {
@@ -44,8 +23,6 @@ impl Window {
         let now = i128::from(now.nanos());
         let number = match self {
             Self::Nanos(nanos) => now.div_euclid(i128::from(nanos.get())),
-            // 1970 began on a Thursday, three days after a Monday.
-            Self::Week => (now + 3 * DAY).div_euclid(7 * DAY),
             Self::Month => month_of(now.div_euclid(DAY)),
             Self::Year => month_of(now.div_euclid(DAY)).div_euclid(12),
         };
@@ -59,7 +36,6 @@ impl Window {
         let window = i128::from(window);
         match self {
             Self::Nanos(nanos) => window * i128::from(nanos.get()),
-            Self::Week => (window * 7 - 3) * DAY,
             Self::Month => first_day_of(window) * DAY,
             Self::Year => first_day_of(window * 12) * DAY,
         }
@@ -153,12 +129,11 @@ mod tests {
     fn every_moment_is_in_its_window() {
         let hour = NonZeroU64::new(3_600_000_000_000).unwrap();
         for window in [
-            Window::Nanos(NonZeroU64::MIN),
-            Window::Nanos(hour),
-            Window::Nanos(NonZeroU64::MAX),
-            Window::Week,
-            Window::Month,
-            Window::Year,
+            Period::Nanos(NonZeroU64::MIN),
+            Period::Nanos(hour),
+            Period::Nanos(NonZeroU64::MAX),
+            Period::Month,
+            Period::Year,
         ] {
             for now in [i64::MIN, -1, 0, 1, 1_767_225_600_000_000_000, i64::MAX] {
                 let number = window.of_moment(Moment::from_nanos(now));
@@ -166,20 +141,8 @@ mod tests {
                 assert!(i128::from(now) < window.end(number) || now == i64::MAX);
             }
         }
-        // The first of January 2026 was a Thursday; its week began on Monday the 29th.
         let new_year = Moment::from_nanos(1_767_225_600_000_000_000);
-        let week = Window::Week.of_moment(new_year);
-        assert_eq!(
-            Window::Week.start(week),
-            1_767_225_600_000_000_000 - 3 * DAY
-        );
-        let day = i64::try_from(DAY).unwrap();
-        let days_later = |days: i64| Moment::from_nanos(new_year.nanos() + days * day);
-        assert_eq!(Window::Week.of_moment(days_later(-4)), week - 1);
-        assert_eq!(Window::Week.of_moment(days_later(-3)), week);
-        assert_eq!(Window::Week.of_moment(days_later(3)), week);
-        assert_eq!(Window::Week.of_moment(days_later(4)), week + 1);
-        assert_eq!(Window::Year.start(56), 1_767_225_600_000_000_000);
-        assert_eq!(Window::Year.of_moment(new_year), 56);
+        assert_eq!(Period::Year.start(56), 1_767_225_600_000_000_000);
+        assert_eq!(Period::Year.of_moment(new_year), 56);
     }
 }

@@ -42,7 +42,7 @@ impl Interceptor for RulesInterceptor {
         }
         let headers = call.metadata().as_ref();
         let decision = read_head(headers, call.extensions(), ("POST", ""), |request| {
-            limits.decide_at_once(request)
+            limits.decide(request, false)
         });
         if !decision.is_allowed {
             return Err(limits.refuse_grpc(&decision));

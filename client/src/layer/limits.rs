@@ -1,6 +1,5 @@
 //! The limits of a service: its rules, the part of a request for each key, and the form of its answers.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -33,7 +32,6 @@ pub struct Limits {
 }
 
 pub(crate) struct Inner {
-    needs: Needs,
     /// Source of the rules, if they are followed.
     retriever: OnceLock<Retriever>,
     pub(crate) service: Service,
@@ -43,15 +41,6 @@ pub(crate) struct Inner {
     pub(crate) has_told: AtomicBool,
     /// Number of these limits in this process, by which a request knows that they have decided.
     pub(crate) number: u64,
-}
-
-/// Needs of rules that these limits can use.
-#[derive(Clone)]
-struct Needs {
-    domain: String,
-    /// Keys with a part of a request.
-    keys: Vec<String>,
-    has_leases: bool,
 }
 
 /// Form of answers.
@@ -145,7 +134,7 @@ impl Limits {
     ///
     /// As [`LimitsBuilder::load`]; then the former rules stay in force.
     pub fn replace(&self, rules: Rules) -> Result<(), BuildError> {
-        self.inner.needs.check(&rules)?;
+        self.inner.check(&rules)?;
         let limiter = self.inner.service.limiter();
         limiter.replace(rules, clock::moment());
         Ok(())
@@ -158,7 +147,7 @@ impl Limits {
 
     /// Decides a request without waiting, and counts it if it passes.
     pub fn decide(&self, request: &Request<'_>) -> Decision {
-        self.inner.decide(request)
+        self.inner.decide(request, true)
     }
 }
 
@@ -202,23 +191,18 @@ impl LimitsBuilder {
     /// As [`LimitsBuilder::load`]. If later rules have such an error, the former ones stay in force. The retriever
     /// tells the problem to its server, and [`Limits::status`] to the program.
     pub fn follow(self, retriever: Retriever) -> Result<Limits, BuildError> {
-        let needs = self.needs();
-        retriever.accept(move |rules| needs.check(rules).map_err(|it| it.to_string()));
         let mut rules = retriever.rules();
         let now = rules.borrow_and_update().clone();
         let limits = self.load(now)?;
+        let accepting = Arc::downgrade(&limits.inner);
+        retriever.accept(move |rules| match accepting.upgrade() {
+            Some(inner) => inner.check(rules).map_err(|it| it.to_string()),
+            None => Ok(()),
+        });
         tokio::spawn(follow(Arc::downgrade(&limits.inner), rules));
         // The retriever ends with the limits, and ends the task.
         limits.inner.retriever.get_or_init(|| retriever);
         Ok(limits)
-    }
-
-    fn needs(&self) -> Needs {
-        Needs {
-            keys: self.parts.iter().map(|(key, _)| key.clone()).collect(),
-            has_leases: self.leases.is_some(),
-            domain: self.domain.clone(),
-        }
     }
 
     /// Puts the rules of [`Limits::of`] in force.
@@ -243,23 +227,20 @@ impl LimitsBuilder {
     /// If the rules lack the domain, or one of their keys has no part of a request, or a shared rule has no leases.
     pub fn load(self, rules: Rules) -> Result<Limits, BuildError> {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let needs = self.needs();
-        needs.check(&rules)?;
         let seed = [clock::random(), clock::random()];
-        let limiter = Limiter::new(rules, self.keys_max, seed).telling(meters::counters);
-        let service = Service::new(limiter, &needs.domain, self.parts);
-        let inner = Inner {
-            service,
-            needs,
+        let limiter = Limiter::new(Rules::default(), self.keys_max, seed);
+        let limiter = limiter.telling(meters::counters);
+        let inner = Arc::new(Inner {
+            service: Service::new(limiter, &self.domain, self.parts),
             retriever: OnceLock::new(),
             leases: self.leases,
             answers: self.answers,
             has_told: AtomicBool::new(false),
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
-        };
-        Ok(Limits {
-            inner: Arc::new(inner),
-        })
+        });
+        let limits = Limits { inner };
+        limits.replace(rules)?;
+        Ok(limits)
     }
 }
 
@@ -275,58 +256,38 @@ async fn follow(limits: Weak<Inner>, mut rules: watch::Receiver<Rules>) {
     }
 }
 
-impl Needs {
+impl Inner {
+    /// Checks that these limits can use rules.
     fn check(&self, rules: &Rules) -> Result<(), BuildError> {
-        let domain = self.domain.clone();
+        let domain = self.service.domain().to_owned();
         if !rules.domains().contains(&domain.as_str()) {
             let known = rules.domains().join(", ");
             return Err(BuildError::NoDomain { domain, known });
         }
-        if rules.has_shared(&domain) && !self.has_leases {
+        if rules.has_shared(&domain) && self.leases.is_none() {
             return Err(BuildError::NoLeases { domain });
         }
-        let keys = rules.key_paths(&domain).flatten();
-        let unknown = keys.filter(|key| !self.keys.contains(*key));
-        let unknown: BTreeSet<_> = unknown.map(String::as_str).collect();
+        let unknown = self.service.unknown_keys_of(rules);
         if unknown.is_empty() {
             return Ok(());
         }
-        let keys = unknown.into_iter().collect::<Vec<_>>().join(", ");
+        let keys = unknown.join(", ");
         Err(BuildError::UnknownKeys { domain, keys })
     }
-}
 
-impl Inner {
-    pub(crate) fn domain(&self) -> &str {
-        &self.needs.domain
-    }
-
-    pub(crate) fn decide(&self, request: &Request<'_>) -> Decision {
-        let now = clock::moment();
-        let decision = self.service.decide_with(request, self.leases(), now);
-        self.log(&decision);
-        decision
-    }
-
-    /// Decides a request that cannot wait.
-    #[cfg(feature = "tonic")]
-    pub(crate) fn decide_at_once(&self, request: &Request<'_>) -> Decision {
-        let now = clock::moment();
-        let decision = self.service.decide_at_once(request, self.leases(), now);
-        self.log(&decision);
-        decision
-    }
-
-    fn leases(&self) -> Option<&dyn Leases> {
-        self.leases.as_deref().map(|leases| leases as &dyn Leases)
-    }
-
-    fn log(&self, decision: &Decision) {
+    pub(crate) fn decide(&self, request: &Request<'_>, may_wait: bool) -> Decision {
+        let (leases, now) = (self.leases(), clock::moment());
+        let decision = self.service.decide_with(request, leases, may_wait, now);
         if !decision.is_allowed {
             let rule = decision.rule().map(|rule| rule.path.as_str());
             let retry_after = decision.retry_after();
             tracing::debug!(rule, why = %decision.why, ?retry_after, "a request is refused");
         }
+        decision
+    }
+
+    fn leases(&self) -> Option<&dyn Leases> {
+        self.leases.as_deref().map(|leases| leases as &dyn Leases)
     }
 
     /// Gives back what a request took that passed, and that is not served.

@@ -9,7 +9,7 @@
 
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use doorward_limits::Moment;
@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::layer::clock;
 use crate::layer::overload::meters::{Meters, Seen};
+use crate::lock::lock;
 use crate::overload::{Admission, Ask, Config, Criticality, Offer, Place, Reason, Throttler};
 use crate::{Refusal, Why};
 
@@ -26,7 +27,6 @@ mod in_flight;
 mod meters;
 mod propagate;
 
-pub(crate) use call::Head;
 pub use call::{Cost, OverloadCall};
 pub use in_flight::InFlight;
 pub use propagate::{CriticalityLayer, CriticalityService, criticality, with_criticality};
@@ -100,21 +100,28 @@ impl Overload {
     ///
     /// If the service cannot serve it in time.
     pub async fn acquire(&self, call: &OverloadCall<'_>) -> Result<Permit, Refusal> {
-        let shared = &self.shared;
-        let now = clock::moment();
-        let ask = Ask {
-            operation: shared.operations.hash_one(call.operation),
+        self.admit(&self.ask(call)).await
+    }
+
+    fn ask(&self, call: &OverloadCall<'_>) -> Ask {
+        Ask {
+            operation: self.shared.operations.hash_one(call.operation),
             criticality: call.criticality,
             user: call.user.map(|user| USERS.hash_one(user)),
-            deadline: call.timeout.map(|timeout| now.after(timeout)),
-        };
+            deadline: call.timeout.map(|timeout| clock::moment().after(timeout)),
+        }
+    }
+
+    pub(crate) async fn admit(&self, ask: &Ask) -> Result<Permit, Refusal> {
+        let shared = &self.shared;
+        let now = clock::moment();
         let mut receiver = None;
         let waiter = || {
             let (sender, decision) = oneshot::channel();
             receiver = Some(decision);
             sender
         };
-        let offer = shared.with(|throttler| throttler.offer(&ask, waiter, now));
+        let offer = shared.with(|throttler| throttler.offer(ask, waiter, now));
         let decision = match (offer, receiver) {
             (Offer::Admitted(admission), _) => Ok(admission),
             (Offer::Refused(refusal), _) => Err(refusal),
@@ -127,13 +134,13 @@ impl Overload {
                 };
                 let decision = waiting.decision(now).await;
                 if decision.is_ok() {
-                    shared.meters.count_waited(call.criticality);
+                    shared.meters.count_waited(ask.criticality);
                 }
                 decision
             }
             (Offer::Queued(_), None) => unreachable!("a request that waits has a waiter"),
         };
-        shared.meters.count(call.criticality, &decision);
+        shared.meters.count(ask.criticality, &decision);
         let admission = decision?;
         if let Some(reason) = admission.shadow()
             && shared.may_warn(now)
@@ -171,9 +178,7 @@ impl Overload {
 impl Shared {
     /// Locks the throttler. It never panics, and even then, its next decisions would be valid.
     fn throttler(&self) -> MutexGuard<'_, Throttler<Waiter>> {
-        self.throttler
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.throttler)
     }
 
     /// Returns whether a minute has passed since the last warning.

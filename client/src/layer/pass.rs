@@ -13,12 +13,12 @@ use http::{HeaderMap, Request, Response};
 use crate::Refusal;
 use crate::layer::leases::{Held, LeasesOfWork};
 use crate::layer::limits::{Inner, Limits};
-use crate::layer::overload::{Cost, Head, InFlight, Overload};
+use crate::layer::overload::{Cost, InFlight, Overload};
 use crate::layer::refusal;
 #[cfg(feature = "tonic")]
 use crate::layer::request::is_grpc;
 use crate::layer::request::{Decided, degrade, with_request};
-use crate::overload::Criticality;
+use crate::overload::{Ask, Criticality};
 use crate::rules::{Advice, Decision};
 
 /// Largest number of requests that wait for leases, unless the program says otherwise.
@@ -98,7 +98,7 @@ impl Limiters {
         request: &mut Request<()>,
         mut decision: Option<Decision>,
     ) -> Result<Served, Box<Response<Bytes>>> {
-        let head = self.overload.as_ref().map(|_| Head::read(request));
+        let ask = self.overload.as_ref().map(|it| it.read(request));
         let is_alone = self.rules_alone().is_some();
         let all = self.rules.iter().map(|limits| &*limits.inner);
         let extensions = request.extensions_mut();
@@ -133,12 +133,12 @@ impl Limiters {
             });
         }
         let cost = Cost::new();
-        let in_flight = self.take(head.as_ref(), &cost, request.headers()).await?;
+        let in_flight = self.take(ask.as_ref(), &cost, request.headers()).await?;
         let all: Vec<Advice> = ruled.into_iter().map(Ruled::keep).collect();
         let extensions = request.extensions_mut();
         all.into_iter().for_each(|it| degrade(it, extensions));
         extensions.insert(in_flight.clone());
-        let criticality = head.map(|it| it.criticality);
+        let criticality = ask.map(|it| it.criticality);
         if let Some(criticality) = criticality {
             extensions.insert(cost);
             extensions.insert(criticality);
@@ -154,18 +154,18 @@ impl Limiters {
     /// one needs.
     async fn take(
         &self,
-        head: Option<&Head>,
+        ask: Option<&Ask>,
         cost: &Cost,
         headers: &HeaderMap,
     ) -> Result<InFlight, Box<Response<Bytes>>> {
         let mut held = Held::default();
         let mut permit = None;
-        let taken = if let Some((overload, head)) = self.overload.as_ref().zip(head) {
-            let admitted = overload.acquire(&head.call()).await;
+        let taken = if let Some((overload, ask)) = self.overload.as_ref().zip(ask) {
+            let admitted = overload.admit(ask).await;
             let admitted = admitted.map_err(|it| refusal::overloaded(&it, headers))?;
             let taken = self.leases.take(admitted.predicted_cost(), &mut held);
             if taken.is_err() {
-                overload.count_no_lease(head.criticality);
+                overload.count_no_lease(ask.criticality);
             }
             permit = Some(admitted);
             taken
@@ -251,7 +251,7 @@ pub(crate) fn waits_for_lease<B>(limits: &Inner, request: &Request<B>) -> bool {
 }
 
 pub(crate) fn decide<B>(limits: &Inner, request: &Request<B>) -> Decision {
-    with_request(request, |request| limits.decide(request))
+    with_request(request, |request| limits.decide(request, true))
 }
 
 /// Returns the headers of the answer to a request that the rules allow; otherwise the refusal. `headers`: the request's.

@@ -32,7 +32,7 @@ impl Inner {
         if has_address || !with_request(request, |request| self.service.lacks_address(request)) {
             return None;
         }
-        let domain = self.domain().to_owned();
+        let domain = self.service.domain().to_owned();
         metrics::counter!("doorward_requests_without_address_total", "domain" => domain)
             .increment(1);
         if !self.has_told.swap(true, Ordering::Relaxed) {

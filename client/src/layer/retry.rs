@@ -4,7 +4,6 @@
 //! [AWS describes](https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). The budget bounds
 //! retries to a part of the requests, so a failing server gets no storm.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -46,7 +45,7 @@ impl Default for RetryConfig {
 /// RESOURCE_EXHAUSTED with RetryInfo. Use it for requests that may be sent twice: a proxy answers 503 also after a
 /// server has begun. An answer whose `Retry-After` is a date is not repeated. Waits are at least those of `Retry-After`
 /// and RetryInfo. Clones share one budget: a fifth of the requests of ten seconds, and ten a second.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct RetryPolicy {
     config: RetryConfig,
     budget: Arc<TpsBudget>,
@@ -127,17 +126,5 @@ impl<B: Clone, O, E> Policy<Request<B>, Response<O>, E> for RetryPolicy {
 
     fn clone_request(&mut self, request: &Request<B>) -> Option<Request<B>> {
         Some(request.clone())
-    }
-}
-
-impl fmt::Debug for RetryPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            config, retries, ..
-        } = self;
-        f.debug_struct("RetryPolicy")
-            .field("config", config)
-            .field("retries", retries)
-            .finish_non_exhaustive()
     }
 }

@@ -4,13 +4,14 @@
 //! reports the permits in flight as the amount that it *has*, so a server grants them to no other client. Of a limit
 //! with a fraction, only whole permits count.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use doorward_limits::{InFlight, Moment};
 
 use crate::capacity::{Allowance, Capacity};
 use crate::limiter::FAST_CLOCK_BEHIND;
+use crate::lock::lock;
 use crate::time::Time;
 
 /// Permits within a lease, shared by threads. The program's `ConcurrencyLimiter` decides by them.
@@ -33,7 +34,7 @@ impl Default for LeasedPermits {
 impl LeasedPermits {
     /// Applies a new limit. Once this has returned, the previous limit admits nothing.
     pub fn handle_allowance(&self, allowance: Allowance) {
-        self.set(&mut self.lock(), allowance);
+        self.set(&mut lock(&self.applied), allowance);
     }
 
     fn set(&self, applied: &mut Allowance, allowance: Allowance) {
@@ -48,7 +49,7 @@ impl LeasedPermits {
     /// Takes `permits` if they are within the limit. Returns whether it took them.
     pub fn try_acquire(&self, permits: u64, now: Time) -> bool {
         // Holds the lock to the end, so that no other thread sets an outdated limit.
-        let mut applied = self.lock();
+        let mut applied = lock(&self.applied);
         // A frozen process may have missed several changes, and the limiter knows only the next one.
         let seen = applied.seen_at(now);
         if applied.safe.is_some() && seen != *applied {
@@ -56,11 +57,6 @@ impl LeasedPermits {
         }
         let now = Moment::ORIGIN.after(now.since_origin());
         self.in_flight.take(permits, now)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Allowance> {
-        // No code panics while it holds the lock.
-        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does the same without a lock, by a clock that may be behind by [`FAST_CLOCK_BEHIND`]. None: call

@@ -10,7 +10,7 @@
 //! burst at its first lease ([`LeasedRate::starting_full`]). A rate of 0 empties it, so nothing is left for later. Without a limit, everything is admitted. Rates below one per
 //! second work: the bucket fills up to the waiting request.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use doorward_limits::{AtomicFedBucket, Decision, Feed, Moment, Supply, Units, Wait};
@@ -20,6 +20,7 @@ use crate::capacity::{Allowance, Capacity, Source};
 use crate::limiter::FAST_CLOCK_BEHIND;
 pub use crate::limiter::supply::Burst;
 use crate::limiter::supply::{BURST_MAX, supply};
+use crate::lock::lock;
 use crate::time::Time;
 
 /// A refusal for now.
@@ -74,7 +75,7 @@ impl LeasedRate {
     /// Lets the first lease begin with one burst, as a local limit does.
     #[must_use]
     pub fn starting_full(self) -> Self {
-        self.lock().starts_full = true;
+        lock(&self.applied).starts_full = true;
         self
     }
 
@@ -86,7 +87,7 @@ impl LeasedRate {
     /// Does the same while a request for `waiting` waits: units that have come in for it stay, even above the burst.
     pub(crate) fn handle_while_waiting(&self, allowance: Allowance, waiting: Units, now: Time) {
         // Holds the lock to the end: of two allowances the later one counts.
-        let mut applied = self.lock();
+        let mut applied = lock(&self.applied);
         let feed = applied.feed(self.burst, allowance, now);
         self.bucket.turn(feed, waiting, moment(now));
         let is_lease = allowance.source == Source::Lease && allowance.at(now) != Capacity::NONE;
@@ -108,11 +109,6 @@ impl LeasedRate {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Applied> {
-        // No code panics while it holds the lock.
-        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Uses `cost`, which must be finite and not negative, if the rate admits it now.
     ///
     /// # Errors
@@ -121,7 +117,7 @@ impl LeasedRate {
     #[inline]
     pub fn try_acquire(&self, cost: f64, now: Time) -> Result<(), NotNow> {
         // Holds the lock to the end, so that no other thread feeds the bucket an outdated allowance.
-        let mut applied = self.lock();
+        let mut applied = lock(&self.applied);
         self.follow(&mut applied, units(cost), now);
         answer(self.bucket.take(units(cost), moment(now)))
     }
@@ -141,7 +137,7 @@ impl LeasedRate {
     /// Corrects an amount that was used: `used` instead of `estimate`, while a request for `waiting` waits. The bucket
     /// may be in debt afterwards. Without effect if the lease began after `taken_at`.
     pub fn settle(&self, taken_at: Time, estimate: Units, used: Units, waiting: Units, now: Time) {
-        let mut applied = self.lock();
+        let mut applied = lock(&self.applied);
         self.follow(&mut applied, waiting, now);
         if taken_at < applied.since {
             return;
@@ -158,7 +154,7 @@ impl LeasedRate {
 
     /// Returns the amount that the rate admits at once now.
     pub fn left(&self, now: Time) -> Units {
-        let mut applied = self.lock();
+        let mut applied = lock(&self.applied);
         self.follow(&mut applied, Units::ZERO, now);
         match self.bucket.peek(Units::ZERO, moment(now)) {
             Decision::Allowed(allowed) => allowed.remaining,
@@ -168,7 +164,7 @@ impl LeasedRate {
 
     /// Returns whether less than a burst is there, and more comes in.
     pub fn is_filling(&self, now: Time) -> bool {
-        let mut applied = self.lock();
+        let mut applied = lock(&self.applied);
         self.follow(&mut applied, Units::ZERO, now);
         match self.bucket.peek(Units::ZERO, moment(now)) {
             Decision::Allowed(allowed) => !allowed.reset.is_zero(),
@@ -183,7 +179,7 @@ impl LeasedRate {
     ///
     /// [`NotNow`], with the time to wait.
     pub fn look(&self, cost: f64, now: Time) -> Result<(), NotNow> {
-        let mut applied = self.lock();
+        let mut applied = lock(&self.applied);
         self.follow(&mut applied, units(cost), now);
         answer(self.bucket.peek(units(cost), moment(now)))
     }

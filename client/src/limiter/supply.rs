@@ -83,7 +83,8 @@ mod tests {
 
     /// Returns the time in which the burst comes in.
     fn seconds(bucket: &TokenBucket) -> f64 {
-        let state = bucket.empty(Moment::ORIGIN);
+        let mut state = bucket.fresh();
+        bucket.charge(&mut state, bucket.limit(), Moment::ORIGIN);
         bucket.standing(&state, Moment::ORIGIN).reset.as_secs_f64()
     }
 

@@ -4,15 +4,14 @@
 //! each other's cache lines. The first threads *own* their cells. No other thread writes there, so an owner adds
 //! without an exchange between processors, which would cost as much as the rest of a limiter's call. An owner's sum
 //! only grows, and the taker remembers how much of it was taken. A thread that ends leaves its cell to the next one,
-//! through a lock, so that the next one continues from the last sum.
+//! which sees its last sum and continues from that.
 //!
 //! All other threads add in single atomic steps on one word, whose changes have one order for all threads (`Relaxed`
 //! suffices), and the taker empties it. So every amount is taken exactly once. The taker may miss an amount that is
 //! being added at that moment; it takes that amount the next time.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// A sum of amounts.
 #[derive(Debug, Default)]
@@ -53,16 +52,13 @@ enum Mine {
     Shared(usize),
 }
 
-/// Cells without an owner, and the number of threads that found none.
-static FREE: Mutex<Free> = Mutex::new(Free {
-    cells: [true; CELLS],
-    came: 0,
-});
+/// Cells without an owner: a bit for each.
+static FREE: AtomicU8 = AtomicU8::new(u8::MAX);
 
-struct Free {
-    cells: [bool; CELLS],
-    came: usize,
-}
+/// Number of threads that found no such cell.
+static SHARING: AtomicUsize = AtomicUsize::new(0);
+
+const _: () = assert!(CELLS == u8::BITS as usize);
 
 thread_local! {
     /// The value needs no drop, so it is accessible until the thread ends.
@@ -151,7 +147,7 @@ impl Part {
 
 #[cold]
 fn first() {
-    let mine = Free::lock(Free::assign);
+    let mine = assign(&FREE);
     if let Mine::Owned(cell) = mine {
         let owned = Owned(cell);
         // A thread that is ending keeps no cell: it gives the cell back at once.
@@ -162,35 +158,25 @@ fn first() {
     MINE.set(mine);
 }
 
-impl Free {
-    fn lock<R>(act: impl FnOnce(&mut Self) -> R) -> R {
-        // No code panics while it holds the lock.
-        act(&mut FREE.lock().unwrap_or_else(PoisonError::into_inner))
+/// Takes a free cell, or shares one. The next owner of a cell continues the sum of the former one, and so sees all of it.
+fn assign(free: &AtomicU8) -> Mine {
+    let without_first = |free: u8| (free > 0).then(|| free & (free - 1));
+    match free.try_update(Ordering::AcqRel, Ordering::Acquire, without_first) {
+        Ok(free) => Mine::Owned(free.trailing_zeros() as usize),
+        Err(_) => Mine::Shared(SHARING.fetch_add(1, Ordering::Relaxed) % CELLS),
     }
+}
 
-    fn assign(&mut self) -> Mine {
-        let mut cells = self.cells.iter_mut().enumerate();
-        if let Some((cell, is_free)) = cells.find(|(_, is_free)| **is_free) {
-            *is_free = false;
-            return Mine::Owned(cell);
-        }
-        self.came = self.came.wrapping_add(1);
-        Mine::Shared(self.came % CELLS)
-    }
-
-    fn give_back(&mut self, cell: usize) {
-        if let Some(is_free) = self.cells.get_mut(cell) {
-            debug_assert!(!*is_free, "two threads would have owned it");
-            *is_free = true;
-        }
-    }
+fn give_back(free: &AtomicU8, cell: usize) {
+    let before = free.fetch_or(1 << cell, Ordering::AcqRel);
+    debug_assert!(before & 1 << cell == 0, "two threads would have owned it");
 }
 
 impl Drop for Owned {
     fn drop(&mut self) {
         // Amounts that the thread still adds while it ends go to the shared sum.
         MINE.set(Mine::Shared(self.0));
-        Free::lock(|free| free.give_back(self.0));
+        give_back(&FREE, self.0);
     }
 }
 
@@ -233,19 +219,16 @@ mod tests {
 
     #[test]
     fn a_cell_has_one_owner_at_a_time() {
-        let mut free = Free {
-            cells: [true; CELLS],
-            came: 0,
-        };
+        let free = AtomicU8::new(u8::MAX);
         for cell in 0..CELLS {
-            assert_eq!(free.assign(), Mine::Owned(cell));
+            assert_eq!(assign(&free), Mine::Owned(cell));
         }
         for _ in 0..2 * CELLS {
-            assert!(matches!(free.assign(), Mine::Shared(_)));
+            assert!(matches!(assign(&free), Mine::Shared(_)));
         }
-        free.give_back(3);
-        assert_eq!(free.assign(), Mine::Owned(3));
-        assert!(matches!(free.assign(), Mine::Shared(_)));
+        give_back(&free, 3);
+        assert_eq!(assign(&free), Mine::Owned(3));
+        assert!(matches!(assign(&free), Mine::Shared(_)));
     }
 
     /// Each thread owns or shares a cell, and leaves it to the next.

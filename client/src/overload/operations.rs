@@ -37,7 +37,7 @@ pub struct Operation {
 /// The shortest usual latency of an operation in the last time, as logarithms of seconds: the mean of the first ones, and
 /// then the least moving mean, which doubles in [`FORGET`]. Of times with heavy tails, logarithms
 /// have a mean that is near the median.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Best {
     usual: f32,
     least: f32,
@@ -58,18 +58,12 @@ pub struct Operations {
 }
 
 impl Operation {
-    const fn new(cost: f64, latency: f64) -> Self {
+    fn new(cost: f64, latency: f64) -> Self {
         Self {
             cost: Estimate::new(cost),
             latency: Estimate::new(latency),
             reference: (0, 0.0),
-            best: Best {
-                usual: 0.0,
-                least: 0.0,
-                count: 0,
-                level: 0.0,
-                at: Moment::FIRST,
-            },
+            best: Best::default(),
         }
     }
 

@@ -185,16 +185,12 @@ impl<W> Queue<W> {
     /// Returns the request that is served next, and its operation.
     pub fn first(&mut self) -> Option<(Key, u64)> {
         let place = self.occupied.trailing_zeros() as usize;
-        let list = self.ranks.get_mut(place)?;
-        while let Some(number) = list.numbers.front().copied() {
-            if is_waiting(&self.waiting, number) {
-                let rank = Rank::at(place);
-                let (_, waiting) = self.waiting.get(number.slot)?;
-                return Some((Key { rank, number }, waiting.operation));
-            }
-            list.numbers.pop_front();
-        }
-        None
+        let (list, waiting) = (self.ranks.get_mut(place)?, &self.waiting);
+        let is_gone = |number: &mut Number| !is_waiting(waiting, *number);
+        while list.numbers.pop_front_if(is_gone).is_some() {}
+        let number = *list.numbers.front()?;
+        let (key, waiting) = self.entry(place, number)?;
+        Some((key, waiting.operation))
     }
 
     /// Returns the newest request of the last rank, if that is after a rank.
@@ -203,16 +199,17 @@ impl<W> Queue<W> {
         if place <= rank.place() {
             return None;
         }
-        let list = self.ranks.get_mut(place)?;
-        while let Some(number) = list.numbers.back().copied() {
-            if is_waiting(&self.waiting, number) {
-                let rank = Rank::at(place);
-                let (_, waiting) = self.waiting.get(number.slot)?;
-                return Some((Key { rank, number }, waiting));
-            }
-            list.numbers.pop_back();
-        }
-        None
+        let (list, waiting) = (self.ranks.get_mut(place)?, &self.waiting);
+        let is_gone = |number: &mut Number| !is_waiting(waiting, *number);
+        while list.numbers.pop_back_if(is_gone).is_some() {}
+        let number = *list.numbers.back()?;
+        self.entry(place, number)
+    }
+
+    fn entry(&self, place: usize, number: Number) -> Option<(Key, &Waiting<W>)> {
+        let (_, waiting) = self.waiting.get(number.slot)?;
+        let rank = Rank::at(place);
+        Some((Key { rank, number }, waiting))
     }
 
     /// Returns the request that gives up next, and when.

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::rules::forwarded::{self, Entry};
-use crate::rules::request::{Request, trimmed};
+use crate::rules::request::Request;
 use crate::rules::value::{INLINE, Value};
 
 /// Most entries that are read, from the right.
@@ -80,7 +80,8 @@ impl Address {
             Forwarding::Peer => peer.map(Entry::Known),
             Forwarding::XForwardedFor => {
                 let lines = request.lines("x-forwarded-for").rev();
-                let entries = lines.flat_map(|line| line.rsplit(|byte| *byte == b',').map(trimmed));
+                let entries = lines
+                    .flat_map(|line| line.rsplit(|byte| *byte == b',').map(<[u8]>::trim_ascii));
                 let entries = entries.filter(|entry| !entry.is_empty());
                 self.choose(peer, entries.map(Entry::read))
             }

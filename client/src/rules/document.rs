@@ -1,6 +1,6 @@
 //! The rules of all documents.
 //!
-//! [`Rules::load`] reads all documents or none. [`Rules::find`] returns the rules of a request.
+//! [`Rules::load`] reads all documents or none. [`Rules::find`] returns the rule of a descriptor.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use indexmap::{IndexMap, IndexSet};
 use smallvec::SmallVec;
 
 use crate::rules::rule::{Rule, identity};
-use crate::rules::tree::{Entry, Found, Node};
+use crate::rules::tree::{Entry, Node};
 
 /// Largest document, in bytes.
 pub const DOCUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -56,23 +56,9 @@ impl Rules {
     }
 
     /// Returns the rule of one descriptor. `None`: no limit, by this descriptor.
-    pub fn find_one(&self, domain: &str, entries: &[Entry<'_>]) -> Option<&Rule> {
+    pub fn find(&self, domain: &str, entries: &[Entry<'_>]) -> Option<&Rule> {
         let number = self.domains.get(domain)?.root.find(entries)?;
         self.rules.get(number).map(|rule| &**rule)
-    }
-
-    /// Returns the rules of a request's descriptors, in their order.
-    pub fn find(&self, domain: &str, descriptors: &[&[Entry<'_>]]) -> Vec<Option<Found<'_>>> {
-        let root = self.domain(domain).map(|domain| &domain.root);
-        let find = |entries: &&[Entry<'_>]| self.rules.get(root?.find(entries)?);
-        let found: Vec<_> = descriptors.iter().map(find).collect();
-        let names = replaced_names(found.iter().flatten().copied());
-        let found = found.iter().map(|rule| {
-            let rule = (*rule)?;
-            let replaced = rule.is_replaced_by(&names);
-            Some(Found { rule, replaced })
-        });
-        found.collect()
     }
 
     /// Returns the names of all domains, in alphabetical order.

@@ -7,7 +7,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use smallvec::SmallVec;
 
-use crate::rules::request::trimmed;
 use crate::rules::value::{INLINE, Value};
 
 /// An entry of a list of proxies.
@@ -57,14 +56,14 @@ impl<'a> Entry<'a> {
 
 /// Returns the elements of a line that are not empty.
 pub(crate) fn elements(line: &[u8]) -> SmallVec<[&[u8]; 8]> {
-    let elements = split(line, b',').into_iter().map(trimmed);
+    let elements = split(line, b',').into_iter().map(<[u8]>::trim_ascii);
     elements.filter(|element| !element.is_empty()).collect()
 }
 
 /// Reads the `for` of an element.
 pub(crate) fn entry<'a>(element: &[u8]) -> Entry<'a> {
     let mut found = None;
-    for pair in split(element, b';').into_iter().map(trimmed) {
+    for pair in split(element, b';').into_iter().map(<[u8]>::trim_ascii) {
         if pair.is_empty() {
             continue;
         }

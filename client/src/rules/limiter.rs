@@ -28,6 +28,7 @@ use doorward_limits::{
 };
 use smallvec::SmallVec;
 
+use crate::lock::lock;
 use crate::rules::decision::{Decision, Status, Why};
 use crate::rules::document::{Domain, INLINE, Rules};
 use crate::rules::guarded::Guarded;
@@ -328,9 +329,7 @@ impl Limiter {
             groups &= groups.wrapping_sub(1);
             self.locks.get(group as usize)
         };
-        std::iter::from_fn(next)
-            .map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner))
-            .collect()
+        std::iter::from_fn(next).map(lock).collect()
     }
 
     /// Returns the key of a descriptor among those of the same rule.

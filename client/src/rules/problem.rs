@@ -1,7 +1,7 @@
 //! Problems of rule documents: what is wrong, where, and what to write instead.
 
 use std::fmt;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
 use thiserror::Error;
 
@@ -43,11 +43,5 @@ impl Deref for Problems {
 
     fn deref(&self) -> &Vec<Problem> {
         &self.0
-    }
-}
-
-impl DerefMut for Problems {
-    fn deref_mut(&mut self) -> &mut Vec<Problem> {
-        &mut self.0
     }
 }

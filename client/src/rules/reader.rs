@@ -93,7 +93,7 @@ impl Rules {
                 Err((place, message)) => reader.problem(place.line, message.clone()),
             }
             reader.problems.sort_by_key(|problem| problem.line);
-            problems.append(&mut reader.problems);
+            problems.0.append(&mut reader.problems);
             without.extend(reader.without);
         }
         if problems.is_empty() {

@@ -28,7 +28,7 @@ impl<'a> Request<'a> {
 
     /// Returns the first line of a header, without blanks at its ends.
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
-        self.lines(name).next().map(trimmed)
+        self.lines(name).next().map(<[u8]>::trim_ascii)
     }
 
     /// Returns the first cookie of a name, through all lines. Pairs without `=` do not count.
@@ -39,17 +39,8 @@ impl<'a> Request<'a> {
         let mut values = pairs.filter_map(|pair| {
             let at = pair.iter().position(|byte| *byte == b'=')?;
             let (it, value) = pair.split_at(at);
-            (trimmed(it) == name).then(|| trimmed(value.get(1..).unwrap_or_default()))
+            (it.trim_ascii() == name).then(|| value.get(1..).unwrap_or_default().trim_ascii())
         });
         values.next()
     }
-}
-
-/// Returns a text without spaces and tabs at its ends.
-pub(crate) fn trimmed(text: &[u8]) -> &[u8] {
-    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let start = text.iter().take_while(|byte| is_blank(byte)).count();
-    let text = text.get(start..).unwrap_or_default();
-    let end = text.iter().rev().take_while(|byte| is_blank(byte)).count();
-    text.get(..text.len() - end).unwrap_or_default()
 }

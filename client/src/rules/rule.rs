@@ -196,10 +196,10 @@ impl fmt::Display for Limit {
         write!(f, "{}", counted.rate)?;
         match counted.algorithm {
             Algorithm::FixedWindow => Ok(()),
-            Algorithm::TokenBucket => f.write_str(" token_bucket"),
-            Algorithm::LeakyQueue => f.write_str(" leaky_queue"),
-            Algorithm::SlidingLog => f.write_str(" sliding_log"),
-            Algorithm::SlidingCounter => f.write_str(" sliding_counter"),
+            other => {
+                f.write_str(" ")?;
+                other.serialize(f)
+            }
         }
     }
 }

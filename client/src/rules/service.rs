@@ -3,13 +3,14 @@
 //! The document says which combinations of keys are limited. [`Service::decide`] asks for each of them that a rule is
 //! for. A part that the request lacks is a value of its own, so no caller gets rid of a limit by omitting a header.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_limits::Moment;
 use smallvec::SmallVec;
 
 use crate::rules::decision::Decision;
-use crate::rules::document::{Domain, INLINE};
+use crate::rules::document::{Domain, INLINE, Rules};
 use crate::rules::limiter::{Asked, InForce, Limiter};
 use crate::rules::shared::{Leases, Terms};
 use crate::rules::tree::Entry;
@@ -43,16 +44,20 @@ impl Service {
     /// Returns the keys of the rules in force that have no part, in alphabetical order. Their value is missing in every
     /// request; a service should refuse such rules, or warn of them.
     pub fn unknown_keys(&self) -> Vec<String> {
-        self.limiter.with_rules(|in_force| {
-            let keys = in_force.rules.key_paths(&self.domain).flatten();
-            let mut keys: Vec<_> = keys
-                .filter(|key| self.part(key).is_none())
-                .cloned()
-                .collect();
-            keys.sort_unstable();
-            keys.dedup();
-            keys
-        })
+        self.limiter
+            .with_rules(|in_force| self.unknown_keys_of(&in_force.rules))
+    }
+
+    pub(crate) fn unknown_keys_of(&self, rules: &Rules) -> Vec<String> {
+        let keys = rules.key_paths(&self.domain).flatten();
+        let unknown = keys.filter(|key| self.part(key).is_none());
+        let unknown: BTreeSet<&String> = unknown.collect();
+        unknown.into_iter().cloned().collect()
+    }
+
+    /// Returns the name of the domain.
+    pub fn domain(&self) -> &str {
+        &self.domain
     }
 
     /// Returns whether a rule in force is by the caller's address, and the request has none. All such requests share one
@@ -75,7 +80,7 @@ impl Service {
     /// Decides a request, and counts it if it passes. The time is in nanoseconds since 1970. Shared rules have no
     /// lease.
     pub fn decide(&self, request: &Request<'_>, now: Moment) -> Decision {
-        self.decide_with(request, None, now)
+        self.decide_with(request, None, true, now)
     }
 
     /// Returns the texts of the descriptors whose rules are shared, each with the `max_wait` of the rule: a service may
@@ -86,29 +91,16 @@ impl Service {
         shared.map(|(text, rule)| (text, rule.max_wait)).collect()
     }
 
-    /// Does the same with the leases of shared rules.
+    /// Does the same with the leases of shared rules. A rule refuses a request that may not wait where it would make it
+    /// wait.
     pub fn decide_with(
         &self,
         request: &Request<'_>,
         leases: Option<&dyn Leases>,
+        may_wait: bool,
         now: Moment,
     ) -> Decision {
-        let may_wait = true;
-        self.decide_on(request, Terms { leases, may_wait }, now)
-    }
-
-    /// Does the same for a request that cannot wait: a rule refuses it where it would make it wait.
-    pub fn decide_at_once(
-        &self,
-        request: &Request<'_>,
-        leases: Option<&dyn Leases>,
-        now: Moment,
-    ) -> Decision {
-        let may_wait = false;
-        self.decide_on(request, Terms { leases, may_wait }, now)
-    }
-
-    fn decide_on(&self, request: &Request<'_>, terms: Terms<'_>, now: Moment) -> Decision {
+        let terms = Terms { leases, may_wait };
         self.with_asked(request, |in_force, domain, asked| {
             self.limiter.decide_by(in_force, domain, asked, terms, now)
         })

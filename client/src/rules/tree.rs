@@ -7,7 +7,6 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use crate::rules::rule::Rule;
 use crate::rules::star::star_matches;
 
 /// One entry of a request's descriptor.
@@ -26,15 +25,6 @@ pub const VALUE_BYTES_MAX: usize = 8 * 1024;
 /// Returns whether a value is too long to match.
 pub(crate) const fn is_long(value: &[u8]) -> bool {
     value.len() > VALUE_BYTES_MAX
-}
-
-/// The rule of a descriptor.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found<'a> {
-    /// The rule.
-    pub rule: &'a Rule,
-    /// Whether another rule of the request replaces it, so that it is not counted.
-    pub replaced: bool,
 }
 
 /// A level of the trie. Its hashes need no secret: requests only look keys up.
@@ -56,29 +46,19 @@ struct Values {
 impl Node {
     /// Adds a descriptor. Returns false if its key and value are there.
     pub(crate) fn insert(&mut self, key: &str, value: Option<&str>, node: Node) -> bool {
-        if !self.keys.contains_key(key) {
-            self.keys.insert(key.to_owned(), Values::default());
-        }
-        let Some(values) = self.keys.get_mut(key) else {
-            return false;
+        let values = self.keys.entry(key.to_owned()).or_default();
+        let is_new = match value {
+            None => values.bare.is_none(),
+            Some(value) if value.contains('*') => values.stars.iter().all(|it| it.0 != value),
+            Some(value) => !values.exact.contains_key(value.as_bytes()),
         };
         match value {
-            None if values.bare.is_some() => return false,
+            _ if !is_new => {}
             None => values.bare = Some(Box::new(node)),
-            Some(value) if value.contains('*') => {
-                if values.stars.iter().any(|(pattern, _)| pattern == value) {
-                    return false;
-                }
-                values.stars.push((value.to_owned(), node));
-            }
-            Some(value) => {
-                if values.exact.contains_key(value.as_bytes()) {
-                    return false;
-                }
-                values.exact.insert(value.as_bytes().to_vec(), node);
-            }
+            Some(value) if value.contains('*') => values.stars.push((value.to_owned(), node)),
+            Some(value) => _ = values.exact.insert(value.as_bytes().to_vec(), node),
         }
-        true
+        is_new
     }
 
     /// Returns the number of the rule of a descriptor.

@@ -21,7 +21,7 @@ use crate::time::Time;
 use doorward_session::time::tolerance::at_least;
 
 /// A resource that a client uses.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ResourceState {
     id: Arc<str>,
     /// Its place in the agenda.
@@ -63,25 +63,11 @@ impl ResourceState {
     pub(super) fn new(id: Arc<str>, priority: i64, mode: Mode, wants: f64, now: Time) -> Self {
         Self {
             id,
-            plan: None,
             priority,
             mode,
             wants,
-            is_patient: false,
-            wants_answered: None,
-            lease: None,
-            former: Former::default(),
-            lease_length: Duration::ZERO,
-            limited_by: None,
-            learning_until: None,
-            safe_capacity: None,
             refresh_at: now,
-            refresh_in: Duration::ZERO,
-            interval: Duration::ZERO,
-            tells_decided: false,
-            is_held: false,
-            is_asked_to_wait: false,
-            trouble: None,
+            ..Self::default()
         }
     }
 

@@ -4,7 +4,6 @@
 //! is dropped: a balancer over all addresses would keep the dead ones.
 
 use std::error::Error;
-use std::fmt;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,17 +28,6 @@ use doorward_session::visible;
 
 /// Largest size of an answer, in bytes: room for thousands of leases.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-
-/// Result of a call.
-#[derive(Debug)]
-pub(crate) enum Outcome<T> {
-    /// A master answered.
-    Answered(T),
-    /// The server named another master: ask again at once.
-    Redirected,
-    /// No answer, or an answer from a server that is not the master.
-    Failed(Failure),
-}
 
 /// A failed call.
 #[derive(Debug)]
@@ -75,15 +63,6 @@ pub(crate) struct Connection {
     timeout: Duration,
 }
 
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
-            .field("channel", &self.channel)
-            .field("finder", &self.finder)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Connection {
     pub(crate) fn new(
         addresses: Addresses,
@@ -110,44 +89,32 @@ impl Connection {
         self.finder.known()
     }
 
-    /// Asks for capacity. `leases_end` is the end of the client's last lease.
+    /// Asks for capacity. `leases_end` is the end of the client's last lease. Returns the answer of a master. `None`: the
+    /// server named another master; ask again at once.
     pub(crate) async fn get_capacity(
         &mut self,
         request: doorman::GetCapacityRequest,
         leases_end: Option<Time>,
-    ) -> Outcome<doorman::GetCapacityResponse> {
+    ) -> Result<Option<doorman::GetCapacityResponse>, Failure> {
         self.leases_end = leases_end;
-        let (mut client, asked) = match self.connected().await {
-            Ok(connected) => connected,
-            Err(failure) => return Outcome::Failed(failure),
-        };
+        let (mut client, asked) = self.connected().await?;
         #[cfg(feature = "otel")]
         let (request, _span) = crate::transport::otel::outgoing(request);
         let answer = tokio::time::timeout(self.timeout, client.get_capacity(request)).await;
         let response = match answer {
             Ok(Ok(response)) => response.into_inner(),
-            Ok(Err(status)) => {
-                return Outcome::Failed(match pushback(&status) {
-                    // The channel is as good as before.
-                    Some(retry_in) => overloaded(&asked, "GetCapacity", &status, retry_in),
-                    None => self.failed(&asked, "GetCapacity", &described(&status)),
-                });
-            }
+            Ok(Err(status)) => return Err(self.refused(&asked, "GetCapacity", &status)),
             Err(_) => {
                 let problem = format!("no answer within {:?}", self.timeout);
-                return Outcome::Failed(self.failed(&asked, "GetCapacity", &problem));
+                return Err(self.failed(&asked, "GetCapacity", &problem));
             }
         };
-        match response.mastership {
-            None => {
-                self.finder.handle_answer();
-                Outcome::Answered(response)
-            }
-            Some(mastership) => match self.redirected(&asked, &mastership) {
-                Ok(()) => Outcome::Redirected,
-                Err(failure) => Outcome::Failed(failure),
-            },
+        if let Some(mastership) = response.mastership {
+            self.redirected(&asked, &mastership)?;
+            return Ok(None);
         }
+        self.finder.handle_answer();
+        Ok(Some(response))
     }
 
     /// Releases capacity; best effort.
@@ -201,11 +168,7 @@ impl Connection {
                 }
                 Ok(Err(status)) if status.code() == tonic::Code::Unimplemented => None,
                 Ok(Err(status)) => {
-                    return Err(match pushback(&status) {
-                        // The server is reachable, and stays the one to ask.
-                        Some(retry_in) => overloaded(&asked, "Discovery", &status, retry_in),
-                        None => self.failed(&asked, "Discovery", &described(&status)),
-                    });
+                    return Err(self.refused(&asked, "Discovery", &status));
                 }
                 Err(_) => return Err(self.failed(&asked, "Discovery", &"no answer in time")),
             };
@@ -289,6 +252,19 @@ impl Connection {
         }
     }
 
+    /// Returns the failure of a call that the server refused. The client stays with an overloaded one, because the next server
+    /// is not the master.
+    fn refused(&mut self, asked: &Address, what: &str, status: &tonic::Status) -> Failure {
+        let said = described(status);
+        let Some(retry_in) = pushback(status) else {
+            return self.failed(asked, what, &said);
+        };
+        let problem = format!("{what} at {asked}: overloaded; retry in {retry_in:?}: {said}");
+        debug!(problem, "call turned away");
+        let reason = Reason::Overloaded(retry_in);
+        Failure { problem, reason }
+    }
+
     /// Records a failure at a server: the next attempt goes to the next one.
     fn failed(&mut self, asked: &Address, what: &str, problem: &dyn Display) -> Failure {
         let lost = self.finder.handle_failure();
@@ -340,17 +316,6 @@ async fn answers(dialer: Dialer, address: Address, timeout: Duration) -> Result<
 
 fn knows_master(answer: &doorman::DiscoveryResponse) -> bool {
     answer.is_master || !answer.mastership.master_address().is_empty()
-}
-
-/// Returns the failure of an overloaded server. The client stays with it, because the next server is not the master.
-fn overloaded(asked: &Address, what: &str, status: &tonic::Status, retry_in: Duration) -> Failure {
-    let said = described(status);
-    let problem = format!("{what} at {asked}: overloaded; retry in {retry_in:?}: {said}");
-    debug!(problem, "call turned away");
-    Failure {
-        problem,
-        reason: Reason::Overloaded(retry_in),
-    }
 }
 
 /// Returns the text of a status with its innermost cause, such as "connection refused". Both may come from a server.

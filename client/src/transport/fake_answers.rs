@@ -1,7 +1,6 @@
 //! Answers to a fake client's requests.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::capacity::Capacity;
@@ -11,13 +10,8 @@ use crate::state::{Granted, LimitedBy, RefusalKind, Refused, Response, SPAN_MAX}
 const REFRESH_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Answers to a fake client's requests.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct FakeAnswers {
-    settings: Mutex<Settings>,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Settings {
     pub(crate) is_down: bool,
     pub(crate) resources: BTreeMap<String, Setting>,
 }
@@ -33,13 +27,6 @@ pub(crate) struct Setting {
 }
 
 impl FakeAnswers {
-    /// Locks the settings. No code panics while it holds the lock; even after a panic, they would be consistent.
-    pub(crate) fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Settings {
     pub(crate) fn response(&self, wanted: &BTreeMap<String, f64>) -> Response {
         let mut response = Response::default();
         for (resource, wants) in wanted {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::ops::Bound;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use doorward_proto::doorman;
@@ -14,14 +14,14 @@ use tracing::{debug, error, info, warn};
 use crate::clock::{self, Clock};
 use crate::error::ResourceError;
 use crate::hooks::Hooks;
-use crate::slot::Slot;
-use crate::state::{Response, Step};
+use crate::lock::lock;
+use crate::slot::{Slot, View};
+use crate::state::Step;
 use crate::time::Time;
 use crate::transport::book::{Book, earlier};
-use crate::transport::connection::{Connection, Failure, Outcome, Reason};
+use crate::transport::connection::{Connection, Failure, Reason};
 use crate::transport::convert;
 use crate::transport::fake_answers::FakeAnswers;
-use crate::transport::news::News;
 
 /// Longest time of the last release when a client is closed.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -59,13 +59,13 @@ pub(crate) struct Shared {
     pub(crate) closing: AtomicBool,
     pub(crate) closed: watch::Sender<bool>,
     /// Replacement of servers and of the task, in tests of programs.
-    pub(crate) fake: Option<FakeAnswers>,
+    pub(crate) fake: Option<Mutex<FakeAnswers>>,
 }
 
 impl Shared {
     /// Locks the book. No code panics while it holds the lock; even after a panic, the state would be consistent.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book)
     }
 
     pub(crate) fn close(&self) {
@@ -102,27 +102,26 @@ impl Shared {
         {
             error!("{}", ResourceError::TaskIsLate(late));
         }
-        if let Some(fake) = &self.fake
-            && self.book().measure_at.is_some_and(|at| at <= now)
-        {
+        let Some(fake) = &self.fake else {
+            return;
+        };
+        if self.book().measure_at.is_some_and(|at| at <= now) {
             self.measure();
             self.serve(fake);
         }
-        if let Some(fake) = &self.fake
-            && fake.settings().is_down
-        {
+        if lock(fake).is_down {
             self.serve(fake);
         }
     }
 
     /// Answers at once, as the background task of a real client does when it is woken.
-    fn serve(&self, fake: &FakeAnswers) {
+    fn serve(&self, fake: &Mutex<FakeAnswers>) {
         if self.closing.load(Ordering::SeqCst) {
             self.close_slots();
             self.closed.send_replace(true);
             return;
         }
-        let settings = fake.settings();
+        let settings = lock(fake);
         let now = self.clock.now();
         let mut book = self.book();
         book.releases.clear();
@@ -140,7 +139,10 @@ impl Shared {
             let response = settings.response(&wanted);
             // Releases the lock, because hooks may call the server.
             drop(settings);
-            apply_answer(self, book, sequence, &response, FAKE_CHANCE, now);
+            book.state
+                .handle_response(sequence, &response, FAKE_CHANCE, now);
+            book.failure = None;
+            drop(book);
         }
         self.publish();
     }
@@ -160,14 +162,36 @@ impl Shared {
         let news = changed.iter().filter_map(|id| {
             let slot = book.slots.get(&**id)?;
             let next_answer = book.state.next_answer(id);
-            let allowance = slot.publish(book.state.resource(id)?, next_answer, now)?;
-            Some((Arc::clone(slot), allowance))
+            let (before, after) = slot.publish(book.state.resource(id)?, next_answer, now)?;
+            Some((Arc::clone(slot), before, after))
         });
         let news: Vec<_> = news.collect();
         drop(book);
-        for (slot, allowance) in news {
-            self.hooks
-                .capacity_changed(&slot.id, allowance.capacity, allowance.source);
+        for (slot, before, after) in news {
+            self.tell(&slot.id, &before, &after, now);
+        }
+    }
+
+    /// Tells the log and the hooks what is new about a resource.
+    fn tell(&self, resource: &str, before: &View, after: &View, now: Time) {
+        let (capacity, source) = (after.allowance.capacity, after.allowance.source);
+        if (capacity, source) != (before.allowance.capacity, before.allowance.source) {
+            self.hooks.capacity_changed(resource, capacity, source);
+        }
+        if after.is_idle(now) && !before.is_idle(now) {
+            let left = after.learning_until.map(|until| until.since(now));
+            info!(
+                resource,
+                ?left,
+                "a lease of 0: the server is in learning mode"
+            );
+        }
+        // Logged once, and not at every refresh.
+        if let Some(trouble) = &after.trouble
+            && after.trouble != before.trouble
+        {
+            warn!(resource, message = trouble.message(), "no lease");
+            self.hooks.refused(resource, trouble.message());
         }
     }
 
@@ -217,7 +241,7 @@ enum Done {
         sequence: u64,
         sent_since_epoch: Duration,
         sent_at: Time,
-        outcome: Outcome<doorman::GetCapacityResponse>,
+        outcome: Result<Option<doorman::GetCapacityResponse>, Failure>,
     },
     Released,
 }
@@ -253,25 +277,14 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
         };
         shared.is_due_at(until);
         shared.is_late.store(false, Ordering::Relaxed);
-        let sleep = async {
-            match until {
-                Some(until) => shared.clock.sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
-        let done = async {
-            match &mut call {
-                Some(call) => call.await,
-                None => std::future::pending().await,
-            }
-        };
+        // A branch without a call or a time never comes.
         tokio::select! {
-            (connection, done) = done => {
+            Some((connection, done)) = async { Some(call.as_mut()?.await) } => {
                 call = None;
                 idle = Some(connection);
                 handle(&shared, done);
             }
-            () = sleep => {}
+            () = shared.clock.sleep_until(until.unwrap_or(now)), if until.is_some() => {}
             () = shared.wake.notified() => {}
         }
     }
@@ -354,13 +367,16 @@ fn handle(shared: &Shared, done: Done) {
     let took = now.since(sent_at);
     let mut book = shared.book();
     match outcome {
-        Outcome::Answered(response) => {
+        Ok(Some(response)) => {
             let response = convert::response(response, sent_since_epoch);
-            apply_answer(shared, book, sequence, &response, clock::chance(), now);
+            let chance = clock::chance();
+            book.state.handle_response(sequence, &response, chance, now);
+            book.failure = None;
+            drop(book);
             shared.hooks.refreshed(true, took);
         }
-        Outcome::Redirected => book.state.handle_redirect(sequence),
-        Outcome::Failed(Failure { problem, reason }) => {
+        Ok(None) => book.state.handle_redirect(sequence),
+        Err(Failure { problem, reason }) => {
             let chance = clock::chance();
             match reason {
                 Reason::OutOfReach => book.state.handle_failure(sequence, chance, now),
@@ -378,41 +394,6 @@ fn handle(shared: &Shared, done: Done) {
             book.failure = Some(problem);
             drop(book);
             shared.hooks.refreshed(false, took);
-        }
-    }
-}
-
-/// Applies a server's answer, and logs each of its news once. `chance` is uniform in 0…1.
-fn apply_answer(
-    shared: &Shared,
-    mut book: MutexGuard<'_, Book>,
-    sequence: u64,
-    response: &Response,
-    chance: f64,
-    now: Time,
-) {
-    // Only these can have news.
-    let asked: Vec<String> = book.state.asked().map(str::to_owned).collect();
-    let before = News::of(&book, &asked, now);
-    book.state.handle_response(sequence, response, chance, now);
-    book.failure = None;
-    let after = News::of(&book, &asked, now);
-    drop(book);
-    for (resource, left) in after.idle {
-        if !before.idle.contains_key(resource) {
-            info!(
-                resource,
-                ?left,
-                "a lease of 0: the server is in learning mode"
-            );
-        }
-    }
-    for (resource, trouble) in after.troubles {
-        // Logged once, and not at every refresh.
-        let known = before.troubles.get(resource);
-        if known.is_none_or(|known| *known != trouble) {
-            warn!(resource, message = trouble.message(), "no lease");
-            shared.hooks.refused(resource, trouble.message());
         }
     }
 }

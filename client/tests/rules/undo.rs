@@ -59,7 +59,7 @@ fn undone(
         headers: &[("x-user", b"ann")],
         login: None,
     };
-    let decide = || service.decide_with(&request, Some(&lease), Moment::ORIGIN);
+    let decide = || service.decide_with(&request, Some(&lease), true, Moment::ORIGIN);
     let decision = decide();
     assert!(decision.is_allowed);
     change(&service, &lease);

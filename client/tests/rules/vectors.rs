@@ -126,17 +126,20 @@ fn check_find(case: &Value, rules: &Rules) {
             .map(entries)
             .collect();
         let descriptors: Vec<_> = owned.iter().map(borrowed).collect();
-        let slices: Vec<_> = descriptors.iter().map(Vec::as_slice).collect();
-        let found = rules.find(domain, &slices);
+        let found = descriptors.iter().map(|it| rules.find(domain, it));
+        let found: Vec<_> = found.collect();
+        let replaced = found.iter().flatten().flat_map(|rule| &rule.replaces);
+        let replaced: Vec<_> = replaced.map(String::as_str).collect();
         assert_eq!(found.len(), statuses.len(), "{name}");
-        for (found, expected) in found.iter().zip(statuses) {
-            let Some(found) = found else {
+        for (rule, expected) in found.iter().zip(statuses) {
+            let Some(rule) = rule else {
                 assert_eq!(expected["rule"], Value::Null, "{name}");
                 continue;
             };
-            let rule = found.rule;
             assert_eq!(json!(rule.path), expected["rule"], "{name}");
-            assert_eq!(found.replaced, expected["replaced"] == true, "{name}");
+            let name_of = rule.name.as_deref().filter(|_| rule.counted().is_some());
+            let is_replaced = name_of.is_some_and(|name| replaced.contains(&name));
+            assert_eq!(is_replaced, expected["replaced"] == true, "{name}");
             assert_eq!(rule.shadow, expected["shadow"] == true, "{name}");
             check_limit(name, &rule.limit, rule.name.as_deref(), &expected["limit"]);
             if let Some(metric) = expected["metric"].as_str() {

@@ -1,9 +1,7 @@
 //! Work on all cores, with results in the order of the items.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
-use std::sync::Mutex;
 use std::sync::mpsc;
 use std::thread;
 
@@ -11,38 +9,26 @@ use indicatif::ProgressBar;
 
 /// Does `work` for each item on all cores, and gives the results to `handle` in the order of the items. Stops at the
 /// first error of `handle`.
-pub(crate) fn in_order<T: Send, R: Send>(
-    items: impl Iterator<Item = T> + Send,
+pub(crate) fn in_order<T, R: Send>(
+    items: impl Iterator<Item = T> + Clone + Send,
     bar: &ProgressBar,
     work: impl Fn(T) -> R + Sync,
     mut handle: impl FnMut(R) -> io::Result<()>,
 ) -> io::Result<()> {
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let items = Mutex::new((0_u64..).zip(items));
-    let next = || items.lock().ok().and_then(|mut items| items.next());
     let handled = thread::scope(|scope| {
-        let (sender, results) = mpsc::channel();
-        for _ in 0..cores {
-            let (sender, next, work) = (sender.clone(), &next, &work);
-            scope.spawn(move || {
-                while let Some((number, item)) = next() {
-                    // Without a receiver, a result was not handled.
-                    if sender.send((number, work(item))).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        let mut waiting = BTreeMap::new();
-        let mut due = 0;
-        for (number, result) in results {
+        let of_core = |core| {
+            let (sender, results) = mpsc::channel();
+            let (items, work) = (items.clone().skip(core).step_by(cores), &work);
+            // Without a receiver, a result was not handled.
+            scope.spawn(move || items.map(work).try_for_each(|it| sender.send(it)));
+            results
+        };
+        let of_cores: Vec<_> = (0..cores).map(of_core).collect();
+        let mut in_turn = of_cores.iter().cycle();
+        while let Some(Ok(result)) = in_turn.next().map(mpsc::Receiver::recv) {
             bar.inc(1);
-            waiting.insert(number, result);
-            while let Some(result) = waiting.remove(&due) {
-                handle(result)?;
-                due += 1;
-            }
+            handle(result)?;
         }
         Ok(())
     });

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use super::{Keyed, LOOKS, Shard, lock};
+use super::{Keyed, LOOKS, Shard};
 use crate::algorithm::Algorithm;
 use crate::decision::{Answer, Decision, Standing};
 use crate::key::Key;
 use crate::limit::{self, Act, Held, Limit};
 use crate::limiter::Limiter;
+use crate::lock::lock;
 use crate::moment::Moment;
 use crate::units::Units;
 

@@ -19,6 +19,10 @@ fn gcra(burst: u64) -> Gcra {
     Gcra::new(burst, "1/h".parse().unwrap()).unwrap()
 }
 
+fn bucket(burst: u64) -> TokenBucket {
+    TokenBucket::new(burst, "1/h".parse().unwrap()).unwrap()
+}
+
 fn log(limit: u64) -> SlidingLog {
     SlidingLog::new(format!("{limit}/h").parse().unwrap()).unwrap()
 }
@@ -93,7 +97,7 @@ fn no_limit_is_charged_for_a_request_that_another_one_refuses() {
 #[test]
 fn the_same_limit_twice_takes_both_or_nothing() {
     let map = Keyed::new(gcra(3), 10);
-    let (limit, word) = (map.at(key(1)), AtomicBucket::from(gcra(3)));
+    let (limit, word) = (map.at(key(1)), AtomicBucket::new(bucket(3)));
     for limit in [&limit as &dyn Limit, &word] {
         assert!(take(&[limit, limit]).decision.is_allowed());
         assert_eq!(take(&[limit, limit]).refused_by, [1]);
@@ -123,7 +127,8 @@ fn a_refused_warm_up_owes_nothing() {
     let rate = "10/s".parse().unwrap();
     let warm_up = Shared::new(WarmUp::new(rate, second, Units::whole(3), second).unwrap());
     let before = warm_up.standing(NOW);
-    let empty = AtomicBucket::empty(gcra(1).into(), NOW);
+    let empty = AtomicBucket::new(bucket(1));
+    empty.charge(Units::ONE, NOW);
     assert!(!take(&[&warm_up, &empty]).decision.is_allowed());
     assert_eq!(warm_up.standing(NOW), before);
 }

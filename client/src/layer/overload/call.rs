@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use doorward_limits::Moment;
 use http::{Extensions, HeaderMap, Request};
 
-use crate::layer::clock;
+use crate::layer::overload::Overload;
 use crate::layer::request::{Login, is_grpc, peer};
-use crate::overload::Criticality;
 use crate::overload::criticality::HEADER;
+use crate::overload::{Ask, Criticality};
 
 /// Milliseconds that Envoy waits for the answer to a request.
 const ENVOY_TIMEOUT: &str = "x-envoy-expected-rq-timeout-ms";
@@ -34,15 +33,6 @@ pub struct OverloadCall<'a> {
 #[derive(Clone, Debug)]
 pub struct Cost(Arc<AtomicU64>);
 
-/// The same request with texts of its own.
-pub(crate) struct Head {
-    operation: String,
-    user: Option<String>,
-    pub(crate) criticality: Criticality,
-    timeout: Option<Duration>,
-    came_at: Moment,
-}
-
 impl Cost {
     pub(crate) fn new() -> Self {
         Self(Arc::new(AtomicU64::new(f64::NAN.to_bits())))
@@ -59,32 +49,17 @@ impl Cost {
     }
 }
 
-impl Head {
-    /// Reads the head of a request.
-    pub(crate) fn read(request: &Request<()>) -> Self {
-        let headers = request.headers();
-        Self {
-            operation: operation(request),
-            user: user(request.extensions()),
-            criticality: headers
-                .get(HEADER)
-                .map_or_else(Criticality::default, |name| {
-                    Criticality::parse(name.as_bytes())
-                }),
-            timeout: timeout(headers),
-            came_at: clock::moment(),
-        }
-    }
-
-    /// Returns the call, whose timeout is what is left of it by now.
-    pub(crate) fn call(&self) -> OverloadCall<'_> {
-        let waited = Duration::from_nanos(clock::moment().nanos_since(self.came_at));
-        OverloadCall {
-            operation: &self.operation,
-            user: self.user.as_deref(),
-            criticality: self.criticality,
-            timeout: self.timeout.map(|it| it.saturating_sub(waited)),
-        }
+impl Overload {
+    /// Reads the head of a request that has come now.
+    pub(crate) fn read(&self, request: &Request<()>) -> Ask {
+        let criticality = request.headers().get(HEADER);
+        let criticality = criticality.map(|name| Criticality::parse(name.as_bytes()));
+        self.ask(&OverloadCall {
+            operation: &operation(request),
+            user: user(request.extensions()).as_deref(),
+            criticality: criticality.unwrap_or_default(),
+            timeout: timeout(request.headers()),
+        })
     }
 }
 

@@ -1,9 +1,10 @@
 //! The place of a request, which belongs to its work.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{Cost, Permit};
 use crate::layer::leases::Held;
+use crate::lock::lock;
 
 /// The place of a request. A handler finds it in the extensions of the request. The request is in flight until its
 /// answer begins, and as long as there is a clone: move one into a blocking task, a spawned one, or the stream of an
@@ -11,19 +12,13 @@ use crate::layer::leases::Held;
 #[derive(Clone, Debug)]
 pub struct InFlight(Arc<Work>);
 
-/// Ends a request when it is dropped.
-#[derive(Debug)]
+/// Work on a request, which ends when this is dropped.
 struct Work {
-    parts: Mutex<Option<Parts>>,
-}
-
-/// Parts of a request that end with its work.
-struct Parts {
     /// That of overload control, if the layer has it.
     permit: Option<Permit>,
     leases: Held,
     cost: Cost,
-    outcome: Outcome,
+    outcome: Mutex<Outcome>,
 }
 
 /// Fate of a request.
@@ -39,47 +34,38 @@ enum Outcome {
 impl InFlight {
     /// Creates the place of a request that is served.
     pub(crate) fn new(permit: Option<Permit>, leases: Held, cost: Cost) -> Self {
-        let outcome = Outcome::Open;
-        let parts = Mutex::new(Some(Parts {
+        Self(Arc::new(Work {
             permit,
             leases,
             cost,
-            outcome,
-        }));
-        Self(Arc::new(Work { parts }))
+            outcome: Mutex::new(Outcome::Open),
+        }))
     }
 
     /// Takes the answer into account.
     pub(crate) fn answer(&self, is_failure: bool) {
-        let mut parts = self.0.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(parts) = parts.as_mut() {
-            parts.outcome = if is_failure {
-                Outcome::Failed
-            } else {
-                Outcome::Answered
-            };
-        }
+        *lock(&self.0.outcome) = match is_failure {
+            true => Outcome::Failed,
+            false => Outcome::Answered,
+        };
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(Parts {
-            permit: Some(permit),
-            leases,
-            cost,
-            outcome,
-        }) = parts.take()
-        else {
+        let outcome = *lock(&self.outcome);
+        let Some(permit) = self.permit.take() else {
             return;
         };
         match outcome {
-            Outcome::Answered => leases.settle(permit.settle(cost.get())),
+            Outcome::Answered => {
+                let leases = std::mem::take(&mut self.leases);
+                leases.settle(permit.settle(self.cost.get()));
+            }
             Outcome::Open => permit.warn_of_drop(),
             Outcome::Failed => {}
         }
     }
 }
 
-debug_by_name!(Parts);
+debug_by_name!(Work);

@@ -14,7 +14,7 @@ const LEN: (usize, usize) = (8, 16);
 const SLOW_SHARE: f64 = 0.75;
 
 /// The last admitted requests.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Block {
     began: Moment,
     /// Number of requests whose shortest usual latency is known, and the sum of those latencies in seconds.
@@ -41,16 +41,10 @@ pub(super) struct Verdict {
 }
 
 impl Block {
-    pub(super) const fn new(began: Moment) -> Self {
+    pub(super) fn new(began: Moment) -> Self {
         Self {
             began,
-            admitted: 0,
-            seconds: 0.0,
-            filled_at: None,
-            fast: 0,
-            arrivals: 0,
-            pressed: 0,
-            ends: 0,
+            ..Self::default()
         }
     }
 

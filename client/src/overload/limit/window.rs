@@ -48,7 +48,7 @@ pub(super) struct Seen {
 }
 
 /// Requests that ended at one limit.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Window {
     pub(super) began: Moment,
     /// Logarithms of latencies, relative to their references.
@@ -71,14 +71,10 @@ impl End {
 }
 
 impl Window {
-    pub(super) const fn new(began: Moment) -> Self {
+    pub(super) fn new(began: Moment) -> Self {
         Self {
             began,
-            latencies: Vec::new(),
-            excess: 0.0,
-            limited: 0,
-            late: 0,
-            in_flight: 0.0,
+            ..Self::default()
         }
     }
 

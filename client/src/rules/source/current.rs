@@ -1,7 +1,6 @@
 //! The rules in force, and what is known of newer ones.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -158,13 +157,7 @@ fn gone(
     since.collect()
 }
 
-impl fmt::Debug for Current {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Current")
-            .field("status", &*self.status.borrow())
-            .finish_non_exhaustive()
-    }
-}
+debug_by_name!(Current);
 
 #[cfg(test)]
 mod tests {

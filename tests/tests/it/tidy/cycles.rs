@@ -234,8 +234,8 @@ fn folders_of_the_engine_use_only_folders_below_them() {
 /// Returns the part of the library that a module belongs to.
 fn part(module: &Module) -> &str {
     match module[0].as_str() {
-        // All of them refuse.
-        name @ ("layer" | "overload" | "refusal" | "rules") => name,
+        // All of them refuse, and lock.
+        name @ ("layer" | "lock" | "overload" | "refusal" | "rules") => name,
         _ => "leases",
     }
 }
@@ -247,7 +247,7 @@ fn leases_rules_and_overload_control_know_neither_layers_nor_each_other() {
             .iter()
             .filter(|need| !module.is_empty() && !need.is_empty())
         {
-            let is_above = part(&module) == "layer" || part(need) == "refusal";
+            let is_above = part(&module) == "layer" || matches!(part(need), "lock" | "refusal");
             assert!(
                 is_above || part(&module) == part(need),
                 "{module:?} uses {need:?}"

@@ -1,6 +1,6 @@
 //! A case that one limiter plays.
 
-use doorward_limits::{Decision, InvalidUnits, Moment, Standing, Units};
+use doorward_limits::{Decision, InvalidUnits, Moment, Reason, Standing, Units};
 use serde_json::Value;
 
 use crate::vectors::Played;
@@ -82,7 +82,13 @@ impl Check<'_> {
                         .push(format!("{}: a wait of {span:?}", self.place));
                 }
             }
-            Decision::Never(reason) => self.same("never", &reason.word().into()),
+            Decision::Never(reason) => {
+                let reason = match reason {
+                    Reason::CostAboveLimit => "cost_above_limit",
+                    Reason::RateIsZero => "rate_is_zero",
+                };
+                self.same("never", &reason.into());
+            }
         }
     }
 
