@@ -104,6 +104,8 @@ pub fn near<'a>(written: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 #[cfg(test)]
+mod remark_tests;
+#[cfg(test)]
 mod schema_tests;
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
+use doorward_etcd::config::is_loopback;
 use doorward_proto::doorman as wire;
 use doorward_replica::{FromParent, ParentConfig, ToParent};
 use doorward_session::address::Address;
@@ -80,6 +81,8 @@ pub struct ParentTransport {
     masterships: watch::Receiver<(u64, Mastership)>,
     /// Number of the connection that events are reported for.
     connection: ConnectionNumber,
+    /// Whether the parent is on this machine, as far as its address tells.
+    is_near: bool,
     link: Link,
     /// Finds the first other server that answers while the one on the link does not.
     rival: Rival,
@@ -112,6 +115,7 @@ impl ParentTransport {
             node,
             state,
             connection: ConnectionNumber::default(),
+            is_near: false,
             link: Link::Idle,
             rival: rival::none(),
             heard: None,
@@ -179,6 +183,7 @@ impl ParentTransport {
                 rivals,
             } => {
                 self.connection = connection;
+                self.is_near = is_loopback(to.as_str());
                 self.link = Link::connect(&self.dialer, &to, transport, CONNECT_TIMEOUT);
                 self.rival = rival::find(self.dialer.clone(), rivals);
             }
@@ -205,12 +210,14 @@ impl ParentTransport {
         }
     }
 
-    /// Returns the address of this server for others. None: it means any host, so it leads nowhere.
+    /// Returns the address of this server for others. None: it means any host, or this machine while the parent is on
+    /// another one, so it leads nowhere.
     fn own_address(&self) -> Option<SmolStr> {
         let address = self.state.address();
         let socket = address.parse::<SocketAddr>();
         let is_any = socket.is_ok_and(|it| it.ip().is_unspecified());
-        (!is_any).then(|| address.into())
+        let is_elsewhere = is_loopback(address) && !self.is_near;
+        (!is_any && !is_elsewhere).then(|| address.into())
     }
 
     /// Passes an event of the link to the replica.

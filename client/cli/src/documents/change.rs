@@ -137,17 +137,13 @@ impl<'a> Changer<'a> {
 
     /// Fails if another version is in force than the operator expects.
     fn check_expected<K: Kind>(&self, seen: &Standing<K>) -> Result<(), Failure> {
-        let number = match &seen.document {
-            Some(_) => show::in_force(&seen.stored).map(|version| version.number),
-            None => Some(0),
-        };
+        let number = show::in_force(&seen.stored).map(|version| version.number);
         match (self.flags.expect, number) {
-            (None, _) => Ok(()),
+            (None | Some(0), _) => Ok(()),
             (expected, number) if expected == number => Ok(()),
             (Some(expected), number) => {
                 let is = match number {
-                    None => "a document without a number".to_owned(),
-                    Some(0) => "nothing".to_owned(),
+                    None => "no version of the history".to_owned(),
                     Some(number) => format!("revision {number}"),
                 };
                 Err(Failure::No(format!(
@@ -166,6 +162,17 @@ impl<'a> Changer<'a> {
         kind: VersionKind,
         may_edit: bool,
     ) -> Result<Changed<K>, Failure> {
+        if self.flags.expect == Some(0)
+            && let Some(document) = &seen.document
+        {
+            let name = &document.name;
+            self.tell(
+                false,
+                None,
+                &format!("nothing was written: {name} has a document already"),
+            )?;
+            return Ok(Changed::Done);
+        }
         self.check_expected(seen)?;
         let everybody = Search::default();
         let preview = Preview::new(&self.store, seen, new, &everybody).await;

@@ -89,7 +89,7 @@ pub(crate) struct ChangeFlags {
         hide_env_values = true
     )]
     pub(crate) who: Option<String>,
-    /// Write only if this version of the history is in force; 0: if there is no document.
+    /// Write only if this version of the history is in force; 0: only if there is no document, else do nothing.
     #[arg(long, value_name = "REVISION")]
     pub(crate) expect: Option<u64>,
     /// Do not ask.

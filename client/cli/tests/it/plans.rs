@@ -204,7 +204,11 @@ async fn a_version_that_is_not_expected_is_not_replaced() {
     apply(&etcd, &document(500), &["--expect", "0"]);
     let first = ["apply", "-", "--yes", "--expect", "0"];
     let output = on_stdin(&etcd, &first, &document(100));
-    check_failure(&output, 1, "revision 1 is in force, and not revision 0");
+    check_exit(&output, 0);
+    assert_eq!(
+        stdout(&output),
+        "nothing was written: etcd:/doorward/templates has a document already\n"
+    );
     apply(&etcd, &document(250), &["--expect", "1"]);
     let stale = ["apply", "-", "--yes", "--expect", "1"];
     let output = on_stdin(&etcd, &stale, &document(100));

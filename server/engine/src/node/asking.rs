@@ -19,6 +19,7 @@ use crate::messages::{
     GetServerCapacityReply, NodeEvent, Refusal, RefusalReason, ReleaseCapacity, Released,
     ServerAsk, ServerLease, Via,
 };
+use crate::node::child_servers::ChildState;
 use crate::node::mastership::{Mastership, Outcome};
 use crate::node::upstream::{longer_report, shorter_lease, shorter_server_lease};
 use crate::node::{Entry, Node, to_end};
@@ -335,12 +336,14 @@ impl Node {
             resource.handle_server_ask(holder_ask, gate, now)
         };
         let id = &ask.resource;
-        self.children.servers.note_ask(&request.server, ask);
         let lease = self.ask_resource(id, HolderKind::Server, request.caller, decide, now)?;
         let lease = shorter_server_lease(tolerance, lease);
-        self.children
-            .servers
-            .note_lease(&request.server, &lease, now);
+        let state = match self.children.subscribed.contains(&request.server) {
+            true => ChildState::Streaming,
+            false => ChildState::Polling,
+        };
+        let servers = &mut self.children.servers;
+        servers.note_granted(request, ask, &lease, state, now);
         Ok(lease)
     }
 

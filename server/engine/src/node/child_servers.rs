@@ -2,8 +2,9 @@
 //!
 //! A child without a stream is *polling* as long as its calls come in time, and *gone* after that. It stays in the
 //! record for a day after the last of its leases, unless the mastership ends, since that ends all knowledge of leases.
-//! A request costs one search by name, whatever the number of resources. A record that is full drops the child that is
-//! gone for the longest time; without one it notes no other child.
+//! A request costs one search by name, whatever the number of resources. A child is noted with its first lease. A record
+//! that is full drops a child that is gone: one whose leases have ended before others, and the longest gone first. Without
+//! one it notes no other child.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -65,13 +66,21 @@ pub struct ChildServer {
 }
 
 impl ChildServer {
-    /// Returns it at that time.
-    fn at(&self, now: Time) -> Self {
-        let mut child = self.clone();
-        if child.state == ChildState::Polling && child.calls_by <= now {
-            (child.state, child.since) = (ChildState::Gone, child.heard_at);
+    /// Returns its state at that time, and since when it has it.
+    fn state_at(&self, now: Time) -> (ChildState, Time) {
+        match self.state == ChildState::Polling && self.calls_by <= now {
+            true => (ChildState::Gone, self.heard_at),
+            false => (self.state, self.since),
         }
-        child
+    }
+
+    fn at(&self, now: Time) -> Self {
+        let (state, since) = self.state_at(now);
+        Self {
+            state,
+            since,
+            ..self.clone()
+        }
     }
 
     fn is_forgotten(&self, now: Time) -> bool {
@@ -85,60 +94,79 @@ impl ChildServer {
 pub(super) struct ChildServers(BTreeMap<HolderName, ChildServer>);
 
 impl ChildServers {
-    /// Returns the entry of a child. None: the record is full.
-    fn noted(&mut self, name: &HolderName, now: Time) -> Option<&mut ChildServer> {
-        if self.0.len() >= CHILD_SERVERS_MAX && !self.0.contains_key(name) {
-            let all = self.0.values().map(|child| child.at(now));
-            let gone = all.filter(|child| child.state == ChildState::Gone);
-            let first = gone.min_by_key(|child| child.since)?;
-            self.0.remove(&first.name);
+    /// Makes room for a child. Returns whether there is some.
+    fn has_room(&mut self, now: Time) -> bool {
+        if self.0.len() < CHILD_SERVERS_MAX {
+            return true;
         }
-        let new = || ChildServer {
-            name: name.clone(),
-            address: None,
-            state: ChildState::Gone,
-            since: now,
-            heard_at: now,
-            height: 1,
-            learning: false,
-            leases_until: now,
-            clients: 0.0,
-            most: None,
-            calls_by: now,
-        };
-        Some(self.0.entry(name.clone()).or_insert_with(new))
+        let gone = self.0.values().filter_map(|child| {
+            let (state, since) = child.state_at(now);
+            let is_gone = state == ChildState::Gone;
+            is_gone.then_some((child.leases_until > now, since, &child.name))
+        });
+        let first = gone.min().map(|(.., name)| name.clone());
+        first.is_some_and(|name| self.0.remove(&name).is_some())
     }
 
+    /// Notes that a known child opened or closed its stream.
     pub(super) fn note_stream(&mut self, name: &HolderName, is_open: bool, now: Time) {
-        let (child, state) = match is_open {
-            true => (self.noted(name, now), ChildState::Streaming),
-            false => (self.0.get_mut(name), ChildState::Gone),
-        };
-        if let Some(child) = child {
+        if let Some(child) = self.0.get_mut(name) {
+            let state = match is_open {
+                true => ChildState::Streaming,
+                false => ChildState::Gone,
+            };
             (child.state, child.since) = (state, now);
         }
     }
 
-    /// Notes a request, before any of its resources.
+    /// Notes a request of a known child.
     pub(super) fn note_request(&mut self, request: &GetServerCapacity, via: Via, now: Time) {
-        let Some(child) = self.noted(&request.server, now) else {
+        let Some(child) = self.0.get_mut(&request.server) else {
             return;
         };
         if via == Via::Poll && child.state != ChildState::Streaming {
-            if child.at(now).state == ChildState::Gone {
+            if child.state_at(now).0 == ChildState::Gone {
                 (child.state, child.since) = (ChildState::Polling, now);
             }
-            child.calls_by = now + POLL_PATIENCE;
+            child.calls_by = child.calls_by.max(now + POLL_PATIENCE);
         }
         child.heard_at = now;
         child.address.clone_from(&request.address);
         if !request.asks.is_empty() {
-            child.height = child.height.max(request.height);
+            child.height = request.height;
         }
     }
 
-    /// Notes a request for one resource.
-    pub(super) fn note_ask(&mut self, name: &HolderName, ask: &ServerAsk) {
+    /// Notes the lease of a child that asked. Its first one puts it into the record.
+    pub(super) fn note_granted(
+        &mut self,
+        request: &GetServerCapacity,
+        ask: &ServerAsk,
+        lease: &ServerLease,
+        state: ChildState,
+        now: Time,
+    ) {
+        let name = &request.server;
+        if !self.0.contains_key(name) {
+            if !self.has_room(now) {
+                return;
+            }
+            let child = ChildServer {
+                name: name.clone(),
+                address: request.address.clone(),
+                state,
+                since: now,
+                heard_at: now,
+                height: request.height,
+                learning: false,
+                leases_until: now,
+                clients: 0.0,
+                most: None,
+                calls_by: now,
+            };
+            self.0.insert(name.clone(), child);
+        }
+        self.note_lease(name, lease, now);
         if let Some(child) = self.0.get_mut(name) {
             child.learning = ask.learning;
             let clients = ask.demand.clients();
@@ -148,6 +176,7 @@ impl ChildServers {
         }
     }
 
+    /// Notes a lease of a known child.
     pub(super) fn note_lease(&mut self, name: &HolderName, lease: &ServerLease, now: Time) {
         if let Some(child) = self.0.get_mut(name) {
             child.leases_until = child.leases_until.max(now + lease.expires_in);

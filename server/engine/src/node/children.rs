@@ -18,7 +18,7 @@ use crate::time::Time;
 #[derive(Debug, Default)]
 pub struct Children {
     /// Child servers with an open stream.
-    subscribed: BTreeSet<HolderName>,
+    pub(super) subscribed: BTreeSet<HolderName>,
     /// Resources of which they may get something else now.
     unsettled: BTreeSet<ResourceId>,
     /// Resources that are looked at now, in this order. All of them come before one that changes again.

@@ -7,7 +7,7 @@ use crate::claims::Demand;
 use crate::continuity::{Outlook, Recovery};
 use crate::division::{self, Bound, DecidedBy, Reason, Rule, Why};
 use crate::holders::Holding;
-use crate::id::HolderKind;
+use crate::id::{HolderId, HolderKind, HolderName};
 use crate::messages::{
     ChildSnapshot, LeaseSnapshot, LeasesFrom, LimitedBy, RefusalReason, ResourceSnapshot, Totals,
 };
@@ -82,6 +82,13 @@ impl Resource {
         };
         let is_wanted = |holding: &&Holding| holding.name.as_str().contains(holder);
         let (mut seen, mut looked_at) = (Vec::new(), 0);
+        if *from == LeasesFrom::Start {
+            // Among a million names with the text, the one that is the text is found at once.
+            let whole = HolderName::new(holder).ok();
+            let whole = whole.map(|name| HolderId::client(name, None));
+            let slot = whole.and_then(|holder| table.newest_of_name(&holder));
+            seen.extend(slot.and_then(|slot| table.get(slot)).map(view));
+        }
         let place = match from {
             LeasesFrom::Place(place) => *place,
             LeasesFrom::Start | LeasesFrom::After(_) => {
