@@ -12,7 +12,7 @@ use super::{Change, Document, Effect, Shown, Standing, Store, counted, lines};
 /// Change in meaning, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChangeLine {
-    /// `+`, `-`, `~`, or `>` for what takes another way.
+    /// `+`, `-` or `~`.
     pub(crate) sign: char,
     pub(crate) text: String,
 }

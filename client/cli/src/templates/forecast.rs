@@ -281,6 +281,12 @@ fn times(plan: &ResourcePlan) -> (Option<Duration>, Option<Duration>) {
 fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
     let (root, clients) = (&plan.root, &plan.clients);
     let mut words = Vec::new();
+    if let (Some(old), Some(new)) = (&root.template, &root.planned_template)
+        && old != new
+    {
+        let text = format!("takes the template {new:?} instead of {old:?}");
+        words.push((Tone::Partial, text));
+    }
     match &root.planned_algorithm {
         None => {
             let text =

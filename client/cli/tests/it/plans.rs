@@ -124,6 +124,7 @@ async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
             child("older", Some(&older.address)),
             child("nowhere", None),
         ];
+        plan.plan[0].planned_template = Some("db/re*".to_owned());
         *play = plan;
     });
     let said = stdout(&with_server(&etcd, &root, &["diff", "-"], &document(50)));
@@ -132,6 +133,7 @@ async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
         "{said}"
     );
     for part in [
+        "takes the template \"db/re*\" instead of \"db/*\"",
         r"x\u{a}\u{1b}[2Jy  eu ",
         "b                 fake ",
         "c                 leaf ",
