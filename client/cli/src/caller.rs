@@ -4,6 +4,7 @@
 //! a call by a second, and no request that changes something goes to two servers at a time.
 
 mod instances;
+pub(crate) mod named_servers;
 mod plans;
 mod status_pages;
 

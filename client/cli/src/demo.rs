@@ -14,6 +14,7 @@ mod screen;
 mod servers;
 
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use doorward_server::logs::{self, LogFormat};
 
 use crate::demo::crowd::{DemoCrowd, TracePace};
 use crate::demo::demand_trace::DemandTrace;
-use crate::demo::demo_figures::{ClientReading, DemoFigures};
-use crate::demo::outline::Outline;
+use crate::demo::demo_figures::{Amounts, DemoFigures};
+use crate::demo::outline::{LEAVES, Outline};
 use crate::demo::screen::{Key, Scene, Screen};
 use crate::demo::servers::DemoServers;
 use crate::failure::Failure;
@@ -114,7 +115,7 @@ async fn show(flags: DemoFlags) -> anyhow::Result<()> {
         );
     }
     let outline = Outline::new(trace.clients.iter().map(ToString::to_string));
-    let servers = DemoServers::start(&outline, capacity).await?;
+    let servers = DemoServers::start(capacity).await?;
     let leaves = outline.clients.iter();
     let leaves: Option<Vec<_>> = leaves
         .map(|client| servers.grpc_address(client.leaf))
@@ -132,7 +133,7 @@ async fn show(flags: DemoFlags) -> anyhow::Result<()> {
     };
     show.run().await?;
     show.crowd.stop().await;
-    show.servers.stop(&show.figures.outline).await;
+    show.servers.stop().await;
     closing_summary::write(&mut output::stdout(), &show.figures).context("cannot write the summary")
 }
 
@@ -146,82 +147,74 @@ struct Show {
 }
 
 impl Show {
-    /// Goes on until the end.
+    /// Goes on until the end: with the live view, or a line a second.
     async fn run(&mut self) -> anyhow::Result<()> {
-        if !self.flags.plain && io::stdout().is_terminal() {
-            self.watch().await
-        } else {
-            self.print().await
-        }
-    }
-
-    /// The live view.
-    async fn watch(&mut self) -> anyhow::Result<()> {
         let pages = self.servers.pages();
-        let mut screen = Screen::open().context("cannot draw on this terminal; try --plain")?;
+        let mut screen = None;
+        if !self.flags.plain && io::stdout().is_terminal() {
+            screen = Some(Screen::open().context("cannot draw on this terminal; try --plain")?);
+        } else {
+            self.print_head(&pages)?;
+        }
         let mut ticks = tokio::time::interval(TICK);
         let mut interrupted = std::pin::pin!(interruption()?);
-        loop {
+        let (mut printed, mut has_killed) = (0, false);
+        while !self.is_over() {
             tokio::select! {
                 _ = ticks.tick() => {}
                 _ = &mut interrupted => break,
             }
             self.measure();
             self.servers.start_killed(self.clock.now()).await;
-            screen.draw(&Scene {
-                figures: &self.figures,
-                pages: &pages,
-                trace_time: self.crowd.trace_time(self.clock.now()),
-                speed: self.flags.speed,
-                killed: self.servers.killed(),
-            })?;
-            match screen.key()? {
-                Some(Key::Quit) => break,
-                Some(Key::Kill) => self.servers.kill_next(self.clock.now()),
-                None => {}
-            }
-            if self.is_over() {
-                break;
+            let kills = match &mut screen {
+                Some(screen) => match self.draw(screen, &pages)? {
+                    Some(Key::Quit) => break,
+                    key => key.is_some(),
+                },
+                None => {
+                    self.print(&mut printed)?;
+                    let kills = self.figures.elapsed() >= KILLS_AT;
+                    kills && !std::mem::replace(&mut has_killed, true)
+                }
+            };
+            if kills {
+                self.servers.kill_next(self.clock.now());
             }
         }
         Ok(())
     }
 
-    /// A line a second.
-    async fn print(&mut self) -> anyhow::Result<()> {
-        let mut interrupted = std::pin::pin!(interruption()?);
-        let pages = self.servers.pages();
+    /// Draws the live view. Returns what the user wants.
+    fn draw(&self, screen: &mut Screen, pages: &[SocketAddr]) -> io::Result<Option<Key>> {
+        screen.draw(&Scene {
+            figures: &self.figures,
+            pages,
+            trace_time: self.crowd.trace_time(self.clock.now()),
+            speed: self.flags.speed,
+            killed: self.servers.killed(),
+        })?;
+        screen.key()
+    }
+
+    fn print_head(&self, pages: &[SocketAddr]) -> io::Result<()> {
         let mut out = output::stdout();
         writeln!(
             out,
             "{} clients at {} leaves share {} requests/s, fairly",
             self.figures.clients.len(),
-            self.figures.outline.leaves().len(),
+            LEAVES.len(),
             self.figures.capacity
         )?;
-        closing_summary::write_tree(&mut out, &self.figures.outline, &pages)?;
-        writeln!(out, "{}", closing_summary::LEGEND)?;
-        let mut ticks = tokio::time::interval(TICK);
-        let (mut printed, mut has_killed) = (0, false);
-        loop {
-            tokio::select! {
-                _ = ticks.tick() => {}
-                _ = &mut interrupted => break,
-            }
-            self.measure();
-            self.servers.start_killed(self.clock.now()).await;
-            if self.figures.elapsed() >= KILLS_AT && !std::mem::replace(&mut has_killed, true) {
-                self.servers.kill_next(self.clock.now());
-            }
-            let second = self.figures.elapsed().as_secs();
-            if second > printed {
-                printed = second;
-                let killed = self.servers.killed();
-                writeln!(out, "{}", closing_summary::line(&self.figures, killed))?;
-            }
-            if self.is_over() {
-                break;
-            }
+        closing_summary::write_tree(&mut out, &self.figures.outline, pages)?;
+        writeln!(out, "{}", closing_summary::LEGEND)
+    }
+
+    /// Prints a line, if a second has passed since the last one.
+    fn print(&self, printed: &mut u64) -> io::Result<()> {
+        let second = self.figures.elapsed().as_secs();
+        if second > std::mem::replace(printed, second) {
+            let line = closing_summary::line(&self.figures, self.servers.killed());
+            writeln!(output::stdout(), "{line}")?;
         }
         Ok(())
     }
@@ -234,7 +227,7 @@ impl Show {
 
     /// Reads all clients, with the time of the reading. If the system stopped this thread between the two, a second
     /// would seem longer or shorter than it was, with more or less use in it.
-    fn read_clients(&self) -> (Vec<ClientReading>, Time) {
+    fn read_clients(&self) -> (Vec<Amounts>, Time) {
         let mut before = self.clock.now();
         let mut attempts = 1;
         loop {

@@ -29,7 +29,7 @@ use doorward_documents::Kind;
 use doorward_etcd::DocumentPlace;
 use doorward_pages::terminal::palette::Palette;
 use doorward_pages::terminal::table::Table;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::author::plain;
 pub(crate) use self::document::Document;
@@ -100,8 +100,8 @@ pub(crate) trait Effect: Default {
     /// Writes all but the warnings.
     fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()>;
 
-    /// Returns all of it for programs; `warnings` is a list. Field names are an interface.
-    fn to_json(&self) -> Map<String, Value>;
+    /// Returns an object with all of it for programs; `warnings` is a list. Field names are an interface.
+    fn to_json(&self) -> Value;
 }
 
 /// Returns the reason why a change needs `--force`, and the way out.

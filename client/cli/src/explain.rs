@@ -4,9 +4,7 @@
 //! one, and the last server to the client. The first of these that is less than wanted shows where capacity is short.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
-use doorward_pages::numbers::typed_span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_proto::admin::v1::{ChildStatus, GetStatusRequest, LeaseStatus, ResourceStatus};
 use doorward_session::visible::line;
@@ -16,7 +14,7 @@ use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::ExplainFlags;
-use crate::granted::{number, tone_of};
+use crate::granted::{number, span, tone_of};
 use crate::output;
 use crate::tree::{Place, walk};
 
@@ -243,8 +241,4 @@ fn limit(steps: &[Step<'_>]) -> (String, Option<String>) {
         )
     };
     (limit, Some(remedy))
-}
-
-fn span(millis: u64) -> String {
-    typed_span(Duration::from_millis(millis))
 }

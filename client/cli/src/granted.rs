@@ -1,5 +1,7 @@
 //! Grants as text: -1 is no limit.
 
+use std::time::Duration;
+
 use doorward_pages::numbers;
 use doorward_pages::terminal::palette::Tone;
 pub(crate) use doorward_session::time::millis;
@@ -14,6 +16,11 @@ pub(crate) fn number(value: f64) -> String {
         return "0".to_owned();
     }
     numbers::typed(value)
+}
+
+/// Returns a time of a message.
+pub(crate) fn span(millis: u64) -> String {
+    numbers::typed_span(Duration::from_millis(millis))
 }
 
 /// The tone of a grant beside what was wanted; -1 is no limit.

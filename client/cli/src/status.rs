@@ -12,7 +12,6 @@ mod tree;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use doorward_engine::templates::glob::Glob;
 use doorward_proto::STATUS_SCHEMA_VERSION;
@@ -27,11 +26,11 @@ use crate::common::{Common, Output};
 use crate::documents::author::plain;
 use crate::failure::Failure;
 use crate::flags::StatusFlags;
+use crate::granted::span;
 use crate::output;
 use crate::status::tables::{WIDE, leases_table, resources_table};
 use crate::status::tree::{children_table, write_own_lease, write_parent};
 use crate::templates::table;
-use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
 /// Leases that are listed of a resource that was named.
@@ -155,7 +154,7 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         None => String::new(),
         Some(epoch) => format!(", epoch {epoch}"),
     };
-    let up = span(Duration::from_millis(status.uptime_ms));
+    let up = span(status.uptime_ms);
     let node = palette.paint(Tone::Strong, &line(&status.node));
     writeln!(
         out,
@@ -197,7 +196,7 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
     for conflict in &status.conflicts {
         let two = palette.paint(Tone::Bad, "TWO LIVE PROCESSES");
         let (kind, holder) = (line(&conflict.kind), line(&conflict.holder));
-        let ago = span(Duration::from_millis(conflict.age_ms));
+        let ago = span(conflict.age_ms);
         let outcome = match conflict.kind.as_str() {
             "client" => "each has a share of its own",
             _ => "the later one is refused",
@@ -229,7 +228,7 @@ fn write_resources(
 ) -> io::Result<()> {
     if status.resources.is_empty() {
         if let Some(left) = status.learning_remaining_ms {
-            let left = span(Duration::from_millis(left));
+            let left = span(left);
             let learning = palette.paint(Tone::Partial, "learning mode");
             writeln!(
                 out,
@@ -254,10 +253,10 @@ fn write_resources(
 
 /// How the election is doing.
 fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::Result<()> {
-    let age = span(Duration::from_millis(etcd.age_ms));
+    let age = span(etcd.age_ms);
     match (&etcd.problem, etcd.mastership_remaining_ms) {
         (None, Some(_)) => {
-            let confirmed = etcd.mastership_confirmed_ms.map(Duration::from_millis);
+            let confirmed = etcd.mastership_confirmed_ms;
             let confirmed = confirmed.map_or_else(String::new, |ago| {
                 format!("; mastership confirmed {} ago", span(ago))
             });
@@ -269,7 +268,7 @@ fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::
             writeln!(out, "{down} for {age}: {}", line(problem))?;
             match left {
                 Some(left) => {
-                    let left = span(Duration::from_millis(left));
+                    let left = span(left);
                     writeln!(out, "  this server stops being the master in {left}")
                 }
                 None => Ok(()),

@@ -2,9 +2,6 @@
 
 mod walk;
 
-use std::time::Duration;
-
-use doorward_pages::numbers::typed_span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
 use doorward_proto::admin::v1::{ChildServerStatus, GetStatusRequest};
@@ -13,7 +10,7 @@ use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::TreeFlags;
-use crate::granted::{number, tone_of};
+use crate::granted::{number, span, tone_of};
 use crate::output;
 pub(crate) use crate::tree::walk::{Place, walk};
 
@@ -159,8 +156,4 @@ pub(crate) fn state_of_child(known: &ChildServerStatus) -> (Tone, String) {
         "" => (Tone::Partial, leases),
         other => (Tone::Partial, format!("{other} for {age}")),
     }
-}
-
-fn span(millis: u64) -> String {
-    typed_span(Duration::from_millis(millis))
 }

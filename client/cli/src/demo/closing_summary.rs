@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use crate::demo::demo_figures::DemoFigures;
-use crate::demo::outline::{Outline, OutlineEntry, label_width};
+use crate::demo::outline::{Outline, OutlineEntry, SERVERS, children};
+use doorward_pages::terminal::palette::Palette;
+use doorward_pages::terminal::table::Table;
 
 /// The tree, with the status page of each server and the clients of each leaf.
 pub(super) fn write_tree(
@@ -12,32 +14,13 @@ pub(super) fn write_tree(
     outline: &Outline,
     pages: &[SocketAddr],
 ) -> io::Result<()> {
-    // Clients stand beside their leaf: this is only to find one's way.
-    let servers = Outline {
-        servers: outline.servers.clone(),
-        clients: Vec::new(),
-    };
-    let lines = servers.lines(usize::MAX);
-    let width = label_width(&lines);
-    for line in lines {
-        let OutlineEntry::Server(server) = line.who else {
-            continue;
-        };
-        let page = pages.get(server).map(|page| format!("http://{page}/"));
-        let clients: Vec<&str> = outline
-            .clients_of(server)
-            .filter_map(|client| outline.clients.get(client))
-            .map(|place| place.name.as_str())
-            .collect();
-        let line = format!(
-            "  {:width$}  {:<24}  {}",
-            line.label,
-            page.unwrap_or_default(),
-            clients.join(" ")
-        );
-        writeln!(out, "{}", line.trim_end())?;
+    let mut table = Table::headless(0..0, Palette { on: false }).in_lines(2);
+    for (index, (server, page)) in SERVERS.iter().zip(pages).enumerate() {
+        let clients: Vec<&str> = outline.clients_of(index).map(|(_, name)| name).collect();
+        let page = format!("http://{page}/");
+        table.add([server.label(), page, clients.join(" ")]);
     }
-    Ok(())
+    table.write(out)
 }
 
 /// Legend of [`line()`].
@@ -60,19 +43,15 @@ pub(super) fn line(figures: &DemoFigures, killed: Option<usize>) -> String {
         let server = figures.servers.get(server);
         server.map_or(0.0, |server| server.last_second.has)
     };
-    let outline = &figures.outline;
-    for region in outline
-        .children(None)
-        .flat_map(|root| outline.children(Some(root)))
-    {
-        let name = outline.servers.get(region).map(|place| &place.name);
-        let name = name.map_or("", String::as_str);
-        let leaves = outline.children(Some(region));
-        let leaves: Vec<String> = leaves.map(|leaf| format!("{:.1}", has(leaf))).collect();
+    for region in children(0) {
+        let name = SERVERS.get(region).map_or("", |place| place.name);
+        let leaves: Vec<String> = children(region)
+            .map(|leaf| format!("{:.1}", has(leaf)))
+            .collect();
         let leaves = format!("({})", leaves.join(" + "));
         line += &format!("   {name} {:>5.1} {leaves:13}", has(region));
     }
-    if let Some(killed) = killed.and_then(|it| outline.servers.get(it)) {
+    if let Some(killed) = killed.and_then(|it| SERVERS.get(it)) {
         line += &format!("  {} killed", killed.name);
     }
     line.truncate(line.trim_end().len());
@@ -107,31 +86,21 @@ pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<(
         of_capacity(used, figures.capacity)
     )?;
     writeln!(out)?;
-    let lines = figures.outline.lines(usize::MAX);
-    let title = "mean per second";
-    let width = label_width(&lines).max(title.len());
-    writeln!(
-        out,
-        "  {title:width$}  {:>8}  {:>8}  {:>8}",
-        "wanted", "leased", "used"
-    )?;
-    let mean = |total: f64| if seconds > 0.0 { total / seconds } else { 0.0 };
-    for line in lines {
+    let header = ["mean per second", "wanted", "leased", "used"];
+    let mut table = Table::new(header, 1..4, Palette { on: false }).in_lines(2);
+    for line in figures.outline.lines(usize::MAX) {
         let part = match line.who {
             OutlineEntry::Server(server) => figures.servers.get(server),
             OutlineEntry::Client(client) => figures.clients.get(client),
             OutlineEntry::More(_) => None,
         };
         let total = part.map(|part| part.total).unwrap_or_default();
-        writeln!(
-            out,
-            "  {:width$}  {:>8.2}  {:>8.2}  {:>8.2}",
-            line.label,
-            mean(total.wants),
-            mean(total.has),
-            mean(total.used),
-        )?;
+        let means = [total.wants, total.has, total.used]
+            .map(|total| if seconds > 0.0 { total / seconds } else { 0.0 })
+            .map(|mean| format!("{mean:.2}"));
+        table.add([vec![line.label], means.into()].concat());
     }
+    table.write(out)?;
     writeln!(
         out,
         "  The root owns the whole capacity. Any part that no child leases stays free."

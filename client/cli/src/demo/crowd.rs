@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::demo::RESOURCE;
 use crate::demo::demand_trace::{DemandStep, DemandTrace};
-use crate::demo::demo_figures::ClientReading;
+use crate::demo::demo_figures::Amounts;
 use doorward_server::clock::Clock;
 
 /// How soon a client reports to the server that it wants something else, and how often the server
@@ -43,27 +43,6 @@ struct DemoClient {
     resource: Resource,
     /// Steps that were admitted.
     steps: Arc<AtomicU64>,
-}
-
-impl DemoClient {
-    /// Returns the amount it wants now.
-    fn wants(&self) -> f64 {
-        self.resource.wants()
-    }
-
-    /// Returns the amount that its lease allows now.
-    fn granted(&self) -> f64 {
-        let holding = self.resource.holding();
-        match (holding.source, holding.capacity) {
-            (Source::Lease, Capacity::Limited(capacity)) => capacity,
-            _ => 0.0,
-        }
-    }
-
-    /// Returns the number of requests so far. The last one may count in part.
-    fn used(&self) -> f64 {
-        self.steps.load(Ordering::Relaxed) as f64 / f64::from(STEPS)
-    }
 }
 
 /// How the clock of the trace goes: from some point of it on, so many times faster than ours, and
@@ -165,11 +144,19 @@ impl DemoCrowd {
     }
 
     /// Reads all clients, in the order of the trace.
-    pub(super) fn read(&self) -> Vec<ClientReading> {
-        let reading = |member: &DemoClient| ClientReading {
-            wants: member.wants(),
-            has: member.granted(),
-            used_total: member.used(),
+    pub(super) fn read(&self) -> Vec<Amounts> {
+        let reading = |member: &DemoClient| {
+            let holding = member.resource.holding();
+            Amounts {
+                wants: member.resource.wants(),
+                has: match (holding.source, holding.capacity) {
+                    (Source::Lease, Capacity::Limited(capacity)) => capacity,
+                    _ => 0.0,
+                },
+                granted: 0.0,
+                // The last request may count in part.
+                used: member.steps.load(Ordering::Relaxed) as f64 / f64::from(STEPS),
+            }
         };
         self.members.iter().map(reading).collect()
     }
@@ -218,7 +205,7 @@ async fn work(member: DemoClient, limiter: RateLimiter, clock: Clock) {
     loop {
         ticks.tick().await;
         let now = clock.now();
-        let wants = member.wants();
+        let wants = member.resource.wants();
         waiting += wants * now.since(before).as_secs_f64();
         before = now;
         while waiting >= step && limiter.try_acquire(cost).is_ok() {

@@ -9,31 +9,10 @@ use std::time::Duration;
 
 use doorward_engine::time::Time;
 
-use crate::demo::outline::Outline;
+use crate::demo::outline::{Outline, SERVERS};
 
 /// The span over which all amounts are averaged.
 const WINDOW: Duration = Duration::from_secs(1);
-
-/// State of a server at a moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct ServerReading {
-    /// Demand of all clients below it.
-    pub(super) wants: f64,
-    /// Amount it may grant: the capacity at the root, else its own lease.
-    pub(super) has: f64,
-    /// Amount it has granted.
-    pub(super) granted: f64,
-}
-
-/// State of a client at a moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct ClientReading {
-    pub(super) wants: f64,
-    /// Amount of its lease.
-    pub(super) has: f64,
-    /// Requests since the start.
-    pub(super) used_total: f64,
-}
 
 /// Everything measured so far.
 #[derive(Clone, Debug)]
@@ -56,15 +35,15 @@ pub(super) struct DemoFigures {
     now: Time,
 }
 
-/// Amounts of one server or client, or of all clients: per second, or since the start.
+/// Amounts of one server or client, or of all clients: at a moment, per second, or since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Amounts {
     pub(super) wants: f64,
-    /// Amount leased.
+    /// Amount leased; of the root, the capacity.
     pub(super) has: f64,
     /// Amount that a server has granted; 0 for clients.
     pub(super) granted: f64,
-    /// Requests.
+    /// Requests; at a moment, those since the start.
     pub(super) used: f64,
 }
 
@@ -77,7 +56,7 @@ pub(super) struct Measured {
     pub(super) total: Amounts,
     /// Totals at times within the last second.
     window: VecDeque<(Time, Amounts)>,
-    /// The last reading. Its `used` is not used.
+    /// The last reading.
     reading: Amounts,
 }
 
@@ -89,7 +68,7 @@ impl DemoFigures {
         };
         Self {
             capacity,
-            servers: vec![measured.clone(); outline.servers.len()],
+            servers: vec![measured.clone(); SERVERS.len()],
             clients: vec![measured.clone(); outline.clients.len()],
             whole: measured,
             outline,
@@ -101,40 +80,21 @@ impl DemoFigures {
         }
     }
 
-    /// Adds a reading of all servers and clients, in the order of the outline.
-    pub(super) fn measure(
-        &mut self,
-        servers: &[ServerReading],
-        clients: &[ClientReading],
-        now: Time,
-    ) {
+    /// Adds a reading of all servers and clients, in the order of the outline. Servers know nothing of use.
+    pub(super) fn measure(&mut self, servers: &[Amounts], clients: &[Amounts], now: Time) {
         let since = std::mem::replace(&mut self.now, now);
         // Before the new reading: the last one holds until now.
         let wants = self.whole.reading.wants;
         self.usable += self.capacity.min(wants) * now.since(since).as_secs_f64();
         let mut whole = Amounts::default();
         for (client, reading) in self.clients.iter_mut().zip(clients) {
-            let amounts = Amounts {
-                wants: reading.wants,
-                has: reading.has,
-                granted: 0.0,
-                used: reading.used_total,
-            };
-            client.take(amounts, since, now);
-            whole.wants += amounts.wants;
-            whole.has += amounts.has;
-            whole.used += amounts.used;
+            client.take(*reading, since, now);
+            whole = whole.with(*reading, |sum, of_client| sum + of_client);
         }
         self.whole.take(whole, since, now);
         let used = self.used_below();
         for ((server, reading), used) in self.servers.iter_mut().zip(servers).zip(used) {
-            let amounts = Amounts {
-                wants: reading.wants,
-                has: reading.has,
-                granted: reading.granted,
-                used,
-            };
-            server.take(amounts, since, now);
+            server.take(Amounts { used, ..*reading }, since, now);
         }
         self.most_granted = self.most_granted.max(whole.has);
         if now.since(self.began) >= WINDOW {
@@ -151,7 +111,7 @@ impl DemoFigures {
                 if let Some(used) = used.get_mut(index) {
                     *used += client.total.used;
                 }
-                above = self.outline.servers.get(index).and_then(|s| s.parent);
+                above = SERVERS.get(index).and_then(|server| server.parent);
             }
         }
         used
@@ -174,37 +134,35 @@ impl Measured {
     fn take(&mut self, reading: Amounts, since: Time, now: Time) {
         let span = now.since(since).as_secs_f64();
         let before = std::mem::replace(&mut self.reading, reading);
-        self.total.wants += before.wants.max(reading.wants) * span;
-        self.total.has += before.has.max(reading.has) * span;
-        self.total.granted += before.granted.max(reading.granted) * span;
-        self.total.used = reading.used;
+        let larger = before.with(reading, f64::max);
+        self.total = Amounts {
+            used: reading.used,
+            ..self
+                .total
+                .with(larger, |total, amount| total + amount * span)
+        };
         self.window.push_back((now, self.total));
         let is_old = |entry: &(Time, Amounts)| now.since(entry.0) >= WINDOW;
         while self.window.get(1).is_some_and(is_old) {
             self.window.pop_front();
         }
-        if let Some((time, total)) = self.window.front() {
-            self.last_second = self.total.per_second_since(total, now.since(*time));
+        if let Some((time, total)) = self.window.front()
+            && *time < now
+        {
+            let span = now.since(*time).as_secs_f64();
+            self.last_second = self.total.with(*total, |now, before| (now - before) / span);
         }
     }
 }
 
 impl Amounts {
-    /// The difference to earlier totals, per second.
-    fn per_second_since(&self, earlier: &Self, span: Duration) -> Self {
-        let span = span.as_secs_f64();
-        let per_second = |now: f64, before: f64| {
-            if span > 0.0 {
-                (now - before) / span
-            } else {
-                0.0
-            }
-        };
+    /// Combines each amount with that of another.
+    fn with(self, other: Self, combine: impl Fn(f64, f64) -> f64) -> Self {
         Self {
-            wants: per_second(self.wants, earlier.wants),
-            has: per_second(self.has, earlier.has),
-            granted: per_second(self.granted, earlier.granted),
-            used: per_second(self.used, earlier.used),
+            wants: combine(self.wants, other.wants),
+            has: combine(self.has, other.has),
+            granted: combine(self.granted, other.granted),
+            used: combine(self.used, other.used),
         }
     }
 }

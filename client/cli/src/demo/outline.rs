@@ -4,30 +4,57 @@
 //! Servers come in the order in which they are drawn, so parents before their children; clients
 //! are dealt to the leaves in turn. Only names and places: what they have is in `figures`.
 
-/// The servers, each with its parent's place in this list. Depth first.
-pub(super) const SERVERS: [(&str, Option<usize>); 7] = [
-    ("root", None),
-    ("eu", Some(0)),
-    ("eu-1", Some(1)),
-    ("eu-2", Some(1)),
-    ("us", Some(0)),
-    ("us-1", Some(4)),
-    ("us-2", Some(4)),
+/// The servers, depth first.
+pub(super) const SERVERS: [ServerPlace; 7] = [
+    ServerPlace::new("root", None, ["", ""]),
+    ServerPlace::new("eu", Some(0), ["├ ", "│ "]),
+    ServerPlace::new("eu-1", Some(1), ["│ ├ ", "│ │ "]),
+    ServerPlace::new("eu-2", Some(1), ["│ └ ", "│   "]),
+    ServerPlace::new("us", Some(0), ["└ ", "  "]),
+    ServerPlace::new("us-1", Some(4), ["  ├ ", "  │ "]),
+    ServerPlace::new("us-2", Some(4), ["  └ ", "    "]),
 ];
 
-/// Tree of servers and clients.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outline {
-    pub(super) servers: Vec<ServerPlace>,
-    pub(super) clients: Vec<ClientPlace>,
-}
+/// Those without children.
+pub(super) const LEAVES: [usize; 4] = [2, 3, 5, 6];
 
 /// A server in the tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ServerPlace {
-    pub(super) name: String,
+    pub(super) name: &'static str,
     /// Its parent's index. Absent: it is the root.
     pub(super) parent: Option<usize>,
+    /// Branches that lead to its line, and past it to those of its clients.
+    branches: [&'static str; 2],
+}
+
+impl ServerPlace {
+    const fn new(name: &'static str, parent: Option<usize>, branches: [&'static str; 2]) -> Self {
+        Self {
+            name,
+            parent,
+            branches,
+        }
+    }
+
+    /// Returns its branches and name.
+    pub(super) fn label(&self) -> String {
+        let [own, _] = self.branches;
+        format!("{own}{}", self.name)
+    }
+}
+
+/// Returns the servers that lease from this one.
+pub(super) fn children(parent: usize) -> impl Iterator<Item = usize> {
+    let places = (0..).zip(SERVERS);
+    let children = places.filter(move |(_, server)| server.parent == Some(parent));
+    children.map(|(index, _)| index)
+}
+
+/// The clients of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Outline {
+    pub(super) clients: Vec<ClientPlace>,
 }
 
 /// A client of a leaf.
@@ -58,121 +85,60 @@ pub(super) struct OutlineLine {
 }
 
 impl Outline {
-    /// [`SERVERS`], and these clients dealt to its leaves.
+    /// These clients, dealt to the leaves.
     pub(super) fn new(clients: impl IntoIterator<Item = String>) -> Self {
-        let servers = SERVERS.map(|(name, parent)| ServerPlace {
-            name: name.to_owned(),
-            parent,
-        });
-        let mut outline = Self {
-            servers: servers.into(),
-            clients: Vec::new(),
-        };
-        let leaves = outline.leaves();
-        let dealt = clients.into_iter().zip(leaves.into_iter().cycle());
-        outline.clients = dealt
-            .map(|(name, leaf)| ClientPlace { name, leaf })
-            .collect();
-        outline
+        let dealt = clients.into_iter().zip(LEAVES.into_iter().cycle());
+        Self {
+            clients: dealt
+                .map(|(name, leaf)| ClientPlace { name, leaf })
+                .collect(),
+        }
     }
 
-    /// Returns the servers without children.
-    pub(super) fn leaves(&self) -> Vec<usize> {
-        (0..self.servers.len())
-            .filter(|index| self.children(Some(*index)).next().is_none())
-            .collect()
-    }
-
-    /// The servers that lease from this one; from none: the root.
-    pub(super) fn children(&self, parent: Option<usize>) -> impl Iterator<Item = usize> {
-        let places = self.servers.iter().enumerate();
-        places
-            .filter(move |(_, server)| server.parent == parent)
-            .map(|(index, _)| index)
-    }
-
-    /// Returns the number of servers above this one.
-    pub(super) fn depth(&self, server: usize) -> usize {
-        let parent = self.servers.get(server).and_then(|place| place.parent);
-        // A parent stands before its children, so this ends.
-        parent.map_or(0, |parent| 1 + self.depth(parent))
-    }
-
-    /// The clients that ask this server.
-    pub(super) fn clients_of(&self, leaf: usize) -> impl Iterator<Item = usize> {
+    /// Returns the clients that ask this server, with their indices.
+    pub(super) fn clients_of(&self, leaf: usize) -> impl Iterator<Item = (usize, &str)> {
         let places = self.clients.iter().enumerate();
-        places
-            .filter(move |(_, client)| client.leaf == leaf)
-            .map(|(index, _)| index)
+        let of_leaf = places.filter(move |(_, client)| client.leaf == leaf);
+        of_leaf.map(|(index, client)| (index, client.name.as_str()))
     }
 
     /// A line for each server and client, from the root down. If there is no room for all of them,
     /// every leaf shows as many of its clients as its part of the room takes, and how many more it
     /// has.
     pub(super) fn lines(&self, room: usize) -> Vec<OutlineLine> {
-        let per_leaf = if self.servers.len() + self.clients.len() <= room {
+        let per_leaf = if SERVERS.len() + self.clients.len() <= room {
             usize::MAX
         } else {
-            let leaves = self.leaves().len().max(1);
-            room.saturating_sub(self.servers.len()) / leaves
+            room.saturating_sub(SERVERS.len()) / LEAVES.len()
         };
         let mut lines = Vec::new();
-        for root in self.children(None) {
-            self.push_lines(root, "", "", per_leaf, &mut lines);
+        for (index, server) in SERVERS.iter().enumerate() {
+            lines.push(OutlineLine {
+                who: OutlineEntry::Server(index),
+                label: server.label(),
+            });
+            let clients: Vec<(usize, &str)> = self.clients_of(index).collect();
+            // The last line has those that have none.
+            let named = match clients.len() {
+                count if count <= per_leaf => count,
+                _ => per_leaf.saturating_sub(1),
+            };
+            let named_clients = clients.iter().take(named);
+            let mut shown: Vec<(OutlineEntry, String)> = named_clients
+                .map(|(client, name)| (OutlineEntry::Client(*client), (*name).to_owned()))
+                .collect();
+            let more = clients.len() - named;
+            if more > 0 && per_leaf > 0 {
+                shown.push((OutlineEntry::More(more), format!("… {more} more")));
+            }
+            let ([_, below], count) = (server.branches, shown.len());
+            for (number, (who, name)) in (1..).zip(shown) {
+                let branch = if number == count { '└' } else { '├' };
+                let label = format!("{below}{branch} {name}");
+                lines.push(OutlineLine { who, label });
+            }
         }
         lines
-    }
-
-    /// The lines of a server and of all below it. `own` and `below` are the branches that lead to
-    /// its line, and past it to those that follow.
-    fn push_lines(
-        &self,
-        server: usize,
-        own: &str,
-        below: &str,
-        clients_max: usize,
-        lines: &mut Vec<OutlineLine>,
-    ) {
-        let Some(place) = self.servers.get(server) else {
-            return;
-        };
-        lines.push(OutlineLine {
-            who: OutlineEntry::Server(server),
-            label: format!("{own}{}", place.name),
-        });
-        let children: Vec<usize> = self.children(Some(server)).collect();
-        let clients: Vec<usize> = self.clients_of(server).collect();
-        let mut shown: Vec<(OutlineEntry, String)> = Vec::new();
-        // The last line has those that have none.
-        let named = match clients.len() {
-            count if count <= clients_max => count,
-            _ => clients_max.saturating_sub(1),
-        };
-        for client in clients.iter().take(named) {
-            let name = self.clients.get(*client).map(|place| place.name.clone());
-            shown.push((OutlineEntry::Client(*client), name.unwrap_or_default()));
-        }
-        let more = clients.len() - named;
-        if more > 0 && clients_max > 0 {
-            shown.push((OutlineEntry::More(more), format!("… {more} more")));
-        }
-        let count = children.len() + shown.len();
-        let branches = |position: usize| {
-            if position + 1 == count {
-                (format!("{below}└ "), format!("{below}  "))
-            } else {
-                (format!("{below}├ "), format!("{below}│ "))
-            }
-        };
-        for (position, child) in children.iter().enumerate() {
-            let (own, below) = branches(position);
-            self.push_lines(*child, &own, &below, clients_max, lines);
-        }
-        for (position, (who, name)) in shown.into_iter().enumerate() {
-            let (own, _) = branches(children.len() + position);
-            let label = format!("{own}{name}");
-            lines.push(OutlineLine { who, label });
-        }
     }
 }
 

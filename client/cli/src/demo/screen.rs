@@ -18,7 +18,7 @@ use ratatui::widgets::Paragraph;
 
 use crate::demo::closing_summary::of_capacity;
 use crate::demo::demo_figures::{Amounts, DemoFigures};
-use crate::demo::outline::{OutlineEntry, OutlineLine, label_width};
+use crate::demo::outline::{LEAVES, OutlineEntry, OutlineLine, SERVERS, label_width};
 
 /// Content of the view.
 #[derive(Clone, Copy, Debug)]
@@ -129,7 +129,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
         Span::from(format!(
             "  {} clients at {} leaves share {} requests/s, fairly and never more",
             figures.clients.len(),
-            figures.outline.leaves().len(),
+            LEAVES.len(),
             figures.capacity
         )),
     ]);
@@ -158,7 +158,7 @@ fn draw_whole(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
         amount(whole.used, USED.1),
         Span::from(format!(" of {}", figures.capacity)),
     ]);
-    let killed = scene.killed.and_then(|it| figures.outline.servers.get(it));
+    let killed = scene.killed.and_then(|it| SERVERS.get(it));
     if let Some(killed) = killed {
         sums.push_span(Span::from(format!("   {} killed", killed.name)).red());
     }

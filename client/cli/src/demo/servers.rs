@@ -15,12 +15,11 @@ use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
-use tokio::task::JoinSet;
 
 use crate::demo::RESOURCE;
 use crate::demo::crowd::EARLY_GAP;
-use crate::demo::demo_figures::ServerReading;
-use crate::demo::outline::Outline;
+use crate::demo::demo_figures::Amounts;
+use crate::demo::outline::SERVERS;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::clock;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
@@ -89,8 +88,8 @@ impl DemoServer {
 }
 
 impl DemoServers {
-    /// Starts every server of the outline; the root has `capacity` to share.
-    pub(super) async fn start(outline: &Outline, capacity: f64) -> anyhow::Result<Self> {
+    /// Starts every server; the root has `capacity` to share.
+    pub(super) async fn start(capacity: f64) -> anyhow::Result<Self> {
         let mut tree = Self {
             servers: Vec::new(),
             states: tempfile::tempdir()?,
@@ -100,12 +99,12 @@ impl DemoServers {
             kills: 0,
         };
         // Parents come before their children, so that each is there when it is first asked.
-        for place in &outline.servers {
+        for place in &SERVERS {
             let server = match place.parent {
-                None => start_root(&place.name, capacity, tree.states.path()).await?,
+                None => start_root(place.name, capacity, tree.states.path()).await?,
                 Some(parent) => {
                     let parent = tree.grpc_address(parent).context("a tree without a root")?;
-                    DemoServer::start(below(&place.name, parent, tree.states.path())).await?
+                    DemoServer::start(below(place.name, parent, tree.states.path())).await?
                 }
             };
             tree.servers.push(server);
@@ -126,23 +125,24 @@ impl DemoServers {
     }
 
     /// Reads all servers.
-    pub(super) fn read(&self) -> Vec<ServerReading> {
+    pub(super) fn read(&self) -> Vec<Amounts> {
         let reading = |(index, server): (usize, &DemoServer)| {
             let Some((server, _)) = &server.running else {
-                return ServerReading::default();
+                return Amounts::default();
             };
             let node = server.state().node();
             let snapshot = node.read(|node, now| node.resource_snapshot(&self.resource, now));
             match snapshot {
-                Some(snapshot) => ServerReading {
+                Some(snapshot) => Amounts {
                     wants: snapshot.wants,
                     has: snapshot.capacity,
                     granted: snapshot.granted,
+                    used: 0.0,
                 },
                 // No client has asked yet; the root has the capacity all the same.
-                None => ServerReading {
+                None => Amounts {
                     has: if index == 0 { self.capacity } else { 0.0 },
-                    ..ServerReading::default()
+                    ..Amounts::default()
                 },
             }
         };
@@ -175,27 +175,14 @@ impl DemoServers {
         }
     }
 
-    /// Stops all servers, leaves first, so that none loses its parent.
-    pub(super) async fn stop(mut self, outline: &Outline) {
-        let mut levels = Vec::new();
+    /// Stops all servers, children first, so that none loses its parent.
+    pub(super) async fn stop(mut self) {
         while let Some(server) = self.servers.pop() {
-            levels.push((outline.depth(self.servers.len()), server.running));
-        }
-        levels.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
-        let mut stopping = JoinSet::new();
-        let mut level = None;
-        for (depth, running) in levels {
-            if level.replace(depth) != Some(depth) {
-                while stopping.join_next().await.is_some() {}
-            }
-            if let Some((server, runtime)) = running {
-                stopping.spawn(async move {
-                    server.shutdown().await;
-                    drop(runtime);
-                });
+            if let Some((server, runtime)) = server.running {
+                server.shutdown().await;
+                drop(runtime);
             }
         }
-        while stopping.join_next().await.is_some() {}
     }
 }
 
@@ -271,14 +258,13 @@ mod tests {
 
     #[tokio::test]
     async fn every_server_starts_below_its_parent_and_all_stop() {
-        let outline = Outline::new(std::iter::empty());
-        let mut tree = DemoServers::start(&outline, 7.0).await.unwrap();
+        let mut tree = DemoServers::start(7.0).await.unwrap();
         let (pages, read) = (tree.pages(), tree.read());
         assert_eq!((pages.len(), read.len()), (7, 7));
         // Before anyone asks, everything is at the root.
         let has: Vec<f64> = read.iter().map(|reading| reading.has).collect();
         assert_eq!(has, [7.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-        for (place, server) in outline.servers.iter().zip(&tree.servers) {
+        for (place, server) in SERVERS.iter().zip(&tree.servers) {
             let parent = place.parent.and_then(|parent| tree.grpc_address(parent));
             let (server, _) = server.running.as_ref().unwrap();
             let asked = server.state().parent_news().map(|news| news.addresses);
@@ -295,7 +281,7 @@ mod tests {
             tree.start_killed(Time::ZERO + DOWN_FOR).await;
         }
         assert_eq!(tree.pages(), pages);
-        tree.stop(&outline).await;
+        tree.stop().await;
         for page in pages {
             is_refused(page).await;
         }

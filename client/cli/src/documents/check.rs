@@ -126,7 +126,8 @@ async fn print<K: Shown>(common: &Common, change: Change<'_, K>) -> Result<K::Ef
     let effect = K::effect(change, false).await;
     let mut out = output::stdout();
     if common.output == Output::Json {
-        let warnings = effect.to_json().remove("warnings");
+        let shown = effect.to_json();
+        let warnings = shown.get("warnings");
         let message =
             json!({"file": name, format!("{noun}s"): new.to_json(), "warnings": warnings});
         output::json(&mut out, &message)?;

@@ -12,7 +12,7 @@ use super::{Change, Document, Effect, Shown, Standing, Store, counted, lines};
 /// Change in meaning, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChangeLine {
-    /// `+`, `-`, `~`, or `>` for what takes another way.
+    /// `+`, `-` or `~`.
     pub(crate) sign: char,
     pub(crate) text: String,
 }
@@ -135,9 +135,11 @@ impl<'a, K: Shown> Preview<'a, K> {
         let lines = self.changes.as_ref();
         let lines: Option<Vec<String>> = lines.map(|lines| lines.iter().map(text).collect());
         let mut shown = self.effect.to_json();
-        shown.insert("different".to_owned(), json!(!self.is_same()));
-        shown.insert(format!("{}s", K::NOUN), json!(lines));
-        Value::Object(shown)
+        if let Some(fields) = shown.as_object_mut() {
+            fields.insert("different".to_owned(), json!(!self.is_same()));
+            fields.insert(format!("{}s", K::NOUN), json!(lines));
+        }
+        shown
     }
 }
 

@@ -195,15 +195,8 @@ impl Effect for RuleEffect {
         Ok(())
     }
 
-    fn to_json(&self) -> Map<String, Value> {
+    fn to_json(&self) -> Value {
         let warnings: Vec<String> = self.warnings().collect();
-        let fields = [
-            ("warnings", json!(warnings)),
-            ("needs_force", json!(self.gone.is_some())),
-        ];
-        fields
-            .map(|(name, value)| (name.to_owned(), value))
-            .into_iter()
-            .collect()
+        json!({"warnings": warnings, "needs_force": self.gone.is_some()})
     }
 }

@@ -1,9 +1,7 @@
 //! `doorward rules instances`: the services that follow the rules of servers, and the versions that they run.
 
 use std::io::Write;
-use std::time::Duration;
 
-use doorward_pages::numbers::typed_span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};
 use doorward_proto::admin::v1::{RulesInstance, RunningRules};
@@ -12,6 +10,7 @@ use serde::Serialize;
 use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
 use crate::failure::Failure;
+use crate::granted::span;
 use crate::output;
 
 /// An instance for programs. Its field names are an interface.
@@ -65,7 +64,7 @@ fn table(listed: &[Listed], palette: Palette) -> Table {
                 cell(server),
                 cell(if domain.is_empty() { "-" } else { domain }),
                 cell(if version.is_empty() { "-" } else { version }),
-                cell(typed_span(Duration::from_millis(instance.since_ms))),
+                cell(span(instance.since_ms)),
                 palette.cell(Tone::Bad, instance.problem().replace('\n', " ")),
             ]);
         }

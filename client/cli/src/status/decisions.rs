@@ -1,12 +1,13 @@
 //! The answers of rules to requests at a server.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
-use doorward_pages::numbers::{count, typed_span as span};
+use doorward_pages::numbers::count;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};
 use doorward_proto::admin::v1::RuleDecisions;
+
+use crate::granted::span;
 
 /// Writes a table, and an empty line. Without answers it writes nothing.
 pub(super) fn write_table(
@@ -31,7 +32,7 @@ pub(super) fn write_table(
             "unmatched" => format!("{}: unmatched", it.domain),
             rule => rule.to_owned(),
         };
-        let age = it.refused_age_ms.map(Duration::from_millis);
+        let age = it.refused_age_ms;
         table.add([
             palette.cell(Tone::Strong, rule),
             cell(count(it.allowed_count)),

@@ -1,12 +1,12 @@
 //! The rules of a server: a line for each document, and the reason of each that is refused.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
-use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_proto::admin::v1::GetStatusResponse as Status;
 use doorward_session::visible::line;
+
+use crate::granted::span;
 
 /// Documents that are listed although nothing is wrong with them.
 const LISTED: usize = 20;
@@ -20,7 +20,7 @@ pub(super) fn write_lines(
     let listed = status.rules.iter().enumerate();
     for (_, it) in listed.filter(|(place, it)| *place < LISTED || it.problem.is_some()) {
         let (rules, domain) = (it.rules_count, line(&it.domain));
-        let age = span(Duration::from_millis(it.age_ms));
+        let age = span(it.age_ms);
         match &it.version {
             Some(version) => writeln!(
                 out,

@@ -1,13 +1,10 @@
 //! Tables of resources and of leases, for `doorward status` and `doorward top`.
 
-use std::time::Duration;
-
-use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
 use doorward_proto::admin::v1::{LeaseStatus, ResourceStatus};
 
-use crate::granted::{number, tone_of};
+use crate::granted::{number, span, tone_of};
 use crate::status::reasoned_table::ReasonedTable;
 use crate::status::tree;
 
@@ -18,9 +15,7 @@ pub(crate) type Columns = [(&'static str, fn(&ResourceStatus) -> Cell)];
 pub(crate) const WIDE: &Columns = &[
     ("leases", |it| cell(it.leases_count)),
     ("template", |it| cell(it.template())),
-    ("lease length", |it| {
-        cell(span(Duration::from_millis(it.lease_length_ms)))
-    }),
+    ("lease length", |it| cell(span(it.lease_length_ms))),
 ];
 
 /// Resources, each with its child servers.
@@ -49,7 +44,7 @@ pub(crate) fn resources_table<'a>(
         } else if resource.template.is_none() && own_lease.is_none() {
             palette.cell(Tone::Bad, "template gone")
         } else if let Some(left) = resource.learning_remaining_ms {
-            let left = span(Duration::from_millis(left));
+            let left = span(left);
             let bound = if own_lease.is_some() { "at most " } else { "" };
             palette.cell(Tone::Partial, format!("learning for {bound}{left}"))
         } else if let Some((tone, state)) = own_lease.and_then(tree::learning_above) {
@@ -120,7 +115,7 @@ pub(crate) fn leases_table<'a>(
             cell(number(lease.share)),
             palette.cell(tone_of(lease.granted, lease.wants), number(lease.granted)),
             cell(number(lease.reserved)),
-            cell(span(Duration::from_millis(lease.expires_in_ms))),
+            cell(span(lease.expires_in_ms)),
         ];
         let mut cells = resource.into_iter().chain([holder]).chain(amounts);
         if let Some(first) = cells.next() {

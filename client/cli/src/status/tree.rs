@@ -1,16 +1,13 @@
 //! A server's place in the tree in `doorward status`: its parent, its own leases, its child servers.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use doorward_pages::terminal::table::Cell;
 use doorward_proto::admin::v1::{ChildStatus, OwnLeaseStatus, ParentStatus};
 use doorward_session::visible::{self, line};
 
-use crate::granted::number;
-use crate::granted::tone_of;
+use crate::granted::{number, span, tone_of};
 use crate::status::reasoned_table::ReasonedTable;
-use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::cell;
 
@@ -35,7 +32,7 @@ pub(super) fn write_parent(
         "idle" => palette.paint(Tone::Partial, "not asked (only the master does)"),
         other => palette.paint(Tone::Partial, &line(other)),
     };
-    let age = span(Duration::from_millis(parent.link_age_ms));
+    let age = span(parent.link_age_ms);
     write!(
         out,
         "parent: {name}{}, {link} for {age}",
@@ -72,7 +69,7 @@ pub(super) fn state(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
 
 /// Returns the state of a server above that is in learning mode, if there is one.
 pub(super) fn learning_above(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
-    let left = Duration::from_millis(lease.parent_learning_remaining_ms?);
+    let left = lease.parent_learning_remaining_ms?;
     Some((
         Tone::Partial,
         format!("learning above for at most {}", span(left)),
@@ -97,7 +94,7 @@ pub(super) fn write_own_lease(
             "{} (share {}), expires in {}",
             number(lease.capacity),
             number(lease.share),
-            span(Duration::from_millis(left))
+            span(left)
         )?,
         None => write!(out, "none")?,
     }
@@ -156,7 +153,7 @@ pub(super) fn children_table(children: &[ChildStatus], palette: Palette) -> Reas
             palette.cell(tone_of(child.granted, child.wants), number(child.granted)),
             cell(number(child.reserved)),
             cell(child.outstanding.map_or("?".to_owned(), number)),
-            cell(span(Duration::from_millis(child.expires_in_ms))),
+            cell(span(child.expires_in_ms)),
             state_of_child(child, palette),
         ];
         table.add(

@@ -1,22 +1,19 @@
 //! Forecast of a change: warnings, and the plan for resources in use.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use doorward_documents::Located;
-use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
-use doorward_session::time::millis;
 use doorward_session::visible::line;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::documents::author::plain;
 use crate::documents::flags::Search;
 use crate::documents::{Change, Effect, counted, refusal};
 use crate::failure::Failure;
-use crate::granted::number;
-use crate::templates::plan::{self, ClientsPlan, NAMED_MAX, NamedClient, ResourcePlan, TreePlan};
+use crate::granted::{number, span};
+use crate::templates::plan::{self, NAMED_MAX, NamedClient, ResourcePlan, TreePlan};
 use crate::templates::warnings::{InForceBefore, Warnings};
 
 /// Child servers of a resource that are listed: those whose amounts change most.
@@ -98,88 +95,23 @@ impl Effect for Forecast {
         }
     }
 
-    fn to_json(&self) -> Map<String, Value> {
-        let problem = self.plan.as_ref().and_then(|plan| plan.as_ref().err());
+    fn to_json(&self) -> Value {
         let plan = self.planned();
-        let listed = |plan: &TreePlan| match &self.search.resource {
-            None => plan.resources.iter().map(resource_json).collect(),
-            Some(_) => plan.found.iter().map(resource_json).collect(),
-        };
-        let unheard = plan.and_then(|plan| plan.unheard);
-        let fields = [
-            ("warning", json!(self.warnings.text())),
-            ("warnings", self.warnings.to_json()),
-            ("needs_force", json!(self.refusal().is_some())),
-            ("resources", plan.map_or(Value::Null, listed)),
-            ("resources_unaffected", json!(plan.map(|it| it.unchanged))),
-            ("resources_problem", json!(problem)),
-            ("unheard_ms", json!(unheard.map(millis))),
-            (
-                "resources_templates_source",
-                json!(plan.map(|it| &it.who.source)),
-            ),
-        ];
-        fields
-            .map(|(name, value)| (name.to_owned(), value))
-            .into_iter()
-            .collect()
-    }
-}
-
-fn resource_json(plan: &ResourcePlan) -> Value {
-    let (root, clients) = (&plan.root, &plan.clients);
-    let named = |list: &[NamedClient]| -> Value {
-        let list = list.iter();
-        let shown = list.map(|NamedClient { server, client }| {
-            json!({
-                "client": client.holder,
-                "server": server,
-                "wants": client.wants,
-                "granted": client.granted,
-                "planned": client.planned,
-                "why": client.why,
-            })
+        let listed = plan.map(|plan| match &self.search.resource {
+            None => plan.resources.as_slice(),
+            Some(_) => plan.found.as_slice(),
         });
-        shown.collect()
-    };
-    let children = root.children.iter().map(|child| {
         json!({
-            "child": child.child,
-            "clients_count": child.clients_count,
-            "wants": child.wants,
-            "granted": child.granted,
-            "planned": child.planned,
-            "why": child.why,
+            "warning": self.warnings.text(),
+            "warnings": self.warnings.to_json(),
+            "needs_force": self.refusal().is_some(),
+            "resources": listed,
+            "resources_unaffected": plan.map(|it| it.unchanged),
+            "resources_problem": self.plan.as_ref().and_then(|plan| plan.as_ref().err()),
+            "unheard_ms": plan.and_then(|it| it.unheard_ms),
+            "resources_templates_source": plan.map(|it| &it.who.source),
         })
-    });
-    let unnamed = plan.unnamed.iter();
-    let unnamed = unnamed.map(|(child, problem)| json!({"child": child, "problem": problem}));
-    let (holds_in, holds_max) = times(plan);
-    json!({
-        "resource_id": root.resource_id,
-        "template": root.template,
-        "new_template": root.planned_template,
-        "algorithm": root.algorithm,
-        "new_algorithm": root.planned_algorithm,
-        "capacity": root.capacity,
-        "new_capacity": root.planned_capacity,
-        "wants": root.wants,
-        "granted": root.granted,
-        "planned": root.planned,
-        "reserved": root.reserved,
-        "clients_count": root.clients_count,
-        "losing_count": clients.losing_count,
-        "gaining_count": clients.gaining_count,
-        "same_count": clients.same_count,
-        "losing": named(&clients.losing),
-        "gaining": named(&clients.gaining),
-        "clients": named(&clients.listed),
-        "children": children.collect::<Value>(),
-        "unnamed": unnamed.collect::<Value>(),
-        "holds_in_ms": holds_in.map(millis),
-        "holds_max_ms": holds_max.map(millis),
-        "words": words(plan).into_iter().map(|(_, text)| text).collect::<Vec<_>>(),
-    })
+    }
 }
 
 fn write_plan(
@@ -189,7 +121,7 @@ fn write_plan(
     palette: Palette,
 ) -> io::Result<()> {
     let who = &line(&plan.who.to_string()).into_owned();
-    if let Some(unheard) = plan.unheard {
+    if let Some(unheard) = plan.unheard_ms {
         let text = format!(
             "{who} has begun lately: holders that have not asked it yet are missing, for up to {}",
             span(unheard)
@@ -255,8 +187,8 @@ fn write_resource(
     }
     write_children(out, plan, palette)?;
     match search {
-        None => write_extremes(out, &plan.clients, palette),
-        Some(search) => match (plan.clients.listed.as_slice(), &search.client) {
+        None => write_extremes(out, plan, palette),
+        Some(search) => match (plan.holders.as_slice(), &search.client) {
             ([], None) => Ok(()),
             ([], Some(text)) => writeln!(out, "    no client has {:?} in its name", line(text)),
             (listed, _) => write_clients(out, listed.iter(), palette),
@@ -264,23 +196,16 @@ fn write_resource(
     }
 }
 
-/// Returns when a plan holds if all clients ask as they should, and at the latest. None: it does not.
-fn times(plan: &ResourcePlan) -> (Option<Duration>, Option<Duration>) {
-    let clients = &plan.clients;
-    let changes = clients.losing_count > 0 || clients.gaining_count > 0;
-    let stays = plan.root.planned_algorithm.is_some() && changes;
-    let holds_in = stays.then(|| clients.holds_in());
-    let holds_max = clients.shrinks_max;
-    (
-        holds_in,
-        holds_max.map(|most| most.max(holds_in.unwrap_or_default())),
-    )
-}
-
 /// Returns what there is to say about a resource as a whole.
 fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
-    let (root, clients) = (&plan.root, &plan.clients);
+    let root = &plan.root;
     let mut words = Vec::new();
+    if let (Some(old), Some(new)) = (&root.template, &root.planned_template)
+        && old != new
+    {
+        let text = format!("takes the template {new:?} instead of {old:?}");
+        words.push((Tone::Partial, text));
+    }
     match &root.planned_algorithm {
         None => {
             let text =
@@ -293,12 +218,7 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
         }
         Some(_) => {}
     }
-    let ClientsPlan {
-        losing_count: losing,
-        gaining_count: gaining,
-        same_count: same,
-        ..
-    } = *clients;
+    let (losing, gaining, same) = (root.losing_count, root.gaining_count, root.same_count);
     let known = losing.saturating_add(gaining).saturating_add(same);
     if known > 0 {
         let tone = match losing {
@@ -314,30 +234,27 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
             format!("{known}{of} client{s}: losing {losing}, gaining {gaining}, unchanged {same}");
         words.push((tone, text));
     }
-    let (holds_in, holds_max) = times(plan);
-    let within = holds_in.map(|it| format!("within {}", span(it)));
-    let at_most = holds_max.map(|it| {
-        format!(
-            "in {}, when the last lease that shrinks has ended",
-            span(it)
-        )
+    let within = plan.holds_in_ms.map(|it| format!("within {}", span(it)));
+    let at_most = plan.holds_max_ms.map(|it| {
+        let last = "when the last lease that shrinks has ended";
+        format!("in {}, {last}", span(it))
     });
     let times: Vec<String> = within.into_iter().chain(at_most).collect();
     if !times.is_empty() {
         let text = format!("this holds {}", times.join("; at the latest "));
         words.push((Tone::Partial, text));
     }
-    if let Some(learning) = clients.learning {
+    if let Some(learning) = root.learning_remaining_ms {
         let text = format!(
             "learning mode for up to {}: nothing grows before, and holders that have not reported are missing",
             span(learning)
         );
         words.push((Tone::Partial, text));
     }
-    if clients.cut_wants > 0 {
+    if root.cut_wants_count > 0 {
         let text = format!(
             "{} want more than counts now, and may get more than planned",
-            clients.cut_wants
+            root.cut_wants_count
         );
         words.push((Tone::Partial, text));
     }
@@ -381,14 +298,17 @@ fn write_children(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -
 }
 
 /// Writes the clients that lose most and gain most.
-fn write_extremes(out: &mut impl Write, plan: &ClientsPlan, palette: Palette) -> io::Result<()> {
+fn write_extremes(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -> io::Result<()> {
     let (losing, gaining) = (&plan.losing, &plan.gaining);
     if losing.is_empty() && gaining.is_empty() {
         return Ok(());
     }
     write_clients(out, losing.iter().chain(gaining), palette)?;
     let shown = u64::try_from(losing.len() + gaining.len()).unwrap_or(u64::MAX);
-    let all = plan.losing_count.saturating_add(plan.gaining_count);
+    let all = plan
+        .root
+        .losing_count
+        .saturating_add(plan.root.gaining_count);
     match all.saturating_sub(shown) {
         0 => Ok(()),
         more => {

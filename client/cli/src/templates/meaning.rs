@@ -1,10 +1,7 @@
 //! Changes in meaning, template by template. Pure.
 //!
-//! Templates are distinguished by their glob. Where order or presence changes, other templates may
-//! take resources than before: that is looked for with ids that two globs both match, and shown with
-//! such an id.
-
-mod reroute;
+//! Templates are distinguished by their glob. Where order or presence changes, other templates may take resources than
+//! before: the [plan](super::plan) says so of those in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,11 +53,6 @@ pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<ChangeLine> {
             lines.push(ChangeLine::new('+', text));
         }
     }
-    let mut unsettled: BTreeSet<&str> = moved;
-    for (these, those) in [(&old_by_glob, &new_by_glob), (&new_by_glob, &old_by_glob)] {
-        unsettled.extend(these.keys().filter(|glob| !those.contains_key(*glob)));
-    }
-    lines.extend(reroute::lines(old, new, &unsettled));
     lines
 }
 

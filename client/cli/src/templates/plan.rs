@@ -4,18 +4,18 @@
 //! it names its clients, and has children of its own. What a server below the root answers is only believed about itself,
 //! and it gets no token: its address is what it told its parent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
 use doorward_etcd::DocumentPlace;
 use doorward_proto::admin::v1::{
     GetStatusRequest, PlanRequest, PlanResponse, PlannedHolder, PlannedResource,
 };
-use tokio::task::JoinSet;
+use serde::Serialize;
 
 use crate::caller::MasterCaller;
+use crate::caller::named_servers::NamedServers;
 use crate::common::Common;
 use crate::documents::Store;
 use crate::documents::flags::Search;
@@ -26,12 +26,6 @@ const ROOT: &str = "etcd:///root";
 
 /// Resources whose clients are named, through the tree.
 pub(super) const NAMED_MAX: usize = 50;
-
-/// Servers below the root that are asked.
-const SERVERS_MAX: usize = 500;
-
-/// Servers that are asked at the same time.
-const AT_ONCE_MAX: usize = 16;
 
 /// Pages of an answer that are read.
 const PAGES_MAX: usize = 1_000;
@@ -92,70 +86,70 @@ pub(super) struct TreePlan {
     /// Number of resources whose terms stay.
     pub(super) unchanged: u64,
     /// Time for which holders may be missing that have not asked this master yet. None: all have.
-    pub(super) unheard: Option<Duration>,
+    pub(super) unheard_ms: Option<u64>,
     /// The resource that was searched for, with its clients, if it is in use and its terms change.
     pub(super) found: Option<ResourcePlan>,
 }
 
-/// Plan for a resource.
-#[derive(Debug, Default)]
+/// Plan for a resource. JSON has the field names of `admin.proto`.
+#[derive(Debug, Default, Serialize)]
 pub(super) struct ResourcePlan {
-    /// The root's, without its clients.
+    /// The root's, without its clients. Numbers and times of clients are those of all servers.
+    #[serde(flatten)]
     pub(super) root: PlannedResource,
-    pub(super) clients: ClientsPlan,
-    /// Child servers whose clients are not known, and why.
-    pub(super) unnamed: Vec<(String, String)>,
-}
-
-/// A client of a server, and what it would have.
-#[derive(Clone, Debug)]
-pub(super) struct NamedClient {
-    pub(super) server: String,
-    pub(super) client: PlannedHolder,
-}
-
-/// What changes for the clients of one or more servers.
-#[derive(Debug, Default)]
-pub(super) struct ClientsPlan {
-    pub(super) losing_count: u64,
-    pub(super) gaining_count: u64,
-    pub(super) same_count: u64,
-    /// Clients that want more than counts, because of `wants_max`.
-    pub(super) cut_wants: u64,
-    /// Those that lose most, first.
+    /// Those that lose most, first. In JSON these lists replace the empty ones of the root.
     pub(super) losing: Vec<NamedClient>,
     /// Those that gain most, first.
     pub(super) gaining: Vec<NamedClient>,
     /// The clients that were searched for.
-    pub(super) listed: Vec<NamedClient>,
-    /// Longest refresh intervals of those that lose, and of those that gain.
-    pub(super) shrinks_in: Option<Duration>,
-    pub(super) grows_in: Option<Duration>,
-    /// Time until the last lease of those that lose ends.
-    pub(super) shrinks_max: Option<Duration>,
-    /// Longest rest of learning mode.
-    pub(super) learning: Option<Duration>,
+    pub(super) holders: Vec<NamedClient>,
+    /// Child servers whose clients are not known, and why.
+    pub(super) unnamed: Vec<(String, String)>,
+    /// Time until the plan holds, if all clients ask as they should: those that lose first, then those that gain.
+    /// Absent: it does not.
+    pub(super) holds_in_ms: Option<u64>,
+    /// The longest that it may take.
+    pub(super) holds_max_ms: Option<u64>,
 }
 
-impl ClientsPlan {
+/// A client of a server, and what it would have.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct NamedClient {
+    pub(super) server: String,
+    #[serde(flatten)]
+    pub(super) client: PlannedHolder,
+}
+
+impl ResourcePlan {
+    fn new(server: &str, mut root: PlannedResource) -> Self {
+        let mut plan = Self::default();
+        plan.name(server, &mut root);
+        Self { root, ..plan }
+    }
+
     /// Adds the clients of a server, and takes them out of its answer.
     fn add(&mut self, server: &str, plan: &mut PlannedResource) {
+        let all = &mut self.root;
         for (sum, count) in [
-            (&mut self.losing_count, plan.losing_count),
-            (&mut self.gaining_count, plan.gaining_count),
-            (&mut self.same_count, plan.same_count),
-            (&mut self.cut_wants, plan.cut_wants_count),
+            (&mut all.losing_count, plan.losing_count),
+            (&mut all.gaining_count, plan.gaining_count),
+            (&mut all.same_count, plan.same_count),
+            (&mut all.cut_wants_count, plan.cut_wants_count),
         ] {
             *sum = sum.saturating_add(count);
         }
-        for (longest, millis) in [
-            (&mut self.shrinks_in, plan.shrinks_in_ms),
-            (&mut self.grows_in, plan.grows_in_ms),
-            (&mut self.shrinks_max, plan.shrinks_max_ms),
-            (&mut self.learning, plan.learning_remaining_ms),
+        for (longest, of_server) in [
+            (&mut all.shrinks_in_ms, plan.shrinks_in_ms),
+            (&mut all.grows_in_ms, plan.grows_in_ms),
+            (&mut all.shrinks_max_ms, plan.shrinks_max_ms),
+            (&mut all.learning_remaining_ms, plan.learning_remaining_ms),
         ] {
-            *longest = (*longest).max(millis.map(Duration::from_millis));
+            *longest = (*longest).max(of_server);
         }
+        self.name(server, plan);
+    }
+
+    fn name(&mut self, server: &str, plan: &mut PlannedResource) {
         for (known, of_server) in [
             (&mut self.losing, &mut plan.losing),
             (&mut self.gaining, &mut plan.gaining),
@@ -164,22 +158,26 @@ impl ClientsPlan {
             known.sort_by(|a, b| b.by().total_cmp(&a.by()));
             known.truncate(EXTREMES_MAX);
         }
-        self.listed.extend(named(server, &mut plan.holders));
+        self.holders.extend(named(server, &mut plan.holders));
     }
 
-    /// Sorts the listed clients. One that came back while the server listed them may be there twice.
-    fn sort_listed(&mut self) {
+    /// Sorts the listed clients, of which one that came back meanwhile may be there twice, and works out the times.
+    fn finish(&mut self) {
         let name = |it: &NamedClient| (it.server.clone(), it.client.holder.clone());
-        self.listed.sort_by_cached_key(name);
-        self.listed.dedup_by_key(|it| name(it));
-        self.listed.sort_by(|a, b| b.by().total_cmp(&a.by()));
-    }
-
-    /// Returns when the plan holds, if all clients ask as they should: those that lose first, then those that gain.
-    pub(super) fn holds_in(&self) -> Duration {
-        let learning = self.learning.filter(|_| self.grows_in.is_some());
-        let shrinks = self.shrinks_in.unwrap_or_default();
-        shrinks.max(learning.unwrap_or_default()) + self.grows_in.unwrap_or_default()
+        self.holders.sort_by_cached_key(name);
+        self.holders.dedup_by_key(|it| name(it));
+        self.holders.sort_by(|a, b| b.by().total_cmp(&a.by()));
+        let all = &self.root;
+        if all.planned_algorithm.is_some() && all.losing_count + all.gaining_count > 0 {
+            let learning = all
+                .learning_remaining_ms
+                .filter(|_| all.grows_in_ms.is_some());
+            let shrinks = all.shrinks_in_ms.max(learning).unwrap_or_default();
+            self.holds_in_ms = Some(shrinks.saturating_add(all.grows_in_ms.unwrap_or_default()));
+        }
+        self.holds_max_ms = all
+            .shrinks_max_ms
+            .max(self.holds_in_ms.filter(|_| all.shrinks_max_ms.is_some()));
     }
 }
 
@@ -260,7 +258,7 @@ pub(super) async fn ask(
         },
         resources,
         unchanged: answer.unchanged_count,
-        unheard: answer.unheard_ms.map(Duration::from_millis),
+        unheard_ms: answer.unheard_ms,
         found,
     })
 }
@@ -270,19 +268,10 @@ async fn through_tree(
     root: &MasterCaller,
     request: PlanRequest,
 ) -> Result<(PlanResponse, Vec<ResourcePlan>), Failure> {
-    let mut answer = pages(root, request.clone()).await?;
+    let mut answer = pages(root.clone(), request.clone()).await?;
     let resources = std::mem::take(&mut answer.resources).into_iter();
-    let mut resources: Vec<ResourcePlan> = resources
-        .map(|mut root| {
-            let mut clients = ClientsPlan::default();
-            clients.add(&answer.node, &mut root);
-            ResourcePlan {
-                root,
-                clients,
-                unnamed: Vec::new(),
-            }
-        })
-        .collect();
+    let resources = resources.map(|root| ResourcePlan::new(&answer.node, root));
+    let mut resources: Vec<ResourcePlan> = resources.collect();
     resources.sort_by(|a, b| b.root.lost.total_cmp(&a.root.lost));
     let named = NAMED_MAX.min(resources.len());
     let (named, others) = resources.split_at_mut(named);
@@ -291,22 +280,20 @@ async fn through_tree(
         let children = std::mem::take(&mut plan.root.children).into_iter();
         plan.unnamed = children.map(|it| (it.child, reason.clone())).collect();
     }
-    name_clients(root, named, request).await;
-    for plan in &mut resources {
-        plan.clients.sort_listed();
-    }
+    name_clients((root, &answer.node), named, &request).await;
+    resources.iter_mut().for_each(ResourcePlan::finish);
     Ok((answer, resources))
 }
 
 /// Reads all pages of the master's plan.
-async fn pages(caller: &MasterCaller, mut request: PlanRequest) -> Result<PlanResponse, Failure> {
-    let mut all = page(caller, &request).await?;
+async fn pages(caller: MasterCaller, mut request: PlanRequest) -> Result<PlanResponse, Failure> {
+    let mut all = page(&caller, &request).await?;
     for _page in 0..PAGES_MAX {
         let Some(token) = all.next_token.take() else {
             break;
         };
         request.token = token;
-        let more = page(caller, &request).await?;
+        let more = page(&caller, &request).await?;
         all.unchanged_count = all.unchanged_count.saturating_add(more.unchanged_count);
         all.resources.extend(more.resources);
         all.next_token = more.next_token;
@@ -321,7 +308,7 @@ async fn pages(caller: &MasterCaller, mut request: PlanRequest) -> Result<PlanRe
                 break;
             };
             request.holders_token = token;
-            let Some(more) = page(caller, &request).await?.resources.pop() else {
+            let Some(more) = page(&caller, &request).await?.resources.pop() else {
                 break;
             };
             only.holders.extend(more.holders);
@@ -358,54 +345,28 @@ struct Below {
 }
 
 /// Asks the servers below the root, level by level, about the resources.
-async fn name_clients(root: &MasterCaller, resources: &mut [ResourcePlan], request: PlanRequest) {
-    let of_root = resources.iter().enumerate();
-    let mut level = below(of_root.map(|(place, plan)| (place, &plan.root)));
-    let mut asked: BTreeSet<String> = BTreeSet::new();
+async fn name_clients(
+    (root, node): (&MasterCaller, &str),
+    resources: &mut [ResourcePlan],
+    request: &PlanRequest,
+) {
+    let mut servers = NamedServers::below(root, node);
+    let of_root = resources.iter_mut().map(|plan| &mut plan.root);
+    let mut level = below(of_root.enumerate());
     while !level.is_empty() {
-        let (mut answers, mut tasks) = (Vec::new(), JoinSet::new());
-        for (child, mut below) in level {
-            let address = match below.address.take() {
-                None => Err("it told its parent no address, as before this release".to_owned()),
-                Some(address) if asked.contains(&address) => {
-                    Err(format!("another server has its address {address}"))
-                }
-                Some(_) if asked.len() >= SERVERS_MAX => {
-                    Err(format!("only {SERVERS_MAX} servers are asked"))
-                }
-                Some(address) => Ok(address),
+        let questions = level.iter_mut().map(|(child, below)| {
+            let request = PlanRequest {
+                templates: None,
+                resource_id: String::new(),
+                leases: std::mem::take(&mut below.leases),
+                gone: std::mem::take(&mut below.gone),
+                ..request.clone()
             };
-            let address = match address {
-                Ok(address) => address,
-                Err(problem) => {
-                    answers.push((child, below.places, Err(problem)));
-                    continue;
-                }
-            };
-            asked.insert(address.clone());
-            let (caller, request) = (root.claimed(&address), request.clone());
-            if tasks.len() >= AT_ONCE_MAX {
-                answers.extend(tasks.join_next().await.and_then(Result::ok));
-            }
-            tasks.spawn(async move {
-                let request = PlanRequest {
-                    templates: None,
-                    resource_id: String::new(),
-                    leases: below.leases,
-                    gone: below.gone,
-                    ..request
-                };
-                let answer = match caller {
-                    Ok(caller) => pages(&caller, request).await,
-                    Err(failure) => Err(failure),
-                };
-                let answer = answer.map_err(|failure| failure.to_string());
-                (child, below.places, answer)
-            });
-        }
-        answers.extend(tasks.join_all().await);
+            (child.clone(), below.address.take(), request)
+        });
+        let answers = servers.ask(questions, pages, |plan| &plan.node).await;
         let mut found = Vec::new();
-        for (child, places, answer) in answers {
+        for ((child, Below { places, .. }), answer) in level.into_iter().zip(answers) {
             match answer {
                 Ok(answer) => found.extend(add(resources, &places, &child, answer)),
                 Err(problem) => {
@@ -417,7 +378,7 @@ async fn name_clients(root: &MasterCaller, resources: &mut [ResourcePlan], reque
                 }
             }
         }
-        level = below(found.iter().map(|(place, plan)| (*place, plan)));
+        level = below(found.iter_mut().map(|(place, plan)| (*place, plan)));
     }
 }
 
@@ -437,24 +398,27 @@ fn add(
         if let Some(place) = places.iter().find(is_meant).copied()
             && let Some(plan) = resources.get_mut(place)
         {
-            plan.clients.add(child, &mut of_child);
+            plan.add(child, &mut of_child);
             found.push((place, of_child));
         }
     }
     found
 }
 
-/// Returns the child servers in the answers of a level, and what is planned for each.
-fn below<'a>(plans: impl Iterator<Item = (usize, &'a PlannedResource)>) -> BTreeMap<String, Below> {
+/// Returns the child servers in the answers of a level, and what is planned for each, with the leases out of these
+/// answers.
+fn below<'a>(
+    plans: impl Iterator<Item = (usize, &'a mut PlannedResource)>,
+) -> BTreeMap<String, Below> {
     let mut below: BTreeMap<String, Below> = BTreeMap::new();
     for (place, plan) in plans {
-        for child in &plan.children {
+        for child in &mut plan.children {
             let known = below.entry(child.child.clone()).or_default();
             known.address = child.address.clone().or(known.address.take());
             known.places.push(place);
-            match child.lease.is_empty() {
-                true => known.gone.push(plan.resource_id.clone()),
-                false => known.leases.push(child.lease.clone()),
+            match std::mem::take(&mut child.lease) {
+                lease if lease.is_empty() => known.gone.push(plan.resource_id.clone()),
+                lease => known.leases.push(lease),
             }
         }
     }

@@ -8,12 +8,13 @@ mod emptied;
 mod lengths;
 mod reach;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::{self, Write};
 
 use doorward_documents::{Located, PROBLEMS_SHOWN_MAX, Problem};
-use doorward_engine::templates::{Field, Templates};
+use doorward_engine::id::ResourceId;
+use doorward_engine::templates::{Field, Template, Templates};
 use doorward_session::named;
 use serde_json::{Value, json};
 
@@ -32,6 +33,49 @@ pub(crate) struct InForceBefore<'a> {
     pub(crate) templates: Option<&'a Templates>,
     /// Resources in use whose terms change, as far as they are known.
     pub(super) in_use: &'a [ResourcePlan],
+}
+
+/// A template that takes resources which another one has in force.
+pub(super) struct Replaced<'a> {
+    /// The place of the new one.
+    index: usize,
+    new: &'a Template,
+    old: &'a Template,
+    /// A resource in use that moves. None: both have the same glob.
+    id: Option<&'a str>,
+}
+
+impl<'a> InForceBefore<'a> {
+    /// Returns the new templates, each beside the one in force with its glob and those of resources in use that it takes.
+    fn replaced(&self, new: &'a Templates) -> Vec<Replaced<'a>> {
+        let Some(templates) = self.templates else {
+            return Vec::new();
+        };
+        let places = new.iter().enumerate();
+        let places: BTreeMap<&str, (usize, &Template)> = places
+            .map(|(index, it)| (&*it.identifier_glob, (index, &**it)))
+            .collect();
+        let replaced = |old: &'a Template, glob: &str, id| {
+            let (index, new) = *places.get(glob)?;
+            Some(Replaced {
+                index,
+                new,
+                old,
+                id,
+            })
+        };
+        let same = templates.iter();
+        let same = same.filter_map(|old| replaced(old, &old.identifier_glob, None));
+        let mut seen = BTreeSet::new();
+        let moved = self.in_use.iter().filter_map(|ResourcePlan { root, .. }| {
+            let id = ResourceId::new(&root.resource_id).ok()?;
+            let (old, glob) = (templates.find(&id)?, root.planned_template.as_deref()?);
+            let moves = glob != old.identifier_glob && seen.insert((&*old.identifier_glob, glob));
+            let id = Some(root.resource_id.as_str());
+            moves.then(|| replaced(old, glob, id)).flatten()
+        });
+        same.chain(moved).collect()
+    }
 }
 
 named! {

@@ -1,26 +1,18 @@
 //! A walk through a tree of servers, from one of them downwards: each is asked for its status.
 //!
-//! A few are asked at a time, each for the time of a call. A child server that is gone is not asked, so one that has
-//! moved below another parent is found there. A node that was found already is not asked again, so a cycle ends.
+//! A child server that is gone is not asked, so one that has moved below another parent is found there. A node that was
+//! found already is not asked again, so a cycle ends.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
 
 use doorward_proto::admin::v1::{
     ChildServerStatus, ChildStatus, GetStatusRequest, GetStatusResponse as Status, ResourceStatus,
 };
 use serde::Serialize;
-use tokio::sync::Semaphore;
 
 use crate::caller::MasterCaller;
+use crate::caller::named_servers::NamedServers;
 use crate::failure::Failure;
-
-/// Servers that are asked at a time.
-const ASKED_AT_ONCE: usize = 8;
-
-/// Servers of one walk.
-const SERVERS_MAX: usize = 2_000;
 
 /// A server of the tree, as `--output json` prints it. Its field names are an interface; `known`, `lease` and `status`
 /// have those of `admin.proto`.
@@ -47,105 +39,49 @@ impl Place {
     }
 }
 
-/// The state that all parts of a walk share.
-struct Walk {
-    caller: MasterCaller,
-    request: GetStatusRequest,
-    seen: Mutex<BTreeSet<String>>,
-    asking: Semaphore,
-}
-
 /// Walks from the master of the servers that are given, each server before those below it. The request asks for one
 /// resource, or for none.
 pub(crate) async fn walk(
     caller: &MasterCaller,
     request: &GetStatusRequest,
 ) -> Result<Vec<Place>, Failure> {
-    let first = ask(caller, request).await?;
-    let walk = Walk {
-        caller: caller.clone(),
-        request: request.clone(),
-        seen: Mutex::new(BTreeSet::from([first.node.clone()])),
-        asking: Semaphore::new(ASKED_AT_ONCE),
-    };
-    let place = Place {
+    let first = ask(caller.clone(), request.clone()).await?;
+    let mut servers = NamedServers::below(caller, &first.node);
+    let mut places = vec![Place {
         node: first.node.clone(),
         address: Some(first.address.clone()).filter(|it| !it.is_empty()),
+        status: Some(first),
         ..Place::default()
-    };
-    Ok(below(Arc::new(walk), place, first).await)
+    }];
+    let mut level_from = 0;
+    while let Some(level @ [_, ..]) = places.get(level_from..) {
+        let children = level.iter().flat_map(children_of);
+        let (gone, mut children): (Vec<Place>, Vec<Place>) =
+            children.partition(|it| it.problem.is_some());
+        let questions = children
+            .iter()
+            .map(|it| (it.node.clone(), it.address.clone(), request.clone()));
+        let answers = servers.ask(questions, ask, |status| &status.node).await;
+        for (child, answer) in children.iter_mut().zip(answers) {
+            match answer {
+                Ok(status) => child.status = Some(status),
+                Err(problem) => child.problem = Some(problem),
+            }
+        }
+        level_from = places.len();
+        places.extend(gone.into_iter().chain(children));
+    }
+    places.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|it| it.above.iter().chain([&it.node]));
+        a.cmp(b)
+    });
+    Ok(places)
 }
 
-/// Returns a server, and all below it.
-fn below(
-    walk: Arc<Walk>,
-    place: Place,
-    status: Status,
-) -> Pin<Box<dyn Future<Output = Vec<Place>> + Send>> {
-    Box::pin(async move {
-        let mut above = place.above.clone();
-        above.push(place.node.clone());
-        let children = children_of(&status)
-            .into_iter()
-            .map(|(known, lease)| Place {
-                node: known.child.clone(),
-                address: known.address.clone(),
-                above: above.clone(),
-                known: Some(known),
-                lease,
-                ..Place::default()
-            });
-        let asked = children.map(|child| tokio::spawn(visit(Arc::clone(&walk), child)));
-        let asked: Vec<_> = asked.collect();
-        let mut places = vec![Place {
-            status: Some(status),
-            ..place
-        }];
-        for child in asked {
-            places.extend(child.await.unwrap_or_default());
-        }
-        places
-    })
-}
-
-async fn visit(walk: Arc<Walk>, mut place: Place) -> Vec<Place> {
-    match ask_child(&walk, &place).await {
-        Ok(status) => below(walk, place, status).await,
-        Err(problem) => {
-            place.problem = Some(problem);
-            vec![place]
-        }
-    }
-}
-
-async fn ask_child(walk: &Walk, place: &Place) -> Result<Status, String> {
-    let Some(address) = &place.address else {
-        return Err("address unknown: it is of an earlier release, or has none".to_owned());
-    };
-    if place.known.as_ref().is_some_and(|it| it.state == "gone") {
-        return Err("it is gone".to_owned());
-    }
-    {
-        let mut seen = walk.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.len() >= SERVERS_MAX {
-            return Err(format!("{SERVERS_MAX} servers were asked"));
-        }
-        if !seen.insert(place.node.clone()) {
-            return Err("a server of this name is elsewhere in the tree, too".to_owned());
-        }
-    }
-    let caller = walk.caller.claimed(address).map_err(|it| it.to_string())?;
-    let _turn = walk.asking.acquire().await;
-    match ask(&caller, &walk.request).await {
-        Ok(status) if status.node == place.node => Ok(status),
-        Ok(status) => Err(format!("the node {} is at its address", status.node)),
-        Err(failure) => Err(failure.to_string()),
-    }
-}
-
-async fn ask(caller: &MasterCaller, request: &GetStatusRequest) -> Result<Status, Failure> {
-    let status = caller.status(request.clone(), false).await?;
-    if !status.address.is_empty() || !request.without_resources {
+async fn ask(caller: MasterCaller, request: GetStatusRequest) -> Result<Status, Failure> {
+    let is_of_servers = request.without_resources;
+    let status = caller.status(request, false).await?;
+    if !status.address.is_empty() || !is_of_servers {
         return Ok(status);
     }
     // It is of the previous release: its resources name its child servers.
@@ -153,8 +89,11 @@ async fn ask(caller: &MasterCaller, request: &GetStatusRequest) -> Result<Status
     caller.status(with_resources, false).await
 }
 
-/// Returns the child servers of a server with their leases on the resource, sorted by name.
-fn children_of(status: &Status) -> Vec<(ChildServerStatus, Option<ChildStatus>)> {
+/// Returns the child servers of a server with their leases on the resource.
+fn children_of(parent: &Place) -> Vec<Place> {
+    let Some(status) = &parent.status else {
+        return Vec::new();
+    };
     let known = status.children.iter().cloned();
     let mut children: BTreeMap<String, (ChildServerStatus, Option<ChildStatus>)> =
         known.map(|it| (it.child.clone(), (it, None))).collect();
@@ -167,5 +106,15 @@ fn children_of(status: &Status) -> Vec<(ChildServerStatus, Option<ChildStatus>)>
         }
         *leased = Some(lease.clone());
     }
-    children.into_values().collect()
+    let above = [parent.above.as_slice(), &[parent.node.clone()]].concat();
+    let children = children.into_values().map(|(known, lease)| Place {
+        node: known.child.clone(),
+        address: known.address.clone(),
+        above: above.clone(),
+        problem: (known.state == "gone").then(|| "it is gone".to_owned()),
+        known: Some(known),
+        lease,
+        status: None,
+    });
+    children.collect()
 }

@@ -395,7 +395,7 @@ impl Plans for Actor {
         self.hear(None).await?;
         Ok(Response::new(admin::PlanResponse {
             is_master: self.play.master == Master::Myself,
-            node: format!("fake{}", self.play.tail),
+            node: format!("{}{}", self.play.node, self.play.tail),
             templates_source: format!("{}{}", self.play.templates_source, self.play.tail),
             resources: self.play.plan.clone(),
             ..admin::PlanResponse::default()

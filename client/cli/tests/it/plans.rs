@@ -105,7 +105,10 @@ async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
         address: address.map(str::to_owned),
         ..PlannedChild::default()
     };
-    let leaf = FakeServer::start(planned());
+    let leaf = FakeServer::start(Play {
+        node: "leaf",
+        ..planned()
+    });
     // It names the leaf again, as a child of its own, and a resource that it was not asked about.
     let region = FakeServer::with(|play| {
         let mut plan = planned().plan;
@@ -114,6 +117,7 @@ async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
         other.resource_id = "not/asked".to_owned();
         plan[0].losing[0].holder = "x\n\u{1b}[2Jy".to_owned();
         play.plan = vec![plan.remove(0), other];
+        play.node = "eu";
     });
     let older = FakeServer::with(|play| play.old = true);
     let root = FakeServer::with(|play| {
@@ -124,6 +128,7 @@ async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
             child("older", Some(&older.address)),
             child("nowhere", None),
         ];
+        plan.plan[0].planned_template = Some("db/re*".to_owned());
         *play = plan;
     });
     let said = stdout(&with_server(&etcd, &root, &["diff", "-"], &document(50)));
@@ -132,13 +137,14 @@ async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
         "{said}"
     );
     for part in [
+        "takes the template \"db/re*\" instead of \"db/*\"",
         r"x\u{a}\u{1b}[2Jy  eu ",
         "b                 fake ",
         "c                 leaf ",
         "the clients of older are not known: ",
         "does not know this call; it may be an older server",
-        "the clients of nowhere are not known: it told its parent no address, as before this release",
-        "the clients of again are not known: another server has its address ",
+        "the clients of nowhere are not known: address unknown: it is of an earlier release",
+        "the clients of again are not known: the node leaf is at its address",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -3,23 +3,25 @@
 use doorward_engine::time::Time;
 
 use super::*;
-use crate::demo::demo_figures::{ClientReading, ServerReading};
+use crate::demo::demo_figures::Amounts;
 
 fn figures() -> DemoFigures {
     let outline = Outline::new(["a", "b", "c", "d", "e"].map(str::to_owned));
     let mut figures = DemoFigures::new(outline, 10.0, Time::ZERO);
-    let server = ServerReading {
+    let server = Amounts {
         wants: 15.0,
         has: 5.5,
         granted: 5.0,
+        used: 0.0,
     };
-    let client = ClientReading {
+    let client = Amounts {
         wants: 3.0,
         has: 2.0,
-        used_total: 1.5,
+        granted: 0.0,
+        used: 1.5,
     };
-    let at_first = ClientReading {
-        used_total: 0.0,
+    let at_first = Amounts {
+        used: 0.0,
         ..client
     };
     figures.measure(&[server; 7], &[at_first; 5], Time::ZERO);
@@ -42,11 +44,11 @@ fn the_tree_shows_who_is_where() {
     write_tree(&mut out, &figures().outline, &pages).unwrap();
     let expected = "  root      http://127.0.0.1:6971/
   ├ eu      http://127.0.0.1:6971/
-  │ ├ eu-1  http://127.0.0.1:6971/    a e
-  │ └ eu-2  http://127.0.0.1:6971/    b
+  │ ├ eu-1  http://127.0.0.1:6971/  a e
+  │ └ eu-2  http://127.0.0.1:6971/  b
   └ us      http://127.0.0.1:6971/
-    ├ us-1  http://127.0.0.1:6971/    c
-    └ us-2  http://127.0.0.1:6971/    d
+    ├ us-1  http://127.0.0.1:6971/  c
+    └ us-2  http://127.0.0.1:6971/  d
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }
@@ -61,19 +63,19 @@ fn the_summary_shows_the_whole_and_of_every_part() {
   most granted      10.0 at any moment, 100.0 % of the capacity
   most used          7.5 in any second, 75.0 % of the capacity
 
-  mean per second    wanted    leased      used
-  root                15.00      5.50      7.50
-  ├ eu                15.00      5.50      4.50
-  │ ├ eu-1            15.00      5.50      3.00
-  │ │ ├ a              3.00      2.00      1.50
-  │ │ └ e              3.00      2.00      1.50
-  │ └ eu-2            15.00      5.50      1.50
-  │   └ b              3.00      2.00      1.50
-  └ us                15.00      5.50      3.00
-    ├ us-1            15.00      5.50      1.50
-    │ └ c              3.00      2.00      1.50
-    └ us-2            15.00      5.50      1.50
-      └ d              3.00      2.00      1.50
+  mean per second  wanted  leased  used
+  root              15.00    5.50  7.50
+  ├ eu              15.00    5.50  4.50
+  │ ├ eu-1          15.00    5.50  3.00
+  │ │ ├ a            3.00    2.00  1.50
+  │ │ └ e            3.00    2.00  1.50
+  │ └ eu-2          15.00    5.50  1.50
+  │   └ b            3.00    2.00  1.50
+  └ us              15.00    5.50  3.00
+    ├ us-1          15.00    5.50  1.50
+    │ └ c            3.00    2.00  1.50
+    └ us-2          15.00    5.50  1.50
+      └ d            3.00    2.00  1.50
   The root owns the whole capacity. Any part that no child leases stays free.
 ";
     assert_eq!(String::from_utf8(out).unwrap(), expected);

@@ -6,19 +6,21 @@ use super::*;
 fn measured(seconds: &[f64]) -> DemoFigures {
     let outline = Outline::new(["a", "b", "c", "d"].map(str::to_owned));
     let mut figures = DemoFigures::new(outline, 10.0, Time::ZERO);
-    let servers = [ServerReading {
+    let servers = [Amounts {
         wants: 8.0,
         has: 10.0,
         granted: 6.0,
+        used: 0.0,
     }; 7];
     let mut used_total = 0.0;
     // At the start nothing was used.
     for (second, used) in (0..).zip([0.0].iter().chain(seconds)) {
         used_total += used;
-        let client = |wants, used_total| ClientReading {
+        let client = |wants, used_total| Amounts {
             wants,
             has: wants / 2.0,
-            used_total,
+            granted: 0.0,
+            used: used_total,
         };
         let clients = [
             client(8.0, used_total),
@@ -70,15 +72,17 @@ fn all_amounts_are_of_the_same_second_so_that_use_stays_below_the_lease() {
     let outline = Outline::new(["a".to_owned()]);
     let mut figures = DemoFigures::new(outline, 10.0, Time::ZERO);
     let mut at = |millis, has, used_total| {
-        let client = ClientReading {
+        let client = Amounts {
             wants: 2.0 * has,
             has,
-            used_total,
+            granted: 0.0,
+            used: used_total,
         };
-        let server = ServerReading {
+        let server = Amounts {
             wants: client.wants,
             has: 10.0,
             granted: has,
+            used: 0.0,
         };
         let now = Time::ZERO + Duration::from_millis(millis);
         figures.measure(&[server; 7], &[client], now);

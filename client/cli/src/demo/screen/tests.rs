@@ -5,25 +5,26 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
 use super::*;
-use crate::demo::demo_figures::{ClientReading, ServerReading};
 use crate::demo::outline::Outline;
 
 /// The built-in trace's ten clients, half satisfied, on a screen of that size.
 fn screen(width: u16, height: u16) -> String {
     let outline = Outline::new((0..10).map(|index| format!("ml-{index:03}")));
     let mut figures = DemoFigures::new(outline, 50.0, Time::ZERO);
-    let server = ServerReading {
+    let server = Amounts {
         wants: 100.0,
         has: 50.0,
         granted: 40.0,
+        used: 0.0,
     };
-    let client = ClientReading {
+    let client = Amounts {
         wants: 10.0,
         has: 5.0,
-        used_total: 4.5,
+        granted: 0.0,
+        used: 4.5,
     };
-    let at_first = ClientReading {
-        used_total: 0.0,
+    let at_first = Amounts {
+        used: 0.0,
         ..client
     };
     figures.measure(&[server; 7], &[at_first; 10], Time::ZERO);

@@ -45,7 +45,6 @@ fn templates_come_and_go() {
             "- \"a\" removed: FAIR_SHARE, capacity 100, lease_length 1m, refresh_interval 5s",
             "+ \"b\" added at place 1: FAIR_SHARE, capacity 100, lease_length 1m, \
                  refresh_interval 5s",
-            "> ids such as a: \"a\" → no template any more",
         ],
     );
 }
@@ -72,32 +71,22 @@ fn every_field_that_differs_is_reported() {
 }
 
 #[test]
-fn a_move_is_one_move_and_shows_who_takes_what() {
+fn a_move_is_one_move() {
     check(
         &[("db/*", ""), ("db/orders*", ""), ("x", ""), ("*", "")],
         &[("db/orders*", ""), ("db/*", ""), ("x", ""), ("*", "")],
-        &[
-            "~ \"db/orders*\" moved from place 2 to 1",
-            "> ids such as db/ordersx: \"db/*\" → \"db/orders*\"",
-        ],
+        &["~ \"db/orders*\" moved from place 2 to 1"],
     );
 }
 
 #[test]
-fn what_comes_between_takes_from_others() {
+fn what_comes_between_moves_nothing() {
     check(
         &[("db/*/reads", ""), ("*", "")],
         &[("db/eu/*", ""), ("db/*/reads", ""), ("*", "")],
         &[
             "+ \"db/eu/*\" added at place 1: FAIR_SHARE, capacity 100, lease_length 1m, \
                  refresh_interval 5s",
-            "> ids such as db/eu/reads: \"db/*/reads\" → \"db/eu/*\"",
         ],
-    );
-    // An id takes its own template, wherever it stands.
-    check(
-        &[("db", ""), ("d*", "")],
-        &[("d*", ""), ("db", "")],
-        &["~ \"d*\" moved from place 2 to 1"],
     );
 }

@@ -3,14 +3,14 @@
 //!
 //! The number of clients is only known of resources in use. A safe capacity of -1 is intended.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{AlgorithmKind, Field, SafeCapacity, Template, Templates};
 
 use doorward_proto::admin::v1::PlannedResource;
 
-use super::{InForceBefore, TemplateWarning, WarningKind};
+use super::{InForceBefore, Replaced, TemplateWarning, WarningKind};
 use crate::granted::number;
 use crate::templates::plan::ResourcePlan;
 
@@ -41,35 +41,13 @@ pub(super) fn findings(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<Te
 
 /// Returns the warnings about capacities beside those in force.
 pub(super) fn changes(new: &Templates, before: &InForceBefore<'_>) -> Vec<TemplateWarning> {
-    let places: BTreeMap<&str, (usize, &Template)> = new
-        .iter()
-        .enumerate()
-        .map(|(index, template)| (template.identifier_glob.as_str(), (index, &**template)))
-        .collect();
-    let mut findings = Vec::new();
-    for old in before.templates.into_iter().flat_map(|old| old.iter()) {
-        if let Some((index, template)) = places.get(old.identifier_glob.as_str()) {
-            findings.extend(factor(*index, template, old));
-            findings.extend(no_total(*index, template, old));
-        }
-    }
-    // Resources in use that another template takes.
-    let mut seen = BTreeSet::new();
-    for root in before.in_use.iter().map(|plan| &plan.root) {
-        let id = ResourceId::new(&root.resource_id).ok();
-        let old = id.and_then(|id| before.templates?.find(&id));
-        let planned = root.planned_template.as_deref();
-        let (Some(old), Some((index, template))) = (old, planned.and_then(|glob| places.get(glob)))
-        else {
-            continue;
-        };
-        let moves = old.identifier_glob != template.identifier_glob;
-        if moves && seen.insert((index, &*old.identifier_glob)) {
-            findings.extend(factor(*index, template, old));
-            findings.extend(no_total(*index, template, old));
-        }
-    }
-    findings
+    let replaced = before.replaced(new).into_iter();
+    let pairs = replaced.flat_map(
+        |Replaced {
+             index, new, old, ..
+         }| { [factor(index, new, old), no_total(index, new, old)] },
+    );
+    pairs.flatten().collect()
 }
 
 /// Whether the capacity of a template changes by a factor of ten, usually a digit too much or too few.
