@@ -3,6 +3,7 @@
 //! A context is a map from the long name of a flag to its value, so a context can have whatever `doorward options` lists.
 //! [`flags_of`] puts the flags of the chosen context in front of the arguments, unless they or a variable give them.
 
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
@@ -92,7 +93,13 @@ pub(crate) fn flags_of(matches: &ArgMatches) -> Result<(Given, Vec<OsString>), F
         let name = arg.get_long().filter(|name| *name != "context");
         if let (Some(name), Some(ValueSource::CommandLine)) = (name, source(arg)) {
             let values = matches.get_raw(arg.get_id().as_str()).into_iter().flatten();
-            let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+            // A context counts in every directory.
+            let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+            let values = values.map(|value| match std::path::absolute(value) {
+                Ok(path) if is_path => path.to_string_lossy().into_owned(),
+                _ => value.to_string_lossy().into_owned(),
+            });
+            let values: Vec<_> = values.collect();
             given.insert(name.to_owned(), values.join(","));
         }
     }

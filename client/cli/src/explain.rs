@@ -185,17 +185,38 @@ fn write(out: &mut impl Write, explanation: &Explanation<'_>, palette: Palette) 
 fn limit(steps: &[Step<'_>]) -> (String, Option<String>) {
     let is_less = |less: f64, more: f64| less < more * (1.0 - 1e-6);
     let is_short = |it: &&Step<'_>| is_less(it.lease.granted, it.lease.wants);
-    let (Some(last), Some(first)) = (steps.last().filter(is_short), steps.first()) else {
-        return ("nothing; it has all that it wants".to_owned(), None);
+    let (Some(last), Some(first)) = (steps.last(), steps.first()) else {
+        return ("nothing is known".to_owned(), None);
     };
-    let refusal = |it: &Step<'_>| it.resource.own_lease.as_ref()?.refusal.clone();
+    let is_root = first.resource.own_lease.is_none();
+    let own_lease = |it: &Step<'_>| it.resource.own_lease.clone();
+    let refusal = |it: &Step<'_>| own_lease(it)?.refusal;
+    let is_unleased = |it: &Step<'_>| own_lease(it).is_some_and(|it| it.expires_in_ms.is_none());
+    let above = own_lease(first).and_then(|it| it.parent_learning_remaining_ms);
     let learning = |it: &Step<'_>| it.resource.learning_remaining_ms;
     let (limit, remedy) = if let Some(why) = steps.iter().find_map(refusal) {
         (
             format!("a parent refuses the resource: {why}"),
             "a template at the root that matches it".to_owned(),
         )
-    } else if let Some(left) = steps.iter().find_map(learning) {
+    } else if is_root && first.resource.template.is_none() {
+        (
+            "no template matches the resource any more: the lease runs down".to_owned(),
+            "a template at the root that matches it".to_owned(),
+        )
+    } else if let Some(Step { place, .. }) = steps.iter().find(|it| is_unleased(it)) {
+        (
+            format!("{} has no lease from its parent", place.node),
+            "the link between them: doorward tree".to_owned(),
+        )
+    } else if !is_short(&last) && last.lease.wants_more {
+        (
+            "wants_max or subclients_max: it wants more than counts".to_owned(),
+            "a larger bound in the template".to_owned(),
+        )
+    } else if !is_short(&last) {
+        return ("nothing; it has all that it wants".to_owned(), None);
+    } else if let Some(left) = above.or_else(|| steps.iter().find_map(learning)) {
         (
             format!("learning mode, {} left at most", span(left)),
             "waiting; at the root, doorward learning end, if nobody held anything before"

@@ -60,7 +60,7 @@ pub(crate) fn names<'a>(
     out: &mut impl Write,
     mut names: impl Iterator<Item = &'a String>,
 ) -> io::Result<()> {
-    names.try_for_each(|name| writeln!(out, "{name}"))
+    names.try_for_each(|name| writeln!(out, "{}", visible::line(name)))
 }
 
 /// Writes a line of JSON, or a document of YAML.

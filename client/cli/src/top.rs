@@ -86,11 +86,17 @@ fn draw(text: &str) -> io::Result<()> {
     execute!(out, Clear(ClearType::FromCursorDown))
 }
 
-/// Returns the part of the capacity that is wanted and not granted.
+/// Whether less is granted than wanted, apart from roundings.
+fn is_short(wants: f64, granted: f64) -> bool {
+    granted < wants * (1.0 - 1e-6)
+}
+
+/// Returns the part of the capacity that is wanted and not granted; 0 for an algorithm that keeps no total.
 fn short(resource: &ResourceStatus) -> f64 {
-    match resource.wants - resource.granted {
-        short if short > 0.0 => short / resource.capacity,
-        _ => 0.0,
+    let keeps_total = !matches!(resource.algorithm(), "STATIC" | "NO_ALGORITHM");
+    match is_short(resource.wants, resource.granted) && keeps_total {
+        true => (resource.wants - resource.granted) / resource.capacity,
+        false => 0.0,
     }
 }
 
@@ -135,16 +141,21 @@ fn write(
             "resources",
         ),
         Some(it) => {
-            let short = it.leases.iter().filter(|it| it.granted < it.wants);
-            (short.count(), it.leases_count, "holders")
+            let short = it.leases.iter().filter(|it| is_short(it.wants, it.granted));
+            (short.count(), it.leases.len() as u64, "holders")
         }
+    };
+    let unread = of_resource.map_or(0, |it| it.leases_count.saturating_sub(count));
+    let unread = match unread {
+        0 => String::new(),
+        unread => format!("; {unread} more are not listed"),
     };
     let node = palette.paint(Tone::Strong, &line(&status.node));
     let address = line(status.master_address());
     let now = moment(doorward_clock::wall());
     writeln!(
         out,
-        "{node} {address}, {now}: {short} of {count} {what} are short"
+        "{node} {address}, {now}: {short} of {count} {what} are short{unread}"
     )?;
     writeln!(out, "{}", palette.paint(Tone::Bad, &line(problem)))?;
     match of_resource {

@@ -107,14 +107,16 @@ fn table(places: &[Place], has_resource: bool, is_wide: bool, palette: Palette) 
 /// Returns the numbers of clients and of leases of a server: of the named resource, or of all.
 fn counts(place: &Place, has_resource: bool) -> [String; 2] {
     let status = place.status.as_ref();
-    let known = place.known.as_ref().map_or(0.0, |it| it.clients_count);
-    let (clients, leases) = match (place.resource(), status) {
-        (Some(it), _) if has_resource => (it.clients_count as f64, Some(it.leases_count)),
-        (_, Some(it)) if !has_resource => (it.clients_count.unwrap_or(known), it.leases_count),
-        _ => (known, None),
+    // Of the resource with most clients below the server. A server itself knows a sum over all resources.
+    let known = place.known.as_ref().map(|it| it.clients_count);
+    let lease = place.lease.as_ref().map(|it| it.clients_count);
+    let (clients, leases) = match (place.resource(), has_resource) {
+        (Some(it), true) => (Some(it.clients_count as f64), Some(it.leases_count)),
+        (None, true) => (lease, None),
+        (_, false) => (known, status.and_then(|it| it.leases_count)),
     };
     let leases = leases.map_or_else(String::new, |it| it.to_string());
-    [number(clients), leases]
+    [clients.map_or_else(String::new, number), leases]
 }
 
 /// Returns what a child server wants, gets, should have, and may be using; of the first server, what it has in all.

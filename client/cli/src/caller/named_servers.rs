@@ -5,8 +5,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 
 use crate::caller::MasterCaller;
 use crate::failure::Failure;
@@ -17,12 +19,16 @@ const AT_ONCE_MAX: usize = 16;
 /// Servers that are asked in all.
 const SERVERS_MAX: usize = 2_000;
 
+/// Time for all of them.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Asks the servers of a tree, level by level.
 pub(crate) struct NamedServers<'a> {
     caller: &'a MasterCaller,
     /// Names of the nodes.
     seen: BTreeSet<String>,
     turns: Arc<Semaphore>,
+    until: Instant,
 }
 
 impl<'a> NamedServers<'a> {
@@ -32,6 +38,7 @@ impl<'a> NamedServers<'a> {
             caller,
             seen: BTreeSet::from([first.to_owned()]),
             turns: Arc::new(Semaphore::new(AT_ONCE_MAX)),
+            until: Instant::now() + PATIENCE,
         }
     }
 
@@ -51,11 +58,12 @@ impl<'a> NamedServers<'a> {
         for (node, address, question) in servers {
             let asked = self.claimed(&node, address);
             let asked = asked.map(|caller| ask(caller, question));
-            let turns = Arc::clone(&self.turns);
+            let (turns, until) = (Arc::clone(&self.turns), self.until);
             asking.push(tokio::spawn(async move {
                 let asked = asked?;
                 let _turn = turns.acquire().await;
-                match asked.await {
+                let answer = timeout_at(until, asked).await;
+                match answer.map_err(|_| format!("not within {PATIENCE:?} for all servers"))? {
                     Ok(answer) if node_of(&answer) == node => Ok(answer),
                     Ok(answer) => Err(format!("the node {} is at its address", node_of(&answer))),
                     Err(failure) => Err(failure.to_string()),

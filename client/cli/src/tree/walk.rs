@@ -1,7 +1,8 @@
 //! A walk through a tree of servers, from one of them downwards: each is asked for its status.
 //!
-//! A child server that is gone is not asked, so one that has moved below another parent is found there. A node that was
-//! found already is not asked again, so a cycle ends.
+//! A child server that is gone is asked after the others of its level: it may live, and only its link may be broken; and
+//! one that has moved below another parent is found there. A node that was found already is not asked again, so a cycle
+//! ends.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,15 @@ pub(crate) struct Place {
     pub(crate) problem: Option<String>,
 }
 
+/// Servers in all, asked or not.
+const PLACES_MAX: usize = 10_000;
+
 impl Place {
+    /// Whether its parent has not heard of it for long.
+    fn is_gone(&self) -> bool {
+        self.known.as_ref().is_some_and(|it| it.state == "gone")
+    }
+
     /// Returns the resource, as the server has it.
     pub(crate) fn resource(&self) -> Option<&ResourceStatus> {
         self.status.as_ref()?.resources.first()
@@ -55,9 +64,9 @@ pub(crate) async fn walk(
     }];
     let mut level_from = 0;
     while let Some(level @ [_, ..]) = places.get(level_from..) {
-        let children = level.iter().flat_map(children_of);
-        let (gone, mut children): (Vec<Place>, Vec<Place>) =
-            children.partition(|it| it.problem.is_some());
+        let left = PLACES_MAX.saturating_sub(places.len());
+        let mut children: Vec<Place> = level.iter().flat_map(children_of).take(left).collect();
+        children.sort_by_key(Place::is_gone);
         let questions = children
             .iter()
             .map(|it| (it.node.clone(), it.address.clone(), request.clone()));
@@ -69,7 +78,7 @@ pub(crate) async fn walk(
             }
         }
         level_from = places.len();
-        places.extend(gone.into_iter().chain(children));
+        places.extend(children);
     }
     places.sort_by(|a, b| {
         let [a, b] = [a, b].map(|it| it.above.iter().chain([&it.node]));
@@ -111,10 +120,9 @@ fn children_of(parent: &Place) -> Vec<Place> {
         node: known.child.clone(),
         address: known.address.clone(),
         above: above.clone(),
-        problem: (known.state == "gone").then(|| "it is gone".to_owned()),
         known: Some(known),
         lease,
-        status: None,
+        ..Place::default()
     });
     children.collect()
 }

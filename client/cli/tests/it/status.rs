@@ -21,6 +21,7 @@ pub(crate) fn busy() -> Play {
         expires_in_ms: 59_900,
         refresh_interval_ms: 5_000,
         why: "fair share".to_owned(),
+        wants_more: false,
     };
     let resource = ResourceStatus {
         resource_id: "db/reads".to_owned(),
@@ -98,7 +99,7 @@ fn status_for_programs_has_a_stable_shape() {
         serde_json::json!({
             "holder": holder, "kind": kind, "priority": 0, "subclients": 1.0, "wants": 80.0,
             "share": 50.0, "granted": granted, "reserved": granted, "expires_in_ms": 59_900,
-            "refresh_interval_ms": 5_000, "why": "fair share",
+            "refresh_interval_ms": 5_000, "why": "fair share", "wants_more": false,
         })
     };
     let resource = serde_json::json!({

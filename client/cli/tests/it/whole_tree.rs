@@ -70,7 +70,10 @@ fn leaf(node: &'static str) -> FakeServer {
         play.node = node;
         play.resources = vec![ResourceStatus {
             leases: vec![lease("web-1", 70.0, 30.0), lease("web-2", 10.0, 10.0)],
-            own_lease: Some(OwnLeaseStatus::default()),
+            own_lease: Some(OwnLeaseStatus {
+                expires_in_ms: Some(12_000),
+                ..OwnLeaseStatus::default()
+            }),
             ..resource(40.0, 80.0)
         }];
     })
@@ -100,7 +103,7 @@ fn a_tree_shows_each_server_with_its_state_or_the_reason_why_it_is_not_known() {
         root(vec![
             child_server("again", at(own), "streaming"),
             child_server("cut", at(&nowhere), "polling"),
-            child_server("dead", at("10.0.0.7:1"), "gone"),
+            child_server("dead", at("127.0.0.1:1"), "gone"),
             child_server("leaf", at(&leaf.address), "streaming"),
             child_server("old", None, "streaming"),
         ])
@@ -120,7 +123,7 @@ fn a_tree_shows_each_server_with_its_state_or_the_reason_why_it_is_not_known() {
     ]);
     says(&[
         "  dead",
-        "10.0.0.7:1",
+        "127.0.0.1:1",
         "?",
         "3",
         "GONE for 1m 20s; its leases last 12s more",
@@ -145,7 +148,8 @@ fn a_tree_shows_each_server_with_its_state_or_the_reason_why_it_is_not_known() {
     let all = json(&run(&root.address, &["tree", "shared", "-o", "json"]));
     assert_eq!(all[4]["above"], serde_json::json!(["root"]));
     assert_eq!(all[4]["status"]["resources"][0]["capacity"], 40.0);
-    assert_eq!(all[3]["problem"], "it is gone");
+    let problem = all[3]["problem"].as_str().unwrap();
+    assert!(problem.contains("refused"), "{problem}");
     let none = run(&root.address, &["tree", "other"]);
     check_failure(&none, 1, "no leases of other are out there");
 }
@@ -237,6 +241,7 @@ fn learning_a_refusal_and_leases_of_others_are_named_before_the_division() {
                 leases: vec![lease("web", 70.0, 0.0)],
                 ..resource(40.0, 80.0)
             };
+            resource.template = Some("shar*".to_owned());
             change(&mut resource);
             play.resources = vec![resource];
         });
@@ -249,6 +254,21 @@ fn learning_a_refusal_and_leases_of_others_are_named_before_the_division() {
     assert_eq!(
         limited_by(|it| it.learning_remaining_ms = Some(5_000)),
         "learning mode, 5s left at most"
+    );
+    assert_eq!(
+        limited_by(|it| it.template = None),
+        "no template matches the resource any more: the lease runs down"
+    );
+    assert_eq!(
+        limited_by(|it| it.own_lease = Some(OwnLeaseStatus::default())),
+        "fake has no lease from its parent"
+    );
+    assert_eq!(
+        limited_by(|it| {
+            it.leases[0].granted = it.leases[0].wants;
+            it.leases[0].wants_more = true;
+        }),
+        "wants_max or subclients_max: it wants more than counts"
     );
     assert_eq!(
         limited_by(|it| {
