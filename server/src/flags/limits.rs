@@ -47,7 +47,7 @@ impl Args for LimitFlags {
 
 impl FromArgMatches for LimitFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let bound = |limit: &ServerLimit| matches.get_one::<u64>(id(limit.flag())).copied();
+        let bound = |limit: &ServerLimit| matches.get_one::<u64>(id(limit.texts().flag)).copied();
         let is_given = |removed: &&Removed| matches.contains_id(id(removed.flag));
         Ok(Self {
             bounds: ServerLimit::ALL.iter().map(bound).collect(),
@@ -113,7 +113,7 @@ fn argument(limit: ServerLimit) -> Arg {
         Unit::Millis if limit == ServerLimit::Patience => ("DURATION", ValueParser::new(patience)),
         Unit::Millis => ("DURATION", ValueParser::new(time_per_second)),
     };
-    let argument = flag(limit.flag())
+    let argument = flag(limit.texts().flag)
         .help_heading("Limits")
         .value_name(value_name)
         .value_parser(parser)

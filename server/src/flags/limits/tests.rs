@@ -44,7 +44,7 @@ fn the_defaults_of_the_flags_are_those_of_the_engine() {
 #[test]
 fn no_limit_may_be_0() {
     for limit in ServerLimit::ALL {
-        let flag = limit.flag();
+        let flag = limit.texts().flag;
         let valid = if limit.unit() == Unit::Millis {
             "200ms"
         } else {
