@@ -32,79 +32,53 @@ pub fn unreadable_variable() -> Option<String> {
 /// How etcd is reached. A program with another variable for the endpoints says so where it takes these
 /// flags in: `#[command(mut_arg("endpoints", |endpoints| endpoints.env(SERVER_ENDPOINTS)))]`.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "etcd", mut_args(|it| it.hide_env_values(true)))]
 pub struct EtcdFlags {
     /// Members of an etcd cluster, separated by commas: http://HOST:PORT or https://HOST:PORT. A
     /// scheme may be left out: http:// then.
     #[arg(
-        long = "etcd-endpoints", help_heading = "etcd",
+        long = "etcd-endpoints",
         value_name = "URL",
-        env = ENDPOINTS, hide_env_values = true,
+        env = ENDPOINTS,
         value_delimiter = ',',
         value_parser = Endpoint::parse
     )]
     pub endpoints: Vec<Endpoint>,
 
     /// CA file (PEM) to verify etcd with; needed with https.
-    #[arg(
-        long = "etcd-ca",
-        help_heading = "etcd",
-        value_name = "FILE",
-        env = "DOORWARD_ETCD_CA",
-        hide_env_values = true
-    )]
+    #[arg(long = "etcd-ca", value_name = "FILE", env = "DOORWARD_ETCD_CA")]
     pub ca: Option<PathBuf>,
 
     /// Our own certificate, if etcd asks for one, a PEM file.
-    #[arg(
-        long = "etcd-cert",
-        help_heading = "etcd",
-        value_name = "FILE",
-        env = "DOORWARD_ETCD_CERT",
-        hide_env_values = true
-    )]
+    #[arg(long = "etcd-cert", value_name = "FILE", env = "DOORWARD_ETCD_CERT")]
     pub cert: Option<PathBuf>,
 
     /// The key of our own certificate, a PEM file.
-    #[arg(
-        long = "etcd-key",
-        help_heading = "etcd",
-        value_name = "FILE",
-        env = "DOORWARD_ETCD_KEY",
-        hide_env_values = true
-    )]
+    #[arg(long = "etcd-key", value_name = "FILE", env = "DOORWARD_ETCD_KEY")]
     pub key: Option<PathBuf>,
 
     /// Who we are to etcd, if it has users.
-    #[arg(
-        long = "etcd-user",
-        help_heading = "etcd",
-        value_name = "NAME",
-        env = "DOORWARD_ETCD_USER",
-        hide_env_values = true
-    )]
+    #[arg(long = "etcd-user", value_name = "NAME", env = "DOORWARD_ETCD_USER")]
     pub user: Option<String>,
 
     /// A file with the password of --etcd-user, and nothing else.
     #[arg(
         long = "etcd-password-file",
-        help_heading = "etcd",
         value_name = "FILE",
-        env = "DOORWARD_ETCD_PASSWORD_FILE",
-        hide_env_values = true
+        env = "DOORWARD_ETCD_PASSWORD_FILE"
     )]
     pub password_file: Option<PathBuf>,
 }
 
 /// Where nodes stand in etcd: for programs that elect masters, or look for them.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "etcd", mut_args(|it| it.hide_env_values(true)))]
 pub struct ElectionFlags {
     /// What the keys of all nodes begin with in etcd: masters, and who is there.
     #[arg(
         long = "election-prefix",
-        help_heading = "etcd",
         value_name = "KEY",
         env = "DOORWARD_ELECTION_PREFIX",
-        hide_env_values = true,
         default_value = layout::DEFAULT_PREFIX,
         value_parser = layout::key
     )]
