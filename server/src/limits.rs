@@ -33,11 +33,11 @@ pub enum DefaultBound {
 /// A row of the table: its documentation is the help. Then come the name in metrics, the flag, a few words, the unit, and
 /// the default.
 macro_rules! limits {
-    ($(#[doc = $help:literal] $limit:ident($name:literal, $flag:literal, $what:literal) $unit:ident, $kind:ident($default:literal);)*) => {
+    ($($(#[doc = $help:literal])+ $limit:ident($name:literal, $flag:literal, $what:literal) $unit:ident, $kind:ident($default:literal);)*) => {
         /// A limit of a server.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ServerLimit {
-            $(#[doc = $help] $limit,)*
+            $($(#[doc = $help])+ $limit,)*
         }
 
         impl ServerLimit {
@@ -69,7 +69,7 @@ macro_rules! limits {
             /// Returns the whole description: the limit, and the answer at the limit.
             pub const fn help(self) -> &'static str {
                 match self {
-                    $(Self::$limit => $help.trim_ascii_start(),)*
+                    $(Self::$limit => concat!($($help),+).trim_ascii_start(),)*
                 }
             }
         }
@@ -77,7 +77,8 @@ macro_rules! limits {
 }
 
 limits! {
-    /// gRPC connections. The server closes the one that is silent for longest, and accepts the new one; first it closes those that never got an answer.
+    /// gRPC connections. The server closes the one that is silent for longest, and accepts the new one; first it closes
+    /// those that never got an answer.
     Connections("connections", "--connections-max", "gRPC connections")
         Count, Computed("as many as files may be open, less those for HTTP and 64, at most 65,536");
     /// gRPC connections from one address, likewise.
@@ -92,19 +93,23 @@ limits! {
     /// Requests from one address for pages and metrics. The answer is 503. `/healthz` and `/readyz` are counted apart.
     HttpRequestsPerAddress("http_requests_per_address", "--http-requests-per-second-per-address-max", "HTTP requests from one address")
         PerSecond, Fixed("1000");
-    /// Time for pages, metrics, `GetStatus` and `Plan` for one address; four times as long at once, and one of them at a time.
+    /// Time for pages, metrics, `GetStatus` and `Plan` for one address; four times as long at once, and one of them at
+    /// a time.
     LookTimePerAddress("look_time_per_address_ms", "--look-time-per-second-per-address-max", "pages, metrics and statuses that one address looks at")
         Millis, Fixed("250ms");
-    /// Time for TLS handshakes of one address, and four times as much at a port. Others wait in the order of arrival, within `--patience`.
+    /// Time for TLS handshakes of one address, and four times as much at a port. Others wait in the order of arrival,
+    /// within `--patience`.
     HandshakeTimePerAddress("tls_handshake_time_per_address_ms", "--tls-handshake-time-per-second-per-address-max", "TLS handshakes of one address, by their time")
         Millis, Computed("an eighth of the processors' time, at most 1s");
-    /// Unknown tokens from one address, and a hundred times as many at a port. Beyond that, a connection knows only tokens that it has proved before.
+    /// Unknown tokens from one address, and a hundred times as many at a port. Beyond that, a connection knows only
+    /// tokens that it has proved before.
     UnknownTokensPerAddress("unknown_tokens_per_address", "--unknown-tokens-per-second-per-address-max", "unknown tokens from one address")
         PerSecond, Fixed("10");
     /// Calls in progress on one connection. Others are reset.
     StreamsPerConnection("streams_per_connection", "--streams-per-connection-max", "calls in progress on one connection")
         Count, Fixed("64");
-    /// HTTP/2 frames of one connection that carry no call, on average over 10 s. The connection is closed. It may give up `--streams-per-connection-max` calls a second, likewise.
+    /// HTTP/2 frames of one connection that carry no call, on average over 10 s. The connection is closed. It may give
+    /// up `--streams-per-connection-max` calls a second, likewise.
     ControlFrames("control_frames", "--control-frames-per-second-max", "HTTP/2 frames of one connection that carry no call")
         PerSecond, Fixed("200");
     /// Time until a greeting, headers or a message are complete, and until an answer is read. The connection is closed.
@@ -116,7 +121,8 @@ limits! {
     /// A message of a child server.
     ChildMessageBytes("child_message_bytes", "--child-message-bytes-max", "a message of a child server")
         Bytes, Fixed("4MiB");
-    /// Received parts of incomplete messages, messages of calls that wait, and the largest one of each open stream, 12 KiB at least.
+    /// Received parts of incomplete messages, messages of calls that wait, and the largest one of each open stream, 12
+    /// KiB at least.
     IncomingBytes("incoming_bytes", "--incoming-bytes-max", "messages that have not arrived in full")
         Bytes, Fixed("256MiB");
     /// The same of one address.
@@ -152,7 +158,8 @@ limits! {
     /// New resources and new leases of clients from one address; 5 times as many at once.
     NewcomersPerAddress("newcomers_per_address", "--newcomers-per-second-per-address-max", "new resources and leases from one address")
         PerSecond, Fixed("20000");
-    /// Requests of clients for resources of one template; twice as many at once. One address has a quarter. Refreshes wait at most as long as their leases last.
+    /// Requests of clients for resources of one template; twice as many at once. One address has a quarter. Refreshes
+    /// wait at most as long as their leases last.
     RequestsPerTemplate("requests_per_template", "--requests-per-second-per-template-max", "requests for resources of one template")
         PerSecond, Fixed("200000");
     /// Holders of one resource; a child server is one.
@@ -161,7 +168,8 @@ limits! {
     /// Clients of one resource that one address or identity brings: so many shares it can have.
     LeasesPerAddress("leases_per_address", "--leases-per-resource-per-address-max", "clients of one resource from one address")
         Count, Computed("--leases-per-resource-max");
-    /// Priorities of one resource that its template does not name. One address may bring a quarter of them. Child servers have 64 times as many of their own.
+    /// Priorities of one resource that its template does not name. One address may bring a quarter of them. Child
+    /// servers have 64 times as many of their own.
     Priorities("priorities", "--priorities-max", "priorities of one resource that its template does not name")
         Count, Fixed("64");
 }
