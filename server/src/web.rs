@@ -35,7 +35,7 @@ use tracing::error;
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::status::readiness::Readiness;
-use crate::status::{self, GetStatusRequest, Listed, RESOURCES_DEFAULT, ServerState, Status};
+use crate::status::{self, GetStatusRequest, RESOURCES_DEFAULT, ServerState, Status};
 use crate::yielding::{self, YieldingWriter};
 
 /// Largest number of leases on the page of a resource.
@@ -116,11 +116,8 @@ async fn index(State(site): State<Site>, Query(query): Query<PageQuery>) -> Resp
 
 async fn limits(State(site): State<Site>) -> Response {
     let asked = status::Query {
-        listed: Listed::Nothing,
-        leases_max: 0,
         limits: true,
-        templates: false,
-        holder: String::new(),
+        ..status::Query::default()
     };
     let look = move |state: &ServerState| page(&pages::LimitsPage::new(&state.answer(&asked)));
     site.state.look(look).await
