@@ -9,6 +9,7 @@ use doorward_server::app::Server;
 use doorward_server::flags::starts;
 use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
 use doorward_server::otlp;
+use doorward_server::program::Misused;
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::signals::Signals;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
@@ -18,7 +19,6 @@ use doorward_server::templates::file::TemplateFile;
 use doorward_server::transports::election::ElectionConfig;
 use tracing::info;
 
-use crate::misused::Misused;
 use crate::settings::config;
 use crate::template_source::{Follows, Opened, open_templates};
 

@@ -8,11 +8,10 @@ use doorward_engine::templates::Templates;
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig};
 use doorward_server::flags::ServeFlags;
+use doorward_server::program::Misused;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::TemplateFile;
 use tracing::warn;
-
-use crate::misused::Misused;
 
 /// The first templates, and their source.
 pub(crate) struct Opened {
