@@ -24,7 +24,7 @@ use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 use doorward_files::{Follower, Replacement, read_regular};
 use doorward_proto::admin::v1::ApplyRulesRequest;
-use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Notify, OwnedMutexGuard, watch};
 use tonic::Status;
@@ -429,8 +429,7 @@ async fn delete_key(
     let txn = Txn::new()
         .when([is_seen])
         .and_then([TxnOp::delete(document, None)]);
-    let delete = async move |client: &mut Client| client.txn(txn).await;
-    let deleted = connection.call("delete the document", delete).await;
+    let deleted = connection.txn("delete the document", txn).await;
     if deleted.map_err(unreachable)?.succeeded() {
         return Ok(());
     }
