@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use doorward::rules::source::files::{self, Content};
@@ -115,7 +115,7 @@ impl RulesPlace {
     }
 }
 
-type Removed = std::sync::Mutex<BTreeSet<String>>;
+type Removed = parking_lot::Mutex<BTreeSet<String>>;
 
 /// Rule documents of a server.
 #[derive(Debug)]
@@ -212,21 +212,18 @@ impl RuleStore {
     /// Takes what was read, on a thread that large documents may keep busy.
     async fn take(&self, content: Content) {
         let former = Arc::clone(&self.documents.borrow());
-        let removed = self.removed().clone();
+        let removed = self.removed.lock().clone();
         let next = tokio::task::spawn_blocking(move || {
             let next = former.next(content, &removed, Instant::now());
             next.tell(&former);
             next
         });
         if let Ok(next) = next.await.map(Arc::new) {
-            self.removed()
+            self.removed
+                .lock()
                 .retain(|domain| next.by_domain.contains_key(domain));
             self.documents.send_replace(next);
         }
-    }
-
-    fn removed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks that a new text fits beside the other documents: otherwise no newer text of any would be in force.
@@ -289,11 +286,11 @@ impl RuleStore {
         };
         // The next writer counts this document too.
         if removes {
-            self.removed().insert(domain.clone());
+            self.removed.lock().insert(domain.clone());
         }
         let written = apart(turn, write).await;
         if written.is_err() {
-            self.removed().remove(&domain);
+            self.removed.lock().remove(&domain);
         }
         let (_turn, number) = written?;
         self.written.notify_one();
