@@ -8,10 +8,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use thiserror::Error;
 
-use crate::config::{Endpoint, EndpointError, EtcdConfig};
-use crate::credentials::{CredentialFiles, CredentialsError};
+use crate::config::{Endpoint, EtcdConfig};
+use crate::credentials::CredentialFiles;
 use crate::layout;
 
 /// The variable for the endpoints, unless a program has another one.
@@ -85,69 +84,38 @@ pub struct ElectionFlags {
     pub prefix: String,
 }
 
-/// Flags that cannot be used.
-#[derive(Debug, Error)]
-pub enum FlagsError {
-    /// A file with credentials.
-    #[error(transparent)]
-    Credentials(#[from] CredentialsError),
-    /// An endpoint.
-    #[error(transparent)]
-    Endpoint(#[from] EndpointError),
-    /// TLS that can be of no use, or is missing.
-    #[error("{0}")]
-    Useless(&'static str),
-}
-
 impl EtcdFlags {
     /// How etcd is reached. None: no endpoints are given, so it is not used.
     ///
     /// # Errors
     ///
     /// If the flags contradict each other, or a file they name cannot be used.
-    pub fn config(&self) -> Result<Option<EtcdConfig>, FlagsError> {
+    pub fn config(&self) -> Result<Option<EtcdConfig>, String> {
         let has_tls = self.ca.is_some() || self.cert.is_some() || self.key.is_some();
-        if self.endpoints.is_empty() {
-            return if has_tls || self.user.is_some() || self.password_file.is_some() {
-                Err(FlagsError::Useless(
-                    "TLS or credentials for etcd are given, by flags or by DOORWARD_ETCD_… variables, but \
-                     not where it is: see --etcd-endpoints",
-                ))
-            } else {
-                Ok(None)
+        let has_some = has_tls || self.user.is_some() || self.password_file.is_some();
+        let speaks_tls = self.endpoints.iter().any(Endpoint::is_tls);
+        let problem = if self.endpoints.is_empty() && !has_some {
+            return Ok(None);
+        } else if self.endpoints.is_empty() {
+            "TLS or credentials for etcd are given, by flags or by DOORWARD_ETCD_… variables, but not where it is: \
+             see --etcd-endpoints"
+        } else if has_tls && !speaks_tls {
+            "TLS for etcd is given, but no endpoint is https: see --etcd-endpoints"
+        } else if speaks_tls && self.ca.is_none() {
+            "an endpoint of etcd is https, and there is no CA to verify it with: give --etcd-ca"
+        } else if self.user.is_some() != self.password_file.is_some() {
+            "--etcd-user and --etcd-password-file are needed both, or neither"
+        } else {
+            let files = CredentialFiles {
+                ca: self.ca.clone(),
+                cert: self.cert.clone(),
+                key: self.key.clone(),
+                user: self.user.clone().zip(self.password_file.clone()),
             };
-        }
-        let tls_endpoints = self.endpoints.iter().filter(|endpoint| endpoint.is_tls());
-        match (tls_endpoints.count(), has_tls) {
-            (0, true) => {
-                return Err(FlagsError::Useless(
-                    "TLS for etcd is given, but no endpoint is https: see --etcd-endpoints",
-                ));
-            }
-            (1.., _) if self.ca.is_none() => {
-                return Err(FlagsError::Useless(
-                    "an endpoint of etcd is https, and there is no CA to verify it with: give --etcd-ca",
-                ));
-            }
-            _ => {}
-        }
-        let user = match (&self.user, &self.password_file) {
-            (None, None) => None,
-            (Some(name), Some(path)) => Some((name.clone(), path.clone())),
-            _ => {
-                return Err(FlagsError::Useless(
-                    "--etcd-user and --etcd-password-file are needed both, or neither",
-                ));
-            }
+            let config = EtcdConfig::with_files(self.endpoints.clone(), files);
+            return config.map(Some).map_err(|error| error.to_string());
         };
-        let files = CredentialFiles {
-            ca: self.ca.clone(),
-            cert: self.cert.clone(),
-            key: self.key.clone(),
-            user,
-        };
-        let config = EtcdConfig::with_files(self.endpoints.clone(), files)?;
-        Ok(Some(config))
+        Err(problem.to_owned())
     }
 }
 

@@ -37,14 +37,14 @@ fn rules_place(flags: &AgentFlags, etcd: Option<Arc<EtcdConfig>>) -> Result<Rule
 ///
 /// If flags are invalid together.
 pub(crate) fn config(flags: &AgentFlags, host: &str) -> Result<ServerConfig, Misused> {
-    let etcd = flags.etcd.config().map_err(Misused::of)?.map(Arc::new);
+    let etcd = flags.etcd.config().map_err(Misused)?.map(Arc::new);
     let elsewhere = etcd.clone().map(|config| Etcd {
         config,
         prefix: flags.election.prefix.clone(),
     });
     let security = flags.security.config().map_err(Misused)?;
     let parent = parent_source(&flags.parent, elsewhere.as_ref(), security.dialer.is_tls());
-    let parent = parent.map_err(Misused::of)?;
+    let parent = parent.map_err(Misused)?;
     let rules = rules_place(flags, etcd).map_err(Misused)?;
     let default = ServerConfig::default();
     let limits = flags.limits();
