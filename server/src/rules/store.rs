@@ -70,15 +70,10 @@ impl RulesPlace {
     ///
     /// If a document in it cannot be used, or there is none.
     pub fn of_files(path: PathBuf) -> Result<Self, String> {
-        let (found, place) = match path.is_dir() {
-            true => (
-                files::read_directory(&path),
-                Self::Directory(path.clone(), POLL_INTERVAL),
-            ),
-            false => (
-                files::read_file(&path),
-                Self::File(path.clone(), POLL_INTERVAL),
-            ),
+        let is_directory = path.is_dir();
+        let found = match is_directory {
+            true => files::read_directory(&path),
+            false => files::read_file(&path),
         };
         let documents = Documents::default().next(found, &BTreeSet::new(), Instant::now());
         match documents.problems() {
@@ -86,7 +81,8 @@ impl RulesPlace {
             None if documents.by_domain.is_empty() => {
                 Err(format!("--rules: {} has no rules", path.display()))
             }
-            None => Ok(place),
+            None if is_directory => Ok(Self::Directory(path, POLL_INTERVAL)),
+            None => Ok(Self::File(path, POLL_INTERVAL)),
         }
     }
 
