@@ -61,25 +61,21 @@ impl Metrics {
         let asks_malformed = Counter::default();
         let template_loads = Family::<Labels<'static, 1>, Counter>::default();
         let templates_loaded = Gauge::<f64, AtomicU64>::default();
+        let help = "The version of the server";
         registry.register(
             "build",
-            "The version of the server",
+            help,
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         let calls = CallMetrics::register(&mut registry);
-        registry.register(
-            "asks_malformed",
-            "Resources in requests that were refused because they were malformed",
-            asks_malformed.clone(),
-        );
-        registry.register(
-            "template_loads",
-            "Versions of the templates read, by whether they came into force",
-            template_loads.clone(),
-        );
+        let help = "Resources in requests that were refused because they were malformed";
+        registry.register("asks_malformed", help, asks_malformed.clone());
+        let help = "Versions of the templates read, by whether they came into force";
+        registry.register("template_loads", help, template_loads.clone());
+        let help = "When the templates in force were read, since the Unix epoch";
         registry.register(
             "templates_loaded_timestamp_seconds",
-            "When the templates in force were read, since the Unix epoch",
+            help,
             templates_loaded.clone(),
         );
         registry.register_collector(Box::new(NodeCollector(Arc::clone(state))));

@@ -18,11 +18,8 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     let rows = decisions
         .iter()
         .map(|(outcome, count)| ([("outcome", *outcome)], *count));
-    families.counters(
-        "edge_decisions",
-        "Requests decided by rules, from RLS, HTTP and Redis clients",
-        rows,
-    )?;
+    let help = "Requests decided by rules, from RLS, HTTP and Redis clients";
+    families.counters("edge_decisions", help, rows)?;
     let tallies = state.edge().map(|edge| edge.limiter().tallies());
     let tallies = tallies.as_deref().unwrap_or_default();
     let rows = tallies.iter().flat_map(|tally| {
@@ -31,11 +28,8 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
             ([domain, rule, ("outcome", name)], tally.count(outcome))
         })
     });
-    families.counters(
-        "rule_requests",
-        "Answers of each rule to requests, with those that Envoys report",
-        rows,
-    )?;
+    let help = "Answers of each rule to requests, with those that Envoys report";
+    families.counters("rule_requests", help, rows)?;
     for (name, help, count) in metrics! {
         /// Requests and quota streams of a domain without rules, which pass
         "edge_unknown_domains": seen.unknown;

@@ -22,9 +22,10 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         let rows = rows.filter_map(|it| Some(([("limit", &*it.name)], float(value_of(it)?))));
         families.gauges(name, help, rows)?;
     }
+    let help = "How often something was refused, or ended, for the limit";
     families.counters(
         "limit_refused",
-        "How often something was refused, or ended, for the limit",
+        help,
         figures
             .iter()
             .map(|it| ([("limit", &*it.name)], it.refused_count)),

@@ -24,9 +24,10 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     let help = "First end of the certificates in a file, since the Unix epoch";
     families.gauges("tls_certificate_expiry_timestamp_seconds", help, ends)?;
     let problems = security.problems();
+    let help = "1 if changed files are refused, and those read before stay in force";
     families.gauges(
         "tls_files_refused",
-        "1 if changed files are refused, and those read before stay in force",
+        help,
         problems
             .iter()
             .map(|(files, problem)| ([("files", *files)], flag(problem.is_some()))),

@@ -36,9 +36,10 @@ pub(super) fn write(
     let rows = rows.map(|(state, streams)| ([("state", state.as_str())], float(streams)));
     families.gauges("child_streams", "Streams of child servers", rows)?;
     let rows = streams.closed.into_iter();
+    let help = "Streams of child servers that this server ended, by the reason";
     families.counters(
         "child_streams_closed",
-        "Streams of child servers that this server ended, by the reason",
+        help,
         rows.map(|(reason, times)| ([("reason", reason.as_str())], times)),
     )
 }
