@@ -174,12 +174,6 @@ limits! {
         Count, Fixed("64");
 }
 
-impl From<ServerLimit> for LimitTexts {
-    fn from(limit: ServerLimit) -> Self {
-        limit.texts()
-    }
-}
-
 impl ServerLimit {
     /// Returns the refusal of a newcomer, for people.
     pub fn refusal(self, max: u64) -> String {
@@ -201,7 +195,7 @@ pub struct ServerLimits {
 
 impl Default for ServerLimits {
     fn default() -> Self {
-        let entry = |limit: &ServerLimit| Arc::new(Limit::new(*limit));
+        let entry = |limit: &ServerLimit| Arc::new(Limit::new(limit.texts()));
         Self {
             entries: ServerLimit::ALL.iter().map(entry).collect(),
         }

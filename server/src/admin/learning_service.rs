@@ -30,10 +30,8 @@ impl Learning for LearningService {
             return Err(RpcStatus::permission_denied(problem));
         }
         let by = caller::identity(&request).map(ToString::to_string);
-        let SetLearningRequest {
-            learns,
-            resource_id: texts,
-        } = request.into_inner();
+        let request = request.into_inner();
+        let (learns, texts) = (request.learns, request.resource_id);
         let leases = match learns {
             true => UnknownLeases::MayExist,
             false => UnknownLeases::AreNone,

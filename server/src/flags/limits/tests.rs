@@ -65,10 +65,10 @@ fn a_removed_flag_is_accepted_and_names_one_that_exists() {
             .any(|it| it.get_long() == Some(flag))
     };
     for removed in REMOVED {
-        let limits = parse(&[removed.flag, "whatever"]).expect("accepted");
+        let limits = parse(&[removed.0, "whatever"]).expect("accepted");
         assert_eq!(limits.removed, [removed]);
         assert_eq!(limits.of_node(), parse(&[]).expect("valid").of_node());
-        assert!(is_there(id(removed.successor)), "{}", removed.successor);
+        assert!(is_there(id(removed.1)), "{}", removed.1);
     }
     assert_eq!(parse(&[]).expect("valid").removed, []);
 }
