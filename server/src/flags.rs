@@ -30,7 +30,7 @@ use doorward_session::time::tolerance::Tolerance;
 
 pub use crate::flags::limits::LimitFlags;
 pub use crate::flags::logs::LogFlags;
-pub use crate::flags::parent::{ParentError, ParentServers, parent_source};
+pub use crate::flags::parent::{ParentServers, parent_source};
 pub use crate::flags::security::SecurityFlags;
 
 use crate::clock;

@@ -15,7 +15,7 @@
 //! - [`edge`] serves programs without a client library, by these rules;
 //! - [`rules`] keeps rule documents, and knows the services that run them;
 //! - [`otel`] makes spans, and [`otlp`] sends them and the metrics to a collector, in builds with that feature;
-//! - [`signals`] stop a program, or make it read its files again;
+//! - [`signals`] stop a program, or make it read its files again; [`program`] has its exit codes;
 //! - [`clock`] is the only module that reads clocks and draws entropy.
 
 pub mod admin;
@@ -34,6 +34,7 @@ pub mod metrics;
 pub mod otel;
 #[cfg_attr(not(feature = "otel"), path = "otlp/off.rs")]
 pub mod otlp;
+pub mod program;
 pub mod replica_handle;
 pub mod rpc;
 pub mod rules;

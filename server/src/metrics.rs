@@ -36,7 +36,7 @@ use tonic::Code;
 use crate::limits::ServerLimit;
 use crate::logs;
 use crate::metrics::calls::CallMetrics;
-use crate::metrics::families::{Column, Families, Labels, flag, float};
+use crate::metrics::families::{Column, Families, Labels, flag, float, metrics};
 use crate::metrics::format::Format;
 use crate::status::ServerState;
 
@@ -61,25 +61,21 @@ impl Metrics {
         let asks_malformed = Counter::default();
         let template_loads = Family::<Labels<'static, 1>, Counter>::default();
         let templates_loaded = Gauge::<f64, AtomicU64>::default();
+        let help = "The version of the server";
         registry.register(
             "build",
-            "The version of the server",
+            help,
             Info::new([("version", env!("CARGO_PKG_VERSION"))]),
         );
         let calls = CallMetrics::register(&mut registry);
-        registry.register(
-            "asks_malformed",
-            "Resources in requests that were refused because they were malformed",
-            asks_malformed.clone(),
-        );
-        registry.register(
-            "template_loads",
-            "Versions of the templates read, by whether they came into force",
-            template_loads.clone(),
-        );
+        let help = "Resources in requests that were refused because they were malformed";
+        registry.register("asks_malformed", help, asks_malformed.clone());
+        let help = "Versions of the templates read, by whether they came into force";
+        registry.register("template_loads", help, template_loads.clone());
+        let help = "When the templates in force were read, since the Unix epoch";
         registry.register(
             "templates_loaded_timestamp_seconds",
-            "When the templates in force were read, since the Unix epoch",
+            help,
             templates_loaded.clone(),
         );
         registry.register_collector(Box::new(NodeCollector(Arc::clone(state))));
@@ -152,30 +148,20 @@ impl Collector for NodeCollector {
         });
         let refused = state.templates_problem().is_some();
         let resources = totals.resources;
-        for (name, help, value) in [
-            (
-                "is_master",
-                "1 if this server is the master of its node",
-                flag(is_master),
-            ),
-            (
-                "templates_refused",
-                "1 if the newest version of the templates was refused",
-                flag(refused),
-            ),
-            ("templates", "Templates in force", float(templates)),
-            ("resources", "Resources with leases out", float(resources)),
-            (
-                "resources_not_listed",
-                "Resources without time series of their own, since there are too many",
-                float(resources.saturating_sub(RESOURCES_MAX)),
-            ),
-            (
-                "lease_memory_bytes",
-                "Memory behind all resources and leases, by their weights",
-                float(memory),
-            ),
-        ] {
+        for (name, help, value) in metrics! {
+            /// 1 if this server is the master of its node
+            "is_master": flag(is_master);
+            /// 1 if the newest version of the templates was refused
+            "templates_refused": flag(refused);
+            /// Templates in force
+            "templates": float(templates);
+            /// Resources with leases out
+            "resources": float(resources);
+            /// Resources without time series of their own, since there are too many
+            "resources_not_listed": float(resources.saturating_sub(RESOURCES_MAX));
+            /// Memory behind all resources and leases, by their weights
+            "lease_memory_bytes": float(memory);
+        } {
             families.gauge(name, help, value)?;
         }
         election::write(state, families)?;
@@ -201,103 +187,56 @@ impl Collector for NodeCollector {
 
 /// Returns counters of other parts than the node.
 fn others(state: &ServerState) -> [(&'static str, &'static str, u64); 2] {
-    [
-        (
-            "log_lines_dropped",
-            "Log lines dropped because standard error was not read in time",
-            logs::queue::dropped_lines(),
-        ),
-        (
-            "calls_refused",
-            "GetCapacity calls refused with a time to come back, since too many were in progress",
-            state.limits().of(ServerLimit::Calls).refused(),
-        ),
-    ]
+    metrics! {
+        /// Log lines dropped because standard error was not read in time
+        "log_lines_dropped": logs::queue::dropped_lines();
+        /// GetCapacity calls refused with a time to come back, since too many were in progress
+        "calls_refused": state.limits().of(ServerLimit::Calls).refused();
+    }
 }
 
-const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 11] = [
-    (
-        "resource_capacity",
-        "What there is to share, in the resource's own unit",
-        |resource| resource.capacity,
-    ),
-    ("resource_wants", "Sum of what holders want", |resource| {
-        resource.wants
-    }),
-    (
-        "resource_granted",
-        "Sum of what the newest leases say",
-        |resource| resource.granted,
-    ),
-    (
-        "resource_reserved",
-        "Sum of the most that may be in use",
-        |resource| resource.reserved,
-    ),
-    ("resource_leases", "Leases out", |resource| {
-        float(resource.leases)
-    }),
-    (
-        "resource_clients",
-        "Clients served, those of child servers included",
-        |resource| resource.clients,
-    ),
-    (
-        "resource_clients_below_floor",
-        "Clients whose share is below share_floor of the template, and below their wants; 0 also without a floor",
-        |resource| resource.below_floor.unwrap_or(0.0),
-    ),
-    (
-        "resource_waiting",
-        "Holders that get less than their share until others have shrunk",
-        |resource| float(resource.waiting),
-    ),
-    (
-        "resource_learning_remaining_seconds",
-        "How long learning mode still lasts; 0: it is over",
-        |resource| {
-            resource
-                .learning_remaining
-                .map_or(0.0, |left| left.as_secs_f64())
-        },
-    ),
-    (
-        "resource_unreported",
-        "Capacity that holders may use which have not reported since the master changed",
-        |resource| resource.unreported,
-    ),
-    (
-        "resource_mark",
-        "Amount that all leases together never exceed, as the next master of the root reads it; 0: none, or no bound",
-        |resource| resource.mark.unwrap_or(0.0),
-    ),
-];
+const RESOURCE_GAUGES: [Column<ResourceSnapshot>; 11] = metrics! {
+    /// What there is to share, in the resource's own unit
+    "resource_capacity": |resource| resource.capacity;
+    /// Sum of what holders want
+    "resource_wants": |resource| resource.wants;
+    /// Sum of what the newest leases say
+    "resource_granted": |resource| resource.granted;
+    /// Sum of the most that may be in use
+    "resource_reserved": |resource| resource.reserved;
+    /// Leases out
+    "resource_leases": |resource| float(resource.leases);
+    /// Clients served, those of child servers included
+    "resource_clients": |resource| resource.clients;
+    /// Clients whose share is below share_floor of the template, and below their wants; 0 also without a floor
+    "resource_clients_below_floor": |resource| resource.below_floor.unwrap_or(0.0);
+    /// Holders that get less than their share until others have shrunk
+    "resource_waiting": |resource| float(resource.waiting);
+    /// How long learning mode still lasts; 0: it is over
+    "resource_learning_remaining_seconds": |resource| resource.learning_remaining.map_or(0.0, |left| left.as_secs_f64());
+    /// Capacity that holders may use which have not reported since the master changed
+    "resource_unreported": |resource| resource.unreported;
+    /// Amount that all leases together never exceed, as the next master of the root reads it; 0: none, or no bound
+    "resource_mark": |resource| resource.mark.unwrap_or(0.0);
+};
 
 fn counters(counters: Counters) -> [(&'static str, &'static str, u64); 8] {
-    [
-        ("decisions", "Asks that were decided", counters.decisions),
-        (
-            "asks_too_early",
-            "Asks answered with the current lease since they came faster than the floor",
-            counters.too_early,
-        ),
-        (
-            "asks_out_of_order",
-            "Asks and releases older than the newest seen",
-            counters.out_of_order,
-        ),
-        ("asks_refused", "Asks that were refused", counters.refused),
-        ("leases_released", "Leases released", counters.released),
-        ("leases_expired", "Leases expired", counters.expired),
-        (
-            "requests_redirected",
-            "Requests answered with where the master is",
-            counters.redirected,
-        ),
-        (
-            "name_conflicts",
-            "Requests that showed two live processes of one name",
-            counters.conflicts,
-        ),
-    ]
+    metrics! {
+        /// Asks that were decided
+        "decisions": counters.decisions;
+        /// Asks answered with the current lease since they came faster than the floor
+        "asks_too_early": counters.too_early;
+        /// Asks and releases older than the newest seen
+        "asks_out_of_order": counters.out_of_order;
+        /// Asks that were refused
+        "asks_refused": counters.refused;
+        /// Leases released
+        "leases_released": counters.released;
+        /// Leases expired
+        "leases_expired": counters.expired;
+        /// Requests answered with where the master is
+        "requests_redirected": counters.redirected;
+        /// Requests that showed two live processes of one name
+        "name_conflicts": counters.conflicts;
+    }
 }

@@ -265,7 +265,7 @@ pub fn services(
     let plans = PlansServer::new(PlansService(Arc::clone(state)));
     let mut others = Routes::from(routes.route(WATCH_RULES, watch))
         .add_service(CallersServer::new(CallersService))
-        .add_service(LearningServer::new(LearningService::new(Arc::clone(state))))
+        .add_service(LearningServer::new(LearningService(Arc::clone(state))))
         .add_service(plans.max_decoding_message_size(usize::MAX))
         .add_service(RulesServer::new(rules).max_decoding_message_size(usize::MAX))
         .add_service(health_server)

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_door::access::Access;
 use doorward_tls::dialer::Dialer;
 use doorward_tls::server::{self, ServerTls};
 use doorward_tls::tokens::Tokens;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -102,7 +103,7 @@ impl Security {
 
     /// Returns begin and end of each certificate.
     pub fn validities(&self) -> Validities {
-        self.lock().clone()
+        self.validities.lock().clone()
     }
 
     /// Returns whether callers on a network need no identity.
@@ -117,16 +118,10 @@ impl Security {
             .any(|known| known.eq_ignore_ascii_case(host))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Validities> {
-        self.validities
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn read_end(&self, path: &Path) {
         // An invalid file is reported elsewhere; the last valid certificate counts.
         if let Ok(validity) = server::validity(path) {
-            self.lock().insert(path.to_owned(), validity);
+            self.validities.lock().insert(path.to_owned(), validity);
         }
     }
 
@@ -165,7 +160,7 @@ impl Security {
         if let Some(tls) = &self.access.tls {
             (own, is_new) = (tls.files(), matches!(tls.refresh(), Ok(true)));
         }
-        let paths: Vec<PathBuf> = self.lock().keys().cloned().collect();
+        let paths: Vec<PathBuf> = self.validities.lock().keys().cloned().collect();
         for path in &paths {
             // The end is that of the certificate in force.
             if is_new || !own.contains(path) {

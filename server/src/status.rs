@@ -39,18 +39,19 @@ pub const RESOURCES_DEFAULT: u32 = 1_000;
 pub const RESOURCES_MAX: usize = 10_000;
 
 /// Resources that a status lists.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Listed {
     /// Up to a number of resources after the given one. Absent: from the first one on.
     Page(Option<ResourceId>, usize),
     /// Only the given resource.
     Only(ResourceId),
     /// No resource. Such a status is short and quick, however many resources there are.
+    #[default]
     Nothing,
 }
 
 /// A request for a status.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// Resources to list.
     pub listed: Listed,
@@ -107,9 +108,7 @@ impl ServerState {
         self.answer(&Query {
             listed,
             leases_max,
-            limits: false,
-            holder: String::new(),
-            templates: false,
+            ..Query::default()
         })
     }
 

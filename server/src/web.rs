@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Router, middleware};
@@ -35,7 +35,7 @@ use tracing::error;
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::status::readiness::Readiness;
-use crate::status::{self, GetStatusRequest, Listed, RESOURCES_DEFAULT, ServerState, Status};
+use crate::status::{self, GetStatusRequest, RESOURCES_DEFAULT, ServerState, Status};
 use crate::yielding::{self, YieldingWriter};
 
 /// Largest number of leases on the page of a resource.
@@ -116,11 +116,8 @@ async fn index(State(site): State<Site>, Query(query): Query<PageQuery>) -> Resp
 
 async fn limits(State(site): State<Site>) -> Response {
     let asked = status::Query {
-        listed: Listed::Nothing,
-        leases_max: 0,
         limits: true,
-        templates: false,
-        holder: String::new(),
+        ..status::Query::default()
     };
     let look = move |state: &ServerState| page(&pages::LimitsPage::new(&state.answer(&asked)));
     site.state.look(look).await
@@ -244,22 +241,12 @@ async fn ready(State(site): State<Site>) -> Response {
 
 /// Returns a page that loads nothing, runs nothing, and cannot be framed.
 fn page(template: &impl Template) -> Response {
-    const HEADERS: [(HeaderName, HeaderValue); 4] = [
-        (
-            header::CONTENT_SECURITY_POLICY,
-            HeaderValue::from_static(
-                "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-            ),
-        ),
-        (
-            header::X_CONTENT_TYPE_OPTIONS,
-            HeaderValue::from_static("nosniff"),
-        ),
-        (
-            header::REFERRER_POLICY,
-            HeaderValue::from_static("no-referrer"),
-        ),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+    const HEADERS: [(HeaderName, &str); 4] = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
     ];
     let mut written = YieldingWriter::<String>::default();
     match template.render_into(&mut written) {

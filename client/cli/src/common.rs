@@ -110,7 +110,7 @@ impl Common {
     /// for anything else.
     pub(crate) fn etcd(&self) -> Result<Option<Etcd>, Failure> {
         let config = self.etcd.config();
-        let config = config.map_err(|error| Failure::Usage(error.to_string()))?;
+        let config = config.map_err(Failure::Usage)?;
         Ok(config.map(|config| Etcd {
             config: Arc::new(config),
             prefix: self.election.prefix.clone(),

@@ -1,7 +1,7 @@
 //! A connection: its caller, its calls in progress, and the bytes of answers that its client has not read.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward_limits::{AtomicBucket, Units};
@@ -9,6 +9,7 @@ use doorward_time::millis;
 use doorward_tls::identity::Identity;
 use doorward_tls::server::Certificate;
 use doorward_tls::tokens::Holder;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::caller_id::CallerId;
@@ -90,7 +91,7 @@ pub struct Connection {
     /// The caller's certificate, if it has one.
     pub(crate) certificate: Option<Certificate>,
     /// Holders whose tokens were proved on it.
-    holders: Mutex<Vec<Arc<Holder>>>,
+    pub(crate) holders: Mutex<Vec<Arc<Holder>>>,
     pub(crate) of_caller: Arc<CallerState>,
     /// Whether a call on it was answered, in part or in whole.
     proven: AtomicBool,
@@ -146,11 +147,6 @@ impl Connection {
     /// Returns the identity of the caller's certificate, if it has one.
     pub fn identity(&self) -> Option<&Identity> {
         self.certificate.as_ref().map(|it| &it.identity)
-    }
-
-    /// Returns the holders whose tokens were proved on it.
-    pub(crate) fn holders(&self) -> MutexGuard<'_, Vec<Arc<Holder>>> {
-        self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a call begins.

@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::HeaderMap;
@@ -13,6 +13,7 @@ use doorward_clock::Instant;
 use doorward_tls::identity::Identity;
 use doorward_tls::server::{Certificate, Protocol};
 use doorward_tls::tokens::{self, Holder, Role, Tokens};
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::Status as RpcStatus;
@@ -108,7 +109,7 @@ impl Door {
             handshake: AtomicU64::new(HANDSHAKE),
             limits,
         };
-        door.report_use(&door.registry());
+        door.report_use(&door.registry.lock());
         Arc::new(door)
     }
 
@@ -172,7 +173,7 @@ impl Door {
 
     /// Returns whether all that was proved on a connection is still valid.
     pub(crate) fn is_valid(&self, connection: &Connection) -> bool {
-        let holders = connection.holders();
+        let holders = connection.holders.lock();
         self.access
             .is_valid(connection.certificate.as_ref(), &holders)
     }
@@ -186,7 +187,7 @@ impl Door {
         token: &[u8],
     ) -> Result<Arc<Holder>, Denied> {
         let (hash, now) = (tokens::hash(token), self.now());
-        let has_proved = connection.holders().iter().any(|it| it.hash == hash);
+        let has_proved = connection.holders.lock().iter().any(|it| it.hash == hash);
         let rates = [&connection.of_caller.proofs, &self.proofs];
         if !has_proved && rates.iter().any(|it| !it.may_guess(now)) {
             let limit = &self.limits.unknown_tokens_per_caller;
@@ -197,7 +198,7 @@ impl Door {
             return Err(Denied::UnknownToken);
         };
         if !has_proved {
-            connection.holders().push(Arc::clone(&holder));
+            connection.holders.lock().push(Arc::clone(&holder));
         }
         Ok(holder)
     }
@@ -308,7 +309,7 @@ impl Door {
         caller: CallerId,
         certificate: Option<Certificate>,
     ) -> Option<Arc<Connection>> {
-        let mut registry = self.registry();
+        let mut registry = self.registry.lock();
         let admission = registry.admit(caller, certificate, self.now());
         self.report_use(&registry);
         drop(registry);
@@ -323,7 +324,7 @@ impl Door {
 
     /// Evicts a silent connection, because the system has no room for another one.
     pub(crate) fn make_room(&self) {
-        let silent = self.registry().make_room(self.now());
+        let silent = self.registry.lock().make_room(self.now());
         if let Some(silent) = silent {
             silent.evict();
         }
@@ -334,7 +335,7 @@ impl Door {
         // Its bytes are free before it is no longer known, or another connection would be evicted for them.
         connection.close();
         self.note_written(connection, connection.unread());
-        let mut registry = self.registry();
+        let mut registry = self.registry.lock();
         registry.remove(connection, self.now());
         self.report_use(&registry);
     }
@@ -345,11 +346,6 @@ impl Door {
         limits.connections.set_used(count(registry.len()));
         let largest = count(registry.largest());
         limits.connections_per_caller.set_used(largest);
-    }
-
-    fn registry(&self) -> MutexGuard<'_, Registry> {
-        // No code panics half-way through a change of the registry.
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts more bytes of an incomplete message.
@@ -418,7 +414,7 @@ impl Door {
         of: Option<CallerId>,
         connection: &Connection,
     ) -> Result<(), u64> {
-        let (most, leaving) = self.registry().most_unread(of);
+        let (most, leaving) = self.registry.lock().most_unread(of);
         let used = match of {
             Some(_) => connection.of_caller.outgoing.load(Ordering::Relaxed),
             None => limit.used(),

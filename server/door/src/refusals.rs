@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// Largest number of reasons that are logged in a minute.
 const REASONS_MAX: usize = 20;
@@ -21,7 +22,7 @@ impl Refusals {
     pub fn note(&self, reason: &str, now: Duration) -> Option<u64> {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let minute = now.as_secs() / 60;
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.logged.lock();
         if logged.0 != minute {
             *logged = (minute, BTreeSet::new());
         }

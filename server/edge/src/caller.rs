@@ -16,8 +16,8 @@ pub(crate) use streams::Part;
 pub use unleased::Whole;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use doorward::capacity::{Allowance, Capacity, Source};
@@ -29,6 +29,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
 use doorward_limits::{Decision, Units};
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, watch};
 
 use self::sharing::Sharing;
@@ -137,7 +138,7 @@ impl Caller {
         };
         let whole = cost;
         let cost = Units::whole(cost).as_f64();
-        let mut sharing = used.sharing();
+        let mut sharing = used.sharing.lock();
         sharing.demand.asked(cost, now);
         let (name, level) = sharing.name(by, |bytes| self.room.take(&self.identity, bytes), now);
         name.asked(cost, now);
@@ -214,7 +215,7 @@ impl Caller {
 
     /// Returns the use of a resource, and opens it. None: there is no room, or its id is too long.
     fn use_of(&self, resource: &str, weight: u32, wants: f64, now: Time) -> Option<Arc<Use>> {
-        let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+        let uses = self.uses.read();
         if let Some(used) = uses.get(resource) {
             used.is_used.store(true, Ordering::Relaxed);
             return Some(Arc::clone(used));
@@ -225,7 +226,7 @@ impl Caller {
 
     #[cold]
     fn open_new(&self, resource: &str, weight: u32, wants: f64, now: Time) -> Option<Arc<Use>> {
-        let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
+        let mut uses = self.uses.write();
         if let Some(used) = uses.get(resource) {
             return Some(Arc::clone(used));
         }
@@ -247,7 +248,7 @@ impl Caller {
         uses.insert(resource.into(), Arc::clone(&used));
         drop(uses);
         self.room.enter(resource);
-        let mut holder = self.holder();
+        let mut holder = self.holder.lock();
         holder.open(resource, wants + former, now);
         holder.set_weight(resource, weight);
         if former > 0.0 {
@@ -258,12 +259,8 @@ impl Caller {
         Some(used)
     }
 
-    fn holder(&self) -> MutexGuard<'_, Holder> {
-        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn used(&self, resource: &str) -> Option<Arc<Use>> {
-        let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+        let uses = self.uses.read();
         uses.get(resource).cloned()
     }
 
@@ -308,17 +305,17 @@ impl Caller {
 
     /// Returns the next action.
     pub fn next_step(&self, now: Time) -> Step {
-        self.holder().next_step(now)
+        self.holder.lock().next_step(now)
     }
 
     /// Returns the request for leases to send now.
     pub fn request(&self, now: Time) -> GetCapacity {
-        let uses = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+        let uses = self.uses.read();
         let held = |resource: &str| {
             let used = uses.get(resource);
-            used.map_or(0.0, |used| used.sharing().held(now))
+            used.map_or(0.0, |used| used.sharing.lock().held(now))
         };
-        self.holder().request(held, now)
+        self.holder.lock().request(held, now)
     }
 
     /// Handles the outcome of the last request. `chance` is uniform in 0…1. None: the node was started anew.
@@ -328,12 +325,12 @@ impl Caller {
         chance: f64,
         now: Time,
     ) {
-        self.holder().handle_outcome(outcome, chance, now);
+        self.holder.lock().handle_outcome(outcome, chance, now);
     }
 
     /// Asks for what requests and streams wanted lately, and divides the leases by it.
     pub fn measure(&self, now: Time) {
-        let all = self.uses.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.uses.read();
         let mut uses: Vec<_> = all
             .iter()
             .map(|(id, it)| (id.clone(), it.clone()))
@@ -346,7 +343,7 @@ impl Caller {
             if wants <= 0.0 && now.since(used.opened_at) < MEASURED_FROM {
                 continue;
             }
-            let mut holder = self.holder();
+            let mut holder = self.holder.lock();
             if DemandMeter::is_worth_asking(wants, holder.wants(&id)) {
                 holder.ask(&id, wants);
             }
@@ -356,7 +353,7 @@ impl Caller {
     /// Divides a lease anew. Returns the wants.
     fn divide(&self, resource: &str, used: &Use, now: Time) -> f64 {
         let allowance = *used.allowance.borrow();
-        let mut sharing = used.sharing();
+        let mut sharing = used.sharing.lock();
         let record = (&*self.records, &*self.recorded_as);
         let freed = sharing.divide(allowance, resource, record, now);
         let (held, weight, wants) = (sharing.held(now), sharing.weight, sharing.wants(now));
@@ -365,13 +362,13 @@ impl Caller {
         if freed > 0 {
             self.room.free(&self.identity, freed);
         }
-        self.holder().set_weight(resource, weight);
+        self.holder.lock().set_weight(resource, weight);
         wants
     }
 
     /// Passes changed allowances to the limiters.
     pub fn publish(&self, now: Time) {
-        let changes = self.holder().changes(now);
+        let changes = self.holder.lock().changes(now);
         for (id, allowance) in changes {
             let Some(used) = self.used(&id) else {
                 continue;
@@ -382,7 +379,7 @@ impl Caller {
             }
             if is_lease && !used.has_lease(now) {
                 let (held, debt) = {
-                    let mut sharing = used.sharing();
+                    let mut sharing = used.sharing.lock();
                     (sharing.held(now), sharing.take_debts())
                 };
                 used.limiter.handle_allowance(less(allowance, held), now);
@@ -401,13 +398,13 @@ impl Caller {
     /// stays until its debt is paid.
     pub fn close_idle(&self, now: Time) -> (Vec<ReleaseCapacity>, bool) {
         let mut releases = Vec::new();
-        let mut uses = self.uses.write().unwrap_or_else(PoisonError::into_inner);
-        let mut holder = self.holder();
+        let mut uses = self.uses.write();
+        let mut holder = self.holder.lock();
         uses.retain(|id, used| {
             let is_used = used.is_used.swap(false, Ordering::Relaxed);
-            let stays = is_used || used.sharing().stays(now);
+            let stays = is_used || used.sharing.lock().stays(now);
             if !stays {
-                let names = used.sharing().forget();
+                let names = used.sharing.lock().forget();
                 self.room.free(&self.identity, USE_BYTES + names);
                 self.room.leave(id);
                 releases.extend(holder.close(id, now));
@@ -419,10 +416,6 @@ impl Caller {
 }
 
 impl Use {
-    fn sharing(&self) -> MutexGuard<'_, Sharing> {
-        self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the amount that the lease admits at once.
     fn burst(&self, now: Time) -> f64 {
         burst(self.allowance.borrow().seen_at(now))

@@ -5,12 +5,12 @@
 //! that the identity never counts as more than two clients.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward::time::Time;
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, ResourceId};
+use parking_lot::Mutex;
 
 use crate::room::Room;
 
@@ -62,7 +62,7 @@ impl Crowds {
         room: &Room,
         now: Time,
     ) -> Option<Subclients> {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         if now.since(known.swept_at) >= SWEEP_EVERY {
             known.swept_at = now;
             known.crowds.retain(|(identity, _), crowd| {
@@ -98,7 +98,7 @@ impl Crowds {
         weight: Option<Subclients>,
         until: Time,
     ) {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let crowd = known.crowds.get_mut(place);
         if let Some(program) = crowd.and_then(|crowd| crowd.get_mut(name)) {
             program.weight = weight.map_or(program.weight, Subclients::get);
@@ -108,15 +108,11 @@ impl Crowds {
 
     /// Forgets a program that has released its lease.
     pub(crate) fn leave(&self, place: &Place, name: &HolderName, room: &Room) {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let crowd = known.crowds.get_mut(place);
         if crowd.is_some_and(|crowd| crowd.remove(name).is_some()) {
             room.free(&place.0, bytes(name));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -164,7 +160,7 @@ mod tests {
         }
 
         fn sum(&self, identity: &str) -> f64 {
-            let known = self.crowds.lock();
+            let known = self.crowds.0.lock();
             known.crowds[&place(identity)]
                 .values()
                 .map(|it| it.weight)

@@ -1,9 +1,8 @@
 //! Decisions of all doors: by the rules in force, with the leases of the caller.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use doorward::rules::limiter::Settled;
@@ -14,6 +13,7 @@ use doorward::rules::{
 use doorward::time::Time;
 use doorward_engine::id::HolderName;
 use doorward_limits::Decision as Taken;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -117,7 +117,7 @@ pub struct Seen {
 }
 
 /// A request at a door.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// Domain of the rules.
     pub domain: &'a str,
@@ -236,7 +236,7 @@ impl Edge {
 
     /// Returns the counts so far.
     pub fn seen(&self) -> Seen {
-        let callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let callers = self.callers.lock();
         Seen {
             allowed: self.allowed.load(Ordering::Relaxed),
             shadow: self.shadow.load(Ordering::Relaxed),
@@ -263,7 +263,7 @@ impl Edge {
 
     /// Logs a fact about a domain, the first time.
     pub(crate) fn tell_once(&self, domain: &str, fact: &'static str) {
-        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.logged.lock();
         let domain = cut(domain);
         if logged.len() < LOGGED_MAX && logged.insert((domain.to_owned(), fact)) {
             drop(logged);
@@ -348,7 +348,7 @@ impl Edge {
     /// Returns the leases of an identity for a priority. A task keeps them until they are idle.
     pub(crate) fn caller(self: &Arc<Self>, identity: &str, priority: i64) -> Option<Arc<Caller>> {
         let identity = cut(identity);
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.lock();
         if let Some(caller) = callers.get(&(identity.into(), priority)) {
             return Some(Arc::clone(caller));
         }
@@ -390,7 +390,7 @@ async fn keep(edge: Weak<Edge>, key: (Box<str>, i64), caller: Arc<Caller>) {
         let Some(edge) = edge.upgrade() else {
             return;
         };
-        let mut callers = edge.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = edge.callers.lock();
         // A request that has the caller may open a resource.
         if Arc::strong_count(&caller) <= 2 {
             callers.remove(&key);
@@ -480,14 +480,5 @@ impl Leases for CallerLeases<'_> {
 
     fn identity(&self) -> Option<&str> {
         Some(self.asker.identity())
-    }
-}
-
-impl fmt::Debug for Asked<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked")
-            .field("domain", &self.domain)
-            .field("caller", &self.caller)
-            .finish_non_exhaustive()
     }
 }

@@ -36,7 +36,7 @@ use crate::rls::NOT_LOADED;
 /// `ConnectInfo<SocketAddr>`.
 pub fn router(edge: Arc<Edge>) -> Router {
     Router::new()
-        .route("/json", post(envoy::json))
+        .route("/json", post(envoy::answer))
         .route("/v1/check", post(check::check))
         .route("/v1/charge", post(check::charge))
         .route("/v1/lease", post(lease::lease).delete(lease::release))

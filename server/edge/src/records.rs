@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use doorward::time::Time;
 use doorward_engine::node::marks::MarksByResource;
+use parking_lot::Mutex;
 use tracing::{error, warn};
 
 /// Length of leases by templates of rules. Assignments are shorter. After that time, nothing is in use that a former process
@@ -128,7 +128,7 @@ impl Records {
     /// Begins the file, if it says all from now on, and drops what has ended. Call it a [`LEASE_LENGTH`] after the start,
     /// and again and again: a file that could not be written is missing.
     pub fn renew(&self, now: Time) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let is_over = state.former_until <= now;
         // Leases of programs last for less than the time between two looks.
         state.amounts.retain(|(_, holder), it| {
@@ -144,7 +144,7 @@ impl Records {
 
     /// Returns what a holder's callers may use by leases of the last process, by name, and until when.
     pub(crate) fn take_over(&self, resource: &str, holder: &str, now: Time) -> (ByName, Time) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let until = state.former_until;
         let known = state.amounts.get_mut(&(resource.into(), holder.into()));
         let former = known.filter(|it| it.is_former && until > now);
@@ -157,7 +157,7 @@ impl Records {
 
     /// Sets the amounts in use by a holder's leases of a resource, by name. Returns whether they may grow.
     pub(crate) fn set(&self, resource: &str, holder: &str, amounts: &BTreeMap<&str, f64>) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.header.is_empty() {
             return true;
         }
@@ -198,7 +198,7 @@ impl Records {
 
     /// Notes a resource that programs lease. Returns whether they may.
     pub fn lend(&self, resource: &str) -> bool {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let known = state.amounts.get_mut(&(resource.into(), "".into()));
         let is_known = known
             .filter(|it| !it.is_former)
@@ -206,10 +206,6 @@ impl Records {
         let may = state.header.is_empty() || is_known.is_some() && !state.is_wrong;
         drop(state);
         may || self.set(resource, "", &BTreeMap::from([("", f64::MAX)]))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

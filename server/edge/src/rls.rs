@@ -131,13 +131,9 @@ pub async fn answer(
     let (taken, given_back) = (descriptors(false), descriptors(true));
     if taken.is_empty() {
         edge.settle(&of(&given_back), Settled::Refund).await;
-        let status = DescriptorStatus {
-            code: Code::Ok.into(),
-            ..DescriptorStatus::default()
-        };
         return Ok(RateLimitResponse {
             overall_code: Code::Ok.into(),
-            statuses: vec![status; given_back.len()],
+            statuses: vec![given_back_status(); given_back.len()],
             response_headers_to_add: Vec::new(),
         });
     }
@@ -163,10 +159,7 @@ fn response(request: &RateLimitRequest, decision: &Decision) -> RateLimitRespons
         .descriptors
         .iter()
         .map(|it| match it.is_negative_hits {
-            true => DescriptorStatus {
-                code: Code::Ok.into(),
-                ..DescriptorStatus::default()
-            },
+            true => given_back_status(),
             false => decided.next().map(status).unwrap_or_default(),
         });
     let jitter = JITTER_MAX.mul_f64(clock::chance());
@@ -179,6 +172,13 @@ fn response(request: &RateLimitRequest, decision: &Decision) -> RateLimitRespons
         overall_code: code(!decision.is_allowed).into(),
         statuses: statuses.collect(),
         response_headers_to_add: headers.collect(),
+    }
+}
+
+fn given_back_status() -> DescriptorStatus {
+    DescriptorStatus {
+        code: Code::Ok.into(),
+        ..DescriptorStatus::default()
     }
 }
 

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 /// Part of all memory that one identity may use.
 const PART_OF_IDENTITY: usize = 4;
@@ -36,7 +37,7 @@ impl Room {
 
     /// Takes room for an identity. Returns whether there was enough.
     pub fn take(&self, identity: &str, bytes: usize) -> bool {
-        let mut used = self.lock();
+        let mut used = self.used.lock();
         let own = used.by_identity.get(identity).copied().unwrap_or_default();
         let is_enough = used.bytes + bytes <= self.bytes_max
             && own + bytes <= self.bytes_max / PART_OF_IDENTITY;
@@ -51,7 +52,7 @@ impl Room {
 
     /// Gives back room that was taken.
     pub fn free(&self, identity: &str, bytes: usize) {
-        let mut used = self.lock();
+        let mut used = self.used.lock();
         used.bytes = used.bytes.saturating_sub(bytes);
         if let Some(own) = used.by_identity.get_mut(identity) {
             *own = own.saturating_sub(bytes);
@@ -68,7 +69,7 @@ impl Room {
 
     /// Returns the bytes in use.
     pub fn bytes(&self) -> usize {
-        self.lock().bytes
+        self.used.lock().bytes
     }
 
     /// Returns how often there was not enough room.
@@ -78,12 +79,12 @@ impl Room {
 
     /// Notes another holder of a resource.
     pub(crate) fn enter(&self, resource: &str) {
-        *self.lock().holders.entry(resource.into()).or_default() += 1;
+        *self.used.lock().holders.entry(resource.into()).or_default() += 1;
     }
 
     /// Notes the end of a holder of a resource.
     pub(crate) fn leave(&self, resource: &str) {
-        let mut used = self.lock();
+        let mut used = self.used.lock();
         if let Some(holders) = used.holders.get_mut(resource) {
             *holders = holders.saturating_sub(1);
             if *holders == 0 {
@@ -94,14 +95,11 @@ impl Room {
 
     /// Returns the number of holders of a resource; at least 1.
     pub(crate) fn holders(&self, resource: &str) -> u32 {
-        self.lock()
+        self.used
+            .lock()
             .holders
             .get(resource)
             .map_or(1, |it| (*it).max(1))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Used> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,10 +3,11 @@
 //! Pure.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward::time::Time;
+use parking_lot::Mutex;
 
 /// An identity's streams use a processor for one of so many seconds.
 const PART_OF_IDENTITY: u32 = 8;
@@ -46,10 +47,10 @@ impl Work {
 
     /// Returns the accounts of a stream of an identity. Forgets those of others that are at rest.
     pub(crate) fn of(&self, identity: &str, now: Time) -> WorkOf {
-        let mut accounts = lock(&self.by_identity);
+        let mut accounts = self.by_identity.lock();
         let known = accounts.get(identity).cloned();
         let own = known.unwrap_or_else(|| {
-            accounts.retain(|_, it| Arc::strong_count(it) > 1 || *lock(&it.paid_until) > now);
+            accounts.retain(|_, it| Arc::strong_count(it) > 1 || *it.paid_until.lock() > now);
             let own = Arc::new(Account::new(PART_OF_IDENTITY));
             accounts.insert(identity.into(), Arc::clone(&own));
             own
@@ -71,17 +72,13 @@ impl WorkOf {
     /// Counts work. Returns the time from which on the next report may be read.
     pub(crate) fn charge(&self, took: Duration, now: Time) -> Time {
         let charge = |account: &Arc<Account>| {
-            let mut paid_until = lock(&account.paid_until);
+            let mut paid_until = account.paid_until.lock();
             *paid_until = (*paid_until).max(now) + took * account.part;
             now + paid_until.since(now).saturating_sub(AT_ONCE)
         };
         let [own, all] = &self.0;
         charge(own).max(charge(all))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -104,7 +101,7 @@ mod tests {
         );
         let later = now + Duration::from_secs(2);
         assert_eq!(work.of("c", later).charge(millis(125), later), later);
-        assert_eq!(lock(&work.by_identity).len(), 2, "a is at rest");
+        assert_eq!(work.by_identity.lock().len(), 2, "a is at rest");
     }
 
     #[test]

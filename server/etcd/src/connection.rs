@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Client, ConnectOptions};
+use etcd_client::{Client, ConnectOptions, GetOptions, GetResponse, Txn, TxnResponse};
 use tracing::debug;
 
 use crate::config::{Endpoint, EtcdConfig};
@@ -125,6 +125,31 @@ impl EtcdConnection {
                 Err(error)
             }
         }
+    }
+
+    /// Reads keys.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`EtcdConnection::call`].
+    pub async fn get(
+        &mut self,
+        what: &'static str,
+        key: impl Into<Vec<u8>>,
+        options: Option<GetOptions>,
+    ) -> Result<GetResponse, Error> {
+        let get = async |client: &mut Client| client.get(key, options).await;
+        self.call(what, get).await
+    }
+
+    /// Executes a transaction.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`EtcdConnection::call`].
+    pub async fn txn(&mut self, what: &'static str, txn: Txn) -> Result<TxnResponse, Error> {
+        let commit = async |client: &mut Client| client.txn(txn).await;
+        self.call(what, commit).await
     }
 
     /// Leaves the endpoint: the next call goes to the next one.

@@ -161,15 +161,9 @@ pub async fn forget(
         .when(guards)
         .and_then([TxnOp::delete(keys.term(), None)]);
     let mut connection = EtcdConnection::new(Arc::clone(config));
-    let answer = connection
-        .call("forget", async move |client: &mut Client| {
-            client.txn(txn).await
-        })
-        .await?;
-    Ok(if answer.succeeded() {
-        Forgotten::Done
-    } else {
-        Forgotten::InUse
+    Ok(match connection.txn("forget", txn).await?.succeeded() {
+        true => Forgotten::Done,
+        false => Forgotten::InUse,
     })
 }
 
@@ -178,14 +172,8 @@ async fn look(config: &Arc<EtcdConfig>, prefix: &str) -> Result<RangeView, Error
     let mut connection = EtcdConnection::new(Arc::clone(config));
     let mut attempts = connection.endpoints().max(1);
     loop {
-        let prefix = prefix.to_owned();
-        let answer = connection
-            .call("get", async move |client: &mut Client| {
-                client
-                    .get(prefix, Some(GetOptions::new().with_prefix()))
-                    .await
-            })
-            .await;
+        let all = GetOptions::new().with_prefix();
+        let answer = connection.get("get", prefix, Some(all)).await;
         attempts -= 1;
         match answer {
             Ok(answer) => return Ok(RangeView::of_answer(&answer)),
@@ -251,20 +239,13 @@ pub async fn step_down(
     let mut connection = EtcdConnection::new(Arc::clone(config));
     let seconds = patience.as_secs().saturating_add(1);
     let ttl = i64::try_from(seconds).unwrap_or(i64::MAX);
-    let granted = connection
-        .call("grant a lease", async move |client: &mut Client| {
-            client.lease_grant(ttl, None).await
-        })
-        .await?;
-    let lease = granted.id();
+    let grant = async |client: &mut Client| client.lease_grant(ttl, None).await;
+    let lease = connection.call("grant a lease", grant).await?.id();
     // A number as data can always be written.
     let request = serde_json::to_vec(&StepDown { epoch }).unwrap_or_default();
     let (key, options) = (keys.step_down(), PutOptions::new().with_lease(lease));
-    connection
-        .call("ask to step down", async move |client: &mut Client| {
-            client.put(key, request, Some(options)).await
-        })
-        .await?;
+    let put = async |client: &mut Client| client.put(key, request, Some(options)).await;
+    connection.call("ask to step down", put).await?;
     let successor = async {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -283,10 +264,7 @@ pub async fn step_down(
         Err(_) => Ok(SteppedDown::Late(before)),
     };
     // If this fails, the lease ends by itself.
-    let _ = connection
-        .call("revoke a lease", async move |client: &mut Client| {
-            client.lease_revoke(lease).await
-        })
-        .await;
+    let revoke = async |client: &mut Client| client.lease_revoke(lease).await;
+    let _ = connection.call("revoke a lease", revoke).await;
     result
 }

@@ -15,7 +15,7 @@ mod version;
 
 use std::time::{Duration, SystemTime};
 
-use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
+use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -156,8 +156,7 @@ pub async fn read(
                 TxnOp::get(keys.document(), None),
                 TxnOp::get(from.clone(), Some(listing)),
             ]);
-            let ask = async move |client: &mut Client| client.txn(reads).await;
-            connection.call("read the document", ask).await
+            connection.txn("read the document", reads).await
         })
         .await?;
         let mut responses = answer.op_responses().into_iter();
@@ -199,8 +198,7 @@ pub async fn version(
 ) -> Result<Option<Recorded>, Error> {
     let answer = again(connection, async |connection| {
         let key = keys.version(number);
-        let ask = async move |client: &mut Client| client.get(key, None).await;
-        connection.call("read a version", ask).await
+        connection.get("read a version", key, None).await
     })
     .await?;
     let kv = answer.kvs().first();
@@ -221,12 +219,10 @@ pub async fn next_version(
     loop {
         // The key right after it.
         from.push(0);
-        let (key, end) = (from.clone(), keys.history_end());
+        let one = GetOptions::new().with_range(keys.history_end());
+        let one = one.with_limit(1);
         let answer = connection
-            .call("read a version", async move |client: &mut Client| {
-                let one = GetOptions::new().with_range(end).with_limit(1);
-                client.get(key, Some(one)).await
-            })
+            .get("read a version", from.clone(), Some(one))
             .await?;
         let Some(kv) = answer.kvs().first() else {
             return Ok(None);
@@ -304,9 +300,7 @@ async fn commit(
     let txn = Txn::new().when(guards).and_then(puts);
     // Done twice it is done once: the guards see to that.
     let written = again(connection, async |connection| {
-        let txn = txn.clone();
-        let ask = async move |client: &mut Client| client.txn(txn).await;
-        connection.call("write the document", ask).await
+        connection.txn("write the document", txn.clone()).await
     })
     .await;
     let refused = match written {

@@ -8,10 +8,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use thiserror::Error;
 
-use crate::config::{Endpoint, EndpointError, EtcdConfig};
-use crate::credentials::{CredentialFiles, CredentialsError};
+use crate::config::{Endpoint, EtcdConfig};
+use crate::credentials::CredentialFiles;
 use crate::layout;
 
 /// The variable for the endpoints, unless a program has another one.
@@ -32,97 +31,57 @@ pub fn unreadable_variable() -> Option<String> {
 /// How etcd is reached. A program with another variable for the endpoints says so where it takes these
 /// flags in: `#[command(mut_arg("endpoints", |endpoints| endpoints.env(SERVER_ENDPOINTS)))]`.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "etcd", mut_args(|it| it.hide_env_values(true)))]
 pub struct EtcdFlags {
     /// Members of an etcd cluster, separated by commas: http://HOST:PORT or https://HOST:PORT. A
     /// scheme may be left out: http:// then.
     #[arg(
-        long = "etcd-endpoints", help_heading = "etcd",
+        long = "etcd-endpoints",
         value_name = "URL",
-        env = ENDPOINTS, hide_env_values = true,
+        env = ENDPOINTS,
         value_delimiter = ',',
         value_parser = Endpoint::parse
     )]
     pub endpoints: Vec<Endpoint>,
 
     /// CA file (PEM) to verify etcd with; needed with https.
-    #[arg(
-        long = "etcd-ca",
-        help_heading = "etcd",
-        value_name = "FILE",
-        env = "DOORWARD_ETCD_CA",
-        hide_env_values = true
-    )]
+    #[arg(long = "etcd-ca", value_name = "FILE", env = "DOORWARD_ETCD_CA")]
     pub ca: Option<PathBuf>,
 
     /// Our own certificate, if etcd asks for one, a PEM file.
-    #[arg(
-        long = "etcd-cert",
-        help_heading = "etcd",
-        value_name = "FILE",
-        env = "DOORWARD_ETCD_CERT",
-        hide_env_values = true
-    )]
+    #[arg(long = "etcd-cert", value_name = "FILE", env = "DOORWARD_ETCD_CERT")]
     pub cert: Option<PathBuf>,
 
     /// The key of our own certificate, a PEM file.
-    #[arg(
-        long = "etcd-key",
-        help_heading = "etcd",
-        value_name = "FILE",
-        env = "DOORWARD_ETCD_KEY",
-        hide_env_values = true
-    )]
+    #[arg(long = "etcd-key", value_name = "FILE", env = "DOORWARD_ETCD_KEY")]
     pub key: Option<PathBuf>,
 
     /// Who we are to etcd, if it has users.
-    #[arg(
-        long = "etcd-user",
-        help_heading = "etcd",
-        value_name = "NAME",
-        env = "DOORWARD_ETCD_USER",
-        hide_env_values = true
-    )]
+    #[arg(long = "etcd-user", value_name = "NAME", env = "DOORWARD_ETCD_USER")]
     pub user: Option<String>,
 
     /// A file with the password of --etcd-user, and nothing else.
     #[arg(
         long = "etcd-password-file",
-        help_heading = "etcd",
         value_name = "FILE",
-        env = "DOORWARD_ETCD_PASSWORD_FILE",
-        hide_env_values = true
+        env = "DOORWARD_ETCD_PASSWORD_FILE"
     )]
     pub password_file: Option<PathBuf>,
 }
 
 /// Where nodes stand in etcd: for programs that elect masters, or look for them.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "etcd", mut_args(|it| it.hide_env_values(true)))]
 pub struct ElectionFlags {
     /// What the keys of all nodes begin with in etcd: masters, and who is there.
     #[arg(
         long = "election-prefix",
-        help_heading = "etcd",
         value_name = "KEY",
         env = "DOORWARD_ELECTION_PREFIX",
-        hide_env_values = true,
         default_value = layout::DEFAULT_PREFIX,
         value_parser = layout::key
     )]
     pub prefix: String,
-}
-
-/// Flags that cannot be used.
-#[derive(Debug, Error)]
-pub enum FlagsError {
-    /// A file with credentials.
-    #[error(transparent)]
-    Credentials(#[from] CredentialsError),
-    /// An endpoint.
-    #[error(transparent)]
-    Endpoint(#[from] EndpointError),
-    /// TLS that can be of no use, or is missing.
-    #[error("{0}")]
-    Useless(&'static str),
 }
 
 impl EtcdFlags {
@@ -131,49 +90,32 @@ impl EtcdFlags {
     /// # Errors
     ///
     /// If the flags contradict each other, or a file they name cannot be used.
-    pub fn config(&self) -> Result<Option<EtcdConfig>, FlagsError> {
+    pub fn config(&self) -> Result<Option<EtcdConfig>, String> {
         let has_tls = self.ca.is_some() || self.cert.is_some() || self.key.is_some();
-        if self.endpoints.is_empty() {
-            return if has_tls || self.user.is_some() || self.password_file.is_some() {
-                Err(FlagsError::Useless(
-                    "TLS or credentials for etcd are given, by flags or by DOORWARD_ETCD_… variables, but \
-                     not where it is: see --etcd-endpoints",
-                ))
-            } else {
-                Ok(None)
+        let has_some = has_tls || self.user.is_some() || self.password_file.is_some();
+        let speaks_tls = self.endpoints.iter().any(Endpoint::is_tls);
+        let problem = if self.endpoints.is_empty() && !has_some {
+            return Ok(None);
+        } else if self.endpoints.is_empty() {
+            "TLS or credentials for etcd are given, by flags or by DOORWARD_ETCD_… variables, but not where it is: \
+             see --etcd-endpoints"
+        } else if has_tls && !speaks_tls {
+            "TLS for etcd is given, but no endpoint is https: see --etcd-endpoints"
+        } else if speaks_tls && self.ca.is_none() {
+            "an endpoint of etcd is https, and there is no CA to verify it with: give --etcd-ca"
+        } else if self.user.is_some() != self.password_file.is_some() {
+            "--etcd-user and --etcd-password-file are needed both, or neither"
+        } else {
+            let files = CredentialFiles {
+                ca: self.ca.clone(),
+                cert: self.cert.clone(),
+                key: self.key.clone(),
+                user: self.user.clone().zip(self.password_file.clone()),
             };
-        }
-        let tls_endpoints = self.endpoints.iter().filter(|endpoint| endpoint.is_tls());
-        match (tls_endpoints.count(), has_tls) {
-            (0, true) => {
-                return Err(FlagsError::Useless(
-                    "TLS for etcd is given, but no endpoint is https: see --etcd-endpoints",
-                ));
-            }
-            (1.., _) if self.ca.is_none() => {
-                return Err(FlagsError::Useless(
-                    "an endpoint of etcd is https, and there is no CA to verify it with: give --etcd-ca",
-                ));
-            }
-            _ => {}
-        }
-        let user = match (&self.user, &self.password_file) {
-            (None, None) => None,
-            (Some(name), Some(path)) => Some((name.clone(), path.clone())),
-            _ => {
-                return Err(FlagsError::Useless(
-                    "--etcd-user and --etcd-password-file are needed both, or neither",
-                ));
-            }
+            let config = EtcdConfig::with_files(self.endpoints.clone(), files);
+            return config.map(Some).map_err(|error| error.to_string());
         };
-        let files = CredentialFiles {
-            ca: self.ca.clone(),
-            cert: self.cert.clone(),
-            key: self.key.clone(),
-            user,
-        };
-        let config = EtcdConfig::with_files(self.endpoints.clone(), files)?;
-        Ok(Some(config))
+        Err(problem.to_owned())
     }
 }
 

@@ -257,12 +257,7 @@ impl Follower {
             let view = children::read(&mut self.connection, prefix).await?;
             return Ok((view, asked_at));
         }
-        let answer = self
-            .connection
-            .call("get", async move |client: &mut Client| {
-                client.get(key, options).await
-            })
-            .await?;
+        let answer = self.connection.get("get", key, options).await?;
         Ok((RangeView::of_answer(&answer), asked_at))
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use doorward_engine::id::ResourceId;
+use doorward_engine::node::Node;
 use doorward_engine::node::learning::{LearningRefusal, UnknownLeases};
 use doorward_engine::node::mastership::Mastership;
 use doorward_proto::admin::v1::learning_server::Learning;
@@ -14,32 +15,9 @@ use crate::admin::callers_service::may_write;
 use crate::caller;
 use crate::status::ServerState;
 
-/// The service.
+/// The service of a node.
 #[derive(Clone, Debug)]
-pub struct LearningService {
-    state: Arc<ServerState>,
-}
-
-impl LearningService {
-    /// Serves the node of `state`.
-    pub fn new(state: Arc<ServerState>) -> Self {
-        Self { state }
-    }
-
-    fn tell(
-        &self,
-        leases: UnknownLeases,
-        only: Option<&ResourceId>,
-    ) -> Result<(), LearningRefusal> {
-        let node = self.state.node();
-        node.input(|replica, now| {
-            replica.change(
-                |node, now| node.handle_unknown_leases(leases, only, now),
-                now,
-            )
-        })
-    }
-}
+pub struct LearningService(pub Arc<ServerState>);
 
 #[tonic::async_trait]
 impl Learning for LearningService {
@@ -52,10 +30,8 @@ impl Learning for LearningService {
             return Err(RpcStatus::permission_denied(problem));
         }
         let by = caller::identity(&request).map(ToString::to_string);
-        let SetLearningRequest {
-            learns,
-            resource_id: texts,
-        } = request.into_inner();
+        let request = request.into_inner();
+        let (learns, texts) = (request.learns, request.resource_id);
         let leases = match learns {
             true => UnknownLeases::MayExist,
             false => UnknownLeases::AreNone,
@@ -68,7 +44,8 @@ impl Learning for LearningService {
         let all = all.into_iter().filter(|_| resources.is_empty());
         let mut answer = SetLearningResponse::default();
         for only in all.chain(resources.iter().map(Some)) {
-            match self.tell(leases, only) {
+            let change = |node: &mut Node, now| node.handle_unknown_leases(leases, only, now);
+            match self.0.node().change(change) {
                 Ok(()) => {}
                 Err(LearningRefusal::UnknownResource) => {
                     let unknown = only.map(|it| it.as_str().to_owned());
@@ -80,7 +57,7 @@ impl Learning for LearningService {
                     ));
                 }
                 Err(LearningRefusal::NotMaster) => {
-                    let masterships = self.state.node().masterships();
+                    let masterships = self.0.node().masterships();
                     if let Mastership::Elsewhere { master_address, .. } = &masterships.borrow().1 {
                         answer.master_address = Some(master_address.clone());
                     }

@@ -54,8 +54,7 @@ pub struct AgentFlags {
         long,
         required = true,
         value_name = "FILE|DIR|etcd:PREFIX",
-        env = "DOORWARD_AGENT_RULES",
-        hide_env_values = true
+        env = "DOORWARD_AGENT_RULES"
     )]
     pub rules: Option<DocumentPlace>,
 

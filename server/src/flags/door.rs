@@ -31,7 +31,7 @@ impl LimitFlags {
         let available = files - FILES_KEPT.min(files / 2);
         let mut within = |limit: ServerLimit, default: u64, most: u64| {
             let bound = self.given(limit).unwrap_or(default);
-            let bound = at_most(bound, most, limit.flag());
+            let bound = at_most(bound, most, limit.texts().flag);
             bounds.insert(limit, bound);
             bound
         };

@@ -47,8 +47,8 @@ impl Args for LimitFlags {
 
 impl FromArgMatches for LimitFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let bound = |limit: &ServerLimit| matches.get_one::<u64>(id(limit.flag())).copied();
-        let is_given = |removed: &&Removed| matches.contains_id(id(removed.flag));
+        let bound = |limit: &ServerLimit| matches.get_one::<u64>(id(limit.texts().flag)).copied();
+        let is_given = |removed: &&Removed| matches.contains_id(id(removed.0));
         Ok(Self {
             bounds: ServerLimit::ALL.iter().map(bound).collect(),
             removed: REMOVED.iter().filter(is_given).copied().collect(),
@@ -68,17 +68,6 @@ impl Default for LimitFlags {
             bounds: ServerLimit::ALL.iter().map(|it| fixed(*it)).collect(),
             removed: Vec::new(),
         }
-    }
-}
-
-impl LimitFlags {
-    /// Returns the defaults with that memory. None: half of what there is.
-    pub(super) fn with_memory(bytes: Option<Bytes>) -> Self {
-        let mut flags = Self::default();
-        if let Some(bound) = flags.bounds.get_mut(ServerLimit::Memory as usize) {
-            *bound = bytes.map(|Bytes(bytes)| bytes.get());
-        }
-        flags
     }
 }
 
@@ -113,7 +102,7 @@ fn argument(limit: ServerLimit) -> Arg {
         Unit::Millis if limit == ServerLimit::Patience => ("DURATION", ValueParser::new(patience)),
         Unit::Millis => ("DURATION", ValueParser::new(time_per_second)),
     };
-    let argument = flag(limit.flag())
+    let argument = flag(limit.texts().flag)
         .help_heading("Limits")
         .value_name(value_name)
         .value_parser(parser)
@@ -124,10 +113,10 @@ fn argument(limit: ServerLimit) -> Arg {
     }
 }
 
-fn removed_argument(removed: Removed) -> Arg {
-    flag(removed.flag)
+fn removed_argument((name, successor): Removed) -> Arg {
+    flag(name)
         .hide(true)
-        .help(format!("No effect; see {}", removed.successor))
+        .help(format!("No effect; see {successor}"))
 }
 
 fn bytes(text: &str) -> Result<u64, &'static str> {
@@ -145,9 +134,18 @@ fn patience(text: &str) -> Result<u64, String> {
 }
 
 impl LimitFlags {
+    /// Returns the defaults with that memory. None: half of what there is.
+    pub(super) fn with_memory(bytes: Option<Bytes>) -> Self {
+        let mut flags = Self::default();
+        if let Some(bound) = flags.bounds.get_mut(ServerLimit::Memory as usize) {
+            *bound = bytes.map(|Bytes(bytes)| bytes.get());
+        }
+        flags
+    }
+
     /// Warns of each flag without effect, with the name of its successor.
     pub fn warn_of_removed(&self) {
-        for Removed { flag, successor } in &self.removed {
+        for (flag, successor) in &self.removed {
             warn!(
                 flag,
                 successor,

@@ -1,7 +1,6 @@
 //! The addresses of the parent's servers, from the flags.
 
-use doorward_etcd::address::{self, AddressError, Etcd, NodeAddress};
-use thiserror::Error;
+use doorward_etcd::address::{self, Etcd, NodeAddress};
 
 use crate::flags::advertised;
 use crate::transports::parent::source::ParentSource;
@@ -15,23 +14,6 @@ pub enum ParentServers {
     InEtcd(NodeAddress),
 }
 
-/// Why the parent's servers cannot be found by what the flags say.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ParentError {
-    /// The address of a node in etcd cannot be used.
-    #[error("--parent: {0}")]
-    Address(#[from] AddressError),
-    /// A server has one parent.
-    #[error("--parent names more than one node in etcd; give one")]
-    MoreThanOne,
-    /// There is nothing to verify the parent with.
-    #[error("--parent is https, which needs --ca")]
-    NeedsCa,
-    /// The scheme means no TLS.
-    #[error("--parent has a scheme that is not https; with --ca, connections use TLS")]
-    Plain,
-}
-
 /// Where the servers of the parent are. None: there is no parent. `elsewhere` says where etcd is
 /// for an address that does not. `is_tls`: connections use TLS. Reads the files that an address names.
 ///
@@ -42,7 +24,7 @@ pub fn parent_source(
     flags: &[ParentServers],
     elsewhere: Option<&Etcd>,
     is_tls: bool,
-) -> Result<Option<ParentSource>, ParentError> {
+) -> Result<Option<ParentSource>, String> {
     let mut source = ParentSource::default();
     for flag in flags {
         match flag {
@@ -53,16 +35,22 @@ pub fn parent_source(
                         (Some(("https", address)), true) | (Some(("http", address)), false) => {
                             address
                         }
-                        (Some(("https", _)), false) => return Err(ParentError::NeedsCa),
-                        (Some(_), _) => return Err(ParentError::Plain),
+                        (Some(("https", _)), false) => {
+                            return Err("--parent is https, which needs --ca".to_owned());
+                        }
+                        (Some(_), _) => {
+                            return Err("--parent has a scheme that is not https; with --ca, connections use TLS".to_owned());
+                        }
                     };
                     source.given.push(without.to_owned());
                 }
             }
             ParentServers::InEtcd(node) => {
-                let place = node.place(elsewhere)?;
+                let place = node
+                    .place(elsewhere)
+                    .map_err(|error| format!("--parent: {error}"))?;
                 if source.node.replace(place).is_some() {
-                    return Err(ParentError::MoreThanOne);
+                    return Err("--parent names more than one node in etcd; give one".to_owned());
                 }
             }
         }
@@ -116,7 +104,7 @@ mod tests {
         let known = known.and_then(|source| source.node).expect("in etcd");
         assert_eq!(known, place);
         let two = source(&["etcd://e:1/a", "etcd://e:1/b"], None);
-        assert_eq!(two, Err(ParentError::MoreThanOne));
+        assert!(two.unwrap_err().contains("more than one node"));
     }
 
     #[test]

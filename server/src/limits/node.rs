@@ -48,7 +48,8 @@ impl ServerLimits {
             (ServerLimit::MemoryPerTemplate, load.memory_per_template),
             (ServerLimit::LeasesPerResource, leases_per_resource),
         ] {
-            self.of(limit).set_used(number(used));
+            let used = u64::try_from(used).unwrap_or(u64::MAX);
+            self.of(limit).set_used(used);
         }
     }
 
@@ -59,10 +60,6 @@ impl ServerLimits {
             self.of(ServerLimit::of(*limit)).refuse_times(more, now);
         }
     }
-}
-
-fn number(count: usize) -> u64 {
-    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -29,11 +29,8 @@ impl CallMetrics {
             Histogram::new(exponential_buckets(0.000_032, 2.0, 16))
         });
         registry.register("rpcs", "Calls answered, by method and code", calls.clone());
-        registry.register(
-            "rpc_duration_seconds",
-            "How long calls took in the server",
-            seconds.clone(),
-        );
+        let help = "How long calls took in the server";
+        registry.register("rpc_duration_seconds", help, seconds.clone());
         Self {
             calls,
             seconds,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use doorward::rules::Outcome;
 
-use crate::metrics::families::{Families, flag, float};
+use crate::metrics::families::{Families, flag, float, metrics};
 use crate::status::ServerState;
 
 /// Writes them.
@@ -18,11 +18,8 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     let rows = decisions
         .iter()
         .map(|(outcome, count)| ([("outcome", *outcome)], *count));
-    families.counters(
-        "edge_decisions",
-        "Requests decided by rules, from RLS, HTTP and Redis clients",
-        rows,
-    )?;
+    let help = "Requests decided by rules, from RLS, HTTP and Redis clients";
+    families.counters("edge_decisions", help, rows)?;
     let tallies = state.edge().map(|edge| edge.limiter().tallies());
     let tallies = tallies.as_deref().unwrap_or_default();
     let rows = tallies.iter().flat_map(|tally| {
@@ -31,44 +28,29 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
             ([domain, rule, ("outcome", name)], tally.count(outcome))
         })
     });
-    families.counters(
-        "rule_requests",
-        "Answers of each rule to requests, with those that Envoys report",
-        rows,
-    )?;
-    families.counter(
-        "edge_unknown_domains",
-        "Requests and quota streams of a domain without rules, which pass",
-        seen.unknown,
-    )?;
-    families.gauge(
-        "edge_rules_refused",
-        "1 if the newest version of the rules is not in force",
-        flag(seen.is_refused),
-    )?;
-    families.gauge(
-        "edge_callers",
-        "Identities of callers of these doors with leases of shared rules",
-        float(seen.callers),
-    )?;
-    families.gauge(
-        "edge_memory_bytes",
-        "Estimated memory of callers and buckets of these doors",
-        float(seen.bytes),
-    )?;
-    families.counter(
-        "edge_crowded",
-        "Callers, resources and buckets that found no room in this memory",
-        seen.crowded,
-    )?;
-    families.gauge(
-        "edge_quota_streams",
-        "Open streams of Envoy's quota service",
-        float(seen.streams),
-    )?;
-    families.gauge(
-        "edge_quota_buckets",
-        "Buckets of these streams",
-        float(seen.buckets),
-    )
+    let help = "Answers of each rule to requests, with those that Envoys report";
+    families.counters("rule_requests", help, rows)?;
+    for (name, help, count) in metrics! {
+        /// Requests and quota streams of a domain without rules, which pass
+        "edge_unknown_domains": seen.unknown;
+        /// Callers, resources and buckets that found no room in this memory
+        "edge_crowded": seen.crowded;
+    } {
+        families.counter(name, help, count)?;
+    }
+    for (name, help, value) in metrics! {
+        /// 1 if the newest version of the rules is not in force
+        "edge_rules_refused": flag(seen.is_refused);
+        /// Identities of callers of these doors with leases of shared rules
+        "edge_callers": float(seen.callers);
+        /// Estimated memory of callers and buckets of these doors
+        "edge_memory_bytes": float(seen.bytes);
+        /// Open streams of Envoy's quota service
+        "edge_quota_streams": float(seen.streams);
+        /// Buckets of these streams
+        "edge_quota_buckets": float(seen.buckets);
+    } {
+        families.gauge(name, help, value)?;
+    }
+    Ok(())
 }

@@ -10,11 +10,8 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         let master_for = node.valid_until().map(|until| until.since(now));
         (node.mastership(now).epoch(), node.masterships(), master_for)
     });
-    families.counter(
-        "mastership_changes",
-        "How often the node had another master, or none, as this server saw it",
-        masterships,
-    )?;
+    let help = "How often the node had another master, or none, as this server saw it";
+    families.counter("mastership_changes", help, masterships)?;
     if let Some(problem) = state.state_directory() {
         let help = "1 if the state directory can be written; 0: leases do not grow";
         families.gauge("state_directory_up", help, flag(problem.is_none()))?;
@@ -28,9 +25,11 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     let epoch = epoch.unwrap_or(0) as f64;
     let help = "The epoch of the node's master; 0: none is known";
     families.gauge("mastership_epoch", help, epoch)?;
+    let help =
+        "How long this server is the master if nothing more is heard from etcd; 0: it is not";
     families.gauge(
         "mastership_remaining_seconds",
-        "How long this server is the master if nothing more is heard from etcd; 0: it is not",
+        help,
         master_for.map_or(0.0, |left| left.as_secs_f64()),
     )
 }

@@ -17,6 +17,14 @@ pub(super) type Labels<'a, const N: usize> = [(&'a str, &'a str); N];
 /// A metric of every row of a table: its name, its help, and its value.
 pub(super) type Column<T, V = f64> = (&'static str, &'static str, fn(&T) -> V);
 
+/// Metrics, each with its help as documentation, its name and its value: an array of these three.
+macro_rules! metrics {
+    ($($(#[doc = $help:literal])+ $name:literal: $value:expr;)+) => {
+        [$(($name, concat!($($help),+).trim_ascii_start(), $value)),+]
+    };
+}
+pub(super) use metrics;
+
 /// Writes families, and yields now and then.
 pub(super) struct Families<'a> {
     encoder: DescriptorEncoder<'a>,

@@ -5,6 +5,8 @@
 //! not marked. A scraper gets the older format if it accepts both alike or names none: browsers, curl and `promtool
 //! check metrics` read it.
 
+use std::fmt::Write;
+
 use crate::yielding::YieldEvery;
 
 /// A text format of metrics.
@@ -88,21 +90,10 @@ fn plain(open_metrics: &str) -> String {
                 "unknown" => ("", "untyped"),
                 _ => ("", kind),
             };
-            for part in [
-                "# HELP ",
-                name,
-                suffix,
-                " ",
-                help,
-                "\n# TYPE ",
-                name,
-                suffix,
-                " ",
-                kind,
-                "\n",
-            ] {
-                out.push_str(part);
-            }
+            let _ = write!(
+                out,
+                "# HELP {name}{suffix} {help}\n# TYPE {name}{suffix} {kind}\n"
+            );
         } else if !line.starts_with("# ") {
             out.push_str(line);
             out.push('\n');

@@ -9,7 +9,7 @@ use std::fmt;
 use doorward_engine::messages::{LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 use doorward_engine::node::pages::Totals;
 
-use crate::metrics::families::{Column, Families, flag, float};
+use crate::metrics::families::{Column, Families, flag, float, metrics};
 use crate::status::{ParentLink, ServerState};
 
 /// Largest number of child servers with time series of their own. A child server counts once for each resource.
@@ -98,49 +98,26 @@ fn write_children(
 }
 
 /// Gauges of the server's own lease on every resource.
-const OWN_LEASE_GAUGES: [Column<UpstreamSnapshot>; 2] = [
-    (
-        "parent_lease_remaining_seconds",
-        "How long the server's own lease still lasts; 0: there is none",
-        |lease| lease.expires_in.map_or(0.0, |left| left.as_secs_f64()),
-    ),
-    (
-        "parent_share",
-        "What the server should have by its own lease once others have shrunk, in the resource's \
-         own unit",
-        |lease| lease.share,
-    ),
-];
+const OWN_LEASE_GAUGES: [Column<UpstreamSnapshot>; 2] = metrics! {
+    /// How long the server's own lease still lasts; 0: there is none
+    "parent_lease_remaining_seconds": |lease| lease.expires_in.map_or(0.0, |left| left.as_secs_f64());
+    /// What the server should have by its own lease once others have shrunk, in the resource's own unit
+    "parent_share": |lease| lease.share;
+};
 
 /// Gauges of every child server on every resource. None: the child does not report it.
-const CHILD_GAUGES: [Column<LeaseSnapshot, Option<f64>>; 6] = [
-    (
-        "child_wants",
-        "Sum of what the clients below a child server want, in the resource's own unit",
-        |lease| Some(lease.wants()),
-    ),
-    (
-        "child_granted",
-        "What the newest lease of a child server says, in the resource's own unit",
-        |lease| Some(lease.granted),
-    ),
-    (
-        "child_reserved",
-        "The most that a child server may be using, in the resource's own unit",
-        |lease| Some(lease.reserved),
-    ),
-    (
-        "child_outstanding",
-        "The most that may be in use below a child server, as it reports, in the resource's own unit; absent: it \
-         is a Doorman server and does not report it",
-        |lease| lease.child.as_ref()?.outstanding,
-    ),
-    ("child_clients", "Clients below a child server", |lease| {
-        Some(lease.demand.clients())
-    }),
-    (
-        "child_learning",
-        "1 if a child server is in learning mode itself",
-        |lease| lease.child.as_ref().map(|child| flag(child.learning)),
-    ),
-];
+const CHILD_GAUGES: [Column<LeaseSnapshot, Option<f64>>; 6] = metrics! {
+    /// Sum of what the clients below a child server want, in the resource's own unit
+    "child_wants": |lease| Some(lease.wants());
+    /// What the newest lease of a child server says, in the resource's own unit
+    "child_granted": |lease| Some(lease.granted);
+    /// The most that a child server may be using, in the resource's own unit
+    "child_reserved": |lease| Some(lease.reserved);
+    /// The most that may be in use below a child server, as it reports, in the resource's own unit; absent: it is a
+    /// Doorman server and does not report it
+    "child_outstanding": |lease| lease.child.as_ref()?.outstanding;
+    /// Clients below a child server
+    "child_clients": |lease| Some(lease.demand.clients());
+    /// 1 if a child server is in learning mode itself
+    "child_learning": |lease| lease.child.as_ref().map(|child| flag(child.learning));
+};

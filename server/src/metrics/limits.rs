@@ -5,21 +5,15 @@ use std::fmt;
 
 use doorward_proto::admin::v1::LimitStatus;
 
-use crate::metrics::families::{Column, Families};
+use crate::metrics::families::{Column, Families, metrics};
 use crate::status::ServerState;
 
-const LIMIT_GAUGES: [Column<LimitStatus, Option<u64>>; 2] = [
-    (
-        "limit_max",
-        "The bound, in what the limit's name says: things, bytes, milliseconds, or things each second",
-        |figure| figure.max,
-    ),
-    (
-        "limit_used",
-        "What is in use; of a limit for each address, template or resource, the most that one of them uses",
-        |figure| figure.used,
-    ),
-];
+const LIMIT_GAUGES: [Column<LimitStatus, Option<u64>>; 2] = metrics! {
+    /// The bound, in what the limit's name says: things, bytes, milliseconds, or things each second
+    "limit_max": |figure| figure.max;
+    /// What is in use; of a limit for each address, template or resource, the most that one of them uses
+    "limit_used": |figure| figure.used;
+};
 
 pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Result {
     let figures = state.limit_figures();
@@ -28,9 +22,10 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
         let rows = rows.filter_map(|it| Some(([("limit", &*it.name)], float(value_of(it)?))));
         families.gauges(name, help, rows)?;
     }
+    let help = "How often something was refused, or ended, for the limit";
     families.counters(
         "limit_refused",
-        "How often something was refused, or ended, for the limit",
+        help,
         figures
             .iter()
             .map(|it| ([("limit", &*it.name)], it.refused_count)),

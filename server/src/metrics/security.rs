@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::metrics::families::{Families, flag};
+use crate::metrics::families::{Families, flag, metrics};
 use crate::status::ServerState;
 
 /// Writes them.
@@ -24,26 +24,22 @@ pub(super) fn write(state: &ServerState, families: &mut Families<'_>) -> fmt::Re
     let help = "First end of the certificates in a file, since the Unix epoch";
     families.gauges("tls_certificate_expiry_timestamp_seconds", help, ends)?;
     let problems = security.problems();
+    let help = "1 if changed files are refused, and those read before stay in force";
     families.gauges(
         "tls_files_refused",
-        "1 if changed files are refused, and those read before stay in force",
+        help,
         problems
             .iter()
             .map(|(files, problem)| ([("files", *files)], flag(problem.is_some()))),
     )?;
-    families.counter(
-        "tls_refused_connections",
-        "Connections that were refused: a handshake failed, or was missing",
-        security.access().failures.count(),
-    )?;
-    families.counter(
-        "calls_denied",
-        "Calls that were refused: their caller proved no identity, or lacks a role",
-        security.access().denied.count(),
-    )?;
-    families.gauge(
-        "tls_exposed",
-        "1 if callers on a network need no identity",
-        flag(security.is_exposed()),
-    )
+    for (name, help, count) in metrics! {
+        /// Connections that were refused: a handshake failed, or was missing
+        "tls_refused_connections": security.access().failures.count();
+        /// Calls that were refused: their caller proved no identity, or lacks a role
+        "calls_denied": security.access().denied.count();
+    } {
+        families.counter(name, help, count)?;
+    }
+    let help = "1 if callers on a network need no identity";
+    families.gauge("tls_exposed", help, flag(security.is_exposed()))
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use doorward_engine::node::mastership::Learning;
 use doorward_engine::node::pages::Totals;
 
-use crate::metrics::families::{Families, flag, float};
+use crate::metrics::families::{Families, flag, float, metrics};
 use crate::status::ServerState;
 use crate::status::sessions::Machine;
 
@@ -19,23 +19,14 @@ pub(super) fn write(
     let learning = state.node().look(|node, now| node.learning(totals, now));
     let learning = Machine::new(learning, &Learning::ALL, Learning::as_str);
     let sessions = state.sessions();
-    for (name, help, machine) in [
-        (
-            "parent_session_state",
-            "1 for what the server does to ask its parent",
-            sessions.parent,
-        ),
-        (
-            "election_state",
-            "1 for how the server takes part in the election of its node's master",
-            sessions.election,
-        ),
-        (
-            "learning",
-            "1 for why the server is in learning mode, or that it is not",
-            Some(learning),
-        ),
-    ] {
+    for (name, help, machine) in metrics! {
+        /// 1 for what the server does to ask its parent
+        "parent_session_state": sessions.parent;
+        /// 1 for how the server takes part in the election of its node's master
+        "election_state": sessions.election;
+        /// 1 for why the server is in learning mode, or that it is not
+        "learning": Some(learning);
+    } {
         let states = machine.iter().flat_map(Machine::states);
         let rows = states.map(|(state, is_present)| ([("state", state)], flag(is_present)));
         families.gauges(name, help, rows)?;
@@ -45,9 +36,10 @@ pub(super) fn write(
     let rows = rows.map(|(state, streams)| ([("state", state.as_str())], float(streams)));
     families.gauges("child_streams", "Streams of child servers", rows)?;
     let rows = streams.closed.into_iter();
+    let help = "Streams of child servers that this server ended, by the reason";
     families.counters(
         "child_streams_closed",
-        "Streams of child servers that this server ended, by the reason",
+        help,
         rows.map(|(reason, times)| ([("reason", reason.as_str())], times)),
     )
 }

@@ -6,13 +6,13 @@
 //! need the same identity. While callers need no identity, or change over to TLS, no name is bound.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use doorward_clock::Instant;
 use doorward_door::refusals::Refusals;
 use doorward_edge::holder::{CALLERS, LEASE_HOLDERS};
 use doorward_tls::identity::Identity;
+use parking_lot::Mutex;
 use tonic::Status as RpcStatus;
 use tracing::warn;
 
@@ -108,7 +108,7 @@ impl NameTable {
         }
         let now = self.started.elapsed();
         let claimed = {
-            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut names = self.names.lock();
             names.claim(name, identity, now)
         };
         claimed.inspect_err(|refusal| {

@@ -256,7 +256,7 @@ fn check_count(resources: usize) -> Result<(), RpcStatus> {
 fn ask(asked: &wire::ResourceRequest, wall: Duration) -> Result<Ask, String> {
     let resource =
         ResourceId::new(&asked.resource_id).map_err(|error| format!("resource_id {error}"))?;
-    let wants = Amount::new(asked.wants).map_err(|error| format!("{resource}: wants {error}"))?;
+    let wants = amount("wants", asked.wants).map_err(|error| format!("{resource}: {error}"))?;
     let has = asked
         .has
         .as_ref()
@@ -273,7 +273,6 @@ fn ask(asked: &wire::ResourceRequest, wall: Duration) -> Result<Ask, String> {
 }
 
 fn has(lease: &wire::Lease, wall: Duration) -> Result<Has, String> {
-    let capacity = Amount::new(lease.capacity).map_err(|error| format!("has.capacity {error}"))?;
     let expires_in = match (lease.expires_in_ms, lease.expiry_time) {
         (Some(millis), _) => Some(Duration::from_millis(millis)),
         (None, 0) => None,
@@ -284,9 +283,17 @@ fn has(lease: &wire::Lease, wall: Duration) -> Result<Has, String> {
     };
     Ok(Has {
         granted_by: lease.granted_by.map(MastershipId::new),
-        capacity,
+        capacity: amount("has.capacity", lease.capacity)?,
         expires_in,
     })
+}
+
+fn amount(field: &str, value: f64) -> Result<Amount, String> {
+    Amount::new(value).map_err(|error| format!("{field} {error}"))
+}
+
+fn amount_if_given(field: &str, value: Option<f64>) -> Result<Option<Amount>, String> {
+    value.map(|value| amount(field, value)).transpose()
 }
 
 fn refusal(resource_id: &str, message: String) -> wire::Refusal {

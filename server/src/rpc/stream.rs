@@ -283,11 +283,8 @@ async fn parse(
         }
         read.read(resources, wall);
     }
-    let ReadRequest {
-        request, refused, ..
-    } = read;
-    metrics.count_malformed(refused.len());
-    Ok((request, refused))
+    metrics.count_malformed(read.refused.len());
+    Ok((read.request, read.refused))
 }
 
 async fn decide(

@@ -102,13 +102,9 @@ impl Document {
         let gone_at = self.gone_at.unwrap_or(now);
         let counts = self.has_rules() || self.is_refused;
         let stays = counts && now - gone_at < GONE_FOR;
-        let what = match self.is_refused {
-            true => "requests of",
-            false => "the rules of",
-        };
-        let until = match self.is_refused {
-            true => "are refused for a minute more",
-            false => "stay for a minute",
+        let (what, until) = match self.is_refused {
+            true => ("requests of", "are refused for a minute more"),
+            false => ("the rules of", "stay for a minute"),
         };
         stays.then(|| Self {
             problem: Some(format!(

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use doorward_clock::Instant;
 use doorward_door::overload;
 use doorward_proto::admin::v1::{RulesInstance, RunningRules, WatchRulesRequest};
 use doorward_session::time::millis;
+use parking_lot::Mutex;
 use tonic::Status;
 
 /// Largest number of instances. With the largest reports they take 128 MiB.
@@ -64,7 +65,7 @@ impl Instances {
         who: String,
         now: Instant,
     ) -> Result<OpenInstance, Status> {
-        let mut open = self.open();
+        let mut open = self.0.lock();
         let all = open.by_number.values();
         let own = all.filter(|it| it.who == who).count();
         let problem = match (own, open.by_number.len()) {
@@ -119,7 +120,7 @@ impl Instances {
                 .parse()
                 .map_err(|_| "the token is invalid; give next_token")?,
         };
-        let open = self.open();
+        let open = self.0.lock();
         let mut rest = open
             .by_number
             .range((Bound::Excluded(after), Bound::Unbounded))
@@ -136,16 +137,12 @@ impl Instances {
         let page = page.collect();
         Ok((page, rest.peek().map(|_| last.to_string())))
     }
-
-    fn open(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl OpenInstance {
     /// Takes a report: the versions that the client runs, and its problem.
     pub fn report(&self, running: Vec<RunningRules>, problem: Option<String>, now: Instant) {
-        let mut open = self.instances.open();
+        let mut open = self.instances.0.lock();
         let Some(instance) = open.by_number.get_mut(&self.number) else {
             return;
         };
@@ -159,7 +156,7 @@ impl OpenInstance {
 
 impl Drop for OpenInstance {
     fn drop(&mut self) {
-        self.instances.open().by_number.remove(&self.number);
+        self.instances.0.lock().by_number.remove(&self.number);
     }
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use doorward::rules::source::files::{self, Content};
@@ -24,7 +24,7 @@ use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 use doorward_files::{Follower, Replacement, read_regular};
 use doorward_proto::admin::v1::ApplyRulesRequest;
-use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, Notify, OwnedMutexGuard, watch};
 use tonic::Status;
@@ -70,15 +70,10 @@ impl RulesPlace {
     ///
     /// If a document in it cannot be used, or there is none.
     pub fn of_files(path: PathBuf) -> Result<Self, String> {
-        let (found, place) = match path.is_dir() {
-            true => (
-                files::read_directory(&path),
-                Self::Directory(path.clone(), POLL_INTERVAL),
-            ),
-            false => (
-                files::read_file(&path),
-                Self::File(path.clone(), POLL_INTERVAL),
-            ),
+        let is_directory = path.is_dir();
+        let found = match is_directory {
+            true => files::read_directory(&path),
+            false => files::read_file(&path),
         };
         let documents = Documents::default().next(found, &BTreeSet::new(), Instant::now());
         match documents.problems() {
@@ -86,7 +81,8 @@ impl RulesPlace {
             None if documents.by_domain.is_empty() => {
                 Err(format!("--rules: {} has no rules", path.display()))
             }
-            None => Ok(place),
+            None if is_directory => Ok(Self::Directory(path, POLL_INTERVAL)),
+            None => Ok(Self::File(path, POLL_INTERVAL)),
         }
     }
 
@@ -115,7 +111,7 @@ impl RulesPlace {
     }
 }
 
-type Removed = std::sync::Mutex<BTreeSet<String>>;
+type Removed = parking_lot::Mutex<BTreeSet<String>>;
 
 /// Rule documents of a server.
 #[derive(Debug)]
@@ -212,21 +208,18 @@ impl RuleStore {
     /// Takes what was read, on a thread that large documents may keep busy.
     async fn take(&self, content: Content) {
         let former = Arc::clone(&self.documents.borrow());
-        let removed = self.removed().clone();
+        let removed = self.removed.lock().clone();
         let next = tokio::task::spawn_blocking(move || {
             let next = former.next(content, &removed, Instant::now());
             next.tell(&former);
             next
         });
         if let Ok(next) = next.await.map(Arc::new) {
-            self.removed()
+            self.removed
+                .lock()
                 .retain(|domain| next.by_domain.contains_key(domain));
             self.documents.send_replace(next);
         }
-    }
-
-    fn removed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Checks that a new text fits beside the other documents: otherwise no newer text of any would be in force.
@@ -289,11 +282,11 @@ impl RuleStore {
         };
         // The next writer counts this document too.
         if removes {
-            self.removed().insert(domain.clone());
+            self.removed.lock().insert(domain.clone());
         }
         let written = apart(turn, write).await;
         if written.is_err() {
-            self.removed().remove(&domain);
+            self.removed.lock().remove(&domain);
         }
         let (_turn, number) = written?;
         self.written.notify_one();
@@ -429,8 +422,7 @@ async fn delete_key(
     let txn = Txn::new()
         .when([is_seen])
         .and_then([TxnOp::delete(document, None)]);
-    let delete = async move |client: &mut Client| client.txn(txn).await;
-    let deleted = connection.call("delete the document", delete).await;
+    let deleted = connection.txn("delete the document", txn).await;
     if deleted.map_err(unreachable)?.succeeded() {
         return Ok(());
     }

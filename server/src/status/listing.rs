@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::iter;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use doorward_engine::id::{HolderId, HolderName, ResourceId};
@@ -162,7 +161,7 @@ impl ServerState {
 
     /// Returns sums over all resources. If there are many, the sums are up to [`TOTALS_AGE_MAX`] old.
     pub fn totals(&self) -> Totals {
-        let mut known = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.totals.lock();
         let (since, totals) = *known;
         let now = self.node().clock().now();
         if totals.resources > RESOURCES_ADDED_EACH_TIME && now.since(since) < TOTALS_AGE_MAX {

@@ -8,9 +8,7 @@ use std::time::Duration;
 use doorward::rules::{Outcome, Tally};
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
-use doorward_engine::messages::{
-    ChildSnapshot, Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot,
-};
+use doorward_engine::messages::{Conflict, LeaseSnapshot, ResourceSnapshot, UpstreamSnapshot};
 use doorward_engine::node::child_servers::ChildServer;
 use doorward_engine::node::mastership::Learning;
 use doorward_engine::templates::Template;
@@ -114,13 +112,7 @@ pub(super) fn lease(lease: &LeaseSnapshot, now: Time) -> LeaseStatus {
 
 /// Returns a lease as that of a child server. None: the holder is a client.
 pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
-    let ChildSnapshot {
-        height,
-        learning,
-        has,
-        outstanding,
-        curve_points,
-    } = lease.child.as_ref()?;
+    let child = lease.child.as_ref()?;
     Some(ChildStatus {
         child: lease.holder.name.to_string(),
         clients_count: lease.demand.clients(),
@@ -128,11 +120,11 @@ pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
         share: lease.share,
         granted: lease.granted,
         reserved: lease.reserved,
-        has: *has,
-        outstanding: *outstanding,
-        is_learning: *learning,
-        height: *height,
-        curve_points: count(*curve_points),
+        has: child.has,
+        outstanding: child.outstanding,
+        is_learning: child.learning,
+        height: child.height,
+        curve_points: count(child.curve_points),
         expires_in_ms: millis(lease.expires_at.since(now)),
         refresh_interval_ms: millis(lease.refresh_interval),
         why: lease.why.to_string(),

@@ -2,7 +2,7 @@
 //! the rest is read from the replica.
 
 use std::cmp::Reverse;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use doorward_edge::edge::Edge;
@@ -12,6 +12,7 @@ use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{LimitStatus, RuleDecisions, RulesStatus};
 use doorward_session::candidate::standing::Standing;
 use doorward_session::named;
+use parking_lot::Mutex;
 
 use crate::limits::ServerLimits;
 use crate::replica_handle::ReplicaHandle;
@@ -203,28 +204,24 @@ impl ServerState {
         self.limits.figures()
     }
 
-    fn news(&self) -> MutexGuard<'_, News> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns why the newest templates were refused.
     pub fn templates_problem(&self) -> Option<String> {
-        self.news().templates_problem.clone()
+        self.news.lock().templates_problem.clone()
     }
 
     /// Notes that the newest templates came into force (`None`), or why they were refused.
     pub fn set_templates(&self, problem: Option<String>) {
-        self.news().templates_problem = problem;
+        self.news.lock().templates_problem = problem;
     }
 
     /// Returns the state of the parent. None: this is the root.
     pub fn parent_news(&self) -> Option<ParentNews> {
-        self.news().parent.clone()
+        self.news.lock().parent.clone()
     }
 
     /// Sets the state of the parent. An unchanged link keeps its time.
     pub fn set_parent(&self, mut news: ParentNews) {
-        let parent = &mut self.news().parent;
+        let parent = &mut self.news.lock().parent;
         if let Some(before) = parent.as_ref().filter(|before| before.link == news.link) {
             news.since = before.since;
         }
@@ -238,22 +235,22 @@ impl ServerState {
 
     /// Returns the health of etcd. None: there is no election.
     pub fn etcd_health(&self) -> Option<EtcdHealth> {
-        self.news().etcd.clone()
+        self.news.lock().etcd.clone()
     }
 
     /// Sets the health of etcd.
     pub fn set_etcd(&self, contact: EtcdHealth) {
-        self.news().etcd = Some(contact);
+        self.news.lock().etcd = Some(contact);
     }
 
     /// Returns why the state directory cannot be written, if there is one.
     pub fn state_directory(&self) -> Option<Option<String>> {
-        self.news().state_directory.clone()
+        self.news.lock().state_directory.clone()
     }
 
     /// Notes that the state directory can be written, or why not.
     pub fn set_state_directory(&self, problem: Option<String>) {
-        self.news().state_directory = Some(problem);
+        self.news.lock().state_directory = Some(problem);
     }
 
     /// Returns the address of the master's pages, if another server is the master and tells it.
@@ -267,12 +264,12 @@ impl ServerState {
 
     /// Notes that the server is shutting down.
     pub fn set_stopping(&self) {
-        self.news().is_stopping = true;
+        self.news.lock().is_stopping = true;
     }
 
     /// Returns whether the server is shutting down.
     pub fn is_stopping(&self) -> bool {
-        self.news().is_stopping
+        self.news.lock().is_stopping
     }
 
     /// Returns whether the node is its own ancestor: its parent refuses it for that, or names it as an ancestor.
@@ -289,7 +286,7 @@ impl ServerState {
 
     /// Returns the problems of rules that are not in force as they are stored. None: there are none.
     pub fn refused_rules(&self) -> Option<String> {
-        let news = self.news();
+        let news = self.news.lock();
         let of_documents = news.rules.documents.iter();
         let of_documents = of_documents.filter_map(|(it, _)| it.problem.as_deref());
         let all: Vec<&str> = (news.rules.problem.as_deref().into_iter())
@@ -300,7 +297,7 @@ impl ServerState {
 
     /// Returns the state of the rules.
     pub fn rules_news(&self) -> RulesNews {
-        self.news().rules.clone()
+        self.news.lock().rules.clone()
     }
 
     /// Returns the answers of rules to requests, those of the rules with the most refusals first.
@@ -322,7 +319,7 @@ impl ServerState {
 
     /// Sets the state of the rules.
     pub fn set_rules(&self, rules: RulesNews) {
-        self.news().rules = rules;
+        self.news.lock().rules = rules;
     }
 
     /// Returns whether requests can be served.
@@ -359,7 +356,7 @@ impl ServerState {
             etcd_problem: self.etcd_health().and_then(|contact| contact.problem),
             templates_problem: self.templates_problem().filter(|_| templates == 0),
         };
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ready = self.ready.lock();
         let readiness = ready.judge(&facts, now);
         let ends_at = ready.ends_at().filter(|end| *end > now);
         (readiness, ends_at)

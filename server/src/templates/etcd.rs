@@ -11,7 +11,7 @@ use doorward_engine::templates::Templates;
 use doorward_etcd::follow::{Follow, Followed, KeyEntry, Range};
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{Error, EtcdConfig, EtcdConnection};
-use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
@@ -180,13 +180,7 @@ impl EtcdTemplates {
     async fn fall_back(&self, force: &Force, problem: &str) -> bool {
         let key = self.keys.good();
         let mut connection = EtcdConnection::new(Arc::clone(&self.etcd));
-        let asked = key.clone();
-        let answer = connection
-            .call("get", async move |client: &mut Client| {
-                client.get(asked, None).await
-            })
-            .await;
-        let found = match answer {
+        let found = match connection.get("get", key.clone(), None).await {
             Ok(answer) => answer.kvs().first().map(|kv| kv.value().to_vec()),
             Err(error @ Error::Refused { .. }) => {
                 warn!(%error, "the last good templates may not be read: this server cannot decide");
@@ -227,13 +221,7 @@ impl EtcdTemplates {
         let mut connection = EtcdConnection::new(Arc::clone(&self.etcd));
         let mut attempts = connection.endpoints() + 1;
         while attempts > 0 {
-            let txn = txn.clone();
-            let kept = connection
-                .call("keep templates", async move |client: &mut Client| {
-                    client.txn(txn).await
-                })
-                .await;
-            match kept {
+            match connection.txn("keep templates", txn.clone()).await {
                 Ok(_) => return true,
                 Err(Error::Unreachable { .. }) => attempts -= 1,
                 Err(error) => {

@@ -14,7 +14,6 @@ mod problem;
 mod rival;
 pub mod source;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,12 +92,6 @@ pub struct ParentTransport {
     duplicate_process: Option<String>,
     /// Kind of link to the parent, for pages and status.
     reported: ParentLink,
-}
-
-impl fmt::Debug for ParentTransport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParentTransport").finish_non_exhaustive()
-    }
 }
 
 impl ParentTransport {

@@ -94,7 +94,7 @@ async fn more_holders_than_allowed_are_refused_and_say_so() {
     assert!(refused.message().contains(flag), "{refused:?}");
     let figures = server.state().limit_figures();
     let mut figures = figures.iter();
-    let of_leases = figures.find(|it| it.name == ServerLimit::LeasesPerResource.name());
+    let of_leases = figures.find(|it| it.name == ServerLimit::LeasesPerResource.texts().name);
     let seen = of_leases.map(|it| (it.used, it.max, it.refused_count));
     assert_eq!(seen, Some((Some(1), Some(1), 1)));
 }

@@ -47,7 +47,7 @@ async fn with<const N: usize>(bounds: [(ServerLimit, u64); N]) -> Server {
 
 fn refused(server: &Server, limit: ServerLimit) -> u64 {
     let figures = server.state().limits().figures();
-    let of_limit = figures.iter().find(|it| it.name == limit.name());
+    let of_limit = figures.iter().find(|it| it.name == limit.texts().name);
     of_limit.expect("every limit has a figure").refused_count
 }
 

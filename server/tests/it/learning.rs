@@ -73,7 +73,7 @@ async fn below_the_root_learning_mode_cannot_begin() {
 #[tokio::test]
 async fn only_an_operator_may() {
     let server = start().await;
-    let service = LearningService::new(Arc::clone(server.state()));
+    let service = LearningService(Arc::clone(server.state()));
     for (peer, code) in [
         ("192.0.2.1", Some(Code::PermissionDenied)),
         ("127.0.0.1", None),

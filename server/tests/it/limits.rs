@@ -100,7 +100,7 @@ async fn the_json_has_limits_if_they_are_asked_for() {
     let limits = limits.as_array().expect("a list");
     assert_eq!(limits.len(), ServerLimit::ALL.len());
     let expected = json!({
-        "name": "message_bytes", "description": ServerLimit::MessageBytes.what(), "flag": "--message-bytes-max",
+        "name": "message_bytes", "description": ServerLimit::MessageBytes.texts().what, "flag": "--message-bytes-max",
         "unit": "bytes", "used": null, "max": 262_144, "refused_count": 2,
     });
     assert!(limits.contains(&expected), "{limits:?}");
@@ -116,7 +116,7 @@ async fn the_front_page_has_limits_to_look_at_and_their_own_page_has_all() {
     let (code, _, all) = page(&server, "/limits").await;
     assert_eq!(code, 200);
     for limit in ServerLimit::ALL {
-        assert!(all.contains(limit.flag()), "{limit:?}");
+        assert!(all.contains(limit.texts().flag), "{limit:?}");
     }
     for shown in ["33 %", "3,000", "full</span>", "256 KiB"] {
         assert!(all.contains(shown), "{shown}");
@@ -151,7 +151,7 @@ async fn every_limit_has_a_metric_of_what_it_refused_and_of_bound_and_use_as_far
     for limit in ServerLimit::ALL {
         let line = format!(
             "doorward_limit_refused_total{{limit=\"{}\"}} ",
-            limit.name()
+            limit.texts().name
         );
         assert!(text.contains(&line), "{line}");
     }

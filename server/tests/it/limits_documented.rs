@@ -17,7 +17,7 @@ fn the_docs_have_the_table_of_limits() {
     for limit in ServerLimit::ALL {
         let (DefaultBound::Fixed(default) | DefaultBound::Computed(default)) =
             limit.default_bound();
-        let (flag, name, help) = (limit.flag(), limit.name(), limit.help());
+        let (flag, name, help) = (limit.texts().flag, limit.texts().name, limit.help());
         writeln!(rows, "| `{flag}` | {default} | `{name}` | {help} |").unwrap();
     }
     let text = read("configuration.md");
@@ -36,7 +36,7 @@ fn what_is_said_of_security_names_every_limit() {
     let text = read("security.md");
     let missing: Vec<&str> = ServerLimit::ALL
         .iter()
-        .map(|limit| limit.flag())
+        .map(|limit| limit.texts().flag)
         .filter(|flag| !text.contains(&format!("`{flag}`")))
         .collect();
     assert!(
@@ -53,7 +53,7 @@ fn no_page_of_the_docs_names_a_removed_flag() {
         if path.extension().is_some_and(|it| it == "md") {
             let text = fs::read_to_string(&path).unwrap();
             for removed in REMOVED {
-                let flag = format!("`{}`", removed.flag);
+                let flag = format!("`{}`", removed.0);
                 assert!(!text.contains(&flag), "{}: {flag}", path.display());
             }
         }

@@ -15,7 +15,7 @@ use doorward_server::replica_handle::ReplicaHandle;
 use doorward_server::status::listing::{
     LEASES_PER_LOOK, RESOURCES_ADDED_PER_LOOK, RESOURCES_PER_LOOK,
 };
-use doorward_server::status::{Listed, Query, ServerState};
+use doorward_server::status::{Query, ServerState};
 use tonic::client::Grpc;
 use tonic::{Code, Request};
 use tonic_prost::ProstCodec;
@@ -41,13 +41,7 @@ fn metrics_and_a_short_status_take_few_looks_whatever_the_server_holds() {
         }
         let metrics = Metrics::new(&state);
         let status = holds(state.node(), || {
-            let status = state.answer(&Query {
-                listed: Listed::Nothing,
-                leases_max: 0,
-                limits: false,
-                templates: false,
-                holder: String::new(),
-            });
+            let status = state.answer(&Query::default());
             assert_eq!(status.resources_count, Some(resources as u64));
             assert_eq!(status.leases_count, Some(resources as u64));
         });

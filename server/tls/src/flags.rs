@@ -10,49 +10,37 @@ use crate::dialer::Dialer;
 
 /// TLS towards servers.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "TLS", mut_args(|it| it.hide_env_values(true)))]
 pub struct TlsFlags {
     /// Authorities that sign the certificates of Doorward's servers, a PEM file. With it, every connection to a server
     /// uses TLS.
-    #[arg(
-        long,
-        help_heading = "TLS",
-        id = "tls_ca",
-        value_name = "FILE",
-        env = "DOORWARD_CA",
-        hide_env_values = true
-    )]
+    #[arg(long, id = "tls_ca", value_name = "FILE", env = "DOORWARD_CA")]
     pub ca: Option<PathBuf>,
 
     /// Own certificate with its chain, a PEM file.
     #[arg(
         long = "tls-cert",
-        help_heading = "TLS",
         id = "tls_cert",
         value_name = "FILE",
-        env = "DOORWARD_TLS_CERT",
-        hide_env_values = true
+        env = "DOORWARD_TLS_CERT"
     )]
     pub cert: Option<PathBuf>,
 
     /// Key of --tls-cert, a PEM file.
     #[arg(
         long = "tls-key",
-        help_heading = "TLS",
         id = "tls_key",
         value_name = "FILE",
-        env = "DOORWARD_TLS_KEY",
-        hide_env_values = true
+        env = "DOORWARD_TLS_KEY"
     )]
     pub key: Option<PathBuf>,
 
     /// Token for servers that ask for one, the only line of a file.
     #[arg(
         long,
-        help_heading = "TLS",
         id = "tls_token",
         value_name = "FILE",
-        env = "DOORWARD_TOKEN_FILE",
-        hide_env_values = true
+        env = "DOORWARD_TOKEN_FILE"
     )]
     pub token_file: Option<PathBuf>,
 }

@@ -1,8 +1,8 @@
 //! Resources of a stream whose assignments may have changed.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// Resources whose assignment to a stream may have changed.
@@ -14,20 +14,14 @@ pub struct Changes {
 
 impl Changes {
     pub(super) fn add(&self, resource: &str) {
-        let mut resources = self
-            .resources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut resources = self.resources.lock();
         resources.insert(resource.into());
         self.wake.notify_one();
     }
 
     /// Takes the resources out.
     pub(crate) fn take(&self) -> BTreeSet<Box<str>> {
-        let mut resources = self
-            .resources
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut resources = self.resources.lock();
         std::mem::take(&mut *resources)
     }
 

@@ -12,7 +12,7 @@ impl Caller {
         let Some(used) = self.use_of(resource, by.weight, WANTS_FIRST, now) else {
             return 0;
         };
-        let mut sharing = used.sharing();
+        let mut sharing = used.sharing.lock();
         let (name, level) = sharing.name(by, |bytes| self.room.take(&self.identity, bytes), now);
         if !used.decides(by, now) {
             name.debt = name.debt.saturating_add(cost).min(debt_max);
@@ -36,7 +36,7 @@ impl Caller {
         let Some(used) = self.used(resource) else {
             return 0;
         };
-        let mut sharing = used.sharing();
+        let mut sharing = used.sharing.lock();
         let level = sharing.level();
         let Some(name) = sharing.known(by.name) else {
             return 0;

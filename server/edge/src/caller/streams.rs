@@ -20,10 +20,11 @@ impl Caller {
         now: Time,
     ) {
         if let Some(used) = self.use_of(resource, by.weight, wants, now) {
-            used.sharing()
+            used.sharing
+                .lock()
                 .set_stream(number, by, is_named, wants, changes);
             let wants = self.divide(resource, &used, now);
-            self.holder().ask(resource, wants);
+            self.holder.lock().ask(resource, wants);
             self.wake.notify_one();
         }
     }
@@ -31,13 +32,13 @@ impl Caller {
     /// Returns the wants of a stream; zero if it is not there.
     pub(crate) fn stream_wants(&self, resource: &str, number: u64) -> f64 {
         let used = self.used(resource);
-        used.map_or(0.0, |used| used.sharing().stream_wants(number))
+        used.map_or(0.0, |used| used.sharing.lock().stream_wants(number))
     }
 
     /// Notes what an Envoy may use, and until when.
     pub(crate) fn set_sent(&self, resource: &str, number: u64, rate: f64, until: Time, now: Time) {
         if let Some(used) = self.used(resource) {
-            used.sharing().set_sent(number, rate, until, now);
+            used.sharing.lock().set_sent(number, rate, until, now);
             self.divide(resource, &used, now);
         }
     }
@@ -45,9 +46,9 @@ impl Caller {
     /// Ends a stream's use of a resource. `is_told`: the Envoy knows, and uses nothing any more.
     pub(crate) fn end_stream(&self, resource: &str, number: u64, is_told: bool, now: Time) {
         if let Some(used) = self.used(resource) {
-            used.sharing().end_stream(number, is_told);
+            used.sharing.lock().end_stream(number, is_told);
             let wants = self.divide(resource, &used, now);
-            self.holder().ask(resource, wants);
+            self.holder.lock().ask(resource, wants);
             self.wake.notify_one();
         }
     }
@@ -59,12 +60,12 @@ impl Caller {
         };
         if used.decides(by, now) {
             let allowance = used.allowance.borrow().seen_at(now);
-            return Part::Known(used.sharing().of_stream(number, allowance));
+            return Part::Known(used.sharing.lock().of_stream(number, allowance));
         }
-        match self.holder().is_unknown(resource) {
+        match self.holder.lock().is_unknown(resource) {
             true => Part::Unknown {
                 identities: self.room.holders(resource),
-                streams: used.sharing().count_streams(by.name),
+                streams: used.sharing.lock().count_streams(by.name),
             },
             false => Part::Pending,
         }

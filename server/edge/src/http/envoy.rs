@@ -15,16 +15,16 @@ use doorward_proto::envoy::ratelimit::rate_limit_descriptor::{Entry, RateLimitOv
 use doorward_proto::envoy::ratelimit::rate_limit_response::rate_limit::Unit;
 use doorward_proto::envoy::ratelimit::rate_limit_response::{Code, DescriptorStatus, RateLimit};
 use doorward_proto::envoy::ratelimit::{RateLimitDescriptor, RateLimitRequest, RateLimitResponse};
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
-use serde_json::Number;
+use serde_json::{Number, Value, json};
 
 use super::peer::Peer;
 use super::problem::Problem;
 use crate::edge::Edge;
 use crate::rls;
 
-pub(super) async fn json(
+pub(super) async fn answer(
     State(edge): State<Arc<Edge>>,
     peer: Peer,
     headers: HeaderMap,
@@ -34,8 +34,8 @@ pub(super) async fn json(
         let detail = "pages of browsers have no access";
         return Err(Problem::new(StatusCode::FORBIDDEN, detail.to_owned()));
     }
-    let Json(form) = Json::<RequestForm>::from_bytes(&body?)?;
-    let request = RateLimitRequest::try_from(form).map_err(Problem::invalid)?;
+    let Json(asked) = Json::<RequestForm>::from_bytes(&body?)?;
+    let request = RateLimitRequest::try_from(asked).map_err(Problem::invalid)?;
     let answered = rls::answer(&edge, &request, &peer.asker(None)).await;
     let answered = answered.map_err(Problem::invalid)?;
     let status = match answered.overall_code() {
@@ -43,7 +43,7 @@ pub(super) async fn json(
         Code::OverLimit => StatusCode::TOO_MANY_REQUESTS,
         Code::Unknown => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    let mut response = (status, Json(ResponseForm::from(&answered))).into_response();
+    let mut response = (status, Json(form(&answered))).into_response();
     for added in &answered.response_headers_to_add {
         let name = HeaderName::try_from(&added.key);
         if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(&added.value)) {
@@ -156,82 +156,40 @@ impl From<DescriptorForm> for RateLimitDescriptor {
     }
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+/// Returns the form of an answer.
+fn form(response: &RateLimitResponse) -> Value {
+    let statuses = response.statuses.iter().map(status);
+    let headers = response.response_headers_to_add.iter();
+    let headers = headers.map(|it| json!({"key": it.key, "value": it.value}));
+    without_defaults(json!({
+        "overallCode": response.overall_code().as_str_name(),
+        "statuses": statuses.collect::<Vec<_>>(),
+        "responseHeadersToAdd": headers.collect::<Vec<_>>(),
+    }))
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ResponseForm<'a> {
-    overall_code: &'static str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    statuses: Vec<StatusForm<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    response_headers_to_add: Vec<HeaderForm<'a>>,
+fn status(status: &DescriptorStatus) -> Value {
+    without_defaults(json!({
+        "code": status.code().as_str_name(),
+        "currentLimit": status.current_limit.as_ref().map(limit),
+        "limitRemaining": status.limit_remaining,
+        "durationUntilReset": status.duration_until_reset.map(|it| it.to_string()),
+    }))
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct StatusForm<'a> {
-    code: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    current_limit: Option<LimitForm<'a>>,
-    #[serde(skip_serializing_if = "is_zero")]
-    limit_remaining: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_until_reset: Option<String>,
+fn limit(limit: &RateLimit) -> Value {
+    let unit = Some(limit.unit()).filter(|unit| *unit != Unit::Unknown);
+    without_defaults(json!({
+        "name": limit.name,
+        "requestsPerUnit": limit.requests_per_unit,
+        "unit": unit.map(|unit| unit.as_str_name()),
+    }))
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct LimitForm<'a> {
-    #[serde(skip_serializing_if = "str::is_empty")]
-    name: &'a str,
-    #[serde(skip_serializing_if = "is_zero")]
-    requests_per_unit: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unit: Option<&'static str>,
-}
-
-#[derive(Debug, Serialize)]
-struct HeaderForm<'a> {
-    key: &'a str,
-    value: &'a str,
-}
-
-impl<'a> From<&'a RateLimitResponse> for ResponseForm<'a> {
-    fn from(response: &'a RateLimitResponse) -> Self {
-        let headers = response.response_headers_to_add.iter();
-        let headers = headers.map(|it| HeaderForm {
-            key: &it.key,
-            value: &it.value,
-        });
-        Self {
-            overall_code: response.overall_code().as_str_name(),
-            statuses: response.statuses.iter().map(Into::into).collect(),
-            response_headers_to_add: headers.collect(),
-        }
+fn without_defaults(mut form: Value) -> Value {
+    let defaults = [Value::Null, json!(0), json!(""), json!([])];
+    if let Some(fields) = form.as_object_mut() {
+        fields.retain(|_, value| !defaults.contains(value));
     }
-}
-
-impl<'a> From<&'a DescriptorStatus> for StatusForm<'a> {
-    fn from(status: &'a DescriptorStatus) -> Self {
-        Self {
-            code: status.code().as_str_name(),
-            current_limit: status.current_limit.as_ref().map(Into::into),
-            limit_remaining: status.limit_remaining,
-            duration_until_reset: status.duration_until_reset.map(|it| it.to_string()),
-        }
-    }
-}
-
-impl<'a> From<&'a RateLimit> for LimitForm<'a> {
-    fn from(limit: &'a RateLimit) -> Self {
-        let unit = Some(limit.unit()).filter(|unit| *unit != Unit::Unknown);
-        Self {
-            name: &limit.name,
-            requests_per_unit: limit.requests_per_unit,
-            unit: unit.map(|unit| unit.as_str_name()),
-        }
-    }
+    form
 }

@@ -33,7 +33,7 @@ pub(crate) fn first(dir: &TempDir) -> Option<f64> {
 /// A record that cannot be written, with a file that cannot be removed.
 pub(crate) fn broken(dir: &TempDir) -> Records {
     let records = next(dir, true).0;
-    let mut state = records.lock();
+    let mut state = records.0.lock();
     state.file = OpenOptions::new().write(true).open("/dev/full").ok();
     state.path = dir.path().to_owned();
     drop(state);
@@ -136,16 +136,16 @@ fn a_resource_that_programs_have_stopped_to_lease_is_forgotten_after_a_whole_loo
     records.renew(START);
     assert!(records.lend("s"));
     records.renew(START);
-    assert_eq!(records.lock().amounts.len(), 1, "s");
+    assert_eq!(records.0.lock().amounts.len(), 1, "s");
     records.renew(START);
-    assert!(records.lock().amounts.is_empty());
+    assert!(records.0.lock().amounts.is_empty());
 }
 
 #[test]
 fn a_file_that_cannot_be_written_is_removed_and_begun_anew_later() {
     let dir = TempDir::new().unwrap();
     let records = next(&dir, true).0;
-    records.lock().file = OpenOptions::new().write(true).open("/dev/full").ok();
+    records.0.lock().file = OpenOptions::new().write(true).open("/dev/full").ok();
     set(&records, "a", &[("one", 10.0)]);
     check(&dir, None);
     records.renew(START);

@@ -10,7 +10,7 @@ struct Flags {
     etcd: EtcdFlags,
 }
 
-fn config(arguments: &[&str]) -> Result<Option<EtcdConfig>, FlagsError> {
+fn config(arguments: &[&str]) -> Result<Option<EtcdConfig>, String> {
     let flags = Flags::parse_from(std::iter::once(&"test").chain(arguments));
     flags.etcd.config()
 }

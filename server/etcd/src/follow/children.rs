@@ -3,7 +3,7 @@
 //! The history of a document is below its key, and may be large. etcd has no filter for that, so each key is read on
 //! its own, and a key that has something below it costs a second read.
 
-use etcd_client::{Client, GetOptions, ResponseHeader};
+use etcd_client::{GetOptions, ResponseHeader};
 
 use crate::connection::EtcdConnection;
 use crate::error::Error;
@@ -30,9 +30,7 @@ pub(crate) async fn read(
     loop {
         let one = GetOptions::new().with_range(end.clone()).with_limit(1);
         let one = one.with_revision(view.revision);
-        let key = from.clone();
-        let ask = async move |client: &mut Client| client.get(key, Some(one)).await;
-        let answer = connection.call("get", ask).await?;
+        let answer = connection.get("get", from.clone(), Some(one)).await?;
         if view.revision == 0 {
             view.revision = answer.header().map_or(0, ResponseHeader::revision);
         }

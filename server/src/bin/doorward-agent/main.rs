@@ -2,7 +2,6 @@
 
 mod settings;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -13,27 +12,22 @@ use doorward_server::flags::{
     self,
     agent::{AgentCommand, AgentFlags},
 };
+use doorward_server::program::{FAILED, MISUSED, Misused, complain};
 use doorward_server::signals::{self, Signals};
 use doorward_server::{logs, otlp};
-use doorward_session::visible;
 use tokio::runtime::Runtime;
 
-use crate::settings::{SettingsError, config};
+use crate::settings::config;
 
 #[cfg(feature = "mimalloc")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A failure while the agent ran.
-const FAILED: u8 = 1;
-/// Wrong usage.
-const MISUSED: u8 = 2;
-
 fn main() -> ExitCode {
     // Before all else: from here on, no signal kills the process half-way.
     let (runtime, signals) = match signals::begin() {
         Ok(begun) => begun,
-        Err(error) => return complain(&error.into(), FAILED),
+        Err(error) => return complain(anyhow::Error::from(error), FAILED),
     };
     start(runtime, signals)
 }
@@ -42,7 +36,7 @@ fn main() -> ExitCode {
 #[inline(never)]
 fn start(runtime: Runtime, signals: Signals) -> ExitCode {
     if let Some(variable) = unreadable_variable() {
-        return complain(&anyhow::anyhow!("{variable} is not UTF-8"), MISUSED);
+        return complain(format!("{variable} is not UTF-8"), MISUSED);
     }
     let (flags, values) = flags::parse::<AgentFlags>();
     if let Some(AgentCommand::Completions { shell }) = flags.command {
@@ -50,7 +44,7 @@ fn start(runtime: Runtime, signals: Signals) -> ExitCode {
     }
     let logs = match logs::start(&flags.logs.log_level, flags.logs.log_format) {
         Ok(logs) => logs,
-        Err(error) => return complain(&error.into(), MISUSED),
+        Err(error) => return complain(anyhow::Error::from(error), MISUSED),
     };
     warn_of_mounts(&values);
     let ran = runtime.block_on(serve(flags, signals));
@@ -61,8 +55,8 @@ fn start(runtime: Runtime, signals: Signals) -> ExitCode {
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         // The operator mends invalid rules, like a wrong flag.
-        Err(error) if error.is::<SettingsError>() => complain(&error, MISUSED),
-        Err(error) => complain(&error, FAILED),
+        Err(error) if error.is::<Misused>() => complain(error, MISUSED),
+        Err(error) => complain(error, FAILED),
     }
 }
 
@@ -79,11 +73,4 @@ async fn serve(flags: AgentFlags, mut signals: Signals) -> anyhow::Result<()> {
 async fn started(flags: AgentFlags) -> anyhow::Result<Server> {
     let host = gethostname::gethostname().to_string_lossy().into_owned();
     Ok(Server::start(config(&flags, &host)?).await?)
-}
-
-fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
-    let error = format!("error: {error:#}");
-    // If even this fails, no other place for the message is left.
-    let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
-    ExitCode::from(code)
 }

@@ -5,38 +5,23 @@ use std::time::Duration;
 
 use doorward_edge::rlqs;
 use doorward_engine::node;
-use doorward_etcd::flags::FlagsError;
 use doorward_etcd::{DocumentPlace, Etcd, EtcdConfig};
 use doorward_server::app::ServerConfig;
 use doorward_server::edge::EdgeDoors;
 use doorward_server::flags::agent::AgentFlags;
-use doorward_server::flags::{ParentError, parent_source};
+use doorward_server::flags::parent_source;
 use doorward_server::limits::ServerLimit;
+use doorward_server::program::Misused;
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
 use doorward_server::transports::parent::ParentTransportConfig;
 use doorward_server::{clock, files};
-use thiserror::Error;
 
 /// Requests per second from one address, such as that of all programs of this machine.
 const REQUESTS_MAX: u64 = 200_000;
 
 /// Points of the demand curve of a resource with few callers: there may be many agents and resources.
 const FEW_POINTS: usize = 8;
-
-/// Flags that are invalid, alone or together.
-#[derive(Debug, Error)]
-pub(crate) enum SettingsError {
-    /// Flags about etcd.
-    #[error(transparent)]
-    Etcd(#[from] FlagsError),
-    /// Address of the parent.
-    #[error(transparent)]
-    Parent(#[from] ParentError),
-    /// Place of the rules, TLS.
-    #[error("{0}")]
-    Other(String),
-}
 
 /// Returns the place of the rules. Files must be valid at the start.
 fn rules_place(flags: &AgentFlags, etcd: Option<Arc<EtcdConfig>>) -> Result<RulesPlace, String> {
@@ -51,15 +36,16 @@ fn rules_place(flags: &AgentFlags, etcd: Option<Arc<EtcdConfig>>) -> Result<Rule
 /// # Errors
 ///
 /// If flags are invalid together.
-pub(crate) fn config(flags: &AgentFlags, host: &str) -> Result<ServerConfig, SettingsError> {
-    let etcd = flags.etcd.config()?.map(Arc::new);
+pub(crate) fn config(flags: &AgentFlags, host: &str) -> Result<ServerConfig, Misused> {
+    let etcd = flags.etcd.config().map_err(Misused)?.map(Arc::new);
     let elsewhere = etcd.clone().map(|config| Etcd {
         config,
         prefix: flags.election.prefix.clone(),
     });
-    let security = flags.security.config().map_err(SettingsError::Other)?;
-    let parent = parent_source(&flags.parent, elsewhere.as_ref(), security.dialer.is_tls())?;
-    let rules = rules_place(flags, etcd).map_err(SettingsError::Other)?;
+    let security = flags.security.config().map_err(Misused)?;
+    let parent = parent_source(&flags.parent, elsewhere.as_ref(), security.dialer.is_tls());
+    let parent = parent.map_err(Misused)?;
+    let rules = rules_place(flags, etcd).map_err(Misused)?;
     let default = ServerConfig::default();
     let limits = flags.limits();
     let mut bounds = limits.of_door(files::raise_limit());

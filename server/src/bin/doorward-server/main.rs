@@ -1,6 +1,5 @@
 //! The binary: reads flags, runs a server, and turns errors into messages and exit codes.
 
-mod misused;
 mod serve;
 mod settings;
 mod state;
@@ -9,23 +8,18 @@ mod template_source;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
-use anyhow::anyhow;
 use clap::CommandFactory;
 use doorward_etcd::flags::unreadable_variable;
 use doorward_files::warn_of_mounts;
 use doorward_pages::exits;
 use doorward_server::flags::{self, Command, Flags};
 use doorward_server::logs;
+use doorward_server::program::{FAILED, MISUSED, Misused, complain};
 use doorward_server::signals::{self, Signals};
 use doorward_server::templates::file::{self, TemplateFileError};
 use doorward_session::visible;
 use tokio::runtime::Runtime;
-
-use crate::misused::Misused;
 
 /// mimalloc needs a tenth fewer instructions for a request than the system's allocator. It also returns memory when
 /// leases end, which glibc's hardly does (docs/performance.md).
@@ -33,16 +27,11 @@ use crate::misused::Misused;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A failure while the server ran; with `--check`, an invalid file, as for `doorward templates check`.
-pub(crate) const FAILED: u8 = 1;
-/// Wrong usage, or invalid templates.
-const MISUSED: u8 = 2;
-
 fn main() -> ExitCode {
     // Before all else: from here on, no signal kills the process half-way.
     let (runtime, signals) = match signals::begin() {
         Ok(begun) => begun,
-        Err(error) => return complain(error.into(), FAILED),
+        Err(error) => return complain(anyhow::Error::from(error), FAILED),
     };
     let code = start(&runtime, signals);
     // A read that hangs does not keep the process.
@@ -52,7 +41,7 @@ fn main() -> ExitCode {
 
 fn start(runtime: &Runtime, mut signals: Signals) -> ExitCode {
     if let Some(variable) = unreadable_variable() {
-        return complain(anyhow!("{variable} is not UTF-8"), MISUSED);
+        return complain(format!("{variable} is not UTF-8"), MISUSED);
     }
     let (Flags { command, serve, .. }, values) = flags::parse();
     match command {
@@ -72,7 +61,7 @@ fn start(runtime: &Runtime, mut signals: Signals) -> ExitCode {
     }
     let logs = match logs::start(&serve.logs.log_level, serve.logs.log_format) {
         Ok(logs) => logs,
-        Err(error) => return complain(error.into(), MISUSED),
+        Err(error) => return complain(anyhow::Error::from(error), MISUSED),
     };
     serve.limits.warn_of_removed();
     warn_of_mounts(&values);
@@ -113,22 +102,4 @@ async fn check(path: &Path) -> ExitCode {
             })
         }
     }
-}
-
-/// Writes the error message to standard error. The program ends even if its reader stalls.
-pub(crate) fn complain(error: anyhow::Error, code: u8) -> ExitCode {
-    let (written, is_written) = mpsc::channel::<()>();
-    let error = format!("error: {error:#}");
-    let write = move || {
-        // If even this fails, no other place for the message is left.
-        let _ = writeln!(io::stderr(), "{}", visible::lines(&error));
-        drop(written);
-    };
-    match thread::Builder::new().spawn(write.clone()) {
-        Ok(_) => drop(write),
-        // The system may refuse another thread.
-        Err(_) => write(),
-    }
-    let _ = is_written.recv_timeout(Duration::from_secs(1));
-    ExitCode::from(code)
 }

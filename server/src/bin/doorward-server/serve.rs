@@ -9,6 +9,7 @@ use doorward_server::app::Server;
 use doorward_server::flags::starts;
 use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
 use doorward_server::otlp;
+use doorward_server::program::Misused;
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::signals::Signals;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
@@ -18,9 +19,8 @@ use doorward_server::templates::file::TemplateFile;
 use doorward_server::transports::election::ElectionConfig;
 use tracing::info;
 
-use crate::misused::Misused;
 use crate::settings::config;
-use crate::template_source::{Follows, Opened, open_templates};
+use crate::template_source::{Follows, open_templates};
 
 /// Runs a server until a signal stops it.
 pub(crate) async fn serve(flags: ServeFlags, mut signals: Signals) -> anyhow::Result<()> {
@@ -34,16 +34,12 @@ pub(crate) async fn serve(flags: ServeFlags, mut signals: Signals) -> anyhow::Re
 async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
     let of_command_line = env::var_os(ENDPOINTS);
     starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::of)?;
-    let etcd = flags.etcd.config().map_err(Misused::of)?;
+    let etcd = flags.etcd.config().map_err(Misused)?;
     if etcd.is_some() {
         let (advertise, endpoints) = (flags.advertise.as_deref(), &flags.etcd.endpoints);
         starts::check_address(advertise, flags.listen, endpoints).map_err(Misused::of)?;
     }
-    let Opened {
-        templates,
-        source,
-        follows,
-    } = open_templates(&flags, etcd.as_ref()).await?;
+    let (templates, source, follows) = open_templates(&flags, etcd.as_ref()).await?;
     let elsewhere = etcd.clone().map(|config| Etcd {
         config: Arc::new(config),
         prefix: flags.election.prefix.clone(),
@@ -51,7 +47,7 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
     let security = flags.security.config().map_err(Misused)?;
     let is_tls = security.dialer.is_tls();
     let parent = flags::parent_source(&flags.parent, elsewhere.as_ref(), is_tls);
-    let parent = parent.map_err(Misused::of)?;
+    let parent = parent.map_err(Misused)?;
     if parent.is_none() && flags.node != DEFAULT_NODE {
         info!(
             node = flags.node,

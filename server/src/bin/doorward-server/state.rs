@@ -7,9 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use doorward_pages::exits;
 use doorward_server::flags::StateAct;
+use doorward_server::program::{FAILED, complain};
 use doorward_server::state_directory::{Contents, StateDirectory};
-
-use crate::{FAILED, complain};
 
 pub(crate) fn run(act: &StateAct) -> ExitCode {
     let text = match act {

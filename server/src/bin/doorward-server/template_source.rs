@@ -8,18 +8,13 @@ use doorward_engine::templates::Templates;
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig};
 use doorward_server::flags::ServeFlags;
+use doorward_server::program::Misused;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::TemplateFile;
 use tracing::warn;
 
-use crate::misused::Misused;
-
-/// The first templates, and their source.
-pub(crate) struct Opened {
-    pub(crate) templates: Templates,
-    pub(crate) source: String,
-    pub(crate) follows: Option<Follows>,
-}
+/// The first templates, the name of their source, and the source if they may change.
+pub(crate) type Opened = (Templates, String, Option<Follows>);
 
 /// Source of templates that may change.
 pub(crate) enum Follows {
@@ -42,32 +37,25 @@ pub(crate) async fn open_templates(
     Ok(match (place, etcd) {
         (Some(DocumentPlace::File(path)), _) => {
             let (file, templates) = TemplateFile::open(&path).await?;
-            Opened {
+            (
                 templates,
-                source: path.display().to_string(),
-                follows: Some(Follows::File(file)),
-            }
-        }
-        (Some(DocumentPlace::Etcd(keys)), Some(etcd)) => Opened {
-            templates: Templates::default(),
-            source: DocumentPlace::Etcd(keys.clone()).to_string(),
-            follows: Some(Follows::Etcd(EtcdTemplates::new(
-                keys,
-                Arc::new(etcd.clone()),
-            ))),
-        },
-        (Some(DocumentPlace::Etcd(_)), None) => {
-            return Err(Misused(
-                "--templates names a key in etcd, but not where etcd is: see --etcd-endpoints"
-                    .to_owned(),
+                path.display().to_string(),
+                Some(Follows::File(file)),
             )
-            .into());
         }
-        (None, _) if !flags.parent.is_empty() => Opened {
-            templates: Templates::default(),
-            source: "the parent".to_owned(),
-            follows: None,
-        },
+        (Some(DocumentPlace::Etcd(_)), None) => {
+            let problem =
+                "--templates names a key in etcd, but not where etcd is: see --etcd-endpoints";
+            return Err(Misused(problem.to_owned()).into());
+        }
+        (Some(DocumentPlace::Etcd(keys)), Some(etcd)) => {
+            let source = DocumentPlace::Etcd(keys.clone()).to_string();
+            let followed = EtcdTemplates::new(keys, Arc::new(etcd.clone()));
+            (Templates::default(), source, Some(Follows::Etcd(followed)))
+        }
+        (None, _) if !flags.parent.is_empty() => {
+            (Templates::default(), "the parent".to_owned(), None)
+        }
         (None, _) => {
             let templates = doorward_documents::built_in()?;
             let globs: Vec<&str> = templates.iter().map(|it| &*it.identifier_glob).collect();
@@ -75,11 +63,7 @@ pub(crate) async fn open_templates(
                 templates = globs.join(", "),
                 "built-in example templates are in force; give your own with --templates FILE"
             );
-            Opened {
-                templates,
-                source: "built-in examples".to_owned(),
-                follows: None,
-            }
+            (templates, "built-in examples".to_owned(), None)
         }
     })
 }

@@ -44,7 +44,7 @@ fn the_defaults_of_the_flags_are_those_of_the_engine() {
 #[test]
 fn no_limit_may_be_0() {
     for limit in ServerLimit::ALL {
-        let flag = limit.flag();
+        let flag = limit.texts().flag;
         let valid = if limit.unit() == Unit::Millis {
             "200ms"
         } else {
@@ -65,10 +65,10 @@ fn a_removed_flag_is_accepted_and_names_one_that_exists() {
             .any(|it| it.get_long() == Some(flag))
     };
     for removed in REMOVED {
-        let limits = parse(&[removed.flag, "whatever"]).expect("accepted");
+        let limits = parse(&[removed.0, "whatever"]).expect("accepted");
         assert_eq!(limits.removed, [removed]);
         assert_eq!(limits.of_node(), parse(&[]).expect("valid").of_node());
-        assert!(is_there(id(removed.successor)), "{}", removed.successor);
+        assert!(is_there(id(removed.1)), "{}", removed.1);
     }
     assert_eq!(parse(&[]).expect("valid").removed, []);
 }

@@ -57,6 +57,6 @@ fn what_a_node_refuses_is_counted() {
     ];
     assert_eq!(
         counted,
-        expected.map(|(limit, count)| (limit.name(), count))
+        expected.map(|(limit, count)| (limit.texts().name, count))
     );
 }

@@ -9,13 +9,6 @@ use super::millis;
 
 /// Converts an algorithm for a child.
 pub(super) fn message(algorithm: &Algorithm) -> wire::Algorithm {
-    let kind = match algorithm.kind {
-        AlgorithmKind::NoAlgorithm => wire::algorithm::Kind::NoAlgorithm,
-        AlgorithmKind::Static => wire::algorithm::Kind::Static,
-        AlgorithmKind::ProportionalShare => wire::algorithm::Kind::ProportionalShare,
-        AlgorithmKind::FairShare => wire::algorithm::Kind::FairShare,
-        AlgorithmKind::PriorityBands => wire::algorithm::Kind::PriorityBands,
-    };
     let parameters = algorithm.parameters().into_iter();
     let parameters = parameters.map(|(name, value)| wire::NamedParameter {
         name,
@@ -23,7 +16,7 @@ pub(super) fn message(algorithm: &Algorithm) -> wire::Algorithm {
     });
     let secs = |span: Duration| i64::try_from(span.as_secs().max(1)).unwrap_or(i64::MAX);
     wire::Algorithm {
-        kind: kind.into(),
+        kind: kind(algorithm.kind).into(),
         lease_length: secs(algorithm.lease_length),
         refresh_interval: secs(algorithm.refresh_interval),
         parameters: parameters.collect(),
@@ -36,14 +29,25 @@ pub(super) fn message(algorithm: &Algorithm) -> wire::Algorithm {
     }
 }
 
+const fn kind(kind: AlgorithmKind) -> wire::algorithm::Kind {
+    match kind {
+        AlgorithmKind::NoAlgorithm => wire::algorithm::Kind::NoAlgorithm,
+        AlgorithmKind::Static => wire::algorithm::Kind::Static,
+        AlgorithmKind::ProportionalShare => wire::algorithm::Kind::ProportionalShare,
+        AlgorithmKind::FairShare => wire::algorithm::Kind::FairShare,
+        AlgorithmKind::PriorityBands => wire::algorithm::Kind::PriorityBands,
+    }
+}
+
 /// Converts the algorithm that a parent sends, and checks it like one that an operator wrote.
 ///
 /// # Errors
 ///
 /// The problems of the algorithm.
 pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
-    let kind = wire::algorithm::Kind::try_from(wire.kind)
-        .map_err(|_| format!("algorithm.kind {} is unknown", wire.kind))?;
+    let mut kinds = AlgorithmKind::ALL.into_iter();
+    let found = kinds.find(|it| kind(*it) as i32 == wire.kind);
+    let found = found.ok_or_else(|| format!("algorithm.kind {} is unknown", wire.kind))?;
     let span = |millis: Option<u64>, secs: i64| match millis {
         Some(millis) => Duration::from_millis(millis),
         None => Duration::from_secs(u64::try_from(secs).unwrap_or_default()),
@@ -60,13 +64,7 @@ pub(super) fn heard(wire: &wire::Algorithm) -> Result<Algorithm, String> {
     let spec = TemplateSpec {
         identifier_glob: Some("of-the-parent".to_owned()),
         capacity: Some(0.0),
-        kind: Some(match kind {
-            wire::algorithm::Kind::NoAlgorithm => AlgorithmKind::NoAlgorithm,
-            wire::algorithm::Kind::Static => AlgorithmKind::Static,
-            wire::algorithm::Kind::ProportionalShare => AlgorithmKind::ProportionalShare,
-            wire::algorithm::Kind::FairShare => AlgorithmKind::FairShare,
-            wire::algorithm::Kind::PriorityBands => AlgorithmKind::PriorityBands,
-        }),
+        kind: Some(found),
         lease_length: Some(span(wire.lease_length_ms, wire.lease_length)),
         refresh_interval: Some(span(wire.refresh_interval_ms, wire.refresh_interval)),
         learning_mode_duration: learning,

@@ -16,7 +16,9 @@ use doorward_proto::doorman as wire;
 use doorward_session::visible;
 use prost::Message;
 
-use super::{algorithm, lease_message, millis, millis_up, refusal_message};
+use super::{
+    algorithm, amount, amount_if_given, lease_message, millis, millis_up, refusal_message,
+};
 use crate::rpc::MESSAGE_BYTES_MAX;
 
 mod read_request;
@@ -297,7 +299,7 @@ fn server_lease(
 ) -> Result<ServerLease, String> {
     let algorithm = answer.algorithm.as_ref().map(algorithm::heard);
     let gets = &answer.gets;
-    let capacity = Amount::new(gets.capacity).map_err(|error| format!("gets.capacity {error}"))?;
+    let capacity = amount("gets.capacity", gets.capacity)?;
     let expires_in = match gets.expires_in_ms {
         Some(millis) => span(millis),
         None => Duration::from_secs(u64::try_from(gets.expiry_time).unwrap_or_default())
@@ -309,16 +311,12 @@ fn server_lease(
         None => Duration::from_secs(u64::try_from(gets.refresh_interval).unwrap_or_default())
             .max(Duration::from_secs(1)),
     };
-    let amount = |name: &str, value: Option<f64>| {
-        let amount = value.map(Amount::new).transpose();
-        amount.map_err(|error| format!("{name} {error}"))
-    };
-    let share = amount("share", answer.share)?.unwrap_or(capacity);
-    let per_client = amount("per_client", answer.per_client)?;
+    let share = amount_if_given("share", answer.share)?.unwrap_or(capacity);
+    let per_client = amount_if_given("per_client", answer.per_client)?;
     // −1 marks unlimited; it is no amount.
     let safe_capacity = match answer.safe_capacity {
         Some(-1.0) => Some(SafeCapacity::Unlimited),
-        given => amount("safe_capacity", given)?.map(SafeCapacity::Limited),
+        given => amount_if_given("safe_capacity", given)?.map(SafeCapacity::Limited),
     };
     let bands = bands(&answer)?;
     Ok(ServerLease {
@@ -329,7 +327,7 @@ fn server_lease(
         refresh_in,
         algorithm: algorithm.transpose()?,
         terms: ParentTerms {
-            inherited: amount("inherited", answer.inherited)?,
+            inherited: amount_if_given("inherited", answer.inherited)?,
             accounted: answer
                 .accounted
                 .iter()
@@ -341,7 +339,7 @@ fn server_lease(
             bands,
             per_client,
             learning: answer.learning.unwrap_or_default(),
-            reserved: amount("reserved", answer.reserved)?,
+            reserved: amount_if_given("reserved", answer.reserved)?,
             reserved_for: answer.reserved_for_ms.map(span),
             predecessor_for: answer.predecessor_for_ms.map(span),
             inherited_for: answer.inherited_for_ms.map(span),
@@ -358,9 +356,8 @@ fn server_lease(
 /// Converts the capacity for each priority.
 fn bands(answer: &wire::ServerCapacityResourceResponse) -> Result<Vec<(i64, Amount)>, String> {
     let bands = answer.band.iter().take(BANDS_MAX).map(|band| {
-        let capacity = Amount::new(band.capacity);
-        let capacity =
-            capacity.map_err(|error| format!("band {}: capacity {error}", band.priority))?;
+        let capacity = amount("capacity", band.capacity);
+        let capacity = capacity.map_err(|error| format!("band {}: {error}", band.priority))?;
         Ok((band.priority, capacity))
     });
     bands.collect()
@@ -369,12 +366,10 @@ fn bands(answer: &wire::ServerCapacityResourceResponse) -> Result<Vec<(i64, Amou
 /// Converts the limits of a parent for a single holder. A `wants_max` of 0 counts as absent, because it would leave
 /// nothing to any holder.
 fn holder_bounds(answer: &wire::ServerCapacityResourceResponse) -> Result<HolderBounds, String> {
-    let wants_max = answer.wants_max.map(Amount::new).transpose();
+    let wants_max = amount_if_given("wants_max", answer.wants_max)?;
     let subclients_max = answer.subclients_max.map(Subclients::new).transpose();
     Ok(HolderBounds {
-        wants_max: wants_max
-            .map_err(|error| format!("wants_max {error}"))?
-            .filter(|most| !most.is_zero()),
+        wants_max: wants_max.filter(|most| !most.is_zero()),
         subclients_max: subclients_max.map_err(|error| format!("subclients_max {error}"))?,
     })
 }

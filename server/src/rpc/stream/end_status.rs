@@ -65,5 +65,5 @@ fn other(state: &ServerState, child: &str, reason: CloseReason) -> RpcStatus {
 
 fn exhausted(state: &ServerState, limit: ServerLimit) -> RpcStatus {
     let now = state.node().clock().now().since(Time::ZERO);
-    overload::exhausted(limit, state.limits().of(limit).refuse(now))
+    overload::exhausted(limit.texts(), state.limits().of(limit).refuse(now))
 }

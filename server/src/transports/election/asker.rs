@@ -88,8 +88,7 @@ impl Asker {
                 OpAnswer::History(read.await?)
             }
             Op::Probe => {
-                let get = async |client: &mut Client| client.get(keys.master(), None).await;
-                connection.call("get", get).await?;
+                connection.get("get", keys.master(), None).await?;
                 OpAnswer::Probed
             }
             Op::Grant(ttl) => {
@@ -119,9 +118,7 @@ impl Asker {
                 OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
             }
             Op::Transact(what, txn) => {
-                let transact =
-                    async |client: &mut Client| client.txn(values::txn(keys, &txn)).await;
-                let answer = connection.call(what, transact).await?;
+                let answer = connection.txn(what, values::txn(keys, &txn)).await?;
                 OpAnswer::Transacted(values::txn_answer(keys, &answer, clock.now()))
             }
         })

@@ -12,7 +12,6 @@ use doorward_documents::parse_bytes;
 use doorward_engine::templates::Templates;
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{Error, EtcdConnection, documents};
-use etcd_client::Client;
 use tracing::warn;
 
 /// A history that is read step by step.
@@ -59,12 +58,7 @@ impl History {
             }
         }
         for key in [keys.document().to_owned(), keys.good()] {
-            let read = connection
-                .call("read templates", async move |client: &mut Client| {
-                    client.get(key, None).await
-                })
-                .await;
-            let read = heeded(read)?;
+            let read = heeded(connection.get("read templates", key, None).await)?;
             let document = read.and_then(|it| Some(it.kvs().first()?.value().to_vec()));
             self.note(document.unwrap_or_default(), in_force).await;
         }

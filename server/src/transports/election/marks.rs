@@ -58,14 +58,8 @@ impl MarksReader {
             if Instant::now() >= until {
                 return Ok(None);
             }
-            let prefix = keys.marks_of(digits);
-            let answer = connection
-                .call("read marks", async move |client: &mut Client| {
-                    client
-                        .get(prefix, Some(GetOptions::new().with_prefix()))
-                        .await
-                })
-                .await?;
+            let (prefix, all) = (keys.marks_of(digits), GetOptions::new().with_prefix());
+            let answer = connection.get("read marks", prefix, Some(all)).await?;
             progress.add(keys, answer.kvs());
             progress.left.pop();
         }

@@ -8,7 +8,7 @@ use std::fs;
 
 use super::{named_files, root};
 
-/// Returns the names in calls that create a metric, or in lists of metrics: a name, then a help text.
+/// Returns the names in calls that create a metric, or in lists of metrics: a name, then a help text or a value.
 fn named_in(source: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let code = source.split("#[cfg(test)]").next().unwrap();
@@ -19,6 +19,9 @@ fn named_in(source: &str) -> BTreeSet<String> {
         };
         rest = after;
         let is_name = !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        if is_name && after.starts_with(": ") {
+            names.insert(text.to_owned());
+        }
         let Some(next) = after.strip_prefix(',').map(str::trim_start) else {
             continue;
         };

@@ -15,7 +15,9 @@ use smol_str::SmolStr;
 use tonic::Status as RpcStatus;
 
 use super::{BANDS_MAX, MASTERSHIPS_MAX};
-use crate::rpc::convert::{NAMED_TWICE, check_count, has, holder_name, refusal};
+use crate::rpc::convert::{
+    NAMED_TWICE, amount, amount_if_given, check_count, has, holder_name, refusal,
+};
 
 /// A partly parsed request of a child server. It may name a thousand resources with dozens of points each, so the
 /// server serves other calls in between.
@@ -89,21 +91,17 @@ fn server_ask(
     let said = |error: String| format!("{resource}: {error}");
     let has = asked.has.as_ref().map(|lease| has(lease, wall));
     let has = has.transpose().map_err(said)?;
-    let outstanding = asked.outstanding.map(Amount::new).transpose();
-    let outstanding = outstanding.map_err(|error| said(format!("outstanding {error}")))?;
+    let outstanding = amount_if_given("outstanding", asked.outstanding).map_err(said)?;
     let outstanding = outstanding.map(|capacity| Has {
         expires_in: asked.outstanding_for_ms.map(Duration::from_millis),
         ..Has::untimed(capacity)
     });
-    let unreported = asked.unheard.map(Amount::new).transpose();
-    let unreported = unreported.map_err(|error| said(format!("unheard {error}")))?;
-    // The sender keeps at most `MASTERSHIPS_MAX` apart, so more are ignored.
+    let unreported = amount_if_given("unheard", asked.unheard).map_err(said)?;
     let mut reported = Vec::with_capacity(asked.reported.len().min(MASTERSHIPS_MAX));
     for part in asked.reported.iter().take(MASTERSHIPS_MAX) {
-        let capacity = Amount::new(part.capacity);
         reported.push(ReportedLeases {
             granted_by: part.granted_by.map(MastershipId::new),
-            capacity: capacity.map_err(|error| said(format!("reported {error}")))?,
+            capacity: amount("reported", part.capacity).map_err(said)?,
         });
     }
     if asked.wants.len() > BANDS_MAX {
@@ -134,7 +132,7 @@ fn server_ask(
 }
 
 fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
-    let wants = Amount::new(wanted.wants).map_err(|error| format!("wants {error}"))?;
+    let wants = amount("wants", wanted.wants)?;
     if wanted.num_clients < 0 {
         return Err(format!(
             "num_clients is {}; give a number that is not negative",
@@ -150,26 +148,20 @@ fn band(wanted: &wire::PriorityBandAggregate) -> Result<BandDemand, String> {
             Subclients::MAX.get()
         ));
     }
-    let curve = if wanted.level.is_empty() && wanted.demand.is_empty() {
-        // A request with counts and sums only: the demand of `clients` equal clients.
-        let clients = if wants.is_zero() {
-            count
-        } else {
-            count.max(1.0)
-        };
-        return Ok(BandDemand {
-            priority: wanted.priority,
-            clients,
-            wants,
-            curve: DemandCurve::of_equals(wants, clients),
-        });
-    } else {
-        DemandCurve::parse(&wanted.level, &wanted.demand, wants, count)
-            .map_err(|error| format!("the demand curve {error}"))?
+    // Without a curve, the request has counts and sums only: the demand of `clients` equal clients.
+    let has_curve = !wanted.level.is_empty() || !wanted.demand.is_empty();
+    let clients = match has_curve || wants.is_zero() {
+        true => count,
+        false => count.max(1.0),
+    };
+    let curve = match has_curve {
+        true => DemandCurve::parse(&wanted.level, &wanted.demand, wants, count)
+            .map_err(|error| format!("the demand curve {error}"))?,
+        false => DemandCurve::of_equals(wants, clients),
     };
     Ok(BandDemand {
         priority: wanted.priority,
-        clients: count,
+        clients,
         wants,
         curve,
     })
