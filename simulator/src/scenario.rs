@@ -44,6 +44,9 @@ pub const NODES_MAX: usize = 10_000;
 /// The most clients, all groups together.
 pub const CLIENTS_MAX: usize = 5_000_000;
 
+/// Most rows of a trace: 2.4 GB of memory.
+pub const TRACE_ROWS_MAX: usize = 100_000_000;
+
 /// A duration between these two, by chance.
 pub type Span = (Duration, Duration);
 

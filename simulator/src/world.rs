@@ -48,8 +48,8 @@ use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
 use crate::scenario::Scenario;
+use crate::scenario::demand::PlayedRow;
 use crate::scenario::network::{Link as Way, Links};
-use crate::trace_feed::TraceFeed;
 use crate::world::agenda::{EventKind, Events};
 use crate::world::etcd::Etcd;
 use crate::world::faults::{Elections, FaultEnd};
@@ -164,7 +164,7 @@ pub struct World<'a> {
     etcd: Etcd,
     /// All templates that the operator wrote, except the last.
     templates_before: Vec<Templates>,
-    traces: Numbered<PlayedTrace>,
+    traces: Numbered<PlayedTrace<'a>>,
     is_settling: bool,
     /// Number of looks at the distance from the ideal.
     looks: u32,
@@ -187,9 +187,9 @@ fn addresses_of(place: u32, candidates: u32) -> Arc<[Address]> {
 }
 
 /// Running trace: the first client of its group, and its next rows.
-struct PlayedTrace {
+struct PlayedTrace<'a> {
     first: u32,
-    rows: Peekable<TraceFeed>,
+    rows: Peekable<Box<dyn Iterator<Item = PlayedRow> + 'a>>,
 }
 
 impl<'a> World<'a> {

@@ -10,12 +10,13 @@ use crate::checker::Watched;
 use crate::numbered::Numbered;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
 use crate::scenario::ClientGroup;
+use crate::scenario::demand::Demand;
 use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::usage::Usage;
 use crate::world::agenda::EventKind;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
-use crate::world::{ClientProcess, World, addresses_of};
+use crate::world::{ClientProcess, PlayedTrace, World, addresses_of};
 
 impl<'a> World<'a> {
     /// Builds the tree.
@@ -83,7 +84,12 @@ impl<'a> World<'a> {
                 let starts = Time::ZERO + start_within.mul_f64(part);
                 self.events.put(starts, EventKind::Start(client));
             }
-            self.open_trace(&group.first.demand, first);
+            if let Demand::Trace(trace) = &group.first.demand {
+                let rows: Box<dyn Iterator<Item = _>> = Box::new(trace.played());
+                let rows = rows.peekable();
+                let number = self.traces.push(PlayedTrace { first, rows });
+                self.await_row(number);
+            }
         }
     }
 

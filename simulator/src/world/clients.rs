@@ -9,15 +9,13 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
-use crate::scenario::demand::Demand;
-use crate::trace_feed::TraceFeed;
 use crate::world::agenda::EventKind;
 use crate::world::message::{
     CLIENT_TIMEOUT, CallId, Callee, ClientRequest, Message, RequestResult,
 };
 use crate::world::uses::{Use, chance_of};
 use crate::world::work::LimiterWork;
-use crate::world::{ClientProcess, PlayedTrace, World};
+use crate::world::{ClientProcess, World};
 
 impl World<'_> {
     /// Starts a client's process if its time has come and no fault keeps it down.
@@ -281,21 +279,7 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    /// Starts the trace of a group, if it has one, from the number of its first client.
-    pub(super) fn open_trace(&mut self, demand: &Demand, first: u32) {
-        let Demand::Trace(trace) = demand else {
-            return;
-        };
-        // The trace was valid when the scenario was read. One that has become invalid since has no
-        // rows.
-        if let Ok(rows) = TraceFeed::open(trace) {
-            let rows = rows.peekable();
-            let number = self.traces.push(PlayedTrace { first, rows });
-            self.await_row(number);
-        }
-    }
-
-    fn await_row(&mut self, trace: u32) {
+    pub(super) fn await_row(&mut self, trace: u32) {
         if let Some(row) = self.traces[trace].rows.peek() {
             let at = Time::ZERO + row.at;
             self.events.put(at, EventKind::Trace(trace));

@@ -1,34 +1,23 @@
 //! Tests of traces as they are played.
 
-use doorward_trace::{Scan, TraceSource, scan};
-
 use super::*;
-use crate::scenario::CLIENTS_MAX;
 
-fn built_in(text: &str) -> TraceSource {
-    TraceSource::BuiltIn {
-        name: "t.csv",
-        text: Box::leak(text.to_owned().into_boxed_str()),
-    }
-}
-
-fn trace(text: &str, speed: f64, scale: f64) -> Trace {
-    let source = built_in(text);
-    let Scan {
-        clients, length, ..
-    } = scan(&source, CLIENTS_MAX).unwrap();
+fn trace(text: &'static str, speed: f64, scale: f64) -> Trace {
+    let name = "t.csv";
+    let source = TraceSource::BuiltIn { name, text };
+    let read = doorward_trace::Trace::read(&source, 10, 10).unwrap();
     Trace {
         source,
-        clients,
-        length,
+        clients: read.clients,
+        rows: read.rows.into(),
         speed,
         scale,
     }
 }
 
 fn played(trace: &Trace) -> Vec<(f64, usize, f64)> {
-    let feed = TraceFeed::open(trace).unwrap();
-    feed.map(|row| (row.at.as_secs_f64(), row.client, row.wants))
+    let rows = trace.played();
+    rows.map(|row| (row.at.as_secs_f64(), row.client, row.wants))
         .collect()
 }
 
@@ -46,11 +35,4 @@ fn it_is_played_faster_and_larger() {
 fn amounts_stay_amounts_however_they_are_scaled() {
     let large = "time_s,client,wants\n0,a,1e15\n";
     assert_eq!(played(&trace(large, 1.0, 2.0)), [(0.0, 0, 1e15)]);
-}
-
-#[test]
-fn a_trace_ends_at_a_client_that_was_not_there_when_it_was_scanned() {
-    let mut trace = trace(SMALL, 1.0, 1.0);
-    trace.clients.pop();
-    assert_eq!(TraceFeed::open(&trace).unwrap().count(), 3);
 }
