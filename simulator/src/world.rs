@@ -49,7 +49,7 @@ use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
 use crate::scenario::Scenario;
 use crate::scenario::demand::PlayedRow;
-use crate::scenario::network::{Link as Way, Links};
+use crate::scenario::network::Link as Way;
 use crate::world::agenda::{EventKind, Events};
 use crate::world::etcd::Etcd;
 use crate::world::faults::{Elections, FaultEnd};
@@ -152,7 +152,6 @@ pub struct World<'a> {
     events: Events,
     /// Messages under way.
     mail: Slab<Message>,
-    links: Links,
     places: Numbered<Place>,
     clients: Numbered<ClientProcess<'a>>,
     /// Wake-up time of each client. Kept apart because many events turn out to be stale.
@@ -202,11 +201,6 @@ impl<'a> World<'a> {
             end: Time::ZERO + scenario.duration,
             events: Events::default(),
             mail: Slab::new(),
-            // The scenario's reader has checked them.
-            links: scenario
-                .network
-                .resolve(&scenario.nodes)
-                .unwrap_or_default(),
             places: Numbered::default(),
             clients: Numbered::default(),
             wakes: Numbered::default(),
@@ -347,7 +341,7 @@ impl<'a> World<'a> {
 
     fn arrive(&mut self, message: Message) {
         match message {
-            Message::Call(call, callee, request) => self.serve_call(call, callee, request),
+            Message::Call(call, request) => self.serve_call(call, request),
             Message::Answer(call, answer) => self.on_reply(call, answer),
             Message::Up(line, to, what) => self.handle_from_child(line, to, what),
             Message::Down(line, what) => self.handle_from_parent(line, what),

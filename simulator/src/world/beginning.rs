@@ -21,7 +21,10 @@ use crate::world::{ClientProcess, PlayedTrace, World, addresses_of};
 impl<'a> World<'a> {
     /// Builds the tree.
     pub(super) fn build_tree(&mut self) {
-        for (number, node) in (0..).zip(&self.scenario.nodes) {
+        let nodes = &self.scenario.nodes;
+        // The scenario's reader has checked them.
+        let links = self.scenario.network.resolve(nodes).unwrap_or_default();
+        for ((number, node), links) in (0..).zip(nodes).zip(links) {
             let parent = node.parent.map(|parent| parent as u32);
             let above = parent.map(|parent| &self.places[parent]);
             let level = above.map_or(0, |above| above.level + 1);
@@ -36,6 +39,7 @@ impl<'a> World<'a> {
                 published: Arc::clone(&addresses),
                 addresses,
                 parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.published)),
+                links,
                 ..Place::default()
             });
             if let Some(parent) = parent {

@@ -10,9 +10,7 @@ use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
 use crate::world::agenda::EventKind;
-use crate::world::message::{
-    CLIENT_TIMEOUT, CallId, Callee, ClientRequest, Message, RequestResult,
-};
+use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, Message, RequestResult};
 use crate::world::uses::{Use, chance_of};
 use crate::world::work::LimiterWork;
 use crate::world::{ClientProcess, World};
@@ -212,12 +210,8 @@ impl World<'_> {
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
-        self.call_master((number, sequence), term, ClientRequest::Ask(request));
-    }
-
-    /// Calls the server that the client has a connection with.
-    pub(super) fn call_master(&mut self, call: CallId, term: u64, request: ClientRequest) {
-        self.send_or_fail(call, Message::Call(call, Callee::Term(term), request));
+        let call = (number, sequence);
+        self.send_or_fail(call, Message::Call(call, ClientRequest::Ask(term, request)));
     }
 
     /// Sends a message of a client's call between it and a server of its node. If it is lost, the
@@ -225,7 +219,7 @@ impl World<'_> {
     pub(super) fn send_or_fail(&mut self, call: CallId, message: Message) {
         let place = self.clients[call.0].place;
         let is_cut = self.places[place].cut_below_until > self.now;
-        let way = self.links.to_clients(place);
+        let way = self.places[place].links.clients;
         if is_cut || !self.send(&way, message) {
             self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }

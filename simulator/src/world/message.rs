@@ -26,7 +26,7 @@ pub(crate) struct ServerId {
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
     /// A client calls a server.
-    Call(CallId, Callee, ClientRequest),
+    Call(CallId, ClientRequest),
     /// A client gets an answer to the request of that sequence number, or the request times out.
     Answer(CallId, RequestResult),
     /// A server sends a message on its connection to a server of its parent.
@@ -44,24 +44,15 @@ pub(crate) enum Message {
 /// A request of a client: the client, and the sequence number of the request.
 pub(crate) type CallId = (u32, u64);
 
-/// Server that a client calls.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Callee {
-    /// Server at the address of a slot.
-    Slot(u32),
-    /// Server of a term.
-    Term(u64),
-}
-
 /// Request of a client.
 #[derive(Clone, Debug)]
 pub(crate) enum ClientRequest {
-    /// Asks which server is master, to send this request to it.
-    Discover(GetCapacity),
-    /// Asks for leases.
-    Ask(GetCapacity),
-    /// Releases leases.
-    Release(ReleaseCapacity),
+    /// Asks the server at the address of a slot which server is master, to send this request to it.
+    Discover(u32, GetCapacity),
+    /// Asks the server of a term for leases.
+    Ask(u64, GetCapacity),
+    /// Releases leases at the server of a term.
+    Release(u64, ReleaseCapacity),
 }
 
 /// A connection of a child server with its parent.

@@ -132,7 +132,9 @@ fn absent_keys_have_defaults() {
     assert_eq!(group.start_within, s(5), "the refresh interval");
     let (least, most) = (Duration::from_millis(1), Duration::from_millis(5));
     assert_eq!(
-        scenario.network.resolve(&[]).unwrap().servers.latency,
+        scenario.network.resolve(&scenario.nodes).unwrap()[0]
+            .parent
+            .latency,
         Latency::Uniform((least, most))
     );
     assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Stream);
