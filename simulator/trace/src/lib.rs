@@ -10,7 +10,7 @@ mod read;
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,18 +31,16 @@ pub enum TraceSource {
 }
 
 impl TraceSource {
-    fn open(&self) -> Result<Box<dyn Read + Send>, TraceError> {
-        match self {
-            Self::BuiltIn { text, .. } => Ok(Box::new(text.as_bytes())),
-            Self::File(path) => match File::open(path) {
-                Ok(file) => Ok(Box::new(file)),
-                Err(cause) => Err(TraceError {
-                    file: self.to_string(),
-                    line: None,
-                    problem: format!("cannot be read: {cause}"),
-                }),
-            },
-        }
+    /// Opens it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file, or if it cannot be opened.
+    pub fn open(&self) -> io::Result<Box<dyn Read>> {
+        Ok(match self {
+            Self::BuiltIn { text, .. } => Box::new(text.as_bytes()),
+            Self::File(path) => Box::new(File::open(path)?),
+        })
     }
 }
 

@@ -27,25 +27,28 @@ impl Trace {
         clients_max: usize,
         rows_max: usize,
     ) -> Result<Self, TraceError> {
-        let error = |line: u64, problem: String| TraceError {
+        let error = |line: Option<u64>, problem: String| TraceError {
             file: source.to_string(),
-            line: Some(line),
+            line,
             problem,
         };
-        let mut reader = ReaderBuilder::new()
-            .trim(Trim::All)
-            .from_reader(source.open()?);
-        check_header(&mut reader).map_err(|problem| error(1, problem))?;
+        let opened = source.open();
+        let opened = opened.map_err(|cause| error(None, format!("cannot be read: {cause}")))?;
+        let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(opened);
+        check_header(&mut reader).map_err(|problem| error(Some(1), problem))?;
         let (mut trace, mut known) = (Self::default(), HashMap::new());
         let mut record = ByteRecord::new();
         loop {
             let next = reader.position().line();
             // Line of the record itself, after empty lines.
-            let line = |at: Option<&Position>| at.map_or(next, Position::line);
+            let line = |at: Option<&Position>| Some(at.map_or(next, Position::line));
             match reader.read_byte_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) if trace.rows.is_empty() => {
-                    return Err(error(next, "has no rows; add at least one".to_owned()));
+                    return Err(error(
+                        line(None),
+                        "has no rows; add at least one".to_owned(),
+                    ));
                 }
                 Ok(false) => return Ok(trace),
                 Err(cause) => return Err(error(line(cause.position()), unreadable(&cause))),
