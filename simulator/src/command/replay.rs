@@ -47,7 +47,7 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
     let source = TraceSource::File(flags.trace.clone());
     let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX)?;
     let nodes = match &flags.tree {
-        Some(tree) => tree.0.clone(),
+        Some(tree) => tree.to_vec(),
         None => vec![Node::new("root", None, 1)],
     };
     let duration = read.length().as_secs_f64() / flags.speed;
