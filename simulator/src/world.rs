@@ -40,7 +40,6 @@ use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;
 use siphasher::sip::SipHasher13;
-use slab::Slab;
 
 use crate::chance::Chance;
 use crate::checker::{Watched, judge};
@@ -150,8 +149,6 @@ pub struct World<'a> {
     /// and the network are, so that two runs can be compared.
     fault_rng: Chance,
     events: Events,
-    /// Messages under way.
-    mail: Slab<Message>,
     places: Numbered<Place>,
     clients: Numbered<ClientProcess<'a>>,
     /// Wake-up time of each client. Kept apart because many events turn out to be stale.
@@ -200,7 +197,6 @@ impl<'a> World<'a> {
             now: Time::ZERO,
             end: Time::ZERO + scenario.duration,
             events: Events::default(),
-            mail: Slab::new(),
             places: Numbered::default(),
             clients: Numbered::default(),
             wakes: Numbered::default(),
@@ -270,11 +266,7 @@ impl<'a> World<'a> {
 
     fn play(&mut self, what: EventKind) {
         match what {
-            EventKind::Arrival(slot) => {
-                if let Some(message) = self.mail.try_remove(slot as usize) {
-                    self.arrive(message);
-                }
-            }
+            EventKind::Arrival(message) => self.arrive(*message),
             EventKind::Client(client) => self.wake_client(client),
             EventKind::Place(place) => self.wake_place(place),
             EventKind::Start(client) => {
@@ -335,8 +327,7 @@ impl<'a> World<'a> {
 
     /// Lets a message arrive at a time.
     fn deliver(&mut self, at: Time, message: Message) {
-        let slot = self.mail.insert(message) as u32;
-        self.events.put(at, EventKind::Arrival(slot));
+        self.events.put(at, EventKind::Arrival(Box::new(message)));
     }
 
     fn arrive(&mut self, message: Message) {
