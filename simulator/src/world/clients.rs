@@ -263,7 +263,9 @@ impl World<'_> {
             RequestResult::Said(Outcome::NotMaster(master)) => {
                 self.handle_not_master(call, &master)
             }
-            RequestResult::Discovered(found) => self.handle_discovered(call, *found),
+            RequestResult::Discovered(by, master, request) => {
+                self.handle_discovered(call, by, &master, request)
+            }
             RequestResult::Released => {}
             RequestResult::Failed => {
                 let lost = client.finder.handle_failure();

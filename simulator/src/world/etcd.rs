@@ -126,7 +126,7 @@ impl World<'_> {
         }
         match news {
             EtcdNews::Answer(id, answer) => self.handle_etcd_answer(to, id, answer),
-            EtcdNews::Keys(keys) => self.handle_keys(to, keys),
+            EtcdNews::Keys(watch, keys, asked) => self.handle_keys(to, watch, keys, asked),
             EtcdNews::Look => self.read_keys(to),
         }
     }

@@ -11,7 +11,7 @@ use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;
 use crate::world::message::{
-    CLIENT_TIMEOUT, CallId, ClientRequest, Discovered, Message, RequestResult, ServerId,
+    CLIENT_TIMEOUT, CallId, ClientRequest, Message, RequestResult, ServerId,
 };
 
 impl World<'_> {
@@ -39,33 +39,35 @@ impl World<'_> {
 
     /// Answers a client's question about the master.
     pub(super) fn say_master(&mut self, call: CallId, by: ServerId, request: GetCapacity) {
-        let found = Discovered {
-            request,
-            by: by.term,
-            mastership: self.mastership_said_by(by),
-        };
-        let answer = RequestResult::Discovered(Box::new(found));
+        let master = self.mastership_said_by(by);
+        let answer = RequestResult::Discovered(by.term, master, request);
         self.send_once(call, Message::Answer(call, answer));
     }
 
     /// Gives a client the answer about the master.
-    pub(super) fn handle_discovered(&mut self, call: CallId, found: Discovered) {
+    pub(super) fn handle_discovered(
+        &mut self,
+        call: CallId,
+        by: u64,
+        master: &Mastership,
+        request: GetCapacity,
+    ) {
         let number = call.0;
         let Some(leases_last) = self.leases_last(number) else {
             return;
         };
         let client = &mut self.clients[number];
-        if found.mastership.is_master() {
-            let epoch = found.mastership.epoch();
+        if master.is_master() {
+            let epoch = master.epoch();
             match client.finder.handle_master(epoch, leases_last) {
                 Ok(_) => {
-                    client.connected = Some(found.by);
-                    self.ask_master(number, found.by, found.request);
+                    client.connected = Some(by);
+                    self.ask_master(number, by, request);
                 }
                 Err(lost) => self.handle_dead_end(call, &lost),
             }
-        } else if self.follow_redirect(call, &found.mastership) {
-            self.find_master(number, found.request);
+        } else if self.follow_redirect(call, master) {
+            self.find_master(number, request);
         }
     }
 

@@ -67,17 +67,8 @@ pub(crate) enum RequestResult {
     Released,
     /// Failure: no server listens, the connection broke, or no answer came in time.
     Failed,
-    /// Answer to the question for the master.
-    Discovered(Box<Discovered>),
-}
-
-/// Server's answer about the master, with the client's request for the master.
-#[derive(Clone, Debug)]
-pub(crate) struct Discovered {
-    pub(crate) request: GetCapacity,
-    /// Term of the server that answers.
-    pub(crate) by: u64,
-    pub(crate) mastership: Mastership,
+    /// What the server of that term says about the master, with the client's request for the master.
+    Discovered(u64, Mastership, GetCapacity),
 }
 
 /// Message from etcd to a server.
@@ -85,21 +76,10 @@ pub(crate) struct Discovered {
 pub(crate) enum EtcdNews {
     /// Answer to a request, or its timeout.
     Answer(OpId, OpAnswer),
-    /// Keys from a watch, or because the server read them.
-    Keys(SentKeys),
+    /// Keys for the watch of that number. With a time, the server read them then; the watch sends others.
+    Keys(u32, View, Option<Time>),
     /// The server reads its keys to test its contact with etcd.
     Look,
-}
-
-/// Keys on their way to a server.
-#[derive(Clone, Debug)]
-pub(crate) struct SentKeys {
-    /// Number of the server's watch.
-    pub(crate) watch: u32,
-    /// The keys, as a read returns them and a watch sends them.
-    pub(crate) reading: View,
-    /// Time of the read; `None` if the watch sends it.
-    pub(crate) asked: Option<Time>,
 }
 
 /// Keys of a node. Their entries have the origin as the time at which they were seen.
