@@ -170,10 +170,9 @@ impl World<'_> {
     /// Ends a lease now.
     pub(super) fn end_lease(&mut self, lease: LeaseId) {
         let node = self.etcd.store.lease(lease).map(|it| it.node);
-        let before = self.etcd.store.revision();
         self.etcd.lasting.remove(&lease);
         self.etcd.store.end(lease, self.now);
-        if let Some(node) = node.filter(|_| self.etcd.store.revision() != before) {
+        if let Some(node) = node.filter(|_| self.etcd.store.take_change()) {
             self.send_keys(node);
         }
     }
