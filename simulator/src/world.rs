@@ -51,7 +51,7 @@ use crate::scenario::demand::PlayedRow;
 use crate::scenario::network::Link as Way;
 use crate::world::agenda::{EventKind, Events};
 use crate::world::etcd::Etcd;
-use crate::world::faults::{Elections, FaultEnd};
+use crate::world::faults::Elections;
 use crate::world::message::Message;
 use crate::world::parting::Parting;
 use crate::world::place::Place;
@@ -155,7 +155,8 @@ pub struct World<'a> {
     wakes: Numbered<Option<Time>>,
     watched: Numbered<Watched>,
     templates: Templates,
-    endings: Numbered<Option<FaultEnd>>,
+    /// Number of endings put into the queue so far.
+    endings: u64,
     elections: Elections,
     etcd: Etcd,
     /// All templates that the operator wrote, except the last.
@@ -202,7 +203,7 @@ impl<'a> World<'a> {
             wakes: Numbered::default(),
             watched: Numbered::default(),
             templates: scenario.templates.clone(),
-            endings: Numbered::default(),
+            endings: 0,
             elections: Elections {
                 take: scenario.servers.election,
                 changes: 0,
@@ -277,7 +278,7 @@ impl<'a> World<'a> {
             EventKind::Work(client, which) => self.pass_work(client, which.into()),
             EventKind::Trace(trace) => self.follow_trace(trace),
             EventKind::Fault(fault) => self.play_fault(fault),
-            EventKind::Ending(ending) => self.play_ending(ending),
+            EventKind::Ending(ending) => ending(self),
             EventKind::Heal => self.heal(),
             EventKind::Sample => self.sample(),
             EventKind::ShareDue => {

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use doorward_engine::time::Time;
 
+use crate::world::faults::FaultEnd;
 use crate::world::message::Message;
 
 /// Kind of an event. It is small because there is one for every client and every message.
-#[derive(Debug)]
 pub(crate) enum EventKind {
     /// A message arrives.
     Arrival(Box<Message>),
@@ -28,7 +28,7 @@ pub(crate) enum EventKind {
     /// A fault happens.
     Fault(u32),
     /// The effect of a fault ends.
-    Ending(u32),
+    Ending(FaultEnd),
     /// Faults are over.
     Heal,
     /// The recording takes a sample.
@@ -44,7 +44,7 @@ pub(crate) enum EventKind {
 }
 
 /// Queue of events.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Events {
     /// Events by their time and number.
     queued: BTreeMap<(Time, u64), EventKind>,
@@ -75,9 +75,13 @@ mod tests {
         (number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 24
     }
 
-    fn next(events: &mut Events, end_s: u64) -> Option<(Time, String)> {
-        let next = events.next(Time::from_secs(end_s));
-        next.map(|(at, what)| (at, format!("{what:?}")))
+    /// Returns the next event: its time, and the number of a client.
+    fn next(events: &mut Events, end_s: u64) -> Option<(Time, u32)> {
+        let (at, what) = events.next(Time::from_secs(end_s))?;
+        let EventKind::Client(client) = what else {
+            panic!("it is of another kind");
+        };
+        Some((at, client))
     }
 
     #[test]
@@ -100,15 +104,13 @@ mod tests {
             if round % 3 == 0 {
                 let first = *left.iter().min().unwrap();
                 left.retain(|other| *other != first);
-                let expected = (first.0, format!("Client({})", first.1));
-                assert_eq!(next(&mut events, 1_000_000), Some(expected));
+                assert_eq!(next(&mut events, 1_000_000), Some(first));
                 now = first.0;
             }
         }
         left.sort_unstable();
         for (at, round) in left {
-            let expected = Some((at, format!("Client({round})")));
-            assert_eq!(next(&mut events, 1_000_000), expected);
+            assert_eq!(next(&mut events, 1_000_000), Some((at, round)));
         }
         assert_eq!(next(&mut events, 1_000_000), None);
     }
@@ -116,12 +118,9 @@ mod tests {
     #[test]
     fn nothing_comes_after_the_end() {
         let mut events = Events::default();
-        events.put(Time::from_secs(7), EventKind::Heal);
+        events.put(Time::from_secs(7), EventKind::Client(3));
         assert_eq!(next(&mut events, 6), None);
-        assert_eq!(
-            next(&mut events, 7),
-            Some((Time::from_secs(7), "Heal".to_owned()))
-        );
+        assert_eq!(next(&mut events, 7), Some((Time::from_secs(7), 3)));
         assert_eq!(next(&mut events, 8), None);
     }
 }

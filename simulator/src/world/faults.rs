@@ -352,13 +352,7 @@ impl World<'_> {
         at: Time,
         ending: impl FnOnce(&mut World<'_>) + 'static,
     ) {
-        let number = self.endings.push(Some(Box::new(ending)));
-        self.events.put(at, EventKind::Ending(number));
-    }
-
-    pub(super) fn play_ending(&mut self, number: u32) {
-        if let Some(end) = self.endings[number].take() {
-            end(self);
-        }
+        self.endings += 1;
+        self.events.put(at, EventKind::Ending(Box::new(ending)));
     }
 }
