@@ -76,7 +76,7 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
                 priority: 0,
                 mode: Mode::Safe,
                 demand: Demand::Trace(Trace {
-                    source,
+                    file: flags.trace.display().to_string(),
                     clients: read.clients,
                     rows: read.rows.into(),
                     speed: flags.speed,

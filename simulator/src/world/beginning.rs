@@ -125,7 +125,7 @@ impl<'a> World<'a> {
         if let Some(template) = self.templates.find(resource).map(Arc::clone) {
             let mut watched = Watched::new(resource.clone(), &template, settled_after);
             let levels = self.places.iter().map(|place| place.level + 1);
-            watched.note_levels(levels.max().unwrap_or(1) as u32);
+            watched.immediate.levels = levels.max().unwrap_or(1) as u32;
             self.watched.push(watched);
         }
         self.watched.len() - 1

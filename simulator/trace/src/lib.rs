@@ -17,7 +17,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// Source of a trace.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceSource {
     /// File.
     File(PathBuf),
@@ -50,13 +50,6 @@ impl fmt::Display for TraceSource {
             Self::File(path) => write!(f, "{}", path.display()),
             Self::BuiltIn { name, .. } => f.write_str(name),
         }
-    }
-}
-
-/// Shows the name alone; the text would fill a screen.
-impl fmt::Debug for TraceSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
     }
 }
 

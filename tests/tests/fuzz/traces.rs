@@ -23,7 +23,7 @@ fn read(bytes: &[u8]) {
     };
     assert!(!found.clients.is_empty());
     let trace = Trace {
-        source,
+        file: String::new(),
         speed: 2.0,
         scale: 3.0,
         clients: found.clients,

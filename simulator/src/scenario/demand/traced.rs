@@ -1,7 +1,6 @@
 //! Demand as a trace has it: the name of a file, or a map that says how it is played.
 
 use std::iter;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use schemars::JsonSchema;
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::files::{Files, LIBRARY};
+use crate::scenario::files::Files;
 use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one, schema};
 use crate::scenario::source::{OneOf, Read, ScenarioError, refuse};
 use crate::scenario::{CLIENTS_MAX, TRACE_ROWS_MAX};
@@ -21,8 +20,7 @@ use crate::scenario::{CLIENTS_MAX, TRACE_ROWS_MAX};
 #[serde(deny_unknown_fields)]
 pub struct Trace {
     /// Its file, from the folder of the scenario. `library:NAME` comes with the program.
-    #[serde(rename = "file", with = "SourceName")]
-    pub source: TraceSource,
+    pub file: String,
     /// The names of its clients here, in the order in which they first appear.
     #[serde(skip)]
     pub clients: Vec<String>,
@@ -40,9 +38,9 @@ pub struct Trace {
 impl Trace {
     /// Finds the trace, and reads it.
     pub(in crate::scenario) fn open(&mut self, files: &Files) -> Read<()> {
-        let name = written(&self.source);
-        let Some(source) = files.source(&name) else {
-            return refuse("trace", format!("is {name:?}, which is not in the library"));
+        let Some(source) = files.source(&self.file) else {
+            let message = format!("is {:?}, which is not in the library", self.file);
+            return refuse("trace", message);
         };
         let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX);
         let read = read.map_err(|error| ScenarioError::new("trace", error))?;
@@ -52,7 +50,11 @@ impl Trace {
             let message = format!("makes the largest amount {largest}; give less than {most}");
             return refuse("trace.scale", message);
         }
-        (self.source, self.clients, self.rows) = (source, read.clients, read.rows.into());
+        (self.clients, self.rows) = (read.clients, read.rows.into());
+        // A scenario that is written may lie in another folder.
+        if let TraceSource::File(path) = source {
+            self.file = path.display().to_string();
+        }
         Ok(())
     }
 
@@ -78,30 +80,6 @@ pub struct PlayedRow {
     pub client: usize,
     /// Amount that it wants from then on.
     pub wants: f64,
-}
-
-/// The name of a trace. Until the trace is opened, it is that of a file.
-pub(super) struct SourceName;
-
-schema!([] SourceName: |generator| String::json_schema(generator));
-
-fn written(source: &TraceSource) -> String {
-    match source {
-        TraceSource::File(path) => path.display().to_string(),
-        TraceSource::BuiltIn { name, .. } => format!("{LIBRARY}{name}"),
-    }
-}
-
-impl Form for SourceName {
-    type Value = TraceSource;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TraceSource, D::Error> {
-        String::deserialize(from).map(|name| TraceSource::File(PathBuf::from(name)))
-    }
-
-    fn serialize<S: Serializer>(source: &TraceSource, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&written(source))
-    }
 }
 
 /// The name of a file, or a trace.

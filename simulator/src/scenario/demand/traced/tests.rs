@@ -7,7 +7,7 @@ fn trace(text: &'static str, speed: f64, scale: f64) -> Trace {
     let source = TraceSource::BuiltIn { name, text };
     let read = doorward_trace::Trace::read(&source, 10, 10).unwrap();
     Trace {
-        source,
+        file: name.to_owned(),
         clients: read.clients,
         rows: read.rows.into(),
         speed,
