@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 
 use doorward_engine::time::Time;
 
-use crate::world::faults::FaultEnd;
+use crate::world::World;
 use crate::world::message::Message;
+
+/// End of a fault's effect.
+pub(crate) type FaultEnd = Box<dyn FnOnce(&mut World<'_>)>;
 
 /// Kind of an event. It is small because there is one for every client and every message.
 pub(crate) enum EventKind {

@@ -21,9 +21,6 @@ use crate::world::agenda::EventKind;
 use crate::world::message::CLIENT_TIMEOUT;
 use crate::world::uses::Use;
 
-/// End of a fault's effect.
-pub(super) type FaultEnd = Box<dyn FnOnce(&mut World<'_>)>;
-
 /// Present duration of elections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elections {
