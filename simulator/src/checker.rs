@@ -123,7 +123,7 @@ pub struct Watched {
     accounts: Numbered<Account>,
     sums: AllClients,
     overshoot: Overshoot,
-    immediate: Immediate,
+    pub(crate) immediate: Immediate,
     nesting: Nesting,
     averages: Averages,
     /// Largest total granted since the last sample.

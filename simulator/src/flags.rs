@@ -1,14 +1,16 @@
 //! Commands and flags with their help texts.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use doorward_documents::parse_duration_within;
 use doorward_engine::id::ResourceId;
 use doorward_simulator::fuzz::Part;
+use doorward_simulator::scenario::Node;
 
-use crate::tree_flag::TreeFlag;
+use crate::tree_flag::tree;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -119,8 +121,8 @@ pub(crate) struct ReplayFlags {
 
     /// Children of each node, level by level: 3x3 is three regions with three leaves each. Or a
     /// scenario file with a tree [default: a root alone].
-    #[arg(long, value_name = "SHAPE|FILE")]
-    pub(crate) tree: Option<TreeFlag>,
+    #[arg(long, value_name = "SHAPE|FILE", value_parser = tree)]
+    pub(crate) tree: Option<Arc<[Node]>>,
 
     /// Resource that clients ask for [default: that of the only template for a single resource].
     #[arg(long, value_name = "ID", value_parser = |id: &str| ResourceId::new(id))]

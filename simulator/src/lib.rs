@@ -18,5 +18,4 @@ mod numbered;
 pub mod recording;
 pub mod report;
 pub mod scenario;
-pub mod trace_feed;
 pub mod world;

@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
     use crate::scenario::demand::Demand;
-    use doorward_trace::{TraceSource, scan};
+    use doorward_trace::{Trace, TraceSource};
 
     fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -114,7 +114,7 @@ mod tests {
             for (a, b) in from_disk.clients.iter().zip(&built_in.clients) {
                 assert_eq!((&a.name, a.count, &a.nodes), (&b.name, b.count, &b.nodes));
                 if let (Demand::Trace(a), Demand::Trace(b)) = (&a.first.demand, &b.first.demand) {
-                    assert_eq!((&a.clients, a.length), (&b.clients, b.length));
+                    assert_eq!((&a.clients, &a.rows), (&b.clients, &b.rows));
                 }
             }
         }
@@ -149,9 +149,9 @@ mod tests {
         };
         for path in files("traces", "csv") {
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let scan = scan(&TraceSource::File(path), crate::scenario::CLIENTS_MAX)
+            let trace = Trace::read(&TraceSource::File(path), 100, 100_000)
                 .unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(scan.clients.len(), clients(&name), "{name}");
+            assert_eq!(trace.clients.len(), clients(&name), "{name}");
         }
     }
 }

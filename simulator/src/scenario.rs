@@ -1,6 +1,6 @@
 //! Scenarios: plain, checked data, with nothing left to look up.
 //!
-//! Files are read in two steps. Serde reads typed values (`source`, `forms`); then names become places (`names`), and
+//! Files are read in two steps. Serde reads typed values (`source`, `forms`); then names become places (`nodes`), and
 //! fields are completed and checked against one another (`read`). Fields called `…_file` have what a file says until
 //! then, and are empty after it. A `Scenario` makes sense: parents stand before their children, every probability is
 //! one, every amount is finite and not negative.
@@ -10,7 +10,6 @@ pub mod demand;
 pub mod fault;
 pub mod files;
 mod forms;
-mod names;
 pub mod network;
 pub mod nodes;
 pub mod read;
@@ -43,6 +42,9 @@ pub const NODES_MAX: usize = 10_000;
 
 /// The most clients, all groups together.
 pub const CLIENTS_MAX: usize = 5_000_000;
+
+/// Most rows of a trace: 2.4 GB of memory.
+pub const TRACE_ROWS_MAX: usize = 100_000_000;
 
 /// A duration between these two, by chance.
 pub type Span = (Duration, Duration);

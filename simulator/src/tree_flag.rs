@@ -5,29 +5,22 @@
 //! `site`.
 
 use std::fs;
-use std::str::FromStr;
+use std::sync::Arc;
 
 use doorward_simulator::scenario::{Node, Scenario};
 use serde_json::{Value, json};
 
-/// Nodes of a tree, the root first.
-#[derive(Clone, Debug)]
-pub(crate) struct TreeFlag(pub(crate) Vec<Node>);
-
-impl FromStr for TreeFlag {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let is_shape = text.chars().all(|c| c.is_ascii_digit() || c == 'x');
-        let file = match is_shape {
-            true => shaped(text)?,
-            false => fs::read_to_string(text).map_err(|cause| {
-                format!("is neither a shape such as 3x3 nor a readable file: {cause}")
-            })?,
-        };
-        let nodes = Scenario::parse_tree(&file, text);
-        nodes.map(Self).map_err(|error| error.to_string())
-    }
+/// Reads the nodes of a tree, the root first.
+pub(crate) fn tree(text: &str) -> Result<Arc<[Node]>, String> {
+    let is_shape = text.chars().all(|c| c.is_ascii_digit() || c == 'x');
+    let file = match is_shape {
+        true => shaped(text)?,
+        false => fs::read_to_string(text).map_err(|cause| {
+            format!("is neither a shape such as 3x3 nor a readable file: {cause}")
+        })?,
+    };
+    let nodes = Scenario::parse_tree(&file, text);
+    nodes.map(Arc::from).map_err(|error| error.to_string())
 }
 
 /// Returns the scenario file of a shape.
@@ -53,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_shape_has_a_number_for_each_level() {
-        let TreeFlag(nodes) = "2x2".parse().unwrap();
+        let nodes = tree("2x2").unwrap();
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let expected = [
             "root",
@@ -80,7 +73,7 @@ mod tests {
             "99999999999999999999",
             "tree.yaml",
         ] {
-            assert!(wrong.parse::<TreeFlag>().is_err(), "{wrong}");
+            assert!(tree(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -40,7 +40,6 @@ use doorward_engine::time::Time;
 use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;
 use siphasher::sip::SipHasher13;
-use slab::Slab;
 
 use crate::chance::Chance;
 use crate::checker::{Watched, judge};
@@ -48,11 +47,11 @@ use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::recording::{Mark, MarkKind, Recording, Work};
 use crate::scenario::Scenario;
-use crate::scenario::network::{Link as Way, Links};
-use crate::trace_feed::TraceFeed;
+use crate::scenario::demand::PlayedRow;
+use crate::scenario::network::Link as Way;
 use crate::world::agenda::{EventKind, Events};
 use crate::world::etcd::Etcd;
-use crate::world::faults::{Elections, FaultEnd};
+use crate::world::faults::Elections;
 use crate::world::message::Message;
 use crate::world::parting::Parting;
 use crate::world::place::Place;
@@ -150,21 +149,19 @@ pub struct World<'a> {
     /// and the network are, so that two runs can be compared.
     fault_rng: Chance,
     events: Events,
-    /// Messages under way.
-    mail: Slab<Message>,
-    links: Links,
     places: Numbered<Place>,
     clients: Numbered<ClientProcess<'a>>,
     /// Wake-up time of each client. Kept apart because many events turn out to be stale.
     wakes: Numbered<Option<Time>>,
     watched: Numbered<Watched>,
     templates: Templates,
-    endings: Numbered<Option<FaultEnd>>,
+    /// Number of endings put into the queue so far.
+    endings: u64,
     elections: Elections,
     etcd: Etcd,
     /// All templates that the operator wrote, except the last.
     templates_before: Vec<Templates>,
-    traces: Numbered<PlayedTrace>,
+    traces: Numbered<PlayedTrace<'a>>,
     is_settling: bool,
     /// Number of looks at the distance from the ideal.
     looks: u32,
@@ -187,9 +184,9 @@ fn addresses_of(place: u32, candidates: u32) -> Arc<[Address]> {
 }
 
 /// Running trace: the first client of its group, and its next rows.
-struct PlayedTrace {
+struct PlayedTrace<'a> {
     first: u32,
-    rows: Peekable<TraceFeed>,
+    rows: Peekable<Box<dyn Iterator<Item = PlayedRow> + 'a>>,
 }
 
 impl<'a> World<'a> {
@@ -201,18 +198,12 @@ impl<'a> World<'a> {
             now: Time::ZERO,
             end: Time::ZERO + scenario.duration,
             events: Events::default(),
-            mail: Slab::new(),
-            // The scenario's reader has checked them.
-            links: scenario
-                .network
-                .resolve(&scenario.nodes)
-                .unwrap_or_default(),
             places: Numbered::default(),
             clients: Numbered::default(),
             wakes: Numbered::default(),
             watched: Numbered::default(),
             templates: scenario.templates.clone(),
-            endings: Numbered::default(),
+            endings: 0,
             elections: Elections {
                 take: scenario.servers.election,
                 changes: 0,
@@ -276,11 +267,7 @@ impl<'a> World<'a> {
 
     fn play(&mut self, what: EventKind) {
         match what {
-            EventKind::Arrival(slot) => {
-                if let Some(message) = self.mail.try_remove(slot as usize) {
-                    self.arrive(message);
-                }
-            }
+            EventKind::Arrival(message) => self.arrive(*message),
             EventKind::Client(client) => self.wake_client(client),
             EventKind::Place(place) => self.wake_place(place),
             EventKind::Start(client) => {
@@ -291,7 +278,7 @@ impl<'a> World<'a> {
             EventKind::Work(client, which) => self.pass_work(client, which.into()),
             EventKind::Trace(trace) => self.follow_trace(trace),
             EventKind::Fault(fault) => self.play_fault(fault),
-            EventKind::Ending(ending) => self.play_ending(ending),
+            EventKind::Ending(ending) => ending(self),
             EventKind::Heal => self.heal(),
             EventKind::Sample => self.sample(),
             EventKind::ShareDue => {
@@ -341,13 +328,12 @@ impl<'a> World<'a> {
 
     /// Lets a message arrive at a time.
     fn deliver(&mut self, at: Time, message: Message) {
-        let slot = self.mail.insert(message) as u32;
-        self.events.put(at, EventKind::Arrival(slot));
+        self.events.put(at, EventKind::Arrival(Box::new(message)));
     }
 
     fn arrive(&mut self, message: Message) {
         match message {
-            Message::Call(call, callee, request) => self.serve_call(call, callee, request),
+            Message::Call(call, request) => self.serve_call(call, request),
             Message::Answer(call, answer) => self.on_reply(call, answer),
             Message::Up(line, to, what) => self.handle_from_child(line, to, what),
             Message::Down(line, what) => self.handle_from_parent(line, what),

@@ -8,6 +8,7 @@ use doorward_engine::time::Time;
 use crate::checker::extreme::Extreme;
 use crate::checker::ideal::Ideal;
 use crate::checker::{ClientStanding, ROUNDING, Watched, convergence};
+use crate::recording::part;
 
 /// Distances from the ideal since the run has settled.
 #[derive(Debug, Default)]
@@ -73,13 +74,8 @@ impl Watched {
         let usable: f64 = shares.sum();
         let distance = self.distance(&ideal);
         // If nothing can be used, any lease is wrong.
-        let part = if usable > 0.0 {
-            distance / usable
-        } else if distance > 0.0 {
-            1.0
-        } else {
-            0.0
-        };
+        let of_nothing = if distance > 0.0 { 1.0 } else { 0.0 };
+        let part = part(distance, usable, of_nothing);
         self.fairness.settled_worst.note(part, now);
     }
 

@@ -18,9 +18,9 @@ use crate::recording::part;
 
 /// Present span.
 #[derive(Debug, Default)]
-pub(super) struct Immediate {
+pub(crate) struct Immediate {
     /// Levels from the root to the clients.
-    pub(super) levels: u32,
+    pub(crate) levels: u32,
     since: Time,
     /// Longest lease length within the span.
     lease: Duration,
@@ -46,11 +46,6 @@ impl Immediate {
 }
 
 impl Watched {
-    /// Sets the number of levels of servers.
-    pub(crate) fn note_levels(&mut self, levels: u32) {
-        self.immediate.levels = levels;
-    }
-
     /// Ends the span if it is over. Every change calls it first.
     pub(super) fn pass_span(&mut self, now: Time) {
         let lease = self.algorithm.lease_length;

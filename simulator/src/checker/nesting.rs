@@ -80,22 +80,6 @@ impl Nesting {
         let learns_until = local + learns;
         self.learns_until = self.learns_until.max(learns_until);
     }
-
-    /// Returns whether the root may not know of leases that are in use, at that time of its clock.
-    fn may_be_unknown(&self, local: Time) -> bool {
-        local <= self.learns_until
-    }
-
-    /// Compares the use below a node with its parent's reservation.
-    fn note(&mut self, used: f64, reserved: f64, capacity: f64, now: Time) {
-        // Rounding of the whole may exceed a very small reservation.
-        if used <= reserved * (1.0 + ROUNDING) || used - reserved <= capacity * OF_ALL {
-            return;
-        }
-        // The excess is a part of the capacity, because the reservation may be tiny or zero.
-        let of = reserved.max(capacity);
-        self.worst.note(part(used - reserved, of, 1.0), now);
-    }
 }
 
 impl Watched {
@@ -111,14 +95,21 @@ impl Watched {
 
     /// Compares the use below a node with its parent's reservation, if all use is accounted for.
     pub(super) fn note_nesting(&mut self, used: f64, reserved: f64, now: Time) {
-        if self.overshoot.is_accounted(now) {
-            let capacity = self.overshoot.capacity;
-            self.nesting.note(used, reserved, capacity, now);
+        if !self.overshoot.is_accounted(now) {
+            return;
         }
+        let capacity = self.overshoot.capacity;
+        // Rounding of the whole may exceed a very small reservation.
+        if used <= reserved * (1.0 + ROUNDING) || used - reserved <= capacity * OF_ALL {
+            return;
+        }
+        // The excess is a part of the capacity, because the reservation may be tiny or zero.
+        let of = reserved.max(capacity);
+        self.nesting.worst.note(part(used - reserved, of, 1.0), now);
     }
 
     /// Returns whether a root that is up may not know of leases that clients use.
     pub(crate) fn may_be_unknown(&self, now: Time) -> bool {
-        self.nesting.may_be_unknown(self.overshoot.clock.shows(now))
+        self.overshoot.clock.shows(now) <= self.nesting.learns_until
     }
 }

@@ -16,8 +16,10 @@ use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::file_stem;
 use doorward_simulator::scenario::templates::ids;
 use doorward_simulator::scenario::usage::Usage;
-use doorward_simulator::scenario::{CLIENTS_MAX, ClientGroup, Limits, Node, Scenario};
-use doorward_trace::{TraceSource, scan};
+use doorward_simulator::scenario::{
+    CLIENTS_MAX, ClientGroup, Limits, Node, Scenario, TRACE_ROWS_MAX,
+};
+use doorward_trace::TraceSource;
 
 use crate::failure::Failure;
 use crate::flags::ReplayFlags;
@@ -43,12 +45,12 @@ pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
 fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
     let (templates, resource) = templates(flags)?;
     let source = TraceSource::File(flags.trace.clone());
-    let scan = scan(&source, CLIENTS_MAX)?;
+    let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX)?;
     let nodes = match &flags.tree {
-        Some(tree) => tree.0.clone(),
+        Some(tree) => tree.to_vec(),
         None => vec![Node::new("root", None, 1)],
     };
-    let duration = scan.length.as_secs_f64() / flags.speed;
+    let duration = read.length().as_secs_f64() / flags.speed;
     let duration = Duration::try_from_secs_f64(duration).unwrap_or(Duration::MAX);
     if duration < Duration::from_secs(1) || duration > DURATION_MAX {
         bail!(
@@ -67,16 +69,16 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
         sample_every: sample_every.max(SAMPLE_EVERY).min(duration),
         clients: vec![ClientGroup {
             name: "client".to_owned(),
-            count: scan.clients.len(),
+            count: read.clients.len(),
             nodes: None,
             first: Usage {
                 resource,
                 priority: 0,
                 mode: Mode::Safe,
                 demand: Demand::Trace(Trace {
-                    source,
-                    clients: scan.clients,
-                    length: scan.length,
+                    file: flags.trace.display().to_string(),
+                    clients: read.clients,
+                    rows: read.rows.into(),
                     speed: flags.speed,
                     scale: flags.scale,
                 }),

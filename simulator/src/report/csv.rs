@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use csv::{Result, Writer, WriterBuilder};
 
 use crate::recording::Recording;
-use crate::report::figures::{WAITS, values};
+use crate::report::figures::{WAITS, with_values};
 
 type Csv<'a> = Writer<&'a mut dyn Write>;
 
@@ -84,8 +84,8 @@ fn write_shortages(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
 
 fn write_waits(csv: &mut Csv<'_>, run: &Recording) -> Result<()> {
     run.resources.iter().try_for_each(|of| {
-        let (mut waits, figures) = (WAITS.iter(), values(of));
-        waits.try_for_each(|it| csv.serialize((&of.resource, it.name, it.of(&figures))))
+        let mut waits = with_values(WAITS, of).into_iter();
+        waits.try_for_each(|(wait, lost)| csv.serialize((&of.resource, wait.name, lost)))
     })
 }
 

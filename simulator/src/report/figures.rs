@@ -194,6 +194,16 @@ pub(super) fn values(resource: &ResourceRecording) -> Value {
     serde_json::to_value(&resource.figures).unwrap_or_default()
 }
 
+/// Returns figures of a resource with their values.
+pub(super) fn with_values(
+    figures: &'static [Figure],
+    resource: &ResourceRecording,
+) -> Vec<(&'static Figure, f64)> {
+    let values = values(resource);
+    let figures = figures.iter();
+    figures.map(|figure| (figure, figure.of(&values))).collect()
+}
+
 /// Returns true if the loss is large enough to be shown.
 pub(super) fn is_shown(lost: f64) -> bool {
     lost >= 5e-7

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
-use crate::report::figures::{FIGURES, WAITS, about, is_shown, values};
+use crate::report::figures::{FIGURES, Figure, WAITS, about, is_shown, with_values};
 use crate::report::terminal::{Terminal, printable, shortened};
 use crate::report::words::{self, RunOutcome, Words};
 use doorward_pages::numbers::{clock, count, measured, percent, several};
@@ -21,16 +21,21 @@ const NEGLIGIBLE: f64 = 0.005;
 /// Writes it.
 pub fn write(out: &mut impl Write, recording: &Recording, palette: Palette) -> io::Result<()> {
     let words = Words::of(recording);
-    let name = printable(&recording.scenario);
-    writeln!(out, "{}", palette.paint(Tone::Strong, &name))?;
+    let scenario = printable(&recording.scenario);
+    writeln!(out, "{}", palette.paint(Tone::Strong, &scenario))?;
     let mut terminal = Terminal { out, palette };
     write_what(&mut terminal, recording, &words)?;
     write_verdicts(&mut terminal, recording)?;
     for resource in &recording.resources {
-        write_figures(&mut terminal, resource)?;
+        let figures = with_values(FIGURES, resource);
+        let resource = name(&resource.resource);
+        write_figures(&mut terminal, ["figures", &resource], &figures)?;
     }
     for resource in recording.resources.iter().take(SHORTAGES_MAX) {
-        write_waits(&mut terminal, resource)?;
+        let mut waits = with_values(WAITS, resource);
+        waits.retain(|(_, lost)| is_shown(*lost));
+        let title = format!("utilisation lost to, {}", name(&resource.resource));
+        write_figures(&mut terminal, [&title, "points"], &waits)?;
         write_shortages(&mut terminal, resource)?;
     }
     write_rest(&mut terminal, recording, &words)
@@ -91,36 +96,24 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
     Ok(())
 }
 
-fn write_figures(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::Result<()> {
+/// Writes a table of figures, unless there are none.
+fn write_figures(
+    to: &mut Terminal<'_>,
+    header: [&str; 2],
+    figures: &[(&Figure, f64)],
+) -> io::Result<()> {
     let palette = to.palette;
-    let values = values(resource);
-    let header = ["figures", &name(&resource.resource)];
+    if figures.is_empty() {
+        return Ok(());
+    }
     let mut table = Table::new(header, 1..2, palette).in_lines(2);
-    for figure in FIGURES {
-        let value = figure.of(&values);
-        let tone = match figure.is_alarming(value) {
+    for (figure, value) in figures {
+        let tone = match figure.is_alarming(*value) {
             true => Tone::Bad,
             false => Tone::Plain,
         };
-        let value = palette.cell(tone, figure.unit.show(value));
+        let value = palette.cell(tone, figure.unit.show(*value));
         table.add([palette.cell(Tone::Quiet, figure.name), value]);
-    }
-    to.table(table)
-}
-
-fn write_waits(to: &mut Terminal<'_>, resource: &ResourceRecording) -> io::Result<()> {
-    let palette = to.palette;
-    let figures = values(resource);
-    let shown = WAITS.iter().map(|wait| (wait, wait.of(&figures)));
-    let mut shown = shown.filter(|(_, lost)| is_shown(*lost)).peekable();
-    if shown.peek().is_none() {
-        return Ok(());
-    }
-    let title = format!("utilisation lost to, {}", name(&resource.resource));
-    let mut table = Table::new([title.as_str(), "points"], 1..2, palette).in_lines(2);
-    for (wait, lost) in shown {
-        let lost = Cell::new(wait.unit.show(lost));
-        table.add([palette.cell(Tone::Quiet, wait.name), lost]);
     }
     to.table(table)
 }

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use crate::scenario::demand::diurnal::Diurnal;
-pub use crate::scenario::demand::traced::Trace;
 use crate::scenario::demand::traced::TraceForm;
+pub use crate::scenario::demand::traced::{PlayedRow, Trace};
 use crate::scenario::forms::{
     Amount, As, Form, Never, Part, STEP_MIN, Step, Time, UNSAID, schema, unsaid,
 };

@@ -19,7 +19,7 @@ use crate::scenario::files::Files;
 use crate::scenario::forms::{
     As, Form, Maybe, OneOrMany, PerHour, Step, Time, UNSAID, Weight, unsaid,
 };
-pub use crate::scenario::names::NodeChoice;
+pub use crate::scenario::nodes::NodeChoice;
 use crate::scenario::nodes::all_named;
 use crate::scenario::source::{
     Fields, Read, ScenarioError, Within, fields_of, is_within, kind_of, read_kind, refuse,

@@ -4,8 +4,8 @@
 //! prints can be played from any folder.
 
 use std::ffi::OsStr;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use doorward_trace::TraceSource;
 
@@ -36,14 +36,13 @@ pub enum Files {
 impl Files {
     /// Reads a small file, and returns its name for messages too.
     pub(super) fn bytes(&self, name: &str) -> Result<(Vec<u8>, String), io::Error> {
-        match self.source(name) {
-            Some(TraceSource::File(path)) => Ok((fs::read(&path)?, path.display().to_string())),
-            Some(TraceSource::BuiltIn { name, text }) => Ok((text.into(), name.to_owned())),
-            None => {
-                let message = "it is not in the library";
-                Err(io::Error::new(io::ErrorKind::NotFound, message))
-            }
-        }
+        let Some(source) = self.source(name) else {
+            let message = "it is not in the library";
+            return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        };
+        let mut bytes = Vec::new();
+        source.open()?.read_to_end(&mut bytes)?;
+        Ok((bytes, source.to_string()))
     }
 
     /// Finds a file. A file on disk may be missing nevertheless.

@@ -1,6 +1,5 @@
 //! Links between clients and servers, and between servers: for all, for each of the two, and single ones.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -11,17 +10,13 @@ use crate::scenario::forms::{Form, Maybe, OneOrMany, Part, Span, Time};
 use crate::scenario::nodes::{Node, all_named, named};
 use crate::scenario::source::{Read, Within, refuse};
 
-/// All links, with the time of messages and their losses.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Links of one node.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Links {
-    /// Between clients and servers, unless a node has its own way.
+    /// Between its servers and their clients.
     pub clients: Link,
-    /// Between servers, unless a node has its own way.
-    pub servers: Link,
-    /// Between clients and the servers of these nodes, instead.
-    pub at: BTreeMap<usize, Link>,
-    /// Between the servers of these nodes and their parents, instead.
-    pub above: BTreeMap<usize, Link>,
+    /// Between its servers and their parent.
+    pub parent: Link,
 }
 
 /// One kind of way.
@@ -119,20 +114,6 @@ impl Default for Link {
     }
 }
 
-impl Links {
-    /// Between clients and the servers of a node, by its place.
-    pub fn to_clients(&self, node: u32) -> Link {
-        let own = self.at.get(&(node as usize));
-        own.copied().unwrap_or(self.clients)
-    }
-
-    /// Between the servers of a node, by its place, and its parent.
-    pub fn to_parent(&self, node: u32) -> Link {
-        let own = self.above.get(&(node as usize));
-        own.copied().unwrap_or(self.servers)
-    }
-}
-
 impl LinkChange {
     fn apply(self, link: Link) -> Link {
         Link {
@@ -144,14 +125,14 @@ impl LinkChange {
 }
 
 impl Network {
-    /// Finds the links of the nodes of a tree.
-    pub(crate) fn resolve(&self, nodes: &[Node]) -> Read<Links> {
+    /// Finds the links of each node of a tree.
+    pub(crate) fn resolve(&self, nodes: &[Node]) -> Read<Vec<Links>> {
         let both = self.all.apply(Link::default());
-        let mut all = Links {
+        let usual = Links {
             clients: self.clients.apply(both),
-            servers: self.servers.apply(both),
-            ..Links::default()
+            parent: self.servers.apply(both),
         };
+        let mut all = vec![usual; nodes.len()];
         for (index, links) in self.links.iter().enumerate() {
             let changed = links.change(&mut all, nodes);
             changed.within(&format!("links[{index}]"))?;
@@ -161,25 +142,23 @@ impl Network {
 }
 
 impl SingleLinks {
-    fn change(&self, network: &mut Links, all: &[Node]) -> Read<()> {
+    fn change(&self, all: &mut [Links], nodes: &[Node]) -> Read<()> {
         if self.link == LinkChange::default() {
             let message = "says nothing of the link; give a latency, loss or duplication";
             return refuse("", message);
         }
-        let (nodes, links, usual) = match (&self.between, &self.at) {
-            (Some(ends), None) => {
-                let nodes = lower_ends(ends, all).within("between")?;
-                (nodes, &mut network.above, network.servers)
-            }
-            (None, Some(names)) => {
-                let nodes = all_named(all, names).within("at")?;
-                (nodes, &mut network.at, network.clients)
-            }
+        let (places, link): (_, fn(&mut Links) -> &mut Link) = match (&self.between, &self.at) {
+            (Some(ends), None) => (lower_ends(ends, nodes).within("between")?, |it| {
+                &mut it.parent
+            }),
+            (None, Some(names)) => (all_named(nodes, names).within("at")?, |it| &mut it.clients),
             _ => return refuse("", "give one of between and at"),
         };
-        for node in nodes {
-            let link = links.entry(node).or_insert(usual);
-            *link = self.link.apply(*link);
+        for place in places {
+            if let Some(links) = all.get_mut(place) {
+                let link = link(links);
+                *link = self.link.apply(*link);
+            }
         }
         Ok(())
     }
@@ -188,21 +167,16 @@ impl SingleLinks {
 /// The lower ends of the links between two nodes, or two keys of the tree.
 fn lower_ends((one, other): &(String, String), nodes: &[Node]) -> Read<Vec<usize>> {
     let (one, other) = (named(nodes, one)?, named(nodes, other)?);
-    let is_below = |child: usize, parents: &[usize]| {
-        let parent = nodes.get(child).and_then(|node| node.parent);
+    let is_below = |child: &usize, parents: &[usize]| {
+        let parent = nodes.get(*child).and_then(|node| node.parent);
         parent.is_some_and(|parent| parents.contains(&parent))
     };
-    let mut lower: Vec<usize> = Vec::new();
-    for (children, parents) in [(&one, &other), (&other, &one)] {
-        let below = children.iter().copied();
-        lower.extend(below.filter(|child| is_below(*child, parents)));
-    }
+    let mut lower = one.clone();
+    lower.retain(|child| is_below(child, &other));
+    lower.extend(other.iter().filter(|child| is_below(child, &one)));
     if lower.is_empty() {
         let message = "neither is the parent of the other; give a node and its parent";
         return refuse("", message);
     }
-    // Once each, for a change applies to each.
-    lower.sort_unstable();
-    lower.dedup();
     Ok(lower)
 }

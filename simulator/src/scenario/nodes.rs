@@ -3,6 +3,9 @@
 //! A node has the name of its key. With a `count` above 1 there are several: `region-1`, `region-2` and so on. The
 //! nodes below such a node have its name in front, as in `region-1.leaf-2`. A list keeps the order in which chance
 //! goes through the nodes; files that the simulator writes have a list.
+//!
+//! Groups of clients, links and faults name nodes. A scenario keeps the names as its file has them, and the world finds
+//! the nodes.
 
 use std::collections::BTreeMap;
 
@@ -262,4 +265,43 @@ pub(super) fn all_named(nodes: &[Node], names: &OneOrMany<String>) -> Read<Vec<u
         all.extend(named(nodes, name).within(&format!("[{index}]"))?);
     }
     Ok(all)
+}
+
+/// A node, or one of several by chance: `any`, `below_root`, or names as in [`all_named`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeChoice(OneOrMany<String>);
+
+schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));
+
+impl NodeChoice {
+    /// Chooses a node by its name.
+    pub fn of(name: &str) -> Self {
+        Self(name.into())
+    }
+
+    /// Finds the nodes that something can happen to.
+    pub(crate) fn places(&self, nodes: &[Node]) -> Read<Vec<usize>> {
+        let OneOf::Plain(name) = &self.0 else {
+            let mut places = all_named(nodes, &self.0)?;
+            places.sort_unstable();
+            places.dedup();
+            return Ok(places);
+        };
+        match name.as_str() {
+            "any" => Ok((0..nodes.len()).collect()),
+            "below_root" if nodes.len() > 1 => Ok((1..nodes.len()).collect()),
+            "below_root" => refuse("", "no node is below the root"),
+            "all" => refuse("", "is all; give any, for a node by chance"),
+            name => named(nodes, name),
+        }
+    }
+
+    /// Finds the node, if only one can be meant, whatever the tree.
+    pub(crate) fn only(&self, nodes: &[Node]) -> Option<usize> {
+        let is_word = |name: &str| matches!(name, "any" | "below_root");
+        match self.places(nodes).ok()?[..] {
+            [only] if !matches!(&self.0, OneOf::Plain(name) if is_word(name)) => Some(only),
+            _ => None,
+        }
+    }
 }

@@ -1,22 +1,21 @@
 //! Queue of events, in order of time, and of insertion where times are equal.
 //!
-//! With a million clients there are millions of future events, and one large heap would cost more
-//! than the events themselves. So only the events of the present *tick* (a millisecond) are in a
-//! heap. Each later tick has a list without an order.
+//! With a million clients there are millions of future events. A B-tree is faster then than a heap.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 
 use doorward_engine::time::Time;
 
-/// Length of a tick: 2 to this power, in nanoseconds.
-const TICK_BITS: u32 = 20;
+use crate::world::World;
+use crate::world::message::Message;
+
+/// End of a fault's effect.
+pub(crate) type FaultEnd = Box<dyn FnOnce(&mut World<'_>)>;
 
 /// Kind of an event. It is small because there is one for every client and every message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EventKind {
-    /// A message arrives, by its slot.
-    Arrival(u32),
+    /// A message arrives.
+    Arrival(Box<Message>),
     /// A client checks what is due.
     Client(u32),
     /// A node checks what is due at its servers.
@@ -32,7 +31,7 @@ pub(crate) enum EventKind {
     /// A fault happens.
     Fault(u32),
     /// The effect of a fault ends.
-    Ending(u32),
+    Ending(FaultEnd),
     /// Faults are over.
     Heal,
     /// The recording takes a sample.
@@ -47,22 +46,11 @@ pub(crate) enum EventKind {
     Nesting,
 }
 
-/// Event with its time. Numbers are unique, so the order never depends on the kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Queued {
-    at: Time,
-    number: u64,
-    what: EventKind,
-}
-
-/// Events of the future.
-#[derive(Debug, Default)]
+/// Queue of events.
+#[derive(Default)]
 pub(crate) struct Events {
-    /// Events up to the end of the present tick.
-    now: BinaryHeap<Reverse<Queued>>,
-    tick: u64,
-    /// Events of later ticks.
-    later: BTreeMap<u64, Vec<Reverse<Queued>>>,
+    /// Events by their time and number.
+    queued: BTreeMap<(Time, u64), EventKind>,
     number: u64,
 }
 
@@ -70,27 +58,17 @@ impl Events {
     /// Adds an event at a time.
     pub(crate) fn put(&mut self, at: Time, what: EventKind) {
         self.number += 1;
-        let number = self.number;
-        let entry = Reverse(Queued { at, number, what });
-        let tick = at.as_nanos() >> TICK_BITS;
-        if tick <= self.tick {
-            self.now.push(entry);
-        } else {
-            self.later.entry(tick).or_default().push(entry);
-        }
+        self.queued.insert((at, self.number), what);
     }
 
     /// Returns the next event, unless it comes after `end`.
     pub(crate) fn next(&mut self, end: Time) -> Option<(Time, EventKind)> {
-        if self.now.is_empty() {
-            let (tick, entries) = self.later.pop_first()?;
-            (self.tick, self.now) = (tick, entries.into());
-        }
-        self.now.peek().filter(|next| next.0.at <= end)?;
-        let Reverse(next) = self.now.pop()?;
-        Some((next.at, next.what))
+        let next = self.queued.first_entry()?;
+        let (at, _) = *next.key();
+        (at <= end).then(|| (at, next.remove()))
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +76,15 @@ mod tests {
     /// Returns a number that looks random and is the same every time.
     fn mixed(number: u64) -> u64 {
         (number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 24
+    }
+
+    /// Returns the next event: its time, and the number of a client.
+    fn next(events: &mut Events, end_s: u64) -> Option<(Time, u32)> {
+        let (at, what) = events.next(Time::from_secs(end_s))?;
+        let EventKind::Client(client) = what else {
+            panic!("it is of another kind");
+        };
+        Some((at, client))
     }
 
     #[test]
@@ -120,28 +107,23 @@ mod tests {
             if round % 3 == 0 {
                 let first = *left.iter().min().unwrap();
                 left.retain(|other| *other != first);
-                let expected = (first.0, EventKind::Client(first.1));
-                assert_eq!(events.next(Time::from_secs(1_000_000)), Some(expected));
+                assert_eq!(next(&mut events, 1_000_000), Some(first));
                 now = first.0;
             }
         }
         left.sort_unstable();
         for (at, round) in left {
-            let expected = Some((at, EventKind::Client(round)));
-            assert_eq!(events.next(Time::from_secs(1_000_000)), expected);
+            assert_eq!(next(&mut events, 1_000_000), Some((at, round)));
         }
-        assert_eq!(events.next(Time::from_secs(1_000_000)), None);
+        assert_eq!(next(&mut events, 1_000_000), None);
     }
 
     #[test]
     fn nothing_comes_after_the_end() {
         let mut events = Events::default();
-        events.put(Time::from_secs(7), EventKind::Heal);
-        assert_eq!(events.next(Time::from_secs(6)), None);
-        assert_eq!(
-            events.next(Time::from_secs(7)),
-            Some((Time::from_secs(7), EventKind::Heal))
-        );
-        assert_eq!(events.next(Time::from_secs(8)), None);
+        events.put(Time::from_secs(7), EventKind::Client(3));
+        assert_eq!(next(&mut events, 6), None);
+        assert_eq!(next(&mut events, 7), Some((Time::from_secs(7), 3)));
+        assert_eq!(next(&mut events, 8), None);
     }
 }

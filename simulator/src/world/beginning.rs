@@ -10,17 +10,21 @@ use crate::checker::Watched;
 use crate::numbered::Numbered;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
 use crate::scenario::ClientGroup;
+use crate::scenario::demand::Demand;
 use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::usage::Usage;
 use crate::world::agenda::EventKind;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
-use crate::world::{ClientProcess, World, addresses_of};
+use crate::world::{ClientProcess, PlayedTrace, World, addresses_of};
 
 impl<'a> World<'a> {
     /// Builds the tree.
     pub(super) fn build_tree(&mut self) {
-        for (number, node) in (0..).zip(&self.scenario.nodes) {
+        let nodes = &self.scenario.nodes;
+        // The scenario's reader has checked them.
+        let links = self.scenario.network.resolve(nodes).unwrap_or_default();
+        for ((number, node), links) in (0..).zip(nodes).zip(links) {
             let parent = node.parent.map(|parent| parent as u32);
             let above = parent.map(|parent| &self.places[parent]);
             let level = above.map_or(0, |above| above.level + 1);
@@ -35,6 +39,7 @@ impl<'a> World<'a> {
                 published: Arc::clone(&addresses),
                 addresses,
                 parents: above.map_or_else(Arc::default, |it| Arc::clone(&it.published)),
+                links,
                 ..Place::default()
             });
             if let Some(parent) = parent {
@@ -83,7 +88,12 @@ impl<'a> World<'a> {
                 let starts = Time::ZERO + start_within.mul_f64(part);
                 self.events.put(starts, EventKind::Start(client));
             }
-            self.open_trace(&group.first.demand, first);
+            if let Demand::Trace(trace) = &group.first.demand {
+                let rows: Box<dyn Iterator<Item = _>> = Box::new(trace.played());
+                let rows = rows.peekable();
+                let number = self.traces.push(PlayedTrace { first, rows });
+                self.await_row(number);
+            }
         }
     }
 
@@ -115,7 +125,7 @@ impl<'a> World<'a> {
         if let Some(template) = self.templates.find(resource).map(Arc::clone) {
             let mut watched = Watched::new(resource.clone(), &template, settled_after);
             let levels = self.places.iter().map(|place| place.level + 1);
-            watched.note_levels(levels.max().unwrap_or(1) as u32);
+            watched.immediate.levels = levels.max().unwrap_or(1) as u32;
             self.watched.push(watched);
         }
         self.watched.len() - 1

@@ -9,15 +9,11 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
-use crate::scenario::demand::Demand;
-use crate::trace_feed::TraceFeed;
 use crate::world::agenda::EventKind;
-use crate::world::message::{
-    CLIENT_TIMEOUT, CallId, Callee, ClientRequest, Message, RequestResult,
-};
+use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, Message, RequestResult};
 use crate::world::uses::{Use, chance_of};
 use crate::world::work::LimiterWork;
-use crate::world::{ClientProcess, PlayedTrace, World};
+use crate::world::{ClientProcess, World};
 
 impl World<'_> {
     /// Starts a client's process if its time has come and no fault keeps it down.
@@ -214,12 +210,8 @@ impl World<'_> {
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
-        self.call_master((number, sequence), term, ClientRequest::Ask(request));
-    }
-
-    /// Calls the server that the client has a connection with.
-    pub(super) fn call_master(&mut self, call: CallId, term: u64, request: ClientRequest) {
-        self.send_or_fail(call, Message::Call(call, Callee::Term(term), request));
+        let call = (number, sequence);
+        self.send_or_fail(call, Message::Call(call, ClientRequest::Ask(term, request)));
     }
 
     /// Sends a message of a client's call between it and a server of its node. If it is lost, the
@@ -227,7 +219,7 @@ impl World<'_> {
     pub(super) fn send_or_fail(&mut self, call: CallId, message: Message) {
         let place = self.clients[call.0].place;
         let is_cut = self.places[place].cut_below_until > self.now;
-        let way = self.links.to_clients(place);
+        let way = self.places[place].links.clients;
         if is_cut || !self.send(&way, message) {
             self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }
@@ -271,7 +263,9 @@ impl World<'_> {
             RequestResult::Said(Outcome::NotMaster(master)) => {
                 self.handle_not_master(call, &master)
             }
-            RequestResult::Discovered(found) => self.handle_discovered(call, *found),
+            RequestResult::Discovered(by, master, request) => {
+                self.handle_discovered(call, by, &master, request)
+            }
             RequestResult::Released => {}
             RequestResult::Failed => {
                 let lost = client.finder.handle_failure();
@@ -281,21 +275,7 @@ impl World<'_> {
         self.step_client(number);
     }
 
-    /// Starts the trace of a group, if it has one, from the number of its first client.
-    pub(super) fn open_trace(&mut self, demand: &Demand, first: u32) {
-        let Demand::Trace(trace) = demand else {
-            return;
-        };
-        // The trace was valid when the scenario was read. One that has become invalid since has no
-        // rows.
-        if let Ok(rows) = TraceFeed::open(trace) {
-            let rows = rows.peekable();
-            let number = self.traces.push(PlayedTrace { first, rows });
-            self.await_row(number);
-        }
-    }
-
-    fn await_row(&mut self, trace: u32) {
+    pub(super) fn await_row(&mut self, trace: u32) {
         if let Some(row) = self.traces[trace].rows.peek() {
             let at = Time::ZERO + row.at;
             self.events.put(at, EventKind::Trace(trace));

@@ -126,7 +126,7 @@ impl World<'_> {
         }
         match news {
             EtcdNews::Answer(id, answer) => self.handle_etcd_answer(to, id, answer),
-            EtcdNews::Keys(keys) => self.handle_keys(to, keys),
+            EtcdNews::Keys(watch, keys, asked) => self.handle_keys(to, watch, keys, asked),
             EtcdNews::Look => self.read_keys(to),
         }
     }
@@ -170,10 +170,9 @@ impl World<'_> {
     /// Ends a lease now.
     pub(super) fn end_lease(&mut self, lease: LeaseId) {
         let node = self.etcd.store.lease(lease).map(|it| it.node);
-        let before = self.etcd.store.revision();
         self.etcd.lasting.remove(&lease);
         self.etcd.store.end(lease, self.now);
-        if let Some(node) = node.filter(|_| self.etcd.store.revision() != before) {
+        if let Some(node) = node.filter(|_| self.etcd.store.take_change()) {
             self.send_keys(node);
         }
     }

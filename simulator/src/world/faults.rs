@@ -21,9 +21,6 @@ use crate::world::agenda::EventKind;
 use crate::world::message::CLIENT_TIMEOUT;
 use crate::world::uses::Use;
 
-/// End of a fault's effect.
-pub(super) type FaultEnd = Box<dyn FnOnce(&mut World<'_>)>;
-
 /// Present duration of elections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Elections {
@@ -352,13 +349,7 @@ impl World<'_> {
         at: Time,
         ending: impl FnOnce(&mut World<'_>) + 'static,
     ) {
-        let number = self.endings.push(Some(Box::new(ending)));
-        self.events.put(at, EventKind::Ending(number));
-    }
-
-    pub(super) fn play_ending(&mut self, number: u32) {
-        if let Some(end) = self.endings[number].take() {
-            end(self);
-        }
+        self.endings += 1;
+        self.events.put(at, EventKind::Ending(Box::new(ending)));
     }
 }

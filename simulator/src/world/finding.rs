@@ -11,7 +11,7 @@ use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;
 use crate::world::message::{
-    CLIENT_TIMEOUT, CallId, Callee, ClientRequest, Discovered, Message, RequestResult, ServerId,
+    CLIENT_TIMEOUT, CallId, ClientRequest, Message, RequestResult, ServerId,
 };
 
 impl World<'_> {
@@ -29,75 +29,71 @@ impl World<'_> {
         }
         let Some(slot) = target.and_then(|target| there.slot_of(&target)) else {
             // No server has that address.
-            let way = self.links.to_clients(place);
+            let way = there.links.clients;
             let after = self.takes(&way) + self.takes(&way);
             return self.fail_later(call, now + after);
         };
-        let request = ClientRequest::Discover(request);
-        self.send_once(call, Message::Call(call, Callee::Slot(slot), request));
+        let request = ClientRequest::Discover(slot, request);
+        self.send_once(call, Message::Call(call, request));
     }
 
     /// Answers a client's question about the master.
     pub(super) fn say_master(&mut self, call: CallId, by: ServerId, request: GetCapacity) {
-        let found = Discovered {
-            request,
-            by: by.term,
-            mastership: self.mastership_said_by(by),
-        };
-        let answer = RequestResult::Discovered(Box::new(found));
+        let master = self.mastership_said_by(by);
+        let answer = RequestResult::Discovered(by.term, master, request);
         self.send_once(call, Message::Answer(call, answer));
     }
 
     /// Gives a client the answer about the master.
-    pub(super) fn handle_discovered(&mut self, call: CallId, found: Discovered) {
+    pub(super) fn handle_discovered(
+        &mut self,
+        call: CallId,
+        by: u64,
+        master: &Mastership,
+        request: GetCapacity,
+    ) {
         let number = call.0;
         let Some(leases_last) = self.leases_last(number) else {
             return;
         };
         let client = &mut self.clients[number];
-        if found.mastership.is_master() {
-            let epoch = found.mastership.epoch();
+        if master.is_master() {
+            let epoch = master.epoch();
             match client.finder.handle_master(epoch, leases_last) {
                 Ok(_) => {
-                    client.connected = Some(found.by);
-                    self.ask_master(number, found.by, found.request);
+                    client.connected = Some(by);
+                    self.ask_master(number, by, request);
                 }
                 Err(lost) => self.handle_dead_end(call, &lost),
             }
-            return;
-        }
-        match self.follow_redirect(number, &found.mastership) {
-            Ok(()) => self.find_master(number, found.request),
-            Err(lost) => self.handle_dead_end(call, &lost),
+        } else if self.follow_redirect(call, master) {
+            self.find_master(number, request);
         }
     }
 
     /// Handles an answer by a server that is not master: the client asks at once where the answer
     /// points, or later.
     pub(super) fn handle_not_master(&mut self, call: CallId, master: &Mastership) {
-        let (number, sequence) = call;
-        match self.follow_redirect(number, master) {
-            Ok(()) => {
-                if let Some(state) = &mut self.clients[number].state {
-                    state.handle_redirect(sequence);
-                }
-            }
-            Err(lost) => self.handle_dead_end(call, &lost),
+        if self.follow_redirect(call, master)
+            && let Some(state) = &mut self.clients[call.0].state
+        {
+            state.handle_redirect(call.1);
         }
     }
 
-    fn follow_redirect(&mut self, number: u32, mastership: &Mastership) -> Result<(), DeadEnd> {
-        let leases_last = self.leases_last(number).unwrap_or_default();
-        let client = &mut self.clients[number];
+    /// Points a client's finder to the master that an answer names. Returns false at a dead end.
+    fn follow_redirect(&mut self, call: CallId, mastership: &Mastership) -> bool {
+        let leases_last = self.leases_last(call.0).unwrap_or_default();
+        let client = &mut self.clients[call.0];
         client.connected = None;
         let master = match mastership {
             Mastership::Elsewhere { master_address, .. } => Some(master_address.as_str()),
             Mastership::Master { .. } | Mastership::Unknown => None,
         };
-        let finder = &mut client.finder;
-        finder
-            .handle_redirect(master, mastership.epoch(), leases_last)
-            .map(|_| ())
+        let epoch = mastership.epoch();
+        let followed = client.finder.handle_redirect(master, epoch, leases_last);
+        let lost = followed.map_err(|lost| self.handle_dead_end(call, &lost));
+        lost.is_ok()
     }
 
     /// Returns the process that answers at an address of a node. If two share it, either may
@@ -142,7 +138,7 @@ impl World<'_> {
     /// Sends a message of a client's call on a new connection. It arrives once after a delay, or the
     /// call times out.
     fn send_once(&mut self, call: CallId, message: Message) {
-        let way = self.links.to_clients(self.clients[call.0].place);
+        let way = self.places[self.clients[call.0].place].links.clients;
         if self.loses(&way) {
             return self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }

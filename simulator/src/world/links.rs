@@ -78,7 +78,7 @@ impl World<'_> {
     /// their order, but loses none. Calls may be lost or duplicated like other messages.
     fn send_between(&mut self, child: ServerId, up: bool, is_call: bool, message: Message) {
         let now = self.now;
-        let way = self.links.to_parent(child.place);
+        let way = self.places[child.place].links.parent;
         if self.is_cut(child.place) {
             self.stall_connection(child, None);
         }

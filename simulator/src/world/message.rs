@@ -26,7 +26,7 @@ pub(crate) struct ServerId {
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
     /// A client calls a server.
-    Call(CallId, Callee, ClientRequest),
+    Call(CallId, ClientRequest),
     /// A client gets an answer to the request of that sequence number, or the request times out.
     Answer(CallId, RequestResult),
     /// A server sends a message on its connection to a server of its parent.
@@ -44,24 +44,15 @@ pub(crate) enum Message {
 /// A request of a client: the client, and the sequence number of the request.
 pub(crate) type CallId = (u32, u64);
 
-/// Server that a client calls.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Callee {
-    /// Server at the address of a slot.
-    Slot(u32),
-    /// Server of a term.
-    Term(u64),
-}
-
 /// Request of a client.
 #[derive(Clone, Debug)]
 pub(crate) enum ClientRequest {
-    /// Asks which server is master, to send this request to it.
-    Discover(GetCapacity),
-    /// Asks for leases.
-    Ask(GetCapacity),
-    /// Releases leases.
-    Release(ReleaseCapacity),
+    /// Asks the server at the address of a slot which server is master, to send this request to it.
+    Discover(u32, GetCapacity),
+    /// Asks the server of a term for leases.
+    Ask(u64, GetCapacity),
+    /// Releases leases at the server of a term.
+    Release(u64, ReleaseCapacity),
 }
 
 /// A connection of a child server with its parent.
@@ -76,17 +67,8 @@ pub(crate) enum RequestResult {
     Released,
     /// Failure: no server listens, the connection broke, or no answer came in time.
     Failed,
-    /// Answer to the question for the master.
-    Discovered(Box<Discovered>),
-}
-
-/// Server's answer about the master, with the client's request for the master.
-#[derive(Clone, Debug)]
-pub(crate) struct Discovered {
-    pub(crate) request: GetCapacity,
-    /// Term of the server that answers.
-    pub(crate) by: u64,
-    pub(crate) mastership: Mastership,
+    /// What the server of that term says about the master, with the client's request for the master.
+    Discovered(u64, Mastership, GetCapacity),
 }
 
 /// Message from etcd to a server.
@@ -94,21 +76,10 @@ pub(crate) struct Discovered {
 pub(crate) enum EtcdNews {
     /// Answer to a request, or its timeout.
     Answer(OpId, OpAnswer),
-    /// Keys from a watch, or because the server read them.
-    Keys(SentKeys),
+    /// Keys for the watch of that number. With a time, the server read them then; the watch sends others.
+    Keys(u32, View, Option<Time>),
     /// The server reads its keys to test its contact with etcd.
     Look,
-}
-
-/// Keys on their way to a server.
-#[derive(Clone, Debug)]
-pub(crate) struct SentKeys {
-    /// Number of the server's watch.
-    pub(crate) watch: u32,
-    /// The keys, as a read returns them and a watch sends them.
-    pub(crate) reading: View,
-    /// Time of the read; `None` if the watch sends it.
-    pub(crate) asked: Option<Time>,
 }
 
 /// Keys of a node. Their entries have the origin as the time at which they were seen.

@@ -15,7 +15,7 @@ use doorward_engine::time::Time;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
-use crate::world::message::ClientRequest;
+use crate::world::message::{ClientRequest, Message};
 
 /// Leases that a client releases.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -225,6 +225,8 @@ impl World<'_> {
             sequence: Some(sequence),
             resources,
         };
-        self.call_master((number, sequence), term, ClientRequest::Release(request));
+        let call = (number, sequence);
+        let request = ClientRequest::Release(term, request);
+        self.send_or_fail(call, Message::Call(call, request));
     }
 }

@@ -18,6 +18,7 @@ use crate::checker::{Asked, Extreme};
 use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::scenario::Servers;
+use crate::scenario::network::Links;
 use crate::world::candidates::Candidacy;
 use crate::world::etcd::EtcdConnection;
 use crate::world::message::{CallId, EtcdNews, Line, Message, ServerId};
@@ -56,6 +57,7 @@ pub(crate) struct Place {
     pub(crate) cut_above_until: Time,
     /// End of the partition between the node and its clients and children.
     pub(crate) cut_below_until: Time,
+    pub(crate) links: Links,
     pub(crate) clock: LocalClock,
     /// Time of its next wake-up.
     pub(crate) wake_at: Option<Time>,

@@ -16,7 +16,7 @@ use crate::scenario::network::Link;
 use crate::world::World;
 use crate::world::agenda::EventKind;
 use crate::world::message::{
-    CLIENT_TIMEOUT, CallId, Callee, ClientRequest, Line, Message, RequestResult, ServerId,
+    CLIENT_TIMEOUT, CallId, ClientRequest, Line, Message, RequestResult, ServerId,
 };
 use crate::world::place::ServerProcess;
 
@@ -112,31 +112,31 @@ impl World<'_> {
 
     /// Fails a client's request after the time of one message: no process listens.
     pub(super) fn refuse_connection(&mut self, call: CallId) {
-        let way = self.links.to_clients(self.clients[call.0].place);
+        let way = self.places[self.clients[call.0].place].links.clients;
         let at = self.now + self.takes(&way);
         self.fail_later(call, at);
     }
 
     /// Closes a connection to a parent whose server is gone.
     fn break_connection(&mut self, line: Line) {
-        let way = self.links.to_parent(line.0.place);
+        let way = self.places[line.0.place].links.parent;
         let at = self.now + self.takes(&way);
         let closed = FromParent::Closed(ConnectionEnd::Failed);
         self.deliver(at, Message::Down(line, closed));
     }
 
     /// Serves a client's call at a server of a node.
-    pub(super) fn serve_call(&mut self, call: CallId, callee: Callee, request: ClientRequest) {
+    pub(super) fn serve_call(&mut self, call: CallId, request: ClientRequest) {
         let now = self.now;
         let number = self.clients[call.0].place;
-        let term = match callee {
-            Callee::Slot(slot) => self.process_at(number, slot),
-            Callee::Term(term) => Some(term),
+        let term = match &request {
+            ClientRequest::Discover(slot, _) => self.process_at(number, *slot),
+            ClientRequest::Ask(term, _) | ClientRequest::Release(term, _) => Some(*term),
         };
         if self.places[number].cut_below_until > now {
             return self.fail_later(call, now + CLIENT_TIMEOUT);
         }
-        if matches!(request, ClientRequest::Ask(_)) {
+        if matches!(request, ClientRequest::Ask(..)) {
             self.count_at_server(number);
         }
         let place = &mut self.places[number];
@@ -145,15 +145,15 @@ impl World<'_> {
             return self.refuse_connection(call);
         };
         if server.is_frozen(now) {
-            let late = Message::Call(call, callee, request);
+            let late = Message::Call(call, request);
             server.backlog.messages.push(late);
             return self.fail_later(call, now + CLIENT_TIMEOUT);
         }
         let to = server.id;
         match request {
-            ClientRequest::Discover(request) => return self.say_master(call, to, request),
-            ClientRequest::Ask(request) => self.serve_ask(to, call, &request),
-            ClientRequest::Release(request) => {
+            ClientRequest::Discover(_, request) => return self.say_master(call, to, request),
+            ClientRequest::Ask(_, request) => self.serve_ask(to, call, &request),
+            ClientRequest::Release(_, request) => {
                 // A release is never redirected.
                 let release = |node: &mut Node, now| node.handle_release_capacity(&request, now);
                 let _heard = server.replica.change(release, local);

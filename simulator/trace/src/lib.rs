@@ -4,23 +4,20 @@
 //! after the start on, `client` wants that much, until its next row. Times never go backwards.
 //! Reading stops at the first problem, since the rest makes no sense after it.
 //!
-//! A trace may have millions of rows. [`Rows`] keeps one name for each client and reads row by row;
-//! [`scan`] reads the whole trace to find all errors.
+//! A trace is held in memory, with 24 bytes for each row.
 
-mod rows;
+mod read;
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use thiserror::Error;
 
-pub use crate::rows::{Row, Rows};
-
 /// Source of a trace.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceSource {
     /// File.
     File(PathBuf),
@@ -34,18 +31,16 @@ pub enum TraceSource {
 }
 
 impl TraceSource {
-    fn open(&self) -> Result<Box<dyn Read + Send>, TraceError> {
-        match self {
-            Self::BuiltIn { text, .. } => Ok(Box::new(text.as_bytes())),
-            Self::File(path) => match File::open(path) {
-                Ok(file) => Ok(Box::new(file)),
-                Err(cause) => Err(TraceError {
-                    file: self.to_string(),
-                    line: None,
-                    problem: format!("cannot be read: {cause}"),
-                }),
-            },
-        }
+    /// Opens it.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file, or if it cannot be opened.
+    pub fn open(&self) -> io::Result<Box<dyn Read>> {
+        Ok(match self {
+            Self::BuiltIn { text, .. } => Box::new(text.as_bytes()),
+            Self::File(path) => Box::new(File::open(path)?),
+        })
     }
 }
 
@@ -55,13 +50,6 @@ impl fmt::Display for TraceSource {
             Self::File(path) => write!(f, "{}", path.display()),
             Self::BuiltIn { name, .. } => f.write_str(name),
         }
-    }
-}
-
-/// Shows the name alone; the text would fill a screen.
-impl fmt::Debug for TraceSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
     }
 }
 
@@ -77,40 +65,32 @@ pub struct TraceError {
     pub problem: String,
 }
 
-/// Facts from a full read of a trace.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scan {
-    /// Clients in the order of their first appearance.
+/// Demand of each client over time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trace {
+    /// Names of the clients, in order of appearance.
     pub clients: Vec<String>,
-    /// Time of the last row.
-    pub length: Duration,
-    /// Largest amount.
-    pub wants_max: f64,
+    /// Rows in order of time; a trace that was read has at least one.
+    pub rows: Vec<Row>,
 }
 
-/// Reads a trace from start to end.
-///
-/// # Errors
-///
-/// If it cannot be read, is invalid, has no rows, or has more than `clients_max` clients.
-pub fn scan(source: &TraceSource, clients_max: usize) -> Result<Scan, TraceError> {
-    let mut rows = Rows::open(source, clients_max)?;
-    let mut scan = Scan {
-        clients: Vec::new(),
-        length: Duration::ZERO,
-        wants_max: 0.0,
-    };
-    while let Some(row) = rows.next_row()? {
-        if row.client == scan.clients.len() {
-            scan.clients.push(row.name.to_owned());
-        }
-        scan.length = Duration::try_from_secs_f64(row.time_s).unwrap_or(Duration::MAX);
-        scan.wants_max = scan.wants_max.max(row.wants);
+/// From a time on, a client wants that much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row {
+    /// Seconds from the start of the trace.
+    pub time_s: f64,
+    /// Index into [`Trace::clients`].
+    pub client: usize,
+    /// A valid amount.
+    pub wants: f64,
+}
+
+impl Trace {
+    /// Returns the time of the last row.
+    pub fn length(&self) -> Duration {
+        let last = self.rows.last().map_or(0.0, |row| row.time_s);
+        Duration::try_from_secs_f64(last).unwrap_or(Duration::MAX)
     }
-    if scan.clients.is_empty() {
-        return Err(rows.error("has no rows; add at least one".to_owned()));
-    }
-    Ok(scan)
 }
 
 #[cfg(test)]

@@ -11,21 +11,31 @@ fn built_in(text: &str) -> TraceSource {
 
 const SMALL: &str = "time_s,client,wants\n0,b,1\n0, a ,2.5\n\n7.5,b,0\n10,c,4\n";
 
+fn read(text: &str, clients_max: usize) -> Result<Trace, TraceError> {
+    Trace::read(&built_in(text), clients_max, 4)
+}
+
 #[track_caller]
 fn check(text: &str, expected: &str) {
-    assert_eq!(scan(&built_in(text), 10).unwrap_err().to_string(), expected);
+    assert_eq!(read(text, 10).unwrap_err().to_string(), expected);
 }
 
 #[test]
-fn a_scan_lists_clients_and_length() {
-    let expected = Scan {
-        clients: ["b", "a", "c"].map(str::to_owned).to_vec(),
-        length: Duration::from_secs(10),
-        wants_max: 4.0,
+fn a_trace_has_clients_rows_and_a_length() {
+    let row = |(time_s, client, wants)| Row {
+        time_s,
+        client,
+        wants,
     };
-    assert_eq!(scan(&built_in(SMALL), 3), Ok(expected));
+    let rows = [(0.0, 0, 1.0), (0.0, 1, 2.5), (7.5, 0, 0.0), (10.0, 2, 4.0)];
+    let expected = Trace {
+        clients: ["b", "a", "c"].map(str::to_owned).to_vec(),
+        rows: rows.map(row).to_vec(),
+    };
+    assert_eq!(expected.length(), Duration::from_secs(10));
+    assert_eq!(read(SMALL, 3), Ok(expected));
     let windows = format!("\u{feff}{}", SMALL.replace('\n', "\r\n"));
-    assert_eq!(scan(&built_in(&windows), 3), scan(&built_in(SMALL), 3));
+    assert_eq!(read(&windows, 3), read(SMALL, 3));
 }
 
 #[test]
@@ -83,7 +93,7 @@ fn a_file_that_is_no_trace_is_refused() {
     );
     check("", &header.replace("a,b", ""));
     let missing = TraceSource::File(PathBuf::from("not/there.csv"));
-    let error = scan(&missing, 10).unwrap_err().to_string();
+    let error = Trace::read(&missing, 10, 4).unwrap_err().to_string();
     assert!(
         error.starts_with("not/there.csv: cannot be read: No such file"),
         "{error}"
@@ -91,7 +101,11 @@ fn a_file_that_is_no_trace_is_refused() {
 }
 
 #[test]
-fn a_trace_has_only_so_many_clients() {
-    let error = scan(&built_in(SMALL), 2).unwrap_err().to_string();
+fn a_trace_has_only_so_many_clients_and_rows() {
+    let error = read(SMALL, 2).unwrap_err().to_string();
     assert_eq!(error, "t.csv:6: has more than the allowed 2 clients");
+    let error = read(&format!("{SMALL}11,c,5\n"), 3)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(error, "t.csv:7: has more than the allowed 4 rows");
 }

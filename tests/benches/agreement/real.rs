@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use doorward::{Client, Holding, Mode, Resource};
 use doorward_simulator::recording::Figures;
-use doorward_simulator::scenario::demand::Demand;
+use doorward_simulator::scenario::demand::{Demand, PlayedRow};
 use doorward_simulator::scenario::{ClientGroup, Scenario};
-use doorward_simulator::trace_feed::{PlayedRow, TraceFeed};
 use doorward_tests::candidates::Candidate;
 use doorward_tests::processes::Server;
 use tokio::task::{block_in_place, spawn_blocking};
@@ -125,8 +124,7 @@ pub(crate) async fn run(course: Course, scenario: Scenario) -> Figures {
     let Demand::Trace(trace) = &group.first.demand else {
         panic!("a course has a trace");
     };
-    let rows = TraceFeed::open(trace).unwrap();
-    let mut rows: VecDeque<PlayedRow> = rows.collect();
+    let mut rows: VecDeque<PlayedRow> = trace.played().collect();
     let mut addresses = vec![tree.root.address.clone()];
     addresses.extend(tree.leaves.iter().map(|leaf| leaf.address.clone()));
     let places = group.places(&scenario.nodes).unwrap();

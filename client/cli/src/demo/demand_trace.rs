@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount;
 use doorward_engine::id::HolderName;
-use doorward_trace::{Rows, TraceSource};
+use doorward_trace::{Row, Trace, TraceError, TraceSource};
 
 /// The most clients a demo shows.
 pub(super) const CLIENTS_MAX: usize = 100;
@@ -45,33 +45,19 @@ impl DemandTrace {
     /// # Errors
     ///
     /// If it cannot be read, is invalid, has no rows, or more rows or clients than there may be.
-    pub(super) fn read(path: Option<&Path>) -> anyhow::Result<Self> {
+    pub(super) fn read(path: Option<&Path>) -> Result<Self, TraceError> {
         let source = path.map_or(BUILT_IN, |path| TraceSource::File(path.to_owned()));
-        let mut rows = Rows::open(&source, CLIENTS_MAX)?;
-        let mut trace = Self {
-            clients: Vec::new(),
-            steps: Vec::new(),
+        let Trace { clients, rows } = Trace::read(&source, CLIENTS_MAX, ROWS_MAX)?;
+        // The reader refuses what is no name, no amount and no time.
+        let step = |row: Row| DemandStep {
+            at: Duration::from_secs_f64(row.time_s),
+            client: row.client,
+            wants: Amount::new(row.wants).unwrap_or_default(),
         };
-        while let Some(row) = rows.next_row()? {
-            if trace.steps.len() == ROWS_MAX {
-                anyhow::bail!(
-                    "{source}: has more than the {ROWS_MAX} rows that are held in memory"
-                );
-            }
-            // The reader refuses what is no name, no amount and no time.
-            if row.client == trace.clients.len() {
-                trace.clients.extend(HolderName::new(row.name));
-            }
-            trace.steps.push(DemandStep {
-                at: Duration::from_secs_f64(row.time_s),
-                client: row.client,
-                wants: Amount::new(row.wants).unwrap_or_default(),
-            });
-        }
-        if trace.steps.is_empty() {
-            anyhow::bail!("{source}: has no rows; there is nothing to follow");
-        }
-        Ok(trace)
+        Ok(Self {
+            clients: clients.iter().flat_map(|it| HolderName::new(it)).collect(),
+            steps: rows.into_iter().map(step).collect(),
+        })
     }
 
     /// When the last change happens.

@@ -1,33 +1,32 @@
 //! Demand as a trace has it: the name of a file, or a map that says how it is played.
 
 use std::iter;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount as EngineAmount;
-use doorward_trace::{TraceSource, scan};
+use doorward_trace::{Row, TraceSource};
 use schemars::JsonSchema;
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::CLIENTS_MAX;
-use crate::scenario::files::{Files, LIBRARY};
+use crate::scenario::files::Files;
 use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one, schema};
 use crate::scenario::source::{OneOf, Read, ScenarioError, refuse};
+use crate::scenario::{CLIENTS_MAX, TRACE_ROWS_MAX};
 
 /// A trace, and how it is played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Trace {
     /// Its file, from the folder of the scenario. `library:NAME` comes with the program.
-    #[serde(rename = "file", with = "SourceName")]
-    pub source: TraceSource,
+    pub file: String,
     /// The names of its clients here, in the order in which they first appear.
     #[serde(skip)]
     pub clients: Vec<String>,
-    /// The time of its last row.
+    /// Its rows, as in the file.
     #[serde(skip)]
-    pub length: Duration,
+    pub rows: Arc<[Row]>,
     /// Its clock is divided by this: 2 plays it twice as fast.
     #[serde(default = "one", with = "TraceSpeed")]
     pub speed: f64,
@@ -37,47 +36,50 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Finds the trace, and reads which clients are in it.
+    /// Finds the trace, and reads it.
     pub(in crate::scenario) fn open(&mut self, files: &Files) -> Read<()> {
-        let name = written(&self.source);
-        let Some(source) = files.source(&name) else {
-            return refuse("trace", format!("is {name:?}, which is not in the library"));
+        let Some(source) = files.source(&self.file) else {
+            let message = format!("is {:?}, which is not in the library", self.file);
+            return refuse("trace", message);
         };
-        let scan = scan(&source, CLIENTS_MAX);
-        let scan = scan.map_err(|error| ScenarioError::new("trace", error.to_string()))?;
-        let largest = scan.wants_max * self.scale;
-        if largest > EngineAmount::MAX.get() {
-            let most = EngineAmount::MAX.get();
+        let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX);
+        let read = read.map_err(|error| ScenarioError::new("trace", error))?;
+        let largest = read.rows.iter().fold(0.0, |most, row| row.wants.max(most));
+        let (largest, most) = (largest * self.scale, EngineAmount::MAX.get());
+        if largest > most {
             let message = format!("makes the largest amount {largest}; give less than {most}");
             return refuse("trace.scale", message);
         }
-        (self.source, self.clients, self.length) = (source, scan.clients, scan.length);
+        (self.clients, self.rows) = (read.clients, read.rows.into());
+        // A scenario that is written may lie in another folder.
+        if let TraceSource::File(path) = source {
+            self.file = path.display().to_string();
+        }
         Ok(())
     }
-}
 
-/// The name of a trace. Until the trace is opened, it is that of a file.
-pub(super) struct SourceName;
-
-schema!([] SourceName: |generator| String::json_schema(generator));
-
-fn written(source: &TraceSource) -> String {
-    match source {
-        TraceSource::File(path) => path.display().to_string(),
-        TraceSource::BuiltIn { name, .. } => format!("{LIBRARY}{name}"),
+    /// Iterates over its rows with its speed and scale.
+    pub fn played(&self) -> impl Iterator<Item = PlayedRow> {
+        self.rows.iter().map(|row| {
+            let at = Duration::try_from_secs_f64(row.time_s / self.speed);
+            PlayedRow {
+                at: at.unwrap_or(Duration::MAX),
+                client: row.client,
+                wants: (row.wants * self.scale).min(EngineAmount::MAX.get()),
+            }
+        })
     }
 }
 
-impl Form for SourceName {
-    type Value = TraceSource;
-
-    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TraceSource, D::Error> {
-        String::deserialize(from).map(|name| TraceSource::File(PathBuf::from(name)))
-    }
-
-    fn serialize<S: Serializer>(source: &TraceSource, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&written(source))
-    }
+/// Change of a client's demand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlayedRow {
+    /// Time from the start of the simulation.
+    pub at: Duration,
+    /// Index of the client in [`Trace::clients`].
+    pub client: usize,
+    /// Amount that it wants from then on.
+    pub wants: f64,
 }
 
 /// The name of a file, or a trace.
@@ -102,3 +104,6 @@ impl Form for TraceForm {
         Serialize::serialize(trace, to)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -132,7 +132,9 @@ fn absent_keys_have_defaults() {
     assert_eq!(group.start_within, s(5), "the refresh interval");
     let (least, most) = (Duration::from_millis(1), Duration::from_millis(5));
     assert_eq!(
-        scenario.network.resolve(&[]).unwrap().servers.latency,
+        scenario.network.resolve(&scenario.nodes).unwrap()[0]
+            .parent
+            .latency,
         Latency::Uniform((least, most))
     );
     assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Stream);
@@ -179,7 +181,7 @@ fn a_trace_brings_its_clients_along() {
         panic!("is no trace");
     };
     assert_eq!((trace.speed, trace.scale), (2.0, 3.0));
-    assert_eq!(trace.length, Duration::from_secs(60));
+    assert_eq!(trace.rows[1].time_s, 60.0);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Candidates' requests to etcd: each arrives or is lost; etcd executes it; the answer arrives in
 //! time or not.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::time::Time;
@@ -42,7 +41,6 @@ impl World<'_> {
         sent: Time,
     ) {
         let now = self.now;
-        let before = self.etcd.store.keys(from.place);
         let answer = match &asking.op {
             Op::ReadHistory(_) => OpAnswer::History(Some(self.longer_leases_ever(from))),
             op => self.etcd.store.execute(from.place, op, now),
@@ -66,7 +64,7 @@ impl World<'_> {
             }
             _ => {}
         }
-        if !Arc::ptr_eq(&self.etcd.store.keys(from.place), &before) {
+        if self.etcd.store.take_change() {
             self.send_keys(from.place);
         }
         let Some(way) = self.etcd_connection(from) else {

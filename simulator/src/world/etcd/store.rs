@@ -33,37 +33,8 @@ pub(crate) struct StoredLease {
 #[derive(Clone, Debug)]
 struct StoredState {
     revision: u64,
-    nodes: Vec<NodeState>,
+    nodes: Vec<Arc<NodesKeys>>,
     leases: BTreeMap<LeaseId, StoredLease>,
-}
-
-/// Keys of one node.
-#[derive(Clone, Debug, Default)]
-struct NodeState {
-    /// Keys that candidates follow.
-    keys: Arc<NodesKeys>,
-    /// Marks, and their head.
-    marks: Arc<NodesKeys>,
-}
-
-impl NodeState {
-    fn of(&self, key: &EtcdKey) -> &Arc<NodesKeys> {
-        match key.is_about_marks() {
-            true => &self.marks,
-            false => &self.keys,
-        }
-    }
-
-    fn get(&self, key: &EtcdKey) -> Option<&EtcdEntry> {
-        self.of(key).get(key)
-    }
-
-    fn change(&mut self, key: &EtcdKey) -> &mut NodesKeys {
-        Arc::make_mut(match key.is_about_marks() {
-            true => &mut self.marks,
-            false => &mut self.keys,
-        })
-    }
 }
 
 impl StoredState {
@@ -71,7 +42,7 @@ impl StoredState {
         Self {
             // Revision of an etcd without any write.
             revision: 1,
-            nodes: vec![NodeState::default(); nodes],
+            nodes: vec![Arc::default(); nodes],
             leases: BTreeMap::new(),
         }
     }
@@ -85,6 +56,8 @@ pub(crate) struct EtcdStore {
     leases_granted: i64,
     /// States and their times; `None` if the scenario never restores a backup.
     history: Option<Vec<(Time, StoredState)>>,
+    /// Whether keys that candidates follow have changed: all but those of marks.
+    is_changed: bool,
 }
 
 impl EtcdStore {
@@ -94,28 +67,24 @@ impl EtcdStore {
             state: StoredState::new(nodes),
             leases_granted: 0,
             history: is_restored.then(Vec::new),
+            is_changed: false,
         }
     }
 
-    /// Returns the present revision.
-    pub(crate) fn revision(&self) -> u64 {
-        self.state.revision
+    /// Returns whether keys that candidates follow have changed since the last call.
+    pub(crate) fn take_change(&mut self) -> bool {
+        std::mem::take(&mut self.is_changed)
     }
 
-    /// Reads the keys of a node.
+    /// Reads the keys of a node that candidates follow.
     pub(crate) fn read(&self, node: u32) -> View {
-        View {
-            entries: NodesKeys::clone(&self.node(node).keys),
-            revision: self.state.revision,
-        }
+        let mut entries = NodesKeys::clone(&self.node(node));
+        entries.retain(|key, _| !key.is_about_marks());
+        let revision = self.state.revision;
+        View { entries, revision }
     }
 
-    /// Returns the keys of a node that candidates follow.
-    pub(crate) fn keys(&self, node: u32) -> Arc<NodesKeys> {
-        self.node(node).keys
-    }
-
-    fn node(&self, node: u32) -> NodeState {
+    fn node(&self, node: u32) -> Arc<NodesKeys> {
         let found = self.state.nodes.get(node as usize);
         found.cloned().unwrap_or_default()
     }
@@ -125,7 +94,6 @@ impl EtcdStore {
         let node = self.node(node);
         let head = node.get(&EtcdKey::MarksHead);
         let marks = node
-            .marks
             .iter()
             .filter_map(|(key, entry)| match (key, &entry.value) {
                 (EtcdKey::Mark(resource), Value::Mark(mark)) => {
@@ -216,18 +184,20 @@ impl EtcdStore {
         };
         let goes = |stored: &EtcdEntry| stored.lease == Some(lease);
         if let Some(node) = self.state.nodes.get_mut(node as usize)
-            && node.keys.values().any(goes)
+            && node.values().any(goes)
         {
             self.state.revision += 1;
-            Arc::make_mut(&mut node.keys).retain(|_, stored| !goes(stored));
+            self.is_changed = true;
+            Arc::make_mut(node).retain(|_, stored| !goes(stored));
         }
         self.note(now);
         true
     }
 
     fn transact(&mut self, node: u32, txn: &Txn, now: Time) -> OpAnswer {
-        let mut keys = self.node(node);
-        let succeeded = txn.when.iter().all(|compare| holds(&keys, compare));
+        let mut node_keys = self.node(node);
+        let keys = Arc::make_mut(&mut node_keys);
+        let succeeded = txn.when.iter().all(|compare| holds(keys, compare));
         let steps = if succeeded { &txn.then } else { &txn.or_else };
         let is_gone = |lease: &LeaseId| !self.state.leases.contains_key(lease);
         let needs_gone = |step: &TxnStep| match step {
@@ -238,7 +208,7 @@ impl EtcdStore {
             return OpAnswer::LeaseGone;
         }
         let revision = self.state.revision + 1;
-        let (mut found, mut is_written) = (None, false);
+        let (mut found, mut is_written, mut is_changed) = (None, false, false);
         for step in steps {
             match step {
                 TxnStep::Put { key, value, lease } => {
@@ -250,18 +220,18 @@ impl EtcdStore {
                         lease: *lease,
                         seen_at: Time::ZERO,
                     };
-                    keys.change(key).insert(key.clone(), stored);
+                    keys.insert(key.clone(), stored);
                     is_written = true;
+                    is_changed |= !key.is_about_marks();
                 }
                 TxnStep::Delete(key) => {
-                    if keys.get(key).is_some() {
-                        keys.change(key).remove(key);
+                    if keys.remove(key).is_some() {
                         is_written = true;
+                        is_changed |= !key.is_about_marks();
                     }
                 }
                 TxnStep::DeleteMarks => {
-                    let marks = keys.change(&EtcdKey::MarksHead);
-                    marks.retain(|key, _| *key == EtcdKey::MarksHead);
+                    keys.retain(|key, _| !matches!(key, EtcdKey::Mark(_)));
                     is_written = true;
                 }
                 TxnStep::Get(key) if found.is_none() => {
@@ -271,8 +241,9 @@ impl EtcdStore {
             }
         }
         if is_written && let Some(place) = self.state.nodes.get_mut(node as usize) {
-            *place = keys;
+            *place = node_keys;
             self.state.revision = revision;
+            self.is_changed |= is_changed;
             self.note(now);
         }
         OpAnswer::Transacted(TxnAnswer {
@@ -284,14 +255,13 @@ impl EtcdStore {
 
     /// Deletes the key of a node's master. Returns whether it existed.
     pub(crate) fn delete_master(&mut self, node: u32, now: Time) -> bool {
-        let before = self.state.revision;
         let delete = Txn {
             when: Vec::new(),
             then: vec![TxnStep::Delete(EtcdKey::Master)],
             or_else: Vec::new(),
         };
         self.transact(node, &delete, now);
-        self.state.revision != before
+        self.take_change()
     }
 
     /// Restores the state at an earlier time; `None` deletes everything. Leases start again with
@@ -315,7 +285,7 @@ impl EtcdStore {
     }
 }
 
-fn holds(keys: &NodeState, compare: &Compare) -> bool {
+fn holds(keys: &NodesKeys, compare: &Compare) -> bool {
     match compare {
         Compare::Created(key, created) => keys.get(key).map_or(0, |it| it.created) == *created,
         Compare::Modified(key, modified) => keys.get(key).map_or(0, |it| it.modified) == *modified,

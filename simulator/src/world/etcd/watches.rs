@@ -11,7 +11,7 @@ use doorward_session::candidate::store::View;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::etcd::EtcdConnection;
-use crate::world::message::{EtcdNews, SentKeys, ServerId, seen};
+use crate::world::message::{EtcdNews, ServerId, seen};
 
 /// Interval between a server's reads of the watched keys.
 const LOOK: Span = (Duration::ZERO, Duration::from_secs(2));
@@ -105,18 +105,14 @@ impl World<'_> {
         if let Some(follow) = self.watch_of(id) {
             follow.last = at;
         }
-        let keys = SentKeys {
-            watch,
-            reading: self.etcd.store.read(id.place),
-            asked: Some(now),
-        };
-        self.send_etcd_news(at, id, EtcdNews::Keys(keys));
+        let keys = self.etcd.store.read(id.place);
+        self.send_etcd_news(at, id, EtcdNews::Keys(watch, keys, Some(now)));
     }
 
     /// Sends the changed keys of a node to every server that watches them.
     pub(in crate::world) fn send_keys(&mut self, node: u32) {
         let now = self.now;
-        let reading = self.etcd.store.read(node);
+        let keys = self.etcd.store.read(node);
         for id in self.candidates_of(node) {
             let way = self.etcd_connection(id);
             let Some(way) = way.filter(|way| way.back_cut_until <= now) else {
@@ -128,32 +124,34 @@ impl World<'_> {
             };
             let at = at.max(follow.last);
             follow.last = at;
-            let keys = SentKeys {
-                watch: follow.watch,
-                reading: reading.clone(),
-                asked: None,
-            };
-            self.send_etcd_news(at, id, EtcdNews::Keys(keys));
+            let keys = EtcdNews::Keys(follow.watch, keys.clone(), None);
+            self.send_etcd_news(at, id, keys);
         }
     }
 
     /// Gives a server its keys.
-    pub(super) fn handle_keys(&mut self, id: ServerId, keys: SentKeys) {
+    pub(super) fn handle_keys(
+        &mut self,
+        id: ServerId,
+        watch: u32,
+        keys: View,
+        asked: Option<Time>,
+    ) {
         let now = self.now;
         let is_cut = |way: EtcdConnection| now < way.back_cut_until;
         if self.etcd_connection(id).is_none_or(is_cut) {
             return;
         }
         let local = self.places[id.place].clock.shows(now);
-        let Some(follow) = self.watch_of(id).filter(|it| it.watch == keys.watch) else {
+        let Some(follow) = self.watch_of(id).filter(|it| it.watch == watch) else {
             return;
         };
         // Knowledge of an etcd that has gone back to an earlier state no longer counts.
         let known = follow.known.as_deref();
-        let known = known.filter(|known| known.revision <= keys.reading.revision);
-        let view = Arc::new(seen(keys.reading, known, local));
+        let known = known.filter(|known| known.revision <= keys.revision);
+        let view = Arc::new(seen(keys, known, local));
         follow.known = Some(Arc::clone(&view));
-        if let Some(asked) = keys.asked {
+        if let Some(asked) = asked {
             follow.heard_at = asked;
             let was_away = std::mem::replace(&mut follow.is_away, false);
             if was_away {

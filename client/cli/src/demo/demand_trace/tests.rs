@@ -33,10 +33,7 @@ fn a_trace_that_cannot_be_followed_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
     for (text, expected) in [
-        (
-            "time_s,client,wants\n",
-            "has no rows; there is nothing to follow",
-        ),
+        ("time_s,client,wants\n", ":2: has no rows; add at least one"),
         (
             "time_s,client,wants\nx,a,1\n",
             ":2: time_s is \"x\"; give a number",

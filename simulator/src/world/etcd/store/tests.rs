@@ -87,7 +87,7 @@ fn a_transaction_takes_one_branch_by_the_stored_keys() {
         let write = put(EtcdKey::Term, master("a"), None);
         let op = txn(vec![compare], vec![write]);
         check(&mut store, 0, &op, holds, if holds { 3 } else { 2 });
-        assert_eq!(store.keys(0).contains_key(&EtcdKey::Term), holds, "{op:?}");
+        assert_eq!(store.node(0).contains_key(&EtcdKey::Term), holds, "{op:?}");
     }
 }
 
@@ -96,7 +96,7 @@ fn a_key_written_again_keeps_its_creation_revision() {
     let (mut store, lease) = with_master();
     let again = put(EtcdKey::Master, master("b"), Some(lease));
     check(&mut store, 0, &txn(vec![], vec![again]), true, 3);
-    let found = store.keys(0).get(&EtcdKey::Master).cloned().unwrap();
+    let found = store.node(0).get(&EtcdKey::Master).cloned().unwrap();
     assert_eq!((found.created, found.modified), (2, 3));
     // A key that was deleted starts again. Deleting a missing key is no write.
     let delete = || txn(vec![], vec![TxnStep::Delete(EtcdKey::Master)]);
@@ -104,8 +104,8 @@ fn a_key_written_again_keeps_its_creation_revision() {
     check(&mut store, 0, &delete(), true, 4);
     let anew = put(EtcdKey::Master, master("b"), Some(lease));
     check(&mut store, 0, &txn(vec![], vec![anew]), true, 5);
-    assert_eq!(store.keys(0).get(&EtcdKey::Master).unwrap().created, 5);
-    assert!(store.keys(1).is_empty(), "of another node");
+    assert_eq!(store.node(0).get(&EtcdKey::Master).unwrap().created, 5);
+    assert!(store.node(1).is_empty(), "of another node");
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn keys_end_with_their_lease_and_writes_under_an_ended_lease_fail() {
         store.execute(0, &Op::Revoke(lease), at(6)),
         OpAnswer::Revoked
     );
-    assert_eq!(store.revision(), 4);
-    assert!(store.keys(0).is_empty());
+    assert_eq!(store.state.revision, 4);
+    assert!(store.node(0).is_empty());
     assert_eq!(store.master_lease(1), Some(other), "of another lease");
     for op in [
         Op::Renew(lease),
@@ -146,7 +146,7 @@ fn keys_end_with_their_lease_and_writes_under_an_ended_lease_fail() {
     ] {
         assert_eq!(store.execute(0, &op, at(7)), OpAnswer::LeaseGone, "{op:?}");
     }
-    assert_eq!(store.revision(), 4, "nothing was written");
+    assert_eq!(store.state.revision, 4, "nothing was written");
 }
 
 #[test]
@@ -156,22 +156,22 @@ fn a_restored_backup_has_the_keys_of_its_time() {
     let op = txn(vec![], vec![second]);
     store.execute(0, &op, at(5));
     store.end(lease, at(9));
-    assert_eq!(store.revision(), 4);
+    assert_eq!(store.state.revision, 4);
     store.restore(Some(at(4)), at(20));
-    assert_eq!((store.revision(), store.keys(0).len()), (2, 1));
+    assert_eq!((store.state.revision, store.node(0).len()), (2, 1));
     assert_eq!(store.lease(lease).unwrap().ends, at(30), "it begins anew");
     store.restore(None, at(40));
-    assert_eq!((store.revision(), store.keys(0).len()), (1, 0));
+    assert_eq!((store.state.revision, store.node(0).len()), (1, 0));
     assert_eq!(
         store.execute(0, &Op::Renew(lease), at(41)),
         OpAnswer::LeaseGone
     );
     // A backup from after a restore, and one from before the first write.
     store.restore(Some(at(21)), at(50));
-    assert_eq!(store.revision(), 2);
+    assert_eq!(store.state.revision, 2);
     let mut empty = EtcdStore::new(1, true);
     empty.restore(Some(at(0)), at(1));
-    assert_eq!(empty.revision(), 1);
+    assert_eq!(empty.state.revision, 1);
     // A new lease never has the id of a lost one.
     assert_ne!(grant(&mut store, 0), lease);
 }

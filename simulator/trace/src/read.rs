@@ -1,0 +1,145 @@
+//! Reads traces, and checks every row.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::str;
+
+use csv::{ByteRecord, Error, ErrorKind, Position, Reader, ReaderBuilder, Trim};
+use doorward_engine::amount::Amount;
+use doorward_engine::id::HolderName;
+
+use crate::{Row, Trace, TraceError, TraceSource};
+
+/// Columns, in order.
+const COLUMNS: [&str; 3] = ["time_s", "client", "wants"];
+
+/// Latest time, in seconds: some thirty years.
+const TIME_MAX_S: f64 = 1e9;
+
+impl Trace {
+    /// Reads a trace with at most so many clients and rows.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, is invalid, has no rows, or has more clients or rows than allowed.
+    pub fn read(
+        source: &TraceSource,
+        clients_max: usize,
+        rows_max: usize,
+    ) -> Result<Self, TraceError> {
+        let error = |line: Option<u64>, problem: String| TraceError {
+            file: source.to_string(),
+            line,
+            problem,
+        };
+        let opened = source.open();
+        let opened = opened.map_err(|cause| error(None, format!("cannot be read: {cause}")))?;
+        let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(opened);
+        check_header(&mut reader).map_err(|problem| error(Some(1), problem))?;
+        let (mut trace, mut known) = (Self::default(), HashMap::new());
+        let mut record = ByteRecord::new();
+        loop {
+            let next = reader.position().line();
+            // Line of the record itself, after empty lines.
+            let line = |at: Option<&Position>| Some(at.map_or(next, Position::line));
+            match reader.read_byte_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) if trace.rows.is_empty() => {
+                    return Err(error(
+                        line(None),
+                        "has no rows; add at least one".to_owned(),
+                    ));
+                }
+                Ok(false) => return Ok(trace),
+                Err(cause) => return Err(error(line(cause.position()), unreadable(&cause))),
+            }
+            let added = trace.add(&record, &mut known, clients_max, rows_max);
+            added.map_err(|problem| error(line(record.position()), problem))?;
+        }
+    }
+
+    /// Checks a row, and adds it. `known` has the index of each client.
+    fn add(
+        &mut self,
+        record: &ByteRecord,
+        known: &mut HashMap<String, usize>,
+        clients_max: usize,
+        rows_max: usize,
+    ) -> Result<(), String> {
+        let time_s = number(record, 0)?;
+        // This also refuses a time that is not a number.
+        if !(0.0..=TIME_MAX_S).contains(&time_s) {
+            return Err(format!(
+                "time_s is {time_s:?}; give seconds from the start, from 0 to {TIME_MAX_S}"
+            ));
+        }
+        let before_s = self.rows.last().map_or(0.0, |row| row.time_s);
+        if time_s < before_s {
+            return Err(format!(
+                "time goes back from {before_s} to {time_s}; sort the rows by time_s"
+            ));
+        }
+        let wants = Amount::new(number(record, 2)?).map_err(|cause| format!("wants {cause}"))?;
+        let name = text(record, 1)?;
+        let client = match known.get(name) {
+            Some(client) => *client,
+            None => {
+                HolderName::new(name).map_err(|cause| format!("client {cause}"))?;
+                let client = self.clients.len();
+                if client == clients_max {
+                    return Err(format!("has more than the allowed {clients_max} clients"));
+                }
+                known.insert(name.to_owned(), client);
+                self.clients.push(name.to_owned());
+                client
+            }
+        };
+        if self.rows.len() == rows_max {
+            return Err(format!("has more than the allowed {rows_max} rows"));
+        }
+        let wants = wants.get();
+        self.rows.push(Row {
+            time_s,
+            client,
+            wants,
+        });
+        Ok(())
+    }
+}
+
+fn check_header(reader: &mut Reader<impl Read>) -> Result<(), String> {
+    let header = reader.byte_headers();
+    let header = header.map_err(|cause| format!("cannot be read: {cause}"))?;
+    if header.iter().eq(COLUMNS.map(str::as_bytes)) {
+        return Ok(());
+    }
+    let found: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+    let found: String = found.join(",").chars().take(60).collect();
+    let expected = COLUMNS.join(",");
+    Err(format!(
+        "the header is {found:?}; a trace starts with the line \"{expected}\""
+    ))
+}
+
+fn unreadable(cause: &Error) -> String {
+    match cause.kind() {
+        ErrorKind::UnequalLengths { len, .. } => {
+            format!("has {len} columns; give 3: {}", COLUMNS.join(","))
+        }
+        _ => format!("cannot be read: {cause}"),
+    }
+}
+
+fn text(record: &ByteRecord, column: usize) -> Result<&str, String> {
+    str::from_utf8(record.get(column).unwrap_or_default())
+        .map_err(|_| "is not UTF-8; save the file as UTF-8".to_owned())
+}
+
+fn number(record: &ByteRecord, column: usize) -> Result<f64, String> {
+    let text = text(record, column)?;
+    text.parse().map_err(|_| {
+        let name = COLUMNS.get(column).copied().unwrap_or_default();
+        let text: String = text.chars().take(40).collect();
+        format!("{name} is {text:?}; give a number")
+    })
+}
