@@ -188,57 +188,46 @@ fn limit(steps: &[Step<'_>]) -> (String, Option<String>) {
     let (Some(last), Some(first)) = (steps.last().filter(is_short), steps.first()) else {
         return ("nothing; it has all that it wants".to_owned(), None);
     };
+    let mut steps = steps.iter();
     let refusal = |it: &Step<'_>| it.resource.own_lease.as_ref()?.refusal.clone();
     let learning = |it: &Step<'_>| it.resource.learning_remaining_ms;
-    let (limit, remedy) = if let Some(why) = steps.iter().find_map(refusal) {
-        (
-            format!("a parent refuses the resource: {why}"),
-            "a template at the root that matches it".to_owned(),
-        )
-    } else if let Some(left) = steps.iter().find_map(learning) {
-        (
-            format!("learning mode, {} left at most", span(left)),
-            "waiting; at the root, doorward learning end, if nobody held anything before"
-                .to_owned(),
-        )
+    let (limit, remedy);
+    if let Some(why) = steps.clone().find_map(refusal) {
+        limit = format!("a parent refuses the resource: {why}");
+        remedy = "a template at the root that matches it".to_owned();
+    } else if let Some(left) = steps.clone().find_map(learning) {
+        limit = format!("learning mode, {} left at most", span(left));
+        remedy = "waiting; at the root, doorward learning end, if nobody held anything before"
+            .to_owned();
     } else if let Some(Step {
         place,
         resource,
         lease,
     }) = steps
-        .iter()
+        .clone()
         .find(|it| is_less(it.lease.granted, it.lease.share))
     {
         let (node, holder, share) = (&place.node, &lease.holder, number(lease.share));
-        (
-            format!(
-                "leases of others at {node}; {holder} gets its share, {share}, once they shrink"
-            ),
-            format!("waiting, for {} at most", span(resource.lease_length_ms)),
-        )
+        limit = format!(
+            "leases of others at {node}; {holder} gets its share, {share}, once they shrink"
+        );
+        remedy = format!("waiting, for {} at most", span(resource.lease_length_ms));
     } else {
-        let short = steps
-            .iter()
-            .find(|it| is_less(it.lease.share, it.lease.wants));
+        let short = steps.find(|it| is_less(it.lease.share, it.lease.wants));
         let Step {
             place, resource, ..
         } = short.unwrap_or(last);
         let (id, node) = (&resource.resource_id, &place.node);
         let [want, has] = [resource.wants, resource.capacity].map(number);
-        let glob = first
-            .resource
-            .template
-            .as_deref()
-            .unwrap_or("of the resource");
+        let glob = first.resource.template.as_deref();
+        let glob = glob.unwrap_or("of the resource");
         let or = match resource.algorithm() {
             "STATIC" => String::new(),
             "PRIORITY_BANDS" => format!(", a higher priority, or less demand: doorward top {id}"),
             _ => format!(", or less demand: doorward top {id}"),
         };
-        (
-            format!("the division at {node}: its holders want {want} of {has}"),
-            format!("a larger capacity in the template {glob}{or}"),
-        )
-    };
+        limit = format!("the division at {node}: its holders want {want} of {has}");
+        remedy = format!("a larger capacity in the template {glob}{or}");
+    }
     (limit, Some(remedy))
 }
