@@ -141,21 +141,18 @@ impl<'a> Changer<'a> {
             Some(_) => show::in_force(&seen.stored).map(|version| version.number),
             None => Some(0),
         };
-        match (self.flags.expect, number) {
-            (None, _) => Ok(()),
-            (expected, number) if expected == number => Ok(()),
-            (Some(expected), number) => {
-                let is = match number {
-                    None => "a document without a number".to_owned(),
-                    Some(0) => "nothing".to_owned(),
-                    Some(number) => format!("revision {number}"),
-                };
-                Err(Failure::No(format!(
-                    "nothing was written: {is} is in force, and not revision {expected}; history says who \
-                     changed it"
-                )))
-            }
-        }
+        let Some(expected) = self.flags.expect.filter(|it| number != Some(*it)) else {
+            return Ok(());
+        };
+        let is = match number {
+            None => "a document without a number".to_owned(),
+            Some(0) => "nothing".to_owned(),
+            Some(number) => format!("revision {number}"),
+        };
+        Err(Failure::No(format!(
+            "nothing was written: {is} is in force, and not revision {expected}; history says who \
+             changed it"
+        )))
     }
 
     /// Shows what will change, asks, and writes.
@@ -258,21 +255,9 @@ fn ask<K: Kind>(may_edit: bool) -> Result<Option<Changed<K>>, Failure> {
     } else {
         "Apply? [y/N] "
     };
-    Ok(match &*reply(question)? {
+    Ok(match &*output::reply(question)? {
         "y" | "yes" => None,
         "e" | "edit" if may_edit => Some(Changed::EditAgain),
         _ => Some(Changed::Refused),
     })
-}
-
-/// Reads an answer, in lower case and trimmed.
-pub(super) fn reply(question: &str) -> Result<String, Failure> {
-    let mut err = output::stderr();
-    write!(err, "{question}")?;
-    err.flush()?;
-    let mut line = String::new();
-    if io::stdin().read_line(&mut line)? == 0 {
-        writeln!(err)?;
-    }
-    Ok(line.trim().to_lowercase())
 }
