@@ -5,7 +5,6 @@
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
-use std::env;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
@@ -16,7 +15,7 @@ use clap::{Arg, ArgMatches, Args, Subcommand};
 use doorward_files::{Replacement, folder};
 use serde::{Deserialize, Serialize};
 
-use crate::common::{Common, Output};
+use crate::common::{Common, Output, user_folder};
 use crate::failure::Failure;
 use crate::output;
 
@@ -52,10 +51,7 @@ struct Contexts {
 
 impl Contexts {
     fn path() -> Option<PathBuf> {
-        let folder = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        let home = || Some(PathBuf::from(env::var_os("HOME")?).join(".config"));
-        let folder = folder.filter(|it| it.is_absolute()).or_else(home)?;
-        Some(folder.join("doorward").join("contexts.yaml"))
+        Some(user_folder("XDG_CONFIG_HOME", ".config")?.join("contexts.yaml"))
     }
 
     fn read() -> Result<Self, Failure> {

@@ -188,78 +188,60 @@ fn limit(steps: &[Step<'_>]) -> (String, Option<String>) {
     let (Some(last), Some(first)) = (steps.last(), steps.first()) else {
         return ("nothing is known".to_owned(), None);
     };
-    let is_root = first.resource.own_lease.is_none();
+    let mut steps = steps.iter();
     let own_lease = |it: &Step<'_>| it.resource.own_lease.clone();
     let refusal = |it: &Step<'_>| own_lease(it)?.refusal;
-    let is_unleased = |it: &Step<'_>| own_lease(it).is_some_and(|it| it.expires_in_ms.is_none());
+    let is_unleased = |it: &&Step<'_>| own_lease(it).is_some_and(|it| it.expires_in_ms.is_none());
     let above = own_lease(first).and_then(|it| it.parent_learning_remaining_ms);
     let learning = |it: &Step<'_>| it.resource.learning_remaining_ms;
-    let (limit, remedy) = if let Some(why) = steps.iter().find_map(refusal) {
-        (
-            format!("a parent refuses the resource: {why}"),
-            "a template at the root that matches it".to_owned(),
-        )
-    } else if is_root && first.resource.template.is_none() {
-        (
-            "no template matches the resource any more: the lease runs down".to_owned(),
-            "a template at the root that matches it".to_owned(),
-        )
-    } else if let Some(Step { place, .. }) = steps.iter().find(|it| is_unleased(it)) {
-        (
-            format!("{} has no lease from its parent", place.node),
-            "the link between them: doorward tree".to_owned(),
-        )
+    let (limit, remedy);
+    if let Some(why) = steps.clone().find_map(refusal) {
+        limit = format!("a parent refuses the resource: {why}");
+        remedy = "a template at the root that matches it".to_owned();
+    } else if own_lease(first).is_none() && first.resource.template.is_none() {
+        limit = "no template matches the resource any more: the lease runs down".to_owned();
+        remedy = "a template at the root that matches it".to_owned();
+    } else if let Some(Step { place, .. }) = steps.clone().find(is_unleased) {
+        limit = format!("{} has no lease from its parent", place.node);
+        remedy = "the link between them: doorward tree".to_owned();
     } else if !is_short(&last) && last.lease.wants_more {
-        (
-            "wants_max or subclients_max: it wants more than counts".to_owned(),
-            "a larger bound in the template".to_owned(),
-        )
+        limit = "wants_max or subclients_max: it wants more than counts".to_owned();
+        remedy = "a larger bound in the template".to_owned();
     } else if !is_short(&last) {
         return ("nothing; it has all that it wants".to_owned(), None);
-    } else if let Some(left) = above.or_else(|| steps.iter().find_map(learning)) {
-        (
-            format!("learning mode, {} left at most", span(left)),
-            "waiting; at the root, doorward learning end, if nobody held anything before"
-                .to_owned(),
-        )
+    } else if let Some(left) = above.or_else(|| steps.clone().find_map(learning)) {
+        limit = format!("learning mode, {} left at most", span(left));
+        remedy = "waiting; at the root, doorward learning end, if nobody held anything before"
+            .to_owned();
     } else if let Some(Step {
         place,
         resource,
         lease,
     }) = steps
-        .iter()
+        .clone()
         .find(|it| is_less(it.lease.granted, it.lease.share))
     {
         let (node, holder, share) = (&place.node, &lease.holder, number(lease.share));
-        (
-            format!(
-                "leases of others at {node}; {holder} gets its share, {share}, once they shrink"
-            ),
-            format!("waiting, for {} at most", span(resource.lease_length_ms)),
-        )
+        limit = format!(
+            "leases of others at {node}; {holder} gets its share, {share}, once they shrink"
+        );
+        remedy = format!("waiting, for {} at most", span(resource.lease_length_ms));
     } else {
-        let short = steps
-            .iter()
-            .find(|it| is_less(it.lease.share, it.lease.wants));
+        let short = steps.find(|it| is_less(it.lease.share, it.lease.wants));
         let Step {
             place, resource, ..
         } = short.unwrap_or(last);
         let (id, node) = (&resource.resource_id, &place.node);
         let [want, has] = [resource.wants, resource.capacity].map(number);
-        let glob = first
-            .resource
-            .template
-            .as_deref()
-            .unwrap_or("of the resource");
+        let glob = first.resource.template.as_deref();
+        let glob = glob.unwrap_or("of the resource");
         let or = match resource.algorithm() {
             "STATIC" => String::new(),
             "PRIORITY_BANDS" => format!(", a higher priority, or less demand: doorward top {id}"),
             _ => format!(", or less demand: doorward top {id}"),
         };
-        (
-            format!("the division at {node}: its holders want {want} of {has}"),
-            format!("a larger capacity in the template {glob}{or}"),
-        )
-    };
+        limit = format!("the division at {node}: its holders want {want} of {has}");
+        remedy = format!("a larger capacity in the template {glob}{or}");
+    }
     (limit, Some(remedy))
 }

@@ -321,7 +321,7 @@ pub(crate) struct ReleaseFlags {
     pub(crate) resources: Vec<String>,
 }
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StatusFlags {
     /// Only this resource, with its leases.
     pub(crate) resource: Option<String>,

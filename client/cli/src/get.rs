@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use doorward::{Capacity, Client, ConnectError};
+use doorward::{Client, ConnectError};
 use doorward_etcd::address;
 use doorward_proto::doorman;
 use doorward_session::visible;
@@ -45,21 +45,17 @@ pub(crate) async fn run(common: &Common, flags: &GetFlags) -> Result<(), Failure
     let client = flags.ask.client.clone().unwrap_or_else(new_client_id);
     let response = ask(&caller, &flags.ask, &client, common.timeout).await?;
     let answer = lease_on(&response, &flags.ask.resource)?;
-    let end = if flags.keep {
-        End::Kept
-    } else {
+    let mut released = None;
+    if !flags.keep {
         let request = doorman::ReleaseCapacityRequest {
             incarnation: None,
             client_id: client.clone(),
             resource_id: vec![flags.ask.resource.clone()],
             sequence: Some(sequence()),
         };
-        match caller.release(request).await {
-            Ok(_) => End::Released,
-            Err(failure) => End::NotReleased(failure),
-        }
-    };
-    print(common, &flags.ask, &client, answer, &end)
+        released = Some(caller.release(request).await.map(drop));
+    }
+    print(common, &flags.ask, &client, answer, released)
 }
 
 /// Asks; again, for as long as there is time, while the server waits for its own parent.
@@ -103,19 +99,13 @@ async fn ask(
 /// Time to wait for a server that waits for its parent.
 const RETRY_NOT_READY: Duration = Duration::from_millis(250);
 
-/// End of a lease after it was printed.
-enum End {
-    Released,
-    Kept,
-    NotReleased(Failure),
-}
-
+/// Prints a lease, and whether it was released, if it was to be.
 fn print(
     common: &Common,
     ask: &AskFlags,
     client: &str,
     answer: &doorman::ResourceResponse,
-    end: &End,
+    released: Option<Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let (expires_in, refresh_in) = spans(&answer.gets);
     let why = Explanation::of_answer(answer);
@@ -131,7 +121,7 @@ fn print(
             safe_capacity: answer.safe_capacity,
             limited_by: why.word(),
             learning_for_ms: why.learning_for_ms(),
-            released: matches!(end, End::Released),
+            released: matches!(released, Some(Ok(()))),
         };
         output::json(&mut out, &lease)?;
         return Ok(());
@@ -164,24 +154,16 @@ fn print(
             number(safe)
         )?;
     }
-    let end = match end {
-        End::Released => "released".to_owned(),
-        End::Kept => "kept until it expires".to_owned(),
-        End::NotReleased(failure) => format!("kept until it expires, not released: {failure}"),
+    let end = match released {
+        Some(Ok(())) => "released".to_owned(),
+        None => "kept until it expires".to_owned(),
+        Some(Err(failure)) => format!("kept until it expires, not released: {failure}"),
     };
     writeln!(out, "  {}", palette.paint(Tone::Quiet, &end))?;
     if why.is_learning() {
         writeln!(out, "{}", palette.paint(Tone::Quiet, LEARNING_ADVICE))?;
     }
     Ok(())
-}
-
-/// As JSON has it: -1 means no limit.
-pub(crate) fn amount_of(capacity: Capacity) -> f64 {
-    match capacity {
-        Capacity::Limited(capacity) => capacity,
-        Capacity::Unlimited => -1.0,
-    }
 }
 
 /// A client of the library, for what lasts longer than a call.

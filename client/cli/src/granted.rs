@@ -2,9 +2,18 @@
 
 use std::time::Duration;
 
+use doorward::Capacity;
 use doorward_pages::numbers;
 use doorward_pages::terminal::palette::Tone;
 pub(crate) use doorward_session::time::millis;
+
+/// As JSON has it: -1 means no limit.
+pub(crate) fn amount_of(capacity: Capacity) -> f64 {
+    match capacity {
+        Capacity::Limited(capacity) => capacity,
+        Capacity::Unlimited => -1.0,
+    }
+}
 
 /// At most six significant digits, without trailing zeros.
 pub(crate) fn number(value: f64) -> String {

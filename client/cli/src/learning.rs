@@ -1,6 +1,6 @@
 //! `doorward learning`: an operator's word on leases that no server can know of.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 
 use doorward_proto::admin::v1::learning_client::LearningClient;
 use doorward_proto::admin::v1::{SetLearningRequest, SetLearningResponse};
@@ -74,10 +74,7 @@ fn confirm(question: &str) -> Result<(), Failure> {
         let problem = "nobody can be asked here; give --yes";
         return Err(Failure::Usage(problem.to_owned()));
     }
-    write!(output::stderr(), "{question}")?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    match answer.trim() {
+    match &*output::reply(question)? {
         "yes" => Ok(()),
         _ => Err(Failure::No("nothing was changed".to_owned())),
     }

@@ -251,28 +251,20 @@ fn table(nodes: &[ListedNode], is_wide: bool, palette: Palette) -> Table {
             }
             table.add(row);
         };
-        let is_registered = node.servers.iter().any(|server| server.is_master);
-        match (&node.master, node.last_epoch) {
-            (Some(master), _) if !is_registered => {
+        let (address, tone, state) = match (&node.master, node.last_epoch) {
+            (Some(master), _) => {
                 let state = format!("master, epoch {}; not registered", master.epoch);
-                row(None, &master.address, palette.cell(Tone::Partial, state));
+                (master.address.as_str(), Tone::Partial, state)
             }
-            (Some(_), _) => {}
-            (None, Some(epoch)) => {
-                let state = format!("no master since epoch {epoch}");
-                row(None, "", palette.cell(Tone::Bad, state));
-            }
-            (None, None) => {
-                row(
-                    None,
-                    "",
-                    palette.cell(Tone::Bad, "no master, and there never was"),
-                );
-            }
+            (None, Some(epoch)) => ("", Tone::Bad, format!("no master since epoch {epoch}")),
+            (None, None) => ("", Tone::Bad, "no master, and there never was".to_owned()),
+        };
+        let mut servers: Vec<&ListedServer> = node.servers.iter().collect();
+        servers.sort_by_key(|server| !server.is_master);
+        if !servers.first().is_some_and(|server| server.is_master) {
+            row(None, address, palette.cell(tone, state));
         }
-        let (masters, others): (Vec<&ListedServer>, Vec<&ListedServer>) =
-            node.servers.iter().partition(|server| server.is_master);
-        for server in masters.into_iter().chain(others) {
+        for server in servers {
             let state = match &node.master {
                 Some(master) if server.is_master => {
                     palette.cell(Tone::Good, format!("master, epoch {}", master.epoch))

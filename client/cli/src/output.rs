@@ -55,6 +55,18 @@ pub(crate) fn buffer() -> Visible<Vec<u8>> {
     }
 }
 
+/// Asks a question on standard error, and reads the answer, in lower case and trimmed.
+pub(crate) fn reply(question: &str) -> io::Result<String> {
+    let mut err = stderr();
+    write!(err, "{question}")?;
+    err.flush()?;
+    let mut line = String::new();
+    if io::stdin().read_line(&mut line)? == 0 {
+        writeln!(err)?;
+    }
+    Ok(line.trim().to_lowercase())
+}
+
 /// Writes names, one a line.
 pub(crate) fn names<'a>(
     out: &mut impl Write,

@@ -94,36 +94,28 @@ impl<'a> ReleaseOutput<'a> {
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let client = self.client;
-        for resource in &self.released {
-            writeln!(out, "{resource}: what {client} held is released")?;
+        write_each(
+            out,
+            &self.released,
+            &format!("what {client} held is released"),
+        )?;
+        for it in &self.unless_heard {
+            let free_in = it.free_in_ms.div_ceil(1_000);
+            let what = format!(
+                "what {client} held is free in {free_in} s, unless {client} lives and asks before"
+            );
+            write_each(out, &[it.resource], &what)?;
         }
-        for UnlessHeard {
-            resource,
-            free_in_ms,
-        } in &self.unless_heard
-        {
-            let free_in = free_in_ms.div_ceil(1_000);
-            writeln!(
-                out,
-                "{resource}: what {client} held is free in {free_in} s, unless {client} lives and asks before"
-            )?;
-        }
-        for resource in &self.not_held {
-            writeln!(out, "{resource}: {client} held nothing")?;
-        }
-        for resource in &self.out_of_order {
-            writeln!(
-                out,
-                "{resource}: NOT released, since a newer request of {client} was seen; try again"
-            )?;
-        }
-        for resource in &self.unknown {
-            writeln!(
-                out,
-                "{resource}: the server does not say what became of it: it is of an older version, or \
-                 this is not a resource id"
-            )?;
-        }
-        Ok(())
+        write_each(out, &self.not_held, &format!("{client} held nothing"))?;
+        let newer = format!("NOT released, since a newer request of {client} was seen; try again");
+        write_each(out, &self.out_of_order, &newer)?;
+        let unknown = "the server does not say what became of it: it is of an older version, or this is not a \
+                       resource id";
+        write_each(out, &self.unknown, unknown)
     }
+}
+
+fn write_each(out: &mut impl Write, resources: &[&str], what: &str) -> io::Result<()> {
+    let mut resources = resources.iter();
+    resources.try_for_each(|resource| writeln!(out, "{resource}: {what}"))
 }

@@ -23,6 +23,7 @@ use crate::interruption::{interruption, termination};
 use crate::output;
 use doorward_pages::terminal::palette::Tone;
 
+use keyboard::Lines;
 use session::ShellSession;
 use typed_line::ShellLine;
 
@@ -41,13 +42,13 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     let outcome = if interactive {
         let mut ended = pin!(termination()?);
         tokio::select! {
-            outcome = converse(&mut session, common.color) => outcome,
+            outcome = play_all(&mut session, common.color, keyboard::read_typed(), false) => outcome,
             () = &mut ended => Ok(()),
         }
     } else {
         let mut ended = pin!(interruption()?);
         tokio::select! {
-            outcome = perform(&mut session, common.color) => outcome,
+            outcome = play_all(&mut session, common.color, keyboard::read_script(), true) => outcome,
             () = &mut ended => Err(Failure::No("the script was interrupted".to_owned())),
         }
     };
@@ -55,38 +56,25 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     outcome
 }
 
-/// Runs the interactive shell.
-async fn converse(session: &mut ShellSession, color: ColorFlag) -> Result<(), Failure> {
-    let (mut lines, done) = keyboard::read_typed();
+/// Plays lines: typed ones, of which Ctrl-C gives one up, or those of a script, whose last failure is that of the script.
+async fn play_all(
+    session: &mut ShellSession,
+    color: ColorFlag,
+    (mut lines, done): Lines,
+    is_script: bool,
+) -> Result<(), Failure> {
+    let mut failed: Option<Failure> = None;
+    let (mut failures, mut number) = (0, 0);
     while let Some(line) = lines.recv().await {
+        number += 1;
         let played = tokio::select! {
             played = play(session, &line) => played,
-            _ = tokio::signal::ctrl_c() => Err(Failure::No("given up".to_owned())),
+            _ = tokio::signal::ctrl_c(), if !is_script => Err(Failure::No("given up".to_owned())),
         };
         match played {
             Ok(true) => {}
             Ok(false) => break,
-            Err(failure) => complain(color, &failure.to_string())?,
-        }
-        // The prompt comes back.
-        if done.send(()).await.is_err() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Runs a script.
-async fn perform(session: &mut ShellSession, color: ColorFlag) -> Result<(), Failure> {
-    let (mut lines, done) = keyboard::read_script();
-    let mut failed: Option<Failure> = None;
-    let mut failures = 0;
-    let mut number = 0;
-    while let Some(line) = lines.recv().await {
-        number += 1;
-        match play(session, &line).await {
-            Ok(true) => {}
-            Ok(false) => break,
+            Err(failure) if !is_script => complain(color, &failure.to_string())?,
             // The reader of the output is gone.
             Err(Failure::Output(error)) => return Err(Failure::Output(error)),
             Err(failure) => {
@@ -95,6 +83,7 @@ async fn perform(session: &mut ShellSession, color: ColorFlag) -> Result<(), Fai
                 failed = Some(failure);
             }
         }
+        // The prompt comes back.
         if done.send(()).await.is_err() {
             break;
         }

@@ -11,7 +11,6 @@ pub(crate) mod flags;
 mod forecast;
 mod meaning;
 mod plan;
-mod sample;
 pub(crate) mod table;
 mod warnings;
 
@@ -43,8 +42,7 @@ impl Shown for Located {
     }
 
     async fn truth(store: &Store<'_>) -> Option<String> {
-        let who = plan::root_elsewhere(store).await?;
-        Some(plan::truth(&who, store.name()))
+        plan::root_elsewhere(store).await
     }
 
     fn len(&self) -> usize {

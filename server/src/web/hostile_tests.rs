@@ -65,6 +65,7 @@ fn resource() -> ResourceStatus {
             why: evil(),
         }],
         leases: vec![LeaseStatus {
+            wants_more: true,
             holder: evil(),
             kind: "client".to_owned(),
             priority: -1,

@@ -14,11 +14,11 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
+use ratatui::widgets::{Paragraph, Row, Table};
 
 use crate::demo::closing_summary::of_capacity;
 use crate::demo::demo_figures::{Amounts, DemoFigures};
-use crate::demo::outline::{LEAVES, OutlineEntry, OutlineLine, SERVERS, label_width};
+use crate::demo::outline::{LEAVES, OutlineEntry, SERVERS, label_width};
 
 /// Content of the view.
 #[derive(Clone, Copy, Debug)]
@@ -180,100 +180,78 @@ fn verdict(figures: &DemoFigures) -> Line<'static> {
 /// A line for each server and client.
 fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     let figures = scene.figures;
-    let lines = figures
-        .outline
-        .lines(usize::from(area.height).saturating_sub(1));
-    let columns = Columns {
-        label: label_width(&lines).clamp(12, 24),
-        ports: area.width >= WIDE,
-        // One measure for all bars: those of a server's children add up to its own.
-        most: figures
-            .whole
-            .last_second
-            .wants
-            .max(figures.capacity)
-            .max(1.0),
-        room: usize::from(area.width),
-    };
-    let mut text = vec![columns.header().dim()];
-    text.extend(lines.iter().map(|line| columns.line(line, scene)));
-    frame.render_widget(Paragraph::new(text), area);
-}
-
-/// How the lines of the tree are set.
-struct Columns {
-    label: usize,
-    /// Whether the ports of status pages are shown.
-    ports: bool,
-    /// Amount at full length of a bar.
-    most: f64,
-    room: usize,
-}
-
-impl Columns {
-    fn header(&self) -> Line<'static> {
-        let (width, port) = (self.label, if self.ports { "   page" } else { "" });
-        Line::from(format!(
-            " {:width$}{port}{:>8}{:>8}{:>8}{:>8}",
-            "last second", "wants", "leased", "granted", "used"
-        ))
-    }
-
-    fn line(&self, line: &OutlineLine, scene: &Scene<'_>) -> Line<'static> {
-        let label: String = line.label.chars().take(self.label).collect();
-        let label = Span::from(format!(" {label:width$}", width = self.label));
-        let none = if self.ports { "       " } else { "" };
-        match line.who {
-            OutlineEntry::More(_) => Line::from(label.dim()),
-            OutlineEntry::Client(client) => {
-                let part = scene.figures.clients.get(client);
-                let part = part.map(|part| part.last_second).unwrap_or_default();
-                self.amounts(vec![label, Span::from(none)], &part, None)
-            }
+    let room = usize::from(area.height).saturating_sub(1);
+    let lines = figures.outline.lines(room);
+    let label = label_width(&lines).clamp(12, 24) as u16 + 1;
+    let port = if area.width >= WIDE { 7 } else { 0 };
+    let fixed = [label, port, 8, 8, 8, 8, 2];
+    let bar = usize::from(area.width.saturating_sub(fixed.iter().sum::<u16>() + 1));
+    // One measure for all bars: those of a server's children add up to its own.
+    let whole = figures.whole.last_second;
+    let most = whole.wants.max(figures.capacity).max(1.0);
+    let number = |amount: f64| Line::from(format!("{amount:.1}")).right_aligned();
+    let rows = lines.iter().map(|line| {
+        let name = Line::from(format!(" {}", line.label));
+        let (name, page, part) = match line.who {
+            OutlineEntry::More(_) => (name.dim(), None, None),
+            OutlineEntry::Client(client) => (name, None, figures.clients.get(client)),
             OutlineEntry::Server(server) => {
-                let part = scene.figures.servers.get(server);
-                let part = part.map(|part| part.last_second).unwrap_or_default();
-                let port = match scene.pages.get(server) {
-                    Some(page) if self.ports => format!(" :{:<5}", page.port()),
-                    _ => none.to_owned(),
-                };
-                let start = vec![label.bold(), Span::from(port).dim()];
-                self.amounts(start, &part, Some(part.granted))
+                let part = figures.servers.get(server);
+                (name.bold(), scene.pages.get(server), part)
             }
-        }
-    }
+        };
+        let Some(part) = part.map(|part| part.last_second) else {
+            return Row::new([name]);
+        };
+        let granted = match line.who {
+            OutlineEntry::Server(_) => number(part.granted),
+            _ => Line::default(),
+        };
+        let page = page.map(|page| format!(" :{}", page.port()));
+        Row::new([
+            name,
+            Line::from(page.unwrap_or_default()).dim(),
+            number(part.wants),
+            number(part.has),
+            granted,
+            number(part.used),
+            Line::default(),
+            bar_of(&part, most, bar),
+        ])
+    });
+    let titles = [
+        " last second",
+        "   page",
+        "wants",
+        "leased",
+        "granted",
+        "used",
+    ];
+    let titles = titles.iter().enumerate().map(|(index, title)| match index {
+        0 | 1 => Line::from(*title),
+        _ => Line::from(*title).right_aligned(),
+    });
+    let widths = fixed.map(Constraint::Length).into_iter();
+    let table = Table::new(rows, widths.chain([Constraint::Fill(1)]))
+        .header(Row::new(titles).dim())
+        .column_spacing(0);
+    frame.render_widget(table, area);
+}
 
-    /// Numbers, and a bar of what is used, leased and wanted.
-    fn amounts(
-        &self,
-        mut spans: Vec<Span<'static>>,
-        part: &Amounts,
-        granted: Option<f64>,
-    ) -> Line<'static> {
-        let granted = granted.map(|granted| format!("{granted:.1}"));
-        let numbers = format!(
-            "{:>8.1}{:>8.1}{:>8}{:>8.1}  ",
-            part.wants,
-            part.has,
-            granted.unwrap_or_default(),
-            part.used
-        );
-        spans.push(Span::from(numbers));
-        let taken: usize = spans.iter().map(Span::width).sum();
-        let room = self.room.saturating_sub(taken + 1);
-        let used = scaled(part.used, self.most, room);
-        let leased = scaled(part.has, self.most, room).max(used);
-        let wanted = scaled(part.wants, self.most, room).max(leased);
-        for ((c, color), cells) in [
-            (USED, used),
-            (LEASED, leased - used),
-            (WANTED, wanted - leased),
-        ] {
-            let bar = c.to_string().repeat(cells);
-            spans.push(Span::styled(bar, Style::new().fg(color)));
-        }
-        Line::from(spans)
-    }
+/// Returns a bar of what is used, leased and wanted.
+fn bar_of(part: &Amounts, most: f64, room: usize) -> Line<'static> {
+    let used = scaled(part.used, most, room);
+    let leased = scaled(part.has, most, room).max(used);
+    let wanted = scaled(part.wants, most, room).max(leased);
+    let parts = [
+        (USED, used),
+        (LEASED, leased - used),
+        (WANTED, wanted - leased),
+    ];
+    let spans = parts.map(|((c, color), cells)| {
+        Span::styled(c.to_string().repeat(cells), Style::new().fg(color))
+    });
+    Line::from(spans.to_vec())
 }
 
 /// Returns the cells of an amount, of `room` cells for `most`.

@@ -138,20 +138,18 @@ impl<'a> Changer<'a> {
     /// Fails if another version is in force than the operator expects.
     fn check_expected<K: Kind>(&self, seen: &Standing<K>) -> Result<(), Failure> {
         let number = show::in_force(&seen.stored).map(|version| version.number);
-        match (self.flags.expect, number) {
-            (None | Some(0), _) => Ok(()),
-            (expected, number) if expected == number => Ok(()),
-            (Some(expected), number) => {
-                let is = match number {
-                    None => "no version of the history".to_owned(),
-                    Some(number) => format!("revision {number}"),
-                };
-                Err(Failure::No(format!(
-                    "nothing was written: {is} is in force, and not revision {expected}; history says who \
-                     changed it"
-                )))
-            }
-        }
+        let is_met = |it: &u64| *it == 0 || number == Some(*it);
+        let Some(expected) = self.flags.expect.filter(|it| !is_met(it)) else {
+            return Ok(());
+        };
+        let is = match number {
+            None => "no version of the history".to_owned(),
+            Some(number) => format!("revision {number}"),
+        };
+        Err(Failure::No(format!(
+            "nothing was written: {is} is in force, and not revision {expected}; history says who \
+             changed it"
+        )))
     }
 
     /// Shows what will change, asks, and writes.
@@ -265,21 +263,9 @@ fn ask<K: Kind>(may_edit: bool) -> Result<Option<Changed<K>>, Failure> {
     } else {
         "Apply? [y/N] "
     };
-    Ok(match &*reply(question)? {
+    Ok(match &*output::reply(question)? {
         "y" | "yes" => None,
         "e" | "edit" if may_edit => Some(Changed::EditAgain),
         _ => Some(Changed::Refused),
     })
-}
-
-/// Reads an answer, in lower case and trimmed.
-pub(super) fn reply(question: &str) -> Result<String, Failure> {
-    let mut err = output::stderr();
-    write!(err, "{question}")?;
-    err.flush()?;
-    let mut line = String::new();
-    if io::stdin().read_line(&mut line)? == 0 {
-        writeln!(err)?;
-    }
-    Ok(line.trim().to_lowercase())
 }

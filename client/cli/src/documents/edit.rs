@@ -10,7 +10,7 @@ use std::process::Command;
 use doorward_etcd::documents::VersionKind;
 use tempfile::NamedTempFile;
 
-use super::change::{Changed, Changer, reply};
+use super::change::{Changed, Changer};
 use super::flags::ChangeFlags;
 use super::{Document, Shown, Standing, Store, marks};
 use crate::failure::Failure;
@@ -179,7 +179,7 @@ impl Session<'_> {
 
     /// Whether the operator, if there is one to be asked, wants to go on.
     fn asks(&self, question: &str) -> Result<bool, Failure> {
-        Ok(self.changer.asks() && matches!(&*reply(question)?, "y" | "yes"))
+        Ok(self.changer.asks() && matches!(&*output::reply(question)?, "y" | "yes"))
     }
 }
 

@@ -10,7 +10,7 @@ use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 
 use super::document::{is_directory, yaml_files};
-use super::file::DocumentFile;
+use super::file;
 use super::{Document, show};
 use crate::common::Common;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ enum Kept {
         config: Arc<EtcdConfig>,
         keys: DocumentKeys,
     },
-    File(DocumentFile),
+    File(PathBuf),
     /// YAML files, which are read together and written one by one.
     Directory(PathBuf),
 }
@@ -83,7 +83,7 @@ impl<'a> Store<'a> {
         let name = place.to_string();
         let kept = match place {
             DocumentPlace::File(path) if is_directory::<K>(&path) => Kept::Directory(path),
-            DocumentPlace::File(path) => Kept::File(DocumentFile::new(&path)),
+            DocumentPlace::File(path) => Kept::File(path),
             DocumentPlace::Etcd(keys) => {
                 let config = config.map_err(|error| Failure::Usage(error.to_string()))?;
                 let Some(mut config) = config else {
@@ -139,8 +139,8 @@ impl<'a> Store<'a> {
             Kept::Etcd { config, keys } => {
                 documents::read(&mut EtcdConnection::new(config.clone()), keys).await?
             }
-            Kept::File(file) => StoredDocument {
-                document: file.read()?,
+            Kept::File(path) => StoredDocument {
+                document: file::read(path)?,
                 ..StoredDocument::default()
             },
             Kept::Directory(path) => {
@@ -203,9 +203,8 @@ impl<'a> Store<'a> {
     ) -> Result<WriteResult, Failure> {
         let (config, keys) = match &self.kept {
             Kept::Etcd { config, keys } => (config, keys),
-            Kept::File(file) => return file.write(seen.document.as_deref(), change.document),
-            Kept::Directory(path) => {
-                return DocumentFile::new(path).write(None, change.document);
+            Kept::File(path) | Kept::Directory(path) => {
+                return file::write(path, seen.document.as_deref(), change.document);
             }
         };
         // Made anew: the operator may have thought for so long that a token ran out.

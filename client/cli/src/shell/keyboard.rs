@@ -10,6 +10,8 @@ use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
 use tokio::sync::mpsc;
 
+use crate::common::user_folder;
+
 const PROMPT: &str = "doorward> ";
 
 const HISTORY_LINES_MAX: usize = 1_000;
@@ -80,12 +82,7 @@ fn edit_lines(send: &mut dyn FnMut(String) -> bool) {
 
 /// Where the history is kept; its folder is made if need be.
 fn history_file() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));
-    let folder = state
-        .filter(|folder| folder.is_absolute())
-        .or_else(home)?
-        .join("doorward");
+    let folder = user_folder("XDG_STATE_HOME", ".local/state")?;
     std::fs::create_dir_all(&folder).ok()?;
     Some(folder.join("history"))
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
-use doorward::{Client, Resource, Source};
+use doorward::{Client, Resource};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -16,12 +16,10 @@ use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::StatusFlags;
 use crate::get;
-use crate::granted::tone_of;
-use crate::granted::{millis, number};
+use crate::granted::{number, span, tone_of};
 use crate::output;
 use crate::status;
-use crate::why::Explanation;
-use doorward_pages::numbers::typed_span as span;
+use crate::why::{Explanation, HoldingOutput};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};
 
@@ -36,22 +34,11 @@ struct ShellLease {
 #[derive(Serialize)]
 struct HolderOutput<'a> {
     client: &'a str,
-    resource: &'a str,
     priority: i64,
-    wants: f64,
-    /// -1: no limit.
-    capacity: f64,
-    /// `lease` or `mode`.
-    source: &'static str,
-    /// Absent without a lease.
-    expires_in_ms: Option<u64>,
-    /// Why the lease is no larger, as of `get`.
-    limited_by: Option<&'static str>,
-    learning_for_ms: Option<u64>,
+    #[serde(flatten)]
+    has: HoldingOutput<'a>,
     #[serde(skip)]
     why: Explanation,
-    /// Problem, if there is one.
-    problem: Option<String>,
 }
 
 /// All clients of the shell.
@@ -83,12 +70,8 @@ impl ShellSession {
             ShellLine::Show => self.show(),
             ShellLine::Status { resource } => {
                 let flags = StatusFlags {
-                    client: None,
                     resource,
-                    leases: None,
-                    here: false,
-                    limits: false,
-                    templates: false,
+                    ..StatusFlags::default()
                 };
                 status::run(&self.common, &flags).await
             }
@@ -203,13 +186,12 @@ impl ShellSession {
         }
         let mut table = Table::headless(2..3, self.palette);
         for (key, held) in &self.held {
-            let has = HolderOutput::new(key, held);
+            let holder = HolderOutput::new(key, held);
             table.add([
-                self.palette.cell(Tone::Strong, has.client),
-                cell(has.resource),
-                self.palette
-                    .cell(tone_of(has.capacity, has.wants), has.share()),
-                cell(has.rest()),
+                self.palette.cell(Tone::Strong, holder.client),
+                cell(holder.has.resource),
+                self.palette.cell(holder.tone(), holder.share()),
+                cell(holder.rest()),
             ]);
         }
         Ok(table.write(&mut out)?)
@@ -222,9 +204,8 @@ impl ShellSession {
             output::json(&mut out, &has)?;
             return Ok(());
         }
-        let share = tone_of(has.capacity, has.wants);
-        let share = self.palette.paint(share, &has.share());
-        let (client, resource, rest) = (has.client, has.resource, has.rest());
+        let share = self.palette.paint(has.tone(), &has.share());
+        let (client, resource, rest) = (has.client, has.has.resource, has.rest());
         writeln!(out, "{client}  {resource}  {share}, {rest}")?;
         Ok(())
     }
@@ -233,36 +214,31 @@ impl ShellSession {
 impl<'a> HolderOutput<'a> {
     fn new((client, resource): &'a (String, String), held: &ShellLease) -> Self {
         let holding = held.resource.holding();
-        let why = Explanation::of_holding(&holding);
+        let problem = held.resource.problem().map(|problem| problem.to_string());
         Self {
             client,
-            resource,
             priority: held.priority,
-            wants: held.resource.wants(),
-            capacity: get::amount_of(holding.capacity),
-            source: match holding.source {
-                Source::Lease => "lease",
-                Source::Mode => "mode",
-            },
-            expires_in_ms: holding.remaining.map(millis),
-            limited_by: why.word(),
-            learning_for_ms: why.learning_for_ms(),
-            why,
-            problem: held.resource.problem().map(|problem| problem.to_string()),
+            has: HoldingOutput::new(resource, held.resource.wants(), &holding, problem),
+            why: Explanation::of_holding(&holding),
         }
+    }
+
+    fn tone(&self) -> Tone {
+        tone_of(self.has.capacity, self.has.wants)
     }
 
     /// Returns the amount as a part of the wanted one.
     fn share(&self) -> String {
-        format!("{} of {}", number(self.capacity), number(self.wants))
+        format!(
+            "{} of {}",
+            number(self.has.capacity),
+            number(self.has.wants)
+        )
     }
 
     fn rest(&self) -> String {
-        let mut rest = match self.expires_in_ms {
-            Some(left) => format!(
-                "expires in {}",
-                span(std::time::Duration::from_millis(left))
-            ),
+        let mut rest = match self.has.expires_in_ms {
+            Some(left) => format!("expires in {}", span(left)),
             None => "without a lease".to_owned(),
         };
         if self.priority != 0 {
@@ -271,7 +247,7 @@ impl<'a> HolderOutput<'a> {
         if let Some(words) = self.why.words() {
             rest += &format!("; {words}");
         }
-        if let Some(problem) = &self.problem {
+        if let Some(problem) = &self.has.problem {
             rest += &format!("; {problem}");
         }
         rest

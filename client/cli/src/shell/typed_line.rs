@@ -56,18 +56,13 @@ pub(super) fn parse(line: &str) -> Result<ShellLine, String> {
             wants: amount(wants)?,
             priority: rest.first().map(|text| priority(text)).transpose()?,
         },
-        ["release", client] => ShellLine::Release {
+        ["release", client, rest @ ..] if rest.len() <= 1 => ShellLine::Release {
             client: owned(client),
-            resource: None,
-        },
-        ["release", client, resource] => ShellLine::Release {
-            client: owned(client),
-            resource: Some(owned(resource)),
+            resource: rest.first().map(|id| owned(id)),
         },
         ["show"] => ShellLine::Show,
-        ["status"] => ShellLine::Status { resource: None },
-        ["status", resource] => ShellLine::Status {
-            resource: Some(owned(resource)),
+        ["status", rest @ ..] if rest.len() <= 1 => ShellLine::Status {
+            resource: rest.first().map(|id| owned(id)),
         },
         ["help" | "?"] => ShellLine::Help,
         ["quit" | "exit"] => ShellLine::Quit,

@@ -10,7 +10,6 @@ use doorward_pages::numbers::bytes;
 use doorward_pages::terminal::table::Cell;
 use doorward_proto::admin::v1::LimitStatus;
 use doorward_proto::admin::v1::limit_status::Unit;
-use doorward_session::named;
 
 use crate::granted::number;
 use doorward_pages::terminal::palette::{Palette, Tone};
@@ -19,35 +18,26 @@ use doorward_pages::terminal::table::Table;
 /// Limits that the line names.
 const NAMED_MAX: usize = 3;
 
-named! {
-    /// How a limit stands.
-    LimitState {
-        /// At its bound.
-        Full = "FULL",
-        /// Close to it.
-        NearlyFull = "nearly full",
-        /// Neither, but it was full.
-        HasRefused = "has refused",
-        /// It has room, and refused nothing.
-        Well = "",
-    }
+/// How a limit stands, the worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum LimitState {
+    /// At its bound.
+    Full,
+    /// Close to it.
+    NearlyFull,
+    /// Neither, but it was full.
+    HasRefused,
+    /// It has room, and refused nothing.
+    Well,
 }
 
 impl LimitState {
-    const fn tone(self) -> Tone {
+    /// Returns its tone, and the mark in front of its line, for who sees no colour.
+    const fn shown(self) -> (Tone, &'static str) {
         match self {
-            Self::Full => Tone::Bad,
-            Self::NearlyFull | Self::HasRefused => Tone::Partial,
-            Self::Well => Tone::Quiet,
-        }
-    }
-
-    /// In front of its line, for who sees no colour.
-    const fn mark(self) -> &'static str {
-        match self {
-            Self::Full => "FULL",
-            Self::NearlyFull | Self::HasRefused => "!",
-            Self::Well => "",
+            Self::Full => (Tone::Bad, "FULL"),
+            Self::NearlyFull | Self::HasRefused => (Tone::Partial, "!"),
+            Self::Well => (Tone::Quiet, ""),
         }
     }
 }
@@ -84,9 +74,9 @@ pub(super) fn write_table(
     let mut table = Table::new(header, 2..6, palette);
     table.keep_whole(6);
     for limit in limits {
-        let state = state_of(limit);
-        let what = match state {
-            LimitState::Well => Cell::new(&limit.description),
+        let (tone, mark) = state_of(limit).shown();
+        let what = match tone {
+            Tone::Quiet => Cell::new(&limit.description),
             _ => palette.cell(Tone::Strong, &limit.description),
         };
         let share = match limit.percent() {
@@ -99,11 +89,11 @@ pub(super) fn write_table(
             refused => palette.cell(Tone::Partial, refused),
         };
         table.add([
-            palette.cell(state.tone(), state.mark()),
+            palette.cell(tone, mark),
             what,
             Cell::new(shown(limit, limit.used)),
             Cell::new(shown(limit, limit.max)),
-            palette.cell(state.tone(), share),
+            palette.cell(tone, share),
             refused,
             Cell::new(&limit.flag),
         ]);
@@ -117,38 +107,31 @@ pub(super) fn write_line(
     limits: &[LimitStatus],
     palette: Palette,
 ) -> io::Result<()> {
-    let states = [
-        LimitState::Full,
-        LimitState::NearlyFull,
-        LimitState::HasRefused,
-    ];
-    let in_order = states
-        .iter()
-        .flat_map(|state| limits.iter().filter(move |it| state_of(it) == *state));
-    let mut named: Vec<String> = in_order
-        .map(|limit| {
-            let (flag, state) = (limit.flag.trim_start_matches('-'), state_of(limit).as_str());
-            match limit.refused_count {
-                0 => format!("{flag} is {state}"),
-                refused if state_of(limit) == LimitState::HasRefused => {
-                    format!("{flag} {state} {refused}")
-                }
-                refused => format!("{flag} is {state}, has refused {refused}"),
-            }
-        })
-        .collect();
-    if named.is_empty() {
+    let mut limits: Vec<&LimitStatus> = limits.iter().collect();
+    limits.retain(|limit| state_of(limit) != LimitState::Well);
+    limits.sort_by_key(|limit| state_of(limit));
+    let Some(worst) = limits.first() else {
         return Ok(());
-    }
+    };
+    let said = |limit: &&LimitStatus| {
+        let flag = limit.flag.trim_start_matches('-');
+        let is = match state_of(limit) {
+            LimitState::Full => Some("is FULL".to_owned()),
+            LimitState::NearlyFull => Some("is nearly full".to_owned()),
+            LimitState::HasRefused | LimitState::Well => None,
+        };
+        let refused = limit.refused_count;
+        let refused = (refused > 0).then(|| format!("has refused {refused}"));
+        let parts: Vec<String> = is.into_iter().chain(refused).collect();
+        format!("{flag} {}", parts.join(", "))
+    };
+    let mut named: Vec<String> = limits.iter().map(said).collect();
     let left = named.len().saturating_sub(NAMED_MAX);
     named.truncate(NAMED_MAX);
     if left > 0 {
         named.push(format!("{left} more"));
     }
-    let is_full = limits
-        .iter()
-        .any(|limit| state_of(limit) == LimitState::Full);
-    let tone = if is_full { Tone::Bad } else { Tone::Partial };
+    let (tone, _) = state_of(worst).shown();
     let limits = palette.paint(tone, "limits");
     let named = named.join("; ");
     writeln!(

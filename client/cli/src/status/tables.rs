@@ -38,20 +38,8 @@ pub(crate) fn resources_table<'a>(
     header.extend(extra.iter().map(|(title, _)| title));
     let mut table = Table::new(header, 2..8, palette);
     for resource in resources {
-        let own_lease = resource.own_lease.as_ref();
-        let state = if let Some((tone, state)) = own_lease.and_then(tree::state) {
-            palette.cell(tone, state)
-        } else if resource.template.is_none() && own_lease.is_none() {
-            palette.cell(Tone::Bad, "template gone")
-        } else if let Some(left) = resource.learning_remaining_ms {
-            let left = span(left);
-            let bound = if own_lease.is_some() { "at most " } else { "" };
-            palette.cell(Tone::Partial, format!("learning for {bound}{left}"))
-        } else if let Some((tone, state)) = own_lease.and_then(tree::learning_above) {
-            palette.cell(tone, state)
-        } else {
-            cell("")
-        };
+        let state = state(resource);
+        let state = state.map_or_else(|| cell(""), |(tone, state)| palette.cell(tone, state));
         let waiting = match resource.waiting_count {
             0 => cell(0),
             waiting => palette.cell(Tone::Partial, waiting),
@@ -77,6 +65,30 @@ pub(crate) fn resources_table<'a>(
         }
     }
     table
+}
+
+/// Returns the state of a resource, if it needs a word.
+fn state(resource: &ResourceStatus) -> Option<(Tone, String)> {
+    let (partial, bad) = (Tone::Partial, Tone::Bad);
+    Some(
+        match (&resource.own_lease, resource.learning_remaining_ms) {
+            (Some(own), _) if own.refusal.is_some() => (bad, "refused by the parent".to_owned()),
+            (Some(own), _) if own.expires_in_ms.is_none() => {
+                (partial, "waits for the parent".to_owned())
+            }
+            (None, _) if resource.template.is_none() => (bad, "template gone".to_owned()),
+            (None, Some(left)) => (partial, format!("learning for {}", span(left))),
+            (Some(_), Some(left)) => (partial, format!("learning for at most {}", span(left))),
+            (Some(own), None) => {
+                let left = own.parent_learning_remaining_ms?;
+                (
+                    partial,
+                    format!("learning above for at most {}", span(left)),
+                )
+            }
+            (None, None) => return None,
+        },
+    )
 }
 
 /// Leases with their reasons, each behind the name of its resource if there is one.

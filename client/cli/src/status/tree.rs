@@ -56,26 +56,6 @@ pub(super) fn write_parent(
     Ok(())
 }
 
-/// Returns the state of a server's own lease of a resource, if it needs a word.
-pub(super) fn state(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
-    if lease.refusal.is_some() {
-        Some((Tone::Bad, "refused by the parent".to_owned()))
-    } else if lease.expires_in_ms.is_none() {
-        Some((Tone::Partial, "waits for the parent".to_owned()))
-    } else {
-        None
-    }
-}
-
-/// Returns the state of a server above that is in learning mode, if there is one.
-pub(super) fn learning_above(lease: &OwnLeaseStatus) -> Option<(Tone, String)> {
-    let left = lease.parent_learning_remaining_ms?;
-    Some((
-        Tone::Partial,
-        format!("learning above for at most {}", span(left)),
-    ))
-}
-
 /// A line about a server's own lease.
 pub(super) fn write_own_lease(
     out: &mut impl Write,

@@ -40,7 +40,7 @@ impl Forecast {
             Some(store) if asks => Some(plan::ask(store.common, &change.text, change.search).await),
             _ => None,
         };
-        let root = match (change.store, &plan) {
+        let truth = match (change.store, &plan) {
             (Some(store), Some(Ok(plan))) => plan.who.elsewhere(store),
             // A server of an earlier release makes no plans, but says what it reads.
             (Some(store), Some(Err(Failure::No(_)))) => plan::root_elsewhere(store).await,
@@ -50,14 +50,13 @@ impl Forecast {
         let before = InForceBefore {
             templates: change.old.map(|old| &old.templates),
             in_use: match known {
-                Some(plan) if root.is_none() => &plan.resources,
+                Some(plan) if truth.is_none() => &plan.resources,
                 _ => &[],
             },
         };
-        let store = change.store.map(|store| store.name());
         Self {
             warnings: Warnings::of(change.name, change.new, &before),
-            truth: root.zip(store).map(|(who, store)| plan::truth(&who, store)),
+            truth,
             plan: plan.map(|plan| plan.map_err(|failure| failure.to_string())),
             search: change.search.clone(),
         }

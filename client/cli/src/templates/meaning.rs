@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
-use doorward_engine::templates::{
-    Algorithm, HolderBounds, SafeCapacity, Shrink, Template, Templates,
-};
+use doorward_engine::templates::{Algorithm, SafeCapacity, Shrink, Template, Templates};
 use similar::{Algorithm as DiffAlgorithm, DiffTag, capture_diff_slices};
 
 use crate::documents::ChangeLine;
@@ -101,68 +99,50 @@ fn described(template: &Template) -> String {
 
 /// The fields that differ, and how.
 fn fields(old: &Template, new: &Template) -> Vec<String> {
-    let mut fields = Vec::new();
-    let mut field = |name: &str, old: String, new: String| {
-        if old != new {
-            fields.push(format!("{name} {old} → {new}"));
-        }
+    let (was, is) = (values(old), values(new));
+    let value = |of: &[(String, String)], name: &str| {
+        let found = of.iter().find(|(other, _)| other == name);
+        found.map_or_else(|| "none".to_owned(), |(_, value)| value.clone())
     };
-    let (was, is) = (&old.algorithm, &new.algorithm);
-    field(
-        "capacity",
-        exact(old.capacity.get()),
-        exact(new.capacity.get()),
-    );
-    field(
-        "safe_capacity",
-        safe(old.safe_capacity),
-        safe(new.safe_capacity),
-    );
-    let (was_bounds, is_bounds) = (old.holder_bounds, new.holder_bounds);
-    field("wants_max", wants_max(was_bounds), wants_max(is_bounds));
-    field(
-        "subclients_max",
-        subclients_max(was_bounds),
-        subclients_max(is_bounds),
-    );
-    let floor = |it: &Template| most(it.share_floor.map(Amount::get));
-    field("share_floor", floor(old), floor(new));
-    field("kind", was.kind.to_string(), is.kind.to_string());
-    for (name, was, is) in [
-        ("lease_length", was.lease_length, is.lease_length),
+    let added = is
+        .iter()
+        .filter(|(name, _)| was.iter().all(|it| it.0 != *name));
+    let names = was.iter().chain(added).map(|(name, _)| name);
+    let differing = names.filter_map(|name| {
+        let (was, is) = (value(&was, name), value(&is, name));
+        (was != is).then(|| format!("{name} {was} → {is}"))
+    });
+    let described = (old.description != new.description).then(|| "description changed".to_owned());
+    differing.chain(described).collect()
+}
+
+/// Returns the fields of a template as text.
+fn values(template: &Template) -> Vec<(String, String)> {
+    let (algorithm, bounds) = (&template.algorithm, template.holder_bounds);
+    let exact_span = |span| humantime::format_duration(span).to_string();
+    let values = [
+        ("capacity", exact(template.capacity.get())),
+        ("safe_capacity", safe(template.safe_capacity)),
+        ("wants_max", most(bounds.wants_max.map(Amount::get))),
         (
-            "refresh_interval",
-            was.refresh_interval,
-            is.refresh_interval,
+            "subclients_max",
+            most(bounds.subclients_max.map(Subclients::get)),
         ),
+        ("share_floor", most(template.share_floor.map(Amount::get))),
+        ("kind", algorithm.kind.to_string()),
+        ("lease_length", exact_span(algorithm.lease_length)),
+        ("refresh_interval", exact_span(algorithm.refresh_interval)),
         (
             "learning_mode_duration",
-            was.learning_mode_duration,
-            is.learning_mode_duration,
+            exact_span(algorithm.learning_mode_duration),
         ),
-    ] {
-        let exact = |span| humantime::format_duration(span).to_string();
-        field(name, exact(was), exact(is));
-    }
-    field("shrink", shrink(was.shrink), shrink(is.shrink));
-    field(
-        "decay_factor",
-        exact(was.decay_factor),
-        exact(is.decay_factor),
-    );
-    let priorities: BTreeSet<&i64> = was.min_shares.keys().chain(is.min_shares.keys()).collect();
-    for priority in priorities {
-        let share = |shares: &BTreeMap<i64, f64>| {
-            let share = shares.get(priority);
-            share.map_or_else(|| "none".to_owned(), |share| exact(*share))
-        };
-        let name = format!("min_share.{priority}");
-        field(&name, share(&was.min_shares), share(&is.min_shares));
-    }
-    if old.description != new.description {
-        fields.push("description changed".to_owned());
-    }
-    fields
+        ("shrink", shrink(algorithm.shrink)),
+        ("decay_factor", exact(algorithm.decay_factor)),
+    ];
+    let values = values.map(|(name, value)| (name.to_owned(), value));
+    let shares = algorithm.min_shares.iter();
+    let shares = shares.map(|(priority, share)| (format!("min_share.{priority}"), exact(*share)));
+    values.into_iter().chain(shares).collect()
 }
 
 /// All digits: two numbers that differ must not look the same.
@@ -170,20 +150,12 @@ fn exact(value: f64) -> String {
     value.to_string()
 }
 
-pub(crate) fn safe(safe: Option<SafeCapacity>) -> String {
+fn safe(safe: Option<SafeCapacity>) -> String {
     match safe {
         None => "dynamic".to_owned(),
         Some(SafeCapacity::Unlimited) => "unlimited".to_owned(),
         Some(SafeCapacity::Limited(amount)) => exact(amount.get()),
     }
-}
-
-pub(crate) fn wants_max(bounds: HolderBounds) -> String {
-    most(bounds.wants_max.map(Amount::get))
-}
-
-pub(crate) fn subclients_max(bounds: HolderBounds) -> String {
-    most(bounds.subclients_max.map(Subclients::get))
 }
 
 fn most(most: Option<f64>) -> String {

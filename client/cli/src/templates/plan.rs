@@ -58,9 +58,14 @@ impl PlannedBy {
         }
     }
 
-    /// Returns the server, if it does not go by the templates of a store.
-    pub(super) fn elsewhere(&self, store: &Store<'_>) -> Option<Self> {
-        (!self.goes_by(store)).then(|| self.clone())
+    /// Returns where the truth is, if the server does not go by the templates of a store.
+    pub(super) fn elsewhere(&self, store: &Store<'_>) -> Option<String> {
+        let (source, place) = (&self.source, store.name());
+        (!self.goes_by(store)).then(|| {
+            format!(
+                "{self} does not read {place}: a change here changes nothing there. Change {source}"
+            )
+        })
     }
 }
 
@@ -69,12 +74,6 @@ impl fmt::Display for PlannedBy {
         let Self { node, source } = self;
         write!(f, "{node} (templates from {source})")
     }
-}
-
-/// Returns where the truth is, if nobody reads a place.
-pub(super) fn truth(who: &PlannedBy, place: &str) -> String {
-    let source = &who.source;
-    format!("{who} does not read {place}: a change here changes nothing there. Change {source}")
 }
 
 /// Plan of a change for all resources in use.
@@ -206,8 +205,8 @@ fn root(common: &Common) -> Result<(MasterCaller, bool), Failure> {
     Ok((MasterCaller::new(&common)?, is_looked_up))
 }
 
-/// Returns the root, if it does not read the templates of a store.
-pub(super) async fn root_elsewhere(store: &Store<'_>) -> Option<PlannedBy> {
+/// Returns where the truth is, if the root does not read the templates of a store.
+pub(super) async fn root_elsewhere(store: &Store<'_>) -> Option<String> {
     let (caller, _) = root(store.common).ok()?;
     let request = GetStatusRequest {
         without_resources: true,

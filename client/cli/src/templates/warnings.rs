@@ -133,6 +133,15 @@ impl TemplateWarning {
             weight: 0.0,
         }
     }
+
+    fn of_all(kind: WarningKind, message: String) -> Self {
+        Self {
+            kind,
+            about: None,
+            message,
+            weight: 0.0,
+        }
+    }
 }
 
 /// One thing to take care of.

@@ -21,12 +21,10 @@ pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<Templa
     } else {
         return None;
     };
-    Some(TemplateWarning {
-        kind: WarningKind::Emptied,
-        about: None,
-        message: message.to_owned(),
-        weight: 0.0,
-    })
+    Some(TemplateWarning::of_all(
+        WarningKind::Emptied,
+        message.to_owned(),
+    ))
 }
 
 /// Whether clients hold resources that no template matches any more.
@@ -59,15 +57,11 @@ pub(super) fn unmatched(in_use: &[ResourcePlan], new: &Templates) -> Option<Temp
     };
     let clients = first.clients_count;
     let (s, verb) = if clients == 1 { ("", "s") } else { ("s", "") };
-    Some(TemplateWarning {
-        kind: WarningKind::InUse,
-        about: None,
-        message: format!(
-            "no template matches {id}{more}, which {clients} client{s} hold{verb}: its leases run down, and \
-             requests are refused; {advice}"
-        ),
-        weight: 0.0,
-    })
+    let message = format!(
+        "no template matches {id}{more}, which {clients} client{s} hold{verb}: its leases run down, and \
+         requests are refused; {advice}"
+    );
+    Some(TemplateWarning::of_all(WarningKind::InUse, message))
 }
 
 fn is_replaced(old: &Templates, new: &Templates) -> bool {
