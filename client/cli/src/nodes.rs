@@ -243,11 +243,8 @@ fn table(nodes: &[ListedNode], is_wide: bool, palette: Palette) -> Table {
                 state,
             ];
             if is_wide {
-                row.push(cell(
-                    server
-                        .and_then(|it| it.http_address.as_deref())
-                        .unwrap_or(""),
-                ));
+                let pages = server.and_then(|it| it.http_address.as_deref());
+                row.push(cell(pages.unwrap_or("")));
             }
             table.add(row);
         };

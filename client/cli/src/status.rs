@@ -38,11 +38,8 @@ const LEASES_LISTED: u32 = 100;
 
 pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Failure> {
     let caller = MasterCaller::new(common)?;
-    let leases_max = flags.leases.unwrap_or(if flags.resource.is_some() {
-        LEASES_LISTED
-    } else {
-        0
-    });
+    let usual = flags.resource.as_ref().map_or(0, |_| LEASES_LISTED);
+    let leases_max = flags.leases.unwrap_or(usual);
     if let Some(client) = &flags.client {
         return client_search::run(common, &caller, flags, client).await;
     }
@@ -60,13 +57,7 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         // Earlier versions list them in spite of what they are asked.
         status.resources.clear();
         if status.limits.is_empty() {
-            return Err(Failure::No(
-                plain(&format!(
-                    "{} {} does not say its limits; it may be an older server",
-                    status.node, status.version
-                ))
-                .into_owned(),
-            ));
+            return Err(does_not_say(&status, "limits"));
         }
     }
     let in_force = flags.templates.then(|| templates::in_force(&status));
@@ -107,6 +98,13 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         }
         _ => Ok(()),
     }
+}
+
+/// Returns the failure for a server that does not say something.
+fn does_not_say(status: &Status, what: &str) -> Failure {
+    let (node, version) = (&status.node, &status.version);
+    let problem = format!("{node} {version} does not say its {what}; it may be an older server");
+    Failure::No(plain(&problem).into_owned())
 }
 
 /// Returns the failure for a resource without leases, with similar names.
@@ -150,10 +148,8 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
         }
         (None, false) => palette.paint(Tone::Bad, "no master is known"),
     };
-    let epoch = match status.epoch {
-        None => String::new(),
-        Some(epoch) => format!(", epoch {epoch}"),
-    };
+    let epoch = status.epoch.map(|it| format!(", epoch {it}"));
+    let epoch = epoch.unwrap_or_default();
     let up = span(status.uptime_ms);
     let node = palette.paint(Tone::Strong, &line(&status.node));
     writeln!(
@@ -164,13 +160,7 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
     if let Some(etcd) = &status.etcd {
         write_etcd(out, etcd, palette)?;
     }
-    write_parent(
-        out,
-        status.parent.as_ref(),
-        &status.ancestors,
-        status.is_in_cycle,
-        palette,
-    )?;
+    write_parent(out, status, palette)?;
     let (count, source) = (status.templates_count, line(&status.templates_source));
     let plural = if count == 1 { "" } else { "s" };
     writeln!(out, "{count} template{plural} from {source}")?;

@@ -81,7 +81,7 @@ impl Explanation {
     }
 }
 
-/// What a client of the library may use of a resource, for programs. Its field names are an interface.
+/// Holding of a client of the library, for programs. Its field names are an interface.
 #[derive(Serialize)]
 pub(crate) struct HoldingOutput<'a> {
     pub(crate) resource: &'a str,

@@ -1,7 +1,6 @@
 //! Servers that other servers name: each is asked once, a few at a time, and only so many.
 //!
-//! What such a server answers is only believed about itself, and it gets no token: its address is what it told its
-//! parent.
+//! Its answer is only believed about itself, and it gets no token: its address is what it told its parent.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -15,7 +15,7 @@ pub(super) const SERVERS: [ServerPlace; 7] = [
     ServerPlace::new("us-2", Some(4), ["  └ ", "    "]),
 ];
 
-/// Those without children.
+/// Servers without children.
 pub(super) const LEAVES: [usize; 4] = [2, 3, 5, 6];
 
 /// A server in the tree.

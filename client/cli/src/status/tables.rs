@@ -107,11 +107,7 @@ pub(crate) fn leases_table<'a>(
         "expires in",
     ];
     let mut leases = leases.into_iter().peekable();
-    let skipped = usize::from(
-        leases
-            .peek()
-            .is_some_and(|(resource, _)| resource.is_none()),
-    );
+    let skipped = usize::from(leases.peek().is_some_and(|it| it.0.is_none()));
     let columns = columns.get(skipped..).unwrap_or_default();
     let mut table = ReasonedTable::new(columns, 2 - skipped..8 - skipped, palette);
     for (resource, lease) in leases {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_proto::admin::v1::{GetStatusResponse as Status, TemplateStatus};
 
+use super::does_not_say;
 use crate::documents::author::plain;
 use crate::failure::Failure;
 
@@ -14,22 +15,17 @@ use crate::failure::Failure;
 ///
 /// If the server does not say them, or this release does not know what they say.
 pub(super) fn in_force(status: &Status) -> Result<Templates, Failure> {
-    let (node, version) = (&status.node, &status.version);
-    let failure = |problem: String| {
-        let problem = format!("{node} {version} {problem}");
-        Failure::No(plain(&problem).into_owned())
-    };
     if status.templates.is_empty() && status.templates_count > 0 {
-        let problem = "does not say its templates; it may be an older server";
-        return Err(failure(problem.to_owned()));
+        return Err(does_not_say(status, "templates"));
     }
     let specs: Vec<TemplateSpec> = status.templates.iter().map(spec).collect();
     Templates::parse(&specs).map_err(|problems| {
         let first = problems.into_iter().next();
         let first = first.map(|it| it.message).unwrap_or_default();
-        failure(format!(
-            "has a template that this release cannot read: {first}"
-        ))
+        let (node, version) = (&status.node, &status.version);
+        let problem =
+            format!("{node} {version} has a template that this release cannot read: {first}");
+        Failure::No(plain(&problem).into_owned())
     })
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use doorward_pages::terminal::table::Cell;
-use doorward_proto::admin::v1::{ChildStatus, OwnLeaseStatus, ParentStatus};
+use doorward_proto::admin::v1::{ChildStatus, GetStatusResponse as Status, OwnLeaseStatus};
 use doorward_session::visible::{self, line};
 
 use crate::granted::{number, span, tone_of};
@@ -14,12 +14,11 @@ use doorward_pages::terminal::table::cell;
 /// Where the server's capacity comes from.
 pub(super) fn write_parent(
     out: &mut impl Write,
-    parent: Option<&ParentStatus>,
-    ancestors: &[String],
-    is_in_cycle: bool,
+    status: &Status,
     palette: Palette,
 ) -> io::Result<()> {
-    let Some(parent) = parent else {
+    let ancestors = &status.ancestors;
+    let Some(parent) = &status.parent else {
         return writeln!(out, "no parent: this is the root");
     };
     let name = match ancestors.first() {
@@ -46,7 +45,7 @@ pub(super) fn write_parent(
     for line in parent.problem.iter().flat_map(|problem| problem.lines()) {
         writeln!(out, "  {}", visible::line(line))?;
     }
-    if is_in_cycle {
+    if status.is_in_cycle {
         let cycle = palette.paint(Tone::Bad, "this node is its OWN ANCESTOR");
         writeln!(
             out,

@@ -185,13 +185,26 @@ fn write_resource(
         writeln!(out, "    {}", palette.paint(tone, &line(&text)))?;
     }
     write_children(out, plan, palette)?;
-    match search {
-        None => write_extremes(out, plan, palette),
-        Some(search) => match (plan.holders.as_slice(), &search.client) {
-            ([], None) => Ok(()),
-            ([], Some(text)) => writeln!(out, "    no client has {:?} in its name", line(text)),
-            (listed, _) => write_clients(out, listed.iter(), palette),
-        },
+    match search.map(|search| &search.client) {
+        Some(Some(text)) if plan.holders.is_empty() => {
+            writeln!(out, "    no client has {:?} in its name", line(text))
+        }
+        Some(_) => write_clients(out, plan.holders.iter(), palette),
+        None => {
+            let (losing, gaining) = (&plan.losing, &plan.gaining);
+            write_clients(out, losing.iter().chain(gaining), palette)?;
+            let shown = (losing.len() + gaining.len()) as u64;
+            let all = root.losing_count.saturating_add(root.gaining_count);
+            match all.saturating_sub(shown) {
+                0 => Ok(()),
+                more => {
+                    let text = format!(
+                        "and {more} more; diff --resource ID lists all, --client TEXT those with it in their name"
+                    );
+                    writeln!(out, "    {}", palette.paint(Tone::Quiet, &text))
+                }
+            }
+        }
     }
 }
 
@@ -296,34 +309,15 @@ fn write_children(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -
     Ok(())
 }
 
-/// Writes the clients that lose most and gain most.
-fn write_extremes(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -> io::Result<()> {
-    let (losing, gaining) = (&plan.losing, &plan.gaining);
-    if losing.is_empty() && gaining.is_empty() {
-        return Ok(());
-    }
-    write_clients(out, losing.iter().chain(gaining), palette)?;
-    let shown = u64::try_from(losing.len() + gaining.len()).unwrap_or(u64::MAX);
-    let all = plan
-        .root
-        .losing_count
-        .saturating_add(plan.root.gaining_count);
-    match all.saturating_sub(shown) {
-        0 => Ok(()),
-        more => {
-            let text = format!(
-                "and {more} more; diff --resource ID lists all, --client TEXT those with it in their name"
-            );
-            writeln!(out, "    {}", palette.paint(Tone::Quiet, &text))
-        }
-    }
-}
-
 fn write_clients<'a>(
     out: &mut impl Write,
     clients: impl Iterator<Item = &'a NamedClient>,
     palette: Palette,
 ) -> io::Result<()> {
+    let mut clients = clients.peekable();
+    if clients.peek().is_none() {
+        return Ok(());
+    }
     let header = ["client", "at", "wants", "has", "gets", "why"];
     let mut table = Table::new(header, 2..5, palette).in_lines(4);
     for NamedClient { server, client } in clients {

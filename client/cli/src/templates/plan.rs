@@ -1,8 +1,7 @@
 //! The plan of a change, through the tree.
 //!
 //! The root plans for its own holders. A child server among them has a planned lease, which it is asked about in turn:
-//! it names its clients, and has children of its own. What a server below the root answers is only believed about itself,
-//! and it gets no token: its address is what it told its parent.
+//! it names its clients, and has children of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -96,9 +95,9 @@ pub(super) struct ResourcePlan {
     /// The root's, without its clients. Numbers and times of clients are those of all servers.
     #[serde(flatten)]
     pub(super) root: PlannedResource,
-    /// Those that lose most, first. In JSON these lists replace the empty ones of the root.
+    /// The clients that lose most, first. In JSON these lists replace the empty ones of the root.
     pub(super) losing: Vec<NamedClient>,
-    /// Those that gain most, first.
+    /// The clients that gain most, first.
     pub(super) gaining: Vec<NamedClient>,
     /// The clients that were searched for.
     pub(super) holders: Vec<NamedClient>,

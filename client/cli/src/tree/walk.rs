@@ -5,6 +5,7 @@
 //! ends.
 
 use std::collections::BTreeMap;
+use std::slice;
 
 use doorward_proto::admin::v1::{
     ChildServerStatus, ChildStatus, GetStatusRequest, GetStatusResponse as Status, ResourceStatus,
@@ -115,7 +116,7 @@ fn children_of(parent: &Place) -> Vec<Place> {
         }
         *leased = Some(lease.clone());
     }
-    let above = [parent.above.as_slice(), &[parent.node.clone()]].concat();
+    let above = [parent.above.as_slice(), slice::from_ref(&parent.node)].concat();
     let children = children.into_values().map(|(known, lease)| Place {
         node: known.child.clone(),
         address: known.address.clone(),
