@@ -1,9 +1,9 @@
 //! `doorward tree` and `explain` on three levels of real servers, without etcd, also when a region is killed.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::{Instant, interval};
 
 use doorward_tests::processes::{PATIENCE, Server, doorward, stderr, stdout};
 use doorward_tests::template_file::TemplateFile;
@@ -16,21 +16,22 @@ fn json(server: &Server, arguments: &[&str]) -> Value {
 }
 
 /// Waits until the tree below a server is as wanted, and returns it.
-fn tree_until(server: &Server, what: &str, is_it: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+async fn tree_until(server: &Server, what: &str, is_it: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
+    let mut looks = interval(Duration::from_millis(50));
     loop {
+        looks.tick().await;
         let tree = json(server, &["tree", "shared"]);
         let tree = tree.as_array().unwrap();
         if is_it(tree) {
             return tree.clone();
         }
         assert!(Instant::now() < deadline, "not {what}: {tree:#?}");
-        thread::sleep(Duration::from_millis(50));
     }
 }
 
-#[test]
-fn the_whole_tree_is_shown_and_explained_and_a_killed_region_stays_visible() {
+#[tokio::test]
+async fn the_whole_tree_is_shown_and_explained_and_a_killed_region_stays_visible() {
     let templates = TemplateFile::new(
         "resources: [{identifier_glob: shared, capacity: 60, algorithm: {kind: FAIR_SHARE, lease_length: 60s, \
          refresh_interval: 1s, learning_mode_duration: 0s}}]",
@@ -50,7 +51,8 @@ fn the_whole_tree_is_shown_and_explained_and_a_killed_region_stays_visible() {
     let tree = tree_until(&root, "complete", |tree| {
         let streams = |it: &Value| it["known"]["state"] == "streaming" && it["status"].is_object();
         tree.len() == 4 && tree.iter().skip(1).all(streams)
-    });
+    })
+    .await;
     let nodes: Vec<_> = tree.iter().map(|it| it["node"].as_str().unwrap()).collect();
     assert_eq!(nodes, ["root", "eu", "eu-a", "us"]);
     assert_eq!(tree[1]["address"], *eu.address);
@@ -68,7 +70,7 @@ fn the_whole_tree_is_shown_and_explained_and_a_killed_region_stays_visible() {
 
     let address = eu.address.clone();
     drop(eu);
-    let tree = tree_until(&root, "gone", |tree| tree[1]["known"]["state"] == "gone");
+    let tree = tree_until(&root, "gone", |tree| tree[1]["known"]["state"] == "gone").await;
     assert_eq!(
         (&tree[1]["node"], &tree[1]["address"]),
         (&"eu".into(), &address.into())
@@ -85,7 +87,7 @@ fn the_whole_tree_is_shown_and_explained_and_a_killed_region_stays_visible() {
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
     assert!(
-        said.contains("not asked: eu: it is gone; its parent grants it "),
+        said.contains("not asked: eu: ") && said.contains("; its parent grants it "),
         "{said}"
     );
 }
