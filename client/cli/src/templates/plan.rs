@@ -166,7 +166,7 @@ impl ResourcePlan {
         self.holders.dedup_by_key(|it| name(it));
         self.holders.sort_by(|a, b| b.by().total_cmp(&a.by()));
         let all = &self.root;
-        if all.planned_algorithm.is_some() && all.losing_count + all.gaining_count > 0 {
+        if all.planned_algorithm.is_some() && all.losing_count.max(all.gaining_count) > 0 {
             let learning = all
                 .learning_remaining_ms
                 .filter(|_| all.grows_in_ms.is_some());
