@@ -149,6 +149,8 @@ struct Show {
 impl Show {
     /// Goes on until the end: with the live view, or a line a second.
     async fn run(&mut self) -> anyhow::Result<()> {
+        // Before anything is written: nobody may read it.
+        let mut interrupted = std::pin::pin!(interruption()?);
         let pages = self.servers.pages();
         let mut screen = None;
         if !self.flags.plain && io::stdout().is_terminal() {
@@ -157,7 +159,6 @@ impl Show {
             self.print_head(&pages)?;
         }
         let mut ticks = tokio::time::interval(TICK);
-        let mut interrupted = std::pin::pin!(interruption()?);
         let (mut printed, mut has_killed) = (0, false);
         while !self.is_over() {
             tokio::select! {

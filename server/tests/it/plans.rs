@@ -1,5 +1,7 @@
 //! The plan of a change, by gRPC: at the root, for a child server, and for other requests.
 
+use std::collections::BTreeSet;
+
 use doorward_documents::DOCUMENT_BYTES_MAX;
 use doorward_engine::id::ResourceId;
 use doorward_engine::messages::LeasesFrom;
@@ -158,7 +160,10 @@ async fn clients_are_searched_by_name_and_listed_by_pages() {
         .resources
         .pop()
         .unwrap();
-    assert_eq!(found.holders.len(), 11, "c14, c140 to c149");
+    // The one whose name is the text comes first, and again where it stands.
+    let names: BTreeSet<_> = found.holders.iter().map(|it| &it.holder).collect();
+    assert_eq!(names.len(), 11, "c14, c140 to c149");
+    assert_eq!(found.holders[0].holder, "c14");
 }
 
 #[tokio::test]

@@ -65,14 +65,14 @@ async fn the_plan_of_a_change_names_clients_three_levels_down_and_happens() {
         let new = TemplateFile::new(&document(capacity));
         let plan = planned(&root, &templates, &new);
         assert_eq!(plan["clients_count"], 5, "{plan:#}");
-        let named: BTreeMap<&str, (&str, f64)> = plan["clients"]
+        let named: BTreeMap<&str, (&str, f64)> = plan["holders"]
             .as_array()
             .unwrap()
             .iter()
             .map(|it| {
                 let server = it["server"].as_str().unwrap();
                 (
-                    it["client"].as_str().unwrap(),
+                    it["holder"].as_str().unwrap(),
                     (server, it["planned"].as_f64().unwrap()),
                 )
             })
@@ -112,7 +112,7 @@ async fn a_child_server_that_cannot_be_asked_is_named_with_the_reason() {
     let plan = planned(&root, &templates, &new);
     assert_eq!(plan["children"][0]["planned"], 50.0, "{plan:#}");
     let unnamed = &plan["unnamed"][0];
-    assert_eq!(unnamed["child"], "eu");
-    let problem = unnamed["problem"].as_str().unwrap();
+    assert_eq!(unnamed[0], "eu");
+    let problem = unnamed[1].as_str().unwrap();
     assert!(problem.contains("refused"), "{problem}");
 }
