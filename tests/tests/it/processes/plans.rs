@@ -87,7 +87,7 @@ async fn the_plan_of_a_change_names_clients_three_levels_down_and_happens() {
         let losing = plan["losing"].as_array().unwrap();
         assert_eq!(
             losing.len(),
-            if capacity < 100.0 { 3 } else { 0 },
+            if capacity < 100.0 { 4 } else { 0 },
             "{plan:#}"
         );
         templates.write(&document(capacity));
