@@ -149,7 +149,7 @@ struct Show {
 impl Show {
     /// Goes on until the end: with the live view, or a line a second.
     async fn run(&mut self) -> anyhow::Result<()> {
-        // Before anything is written: nobody may read it.
+        // Signals come first: the first line may wait for a reader for ever.
         let mut interrupted = std::pin::pin!(interruption()?);
         let pages = self.servers.pages();
         let mut screen = None;

@@ -331,7 +331,7 @@ async fn page(caller: &MasterCaller, request: &PlanRequest) -> Result<PlanRespon
     }
 }
 
-/// What is planned for a child server.
+/// Planned leases of a child server.
 #[derive(Default)]
 struct Below {
     address: Option<String>,

@@ -81,7 +81,7 @@ pub(crate) struct Play {
     pub(crate) templates: Vec<admin::TemplateStatus>,
     /// It makes no plans, as before this release.
     pub(crate) plans_nothing: bool,
-    /// What it plans, whatever the change.
+    /// Its plan, whatever the change.
     pub(crate) plan: Vec<admin::PlannedResource>,
     /// End of every text of its own: messages, names, problems.
     pub(crate) tail: &'static str,
