@@ -218,6 +218,10 @@ where
         let messages = self.unpack(messages)?;
         let bytes = u64::try_from(messages.len()).unwrap_or(u64::MAX);
         if !self.is_only && bytes > 0 {
+            // A message of a stream costs as much as a call.
+            if !self.is_large && !self.connection.takes_call(false, self.door.now()) {
+                return Err(self.door.exhausted(&self.door.limits().calls_per_caller));
+            }
             self.count_buffer(bytes.max(STREAM_BYTES_MIN))?;
         }
         Ok(messages)
