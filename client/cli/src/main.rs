@@ -23,7 +23,6 @@ mod nodes;
 mod output;
 mod release;
 mod rules;
-mod shell;
 mod status;
 mod templates;
 mod top;
@@ -115,7 +114,6 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Learning(flags) => learning::run(common, &flags).await,
         Command::StepDown { node } => nodes::step_down(common, &node).await,
         Command::Whoami => whoami::run(common).await,
-        Command::Shell => shell::run(common).await,
         Command::Templates(flags) => templates::run(common, &flags).await,
         Command::Rules(flags) => rules::run(common, &flags).await,
         Command::Completions { shell } => {
