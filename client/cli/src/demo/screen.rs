@@ -1,8 +1,8 @@
 //! The live view of the demonstration on a terminal: the whole, and the tree of servers and clients
 //! with what each wants, has and uses.
 //!
-//! It fits 80 by 24 with the built-in trace. A wider terminal shows the ports of the servers' status pages; on a lower
-//! one, leaves show how many more clients they have.
+//! It fits 80 by 24. A wider terminal shows the ports of the servers' status pages; a lower one has no room for the last
+//! lines.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,7 +27,6 @@ pub(super) struct Scene<'a> {
     /// Where the status pages of the servers are.
     pub(super) pages: &'a [SocketAddr],
     pub(super) trace_time: Duration,
-    pub(super) speed: f64,
     /// Server that is down.
     pub(super) killed: Option<usize>,
 }
@@ -135,10 +134,9 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     ]);
     let page = scene.pages.first().map(|page| format!("http://{page}/"));
     let place = Line::from(format!(
-        " status page of the root {}   trace at {:.0} s, ×{}",
+        " status page of the root {}   trace at {:.0} s",
         page.unwrap_or_default(),
-        scene.trace_time.as_secs_f64(),
-        scene.speed
+        scene.trace_time.as_secs_f64()
     ));
     frame.render_widget(Paragraph::new(vec![title, place.dim()]), area);
 }
@@ -180,8 +178,7 @@ fn verdict(figures: &DemoFigures) -> Line<'static> {
 /// A line for each server and client.
 fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     let figures = scene.figures;
-    let room = usize::from(area.height).saturating_sub(1);
-    let lines = figures.outline.lines(room);
+    let lines = figures.outline.lines();
     let label = label_width(&lines).clamp(12, 24) as u16 + 1;
     let port = if area.width >= WIDE { 7 } else { 0 };
     let fixed = [label, port, 8, 8, 8, 8, 2];
@@ -193,16 +190,13 @@ fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     let rows = lines.iter().map(|line| {
         let name = Line::from(format!(" {}", line.label));
         let (name, page, part) = match line.who {
-            OutlineEntry::More(_) => (name.dim(), None, None),
             OutlineEntry::Client(client) => (name, None, figures.clients.get(client)),
             OutlineEntry::Server(server) => {
                 let part = figures.servers.get(server);
                 (name.bold(), scene.pages.get(server), part)
             }
         };
-        let Some(part) = part.map(|part| part.last_second) else {
-            return Row::new([name]);
-        };
+        let part = part.map(|part| part.last_second).unwrap_or_default();
         let granted = match line.who {
             OutlineEntry::Server(_) => number(part.granted),
             _ => Line::default(),
