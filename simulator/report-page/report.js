@@ -301,7 +301,7 @@ function eventsSection(sides, end) {
   const list = () => [
     make("details", {}, make("summary", {}, "List of events"),
       table([["At", "text"], ["For", "text"], ["Kind", "text"], ["Event", "why"]], marks.slice(0, EVENTS).map(row)),
-      marks.length > EVENTS ? how(`${several(marks.length - EVENTS, "more event")} in happened.csv.`) : null),
+      marks.length > EVENTS ? how(`${several(marks.length - EVENTS, "more event")} in recording.json.`) : null),
   ];
   const isNone = sides.every(({ recording }) => !recording.marks.length);
   return make("section", { id: "events" }, make("h2", {}, "Events from outside"),

@@ -3,7 +3,6 @@
 //! All of it comes from a [`Recording`] alone, so that reports can be made and runs compared long after the run.
 
 pub mod compare;
-pub mod csv;
 mod figures;
 mod folder;
 pub mod page;
