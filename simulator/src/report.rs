@@ -14,7 +14,7 @@ mod words;
 
 use crate::recording::Recording;
 
-pub use folder::{RECORDING, ReportError, claim, write_all, write_page};
+pub use folder::{RECORDING, ReportError, claim, write_all};
 pub use terminal::{WIDTH, wrapped};
 
 /// Returns the command that plays the recording again.

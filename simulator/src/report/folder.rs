@@ -69,13 +69,10 @@ pub fn write_all(recording: &Recording, folder: &Path) -> Result<PathBuf, Report
         writeln!(out)
     })?;
     let page = folder.join(PAGE);
-    write_page(&page, &[(&recording.scenario, recording)])?;
+    write_file(&page, |out| {
+        page::write(out, &[(&recording.scenario, recording)])
+    })?;
     Ok(page)
-}
-
-/// Writes a page with one or two recordings and their names.
-pub fn write_page(path: &Path, recordings: &[(&str, &Recording)]) -> Result<(), ReportError> {
-    write_file(path, |out| page::write(out, recordings))
 }
 
 fn write_file(
