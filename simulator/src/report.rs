@@ -28,19 +28,9 @@ pub fn command(recording: &Recording) -> String {
 
 /// Returns a command of the simulator as it is typed into a shell.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c);
-    let mut line = "doorward-sim".to_owned();
-    for word in words {
-        line.push(' ');
-        if !word.is_empty() && word.chars().all(plain) {
-            line.push_str(word);
-        } else {
-            line.push('\'');
-            line.push_str(&word.replace('\'', r"'\''"));
-            line.push('\'');
-        }
-    }
-    line
+    // Arguments of a process have no zero byte, which alone cannot be quoted.
+    let words = shlex::try_join(words).unwrap_or_default();
+    format!("doorward-sim {words}")
 }
 
 #[cfg(test)]
@@ -61,7 +51,7 @@ mod tests {
         recording.command = command_line(["run", "a's.yaml", "--duration", "1m"]);
         assert_eq!(
             command(&recording),
-            r"doorward-sim run 'a'\''s.yaml' --duration 1m"
+            "doorward-sim run \"a's.yaml\" --duration 1m"
         );
     }
 }
