@@ -315,7 +315,7 @@ function runSection({ recording }) {
   const { words } = recording;
   const pairs = [
     ["Played", [...(words?.facts ?? []), `a sample every ${duration(recording.sample_every_s)}`].join(" · ")],
-    ["Work", words?.done.join(" · ")], ["Command", make("code", {}, words?.command)],
+    ["Work", words?.done.join(" · ")], ["Command", make("code", {}, recording.command)],
     ["Trace", [make("code", {}, recording.trace_hash), " the same for every run of this scenario with this seed"]],
   ];
   const list = pairs.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);

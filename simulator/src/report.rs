@@ -1,6 +1,7 @@
 //! Reports of a run: a summary on a terminal, a folder with a page and all measurements, and comparisons.
 //!
-//! All of it comes from a [`Recording`] alone, so that reports can be made and runs compared long after the run.
+//! All of it comes from a [`Recording`](crate::recording::Recording) alone, so that reports can be made and runs
+//! compared long after the run.
 
 pub mod compare;
 mod figures;
@@ -12,19 +13,7 @@ mod terminal;
 mod testing;
 mod words;
 
-use crate::recording::Recording;
-
 pub use folder::{RECORDING, ReportError, claim, write_all};
-pub use terminal::{WIDTH, wrapped};
-
-/// Returns the command that plays the recording again.
-pub fn command(recording: &Recording) -> String {
-    if !recording.command.is_empty() {
-        return recording.command.clone();
-    }
-    let seed = recording.seed.to_string();
-    command_line(["run", &recording.scenario, "--seed", &seed])
-}
 
 /// Returns a command of the simulator as it is typed into a shell.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
@@ -39,19 +28,9 @@ mod tests {
 
     #[test]
     fn a_command_is_quoted_for_the_shell() {
-        let mut recording = Recording {
-            scenario: "small & <simple>".to_owned(),
-            seed: 7,
-            ..Recording::default()
-        };
-        assert_eq!(
-            command(&recording),
-            "doorward-sim run 'small & <simple>' --seed 7"
-        );
-        recording.command = command_line(["run", "a's.yaml", "--duration", "1m"]);
-        assert_eq!(
-            command(&recording),
-            "doorward-sim run \"a's.yaml\" --duration 1m"
-        );
+        let quoted = command_line(["run", "small & <simple>", "--seed", "7"]);
+        assert_eq!(quoted, "doorward-sim run 'small & <simple>' --seed 7");
+        let quoted = command_line(["run", "a's.yaml", "--duration", "1m"]);
+        assert_eq!(quoted, "doorward-sim run \"a's.yaml\" --duration 1m");
     }
 }
