@@ -121,11 +121,5 @@ impl Outline {
     }
 }
 
-/// How wide the longest label is, in characters.
-pub(super) fn label_width(lines: &[OutlineLine]) -> usize {
-    let widths = lines.iter().map(|line| line.label.chars().count());
-    widths.max().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use ratatui::widgets::{Paragraph, Row, Table};
 
 use crate::demo::closing_summary::of_capacity;
 use crate::demo::demo_figures::{Amounts, DemoFigures};
-use crate::demo::outline::{LEAVES, OutlineEntry, SERVERS, label_width};
+use crate::demo::outline::{LEAVES, OutlineEntry, SERVERS};
 
 /// Content of the view.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,8 @@ const USED: (char, Color) = ('█', Color::Green);
 const LEASED: (char, Color) = ('▓', Color::Blue);
 const WANTED: (char, Color) = ('░', Color::Yellow);
 
+/// Width of the longest label, and of a space before it.
+const LABEL: u16 = 13;
 /// From this width on there is room for ports.
 const WIDE: u16 = 100;
 
@@ -179,9 +181,8 @@ fn verdict(figures: &DemoFigures) -> Line<'static> {
 fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     let figures = scene.figures;
     let lines = figures.outline.lines();
-    let label = label_width(&lines).clamp(12, 24) as u16 + 1;
     let port = if area.width >= WIDE { 7 } else { 0 };
-    let fixed = [label, port, 8, 8, 8, 8, 2];
+    let fixed = [LABEL, port, 8, 8, 8, 8, 2];
     let bar = usize::from(area.width.saturating_sub(fixed.iter().sum::<u16>() + 1));
     // One measure for all bars: those of a server's children add up to its own.
     let whole = figures.whole.last_second;
