@@ -1,5 +1,7 @@
 //! Flags of all commands: whom to ask, how to print, where etcd is.
 
+use std::env;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,4 +142,12 @@ pub(crate) fn hurried(mut etcd: Etcd, timeout: Duration) -> Etcd {
     let endpoints = u32::try_from(config.endpoints.len().max(1)).unwrap_or(u32::MAX);
     config.call_timeout = timeout / endpoints;
     etcd
+}
+
+/// Returns our folder in the one of this user that a variable names, or else in that one of the home folder.
+pub(crate) fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
+    let named = env::var_os(variable).map(PathBuf::from);
+    let in_home = || Some(PathBuf::from(env::var_os("HOME")?).join(in_home));
+    let folder = named.filter(|it| it.is_absolute()).or_else(in_home)?;
+    Some(folder.join("doorward"))
 }

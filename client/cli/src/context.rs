@@ -6,16 +6,16 @@
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::{env, fs};
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Subcommand};
 use doorward_files::{Replacement, folder};
 use serde::{Deserialize, Serialize};
 
-use crate::common::{Common, Output};
+use crate::common::{Common, Output, user_folder};
 use crate::failure::Failure;
 use crate::output;
 
@@ -51,10 +51,7 @@ struct Contexts {
 
 impl Contexts {
     fn path() -> Option<PathBuf> {
-        let named = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-        let in_home = || Some(PathBuf::from(env::var_os("HOME")?).join(".config"));
-        let folder = named.filter(|it| it.is_absolute()).or_else(in_home)?;
-        Some(folder.join("doorward/contexts.yaml"))
+        Some(user_folder("XDG_CONFIG_HOME", ".config")?.join("contexts.yaml"))
     }
 
     fn read() -> Result<Self, Failure> {

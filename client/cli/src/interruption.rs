@@ -4,7 +4,7 @@
 //! that nothing is left behind for the rest of a lease. A second signal ends the process at once: the first one may
 //! never be seen, if standard output is a pipe that nothing reads.
 
-pub(crate) use platform::interruption;
+pub(crate) use platform::{interruption, termination};
 
 #[cfg(unix)]
 mod platform {
@@ -28,6 +28,15 @@ mod platform {
             signal(SignalKind::hangup())?,
         ];
         end_at_second_signal()?;
+        Ok(async move { any(&mut signals).await })
+    }
+
+    /// As [`interruption`], but without Ctrl-C, which has another meaning in an interactive shell.
+    pub(crate) fn termination() -> io::Result<impl Future<Output = ()>> {
+        let mut signals = [
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ];
         Ok(async move { any(&mut signals).await })
     }
 
@@ -74,5 +83,9 @@ mod platform {
                 std::future::pending::<()>().await;
             }
         })
+    }
+
+    pub(crate) fn termination() -> io::Result<impl Future<Output = ()>> {
+        Ok(std::future::pending())
     }
 }

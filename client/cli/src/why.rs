@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use doorward::{Holding, LimitedBy};
+use doorward::{Holding, LimitedBy, Source};
 use doorward_pages::numbers::typed_span as span;
 use doorward_proto::doorman;
+use serde::Serialize;
 
-use crate::granted::millis;
+use crate::granted::{amount_of, millis};
 
 /// Advice that is printed once to a user who waits for learning mode.
 pub(crate) const LEARNING_ADVICE: &str = "\
@@ -77,6 +78,49 @@ impl Explanation {
     /// Returns the reason without its time, so that a reader sees changes only.
     pub(crate) fn limit(self) -> Option<LimitedBy> {
         self.limited_by
+    }
+}
+
+/// Holding of a client of the library, for programs. Its field names are an interface.
+#[derive(Serialize)]
+pub(crate) struct HoldingOutput<'a> {
+    pub(crate) resource: &'a str,
+    pub(crate) wants: f64,
+    /// -1: no limit.
+    pub(crate) capacity: f64,
+    /// `lease` or `mode`.
+    source: &'static str,
+    /// Rest of the lease. Absent: there is none.
+    pub(crate) expires_in_ms: Option<u64>,
+    /// Why the lease is no larger, as of `get`. Absent: there is none, or the server does not say.
+    limited_by: Option<&'static str>,
+    /// Rest of learning mode, of the server or of one above it.
+    learning_for_ms: Option<u64>,
+    /// Problem, if there is one.
+    pub(crate) problem: Option<String>,
+}
+
+impl<'a> HoldingOutput<'a> {
+    pub(crate) fn new(
+        resource: &'a str,
+        wants: f64,
+        holding: &Holding,
+        problem: Option<String>,
+    ) -> Self {
+        let why = Explanation::of_holding(holding);
+        Self {
+            resource,
+            wants,
+            capacity: amount_of(holding.capacity),
+            source: match holding.source {
+                Source::Lease => "lease",
+                Source::Mode => "mode",
+            },
+            expires_in_ms: holding.remaining.map(millis),
+            limited_by: why.word(),
+            learning_for_ms: why.learning_for_ms(),
+            problem,
+        }
     }
 }
 

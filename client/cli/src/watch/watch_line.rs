@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::flags::WatchFlags;
 use crate::granted::{amount_of, millis, number, tone_of};
 use crate::output;
-use crate::why::{Explanation, LEARNING_ADVICE};
+use crate::why::{Explanation, HoldingOutput, LEARNING_ADVICE};
 use doorward_clock::wall;
 use doorward_pages::numbers::typed_span as span;
 use doorward_pages::terminal::palette::{Palette, Tone};
@@ -23,20 +23,8 @@ use doorward_pages::terminal::palette::{Palette, Tone};
 struct WatchOutput<'a> {
     /// Milliseconds since the Unix epoch.
     time_ms: u64,
-    resource: &'a str,
-    wants: f64,
-    /// -1: no limit.
-    capacity: f64,
-    /// `lease` or `mode`.
-    source: &'static str,
-    /// Rest of the lease. Absent: there is none.
-    expires_in_ms: Option<u64>,
-    /// Why the lease is no larger, as of `get`. Absent: there is none, or the server does not say.
-    limited_by: Option<&'static str>,
-    /// Rest of learning mode, of the server or of one above it.
-    learning_for_ms: Option<u64>,
-    /// Problem, if there is one.
-    problem: Option<String>,
+    #[serde(flatten)]
+    holding: HoldingOutput<'a>,
     /// Time until the capacity changes without another answer. Absent: it does not.
     changes_in_ms: Option<u64>,
     /// Capacity after that change; -1: no limit.
@@ -138,20 +126,10 @@ impl<'a> Printer<'a> {
         let mut out = output::stdout();
         let now = wall();
         if self.common.output == Output::Json {
-            let why = Explanation::of_holding(holding);
+            let resource = &self.flags.ask.resource;
             let change = WatchOutput {
                 time_ms: millis(now),
-                resource: &self.flags.ask.resource,
-                wants,
-                capacity: amount_of(holding.capacity),
-                source: match holding.source {
-                    Source::Lease => "lease",
-                    Source::Mode => "mode",
-                },
-                expires_in_ms: holding.remaining.map(millis),
-                limited_by: why.word(),
-                learning_for_ms: why.learning_for_ms(),
-                problem,
+                holding: HoldingOutput::new(resource, wants, holding, problem),
                 changes_in_ms: holding.changes_in.map(millis),
                 capacity_then: amount_of(holding.then),
                 problem_since_ms: self.since.map(millis),

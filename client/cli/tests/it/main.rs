@@ -19,6 +19,7 @@ mod plans;
 mod rule_documents;
 mod rule_instances;
 mod rules;
+mod shell;
 mod status;
 mod template_edit;
 mod template_warnings;
