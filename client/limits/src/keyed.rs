@@ -31,9 +31,9 @@ use crate::slab::Slab;
 use crate::timeline::Timeline;
 use crate::units::Units;
 
-mod held;
+mod at_key;
 
-pub use held::AtKey;
+pub use at_key::AtKey;
 
 /// A limit for each key.
 pub struct Keyed<A: Algorithm> {
@@ -340,12 +340,6 @@ impl<A: Algorithm + Clone> Shard<A> {
                 (operation(limit, &mut limit.fresh(), now), false)
             }
         }
-    }
-
-    /// Removes a key and returns its state, converted to the limit in force.
-    fn take_out(&mut self, place: u32) -> Option<A::State> {
-        self.limits.carry_over(self.slab.get_mut(place)?);
-        self.remove(place)
     }
 
     fn insert(&mut self, key: Key, state: A::State) {

@@ -93,7 +93,7 @@
 //! - [`AtomicBucket`]: a token bucket, one atomic exchange for a take; [`AtomicFedBucket`]: one that a lease feeds.
 //! - [`Shared`]: any other limit, behind a short lock.
 //! - [`Limit`] is the interface of shared limits, of atomic buckets, and of one key of a map ([`Keyed::at`]).
-//!   [`several::take`] takes from any of them, all or nothing, also from many threads.
+//!   [`several::take`] takes from any of them, all or nothing.
 //! - A [`Clock`] gives the time; the feature `std-clock` has a fast one.
 //!
 //! # For callers
