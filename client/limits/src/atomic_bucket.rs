@@ -102,11 +102,6 @@ impl AtomicBucket {
         self.update(now, |flow, level| level.is_full(flow, now))
     }
 
-    /// Returns the settings.
-    pub fn algorithm(&self) -> TokenBucket {
-        self.update(Moment::LAST, |flow, _| TokenBucket::of(*flow))
-    }
-
     /// Does one operation on the level. If the clock was set back, or the cell stays closed, it holds the bucket.
     fn update<R>(&self, now: Moment, operation: impl Fn(&Flow, &mut Level) -> R) -> R {
         for _ in 0..ATTEMPTS {
