@@ -93,8 +93,8 @@
 //! - [`AtomicBucket`]: a token bucket, one atomic exchange for a take; [`AtomicFedBucket`]: one that a lease feeds.
 //! - [`Shared`]: any other limit, behind a short lock.
 //! - [`Limit`] is the interface of shared limits, of atomic buckets, and of one key of a map ([`Keyed::at`]).
-//!   [`several::take`] takes from any of them, all or nothing, also from many threads.
-//! - [`Clocked`] reads a clock of your choice; the feature `std-clock` has a fast one.
+//!   [`several::take`] takes from any of them, all or nothing.
+//! - A [`Clock`] gives the time; the feature `std-clock` has a fast one.
 //!
 //! # For callers
 //!
@@ -144,7 +144,7 @@ pub use algorithm::Algorithm;
 pub use atomic_bucket::AtomicBucket;
 pub use atomic_fed::{AtomicFedBucket, Wait};
 pub use ban::{Ban, BanState};
-pub use clock::{Clock, Clocked, ManualClock};
+pub use clock::{Clock, ManualClock};
 pub use decision::{Allowed, Answer, Decision, Reason, Standing};
 pub use error::{InvalidLimit, SettingsError};
 pub use fed::{FedBucket, Feed, Supply};

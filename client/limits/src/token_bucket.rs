@@ -58,12 +58,6 @@ impl TokenBucket {
     pub(crate) const fn flow(&self) -> &Flow {
         &self.flow
     }
-
-    /// Creates a bucket from its flow.
-    #[inline]
-    pub(crate) const fn of(flow: Flow) -> Self {
-        Self { flow }
-    }
 }
 
 impl Algorithm for TokenBucket {
