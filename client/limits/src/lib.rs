@@ -33,7 +33,7 @@
 //! | an even stream for a backend: wait instead of failing | [`LeakyQueue`] | the work that starts in a span of w, without its last start: at most rate·w; no longer wait than the deadline |
 //! | quotas of a clock's hour, of a day, of a calendar's month, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |
 //! | log-ins, codes by text message: small limits that must hold for every window | [`SlidingLog`] | the limit in every window, exactly; 8 bytes a request |
-//! | the same for large limits, with two numbers a key, or n + 1 for n parts of the window | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
+//! | the same for large limits, with two numbers a key | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
 //! | a backend that is cold after a rest: caches, pools, just-in-time compilers | [`WarmUp`] | at most rate·w; from cold, a slow start of the given length |
 //! | brute force: a caller that exceeds a threshold is refused for long | [`Ban`] | the threshold in each interval, then nothing until the ban ends |
 //! | a warning before the refusal | [`SoftHard`] around any of them | its decisions |
