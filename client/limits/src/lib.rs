@@ -48,8 +48,7 @@
 //!
 //! The rate is 10 per second (10 at once, where there is a burst), and a column is a twentieth of a second. For each
 //! algorithm, the picture shows the number that pass (`·` if all are refused, letters go on after 9) and the amount
-//! left. At first a few requests come, then 16 at once (`g`), then 20 per second; after a rest, 16 again. The example
-//! `side_by_side` draws it.
+//! left. At first a few requests come, then 16 at once (`g`), then 20 per second; after a rest, 16 again.
 //!
 //! ```text
 #![doc = include_str!("side_by_side.txt")]
