@@ -56,8 +56,8 @@ fn one_limit(rounds: usize) {
     let mut gcra = Limiter::new(Gcra::new(u64::from(RATE), rate()).unwrap());
     let mut token_bucket = Limiter::new(bucket());
     let mut window = Limiter::new(FixedWindow::new(rate()));
-    let mut counter = Limiter::new(SlidingCounter::new(rate()).unwrap());
-    let mut log = Limiter::new(SlidingLog::new(rate()).unwrap());
+    let mut counter = Limiter::new(SlidingCounter::new(rate()));
+    let mut log = Limiter::new(SlidingLog::new(rate()));
     let shared = Shared::new(bucket());
     race(
         "one thread, same clock: allowed",

@@ -19,8 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The time is an argument, in nanoseconds since any origin (1970 in UTC for windows of the calendar). A rate is one
-//! value that is parsed: `100/s`, `5000/h`, `10/min`, `4999/day`, `2000/1200s`, and for fixed windows `7/month`.
+//! The time is an argument, in nanoseconds since any origin (1970 in UTC for fixed windows). A rate is one
+//! value that is parsed: `100/s`, `5000/h`, `10/min`, `4999/day`, `2000/1200s`.
 //! Amounts have nine decimal places. An invalid amount (negative, not a number, too large) gives an error with its
 //! reason ([`InvalidUnits`]), and so do invalid settings ([`SettingsError`]). No operation panics at any time or cost.
 //!
@@ -31,7 +31,7 @@
 //! | a rate with a burst: the usual limit of an API. A leaky bucket as a meter gives the same answers. | [`TokenBucket`] | in any span of w at most burst + rate·w |
 //! | the same in 24 bytes, for a million keys | [`Gcra`] | the same, field by field |
 //! | an even stream for a backend: wait instead of failing | [`LeakyQueue`] | the work that starts in a span of w, without its last start: at most rate·w; no longer wait than the deadline |
-//! | quotas of a clock's hour, of a day, of a calendar's month, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |
+//! | quotas of a clock's hour or of a day, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |
 //! | log-ins, codes by text message: small limits that must hold for every window | [`SlidingLog`] | the limit in every window, exactly; 8 bytes a request |
 //! | the same for large limits, with two numbers a key | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
 //! | a backend that is cold after a rest: caches, pools, just-in-time compilers | [`WarmUp`] | at most rate·w; from cold, a slow start of the given length |
@@ -156,7 +156,7 @@ pub use leaky_queue::{LeakyQueue, LeakyQueueState};
 pub use limit::Limit;
 pub use limiter::Limiter;
 pub use moment::Moment;
-pub use rate::{InvalidRate, Period, Rate};
+pub use rate::{InvalidRate, Rate};
 pub use several::{Part, Verdict};
 pub use shared::Shared;
 pub use sliding_counter::{SlidingCounter, SlidingCounterState};

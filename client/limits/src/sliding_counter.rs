@@ -10,13 +10,11 @@ use std::num::NonZeroU64;
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
-use crate::error::SettingsError;
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
 
 use crate::units::Units;
 use crate::wide::{scaled_up, times_over};
-use crate::window::length;
 
 /// Two counters for a sliding window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,17 +48,10 @@ struct Reading {
 
 impl SlidingCounter {
     /// Creates a limit of about the rate's amount in any of its periods.
-    ///
-    /// # Errors
-    ///
-    /// If the rate is by the calendar, whose windows do not slide.
-    pub const fn new(rate: Rate) -> Result<Self, SettingsError> {
-        match length(rate) {
-            Ok(window) => Ok(Self {
-                limit: rate.amount(),
-                window,
-            }),
-            Err(error) => Err(error),
+    pub const fn new(rate: Rate) -> Self {
+        Self {
+            limit: rate.amount(),
+            window: rate.period(),
         }
     }
 

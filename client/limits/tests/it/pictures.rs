@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use doorward_limits::{
-    Algorithm, Ban, Decision, FixedWindow, LeakyQueue, Limiter, Moment, Rate, SettingsError,
-    SlidingCounter, SlidingLog, TokenBucket,
+    Algorithm, Ban, Decision, FixedWindow, LeakyQueue, Limiter, Moment, Rate, SlidingCounter,
+    SlidingLog, TokenBucket,
 };
 
 /// The pictures in `client/limits/src/side_by_side.txt` and `docs/limits.md` are what this draws.
@@ -81,14 +81,10 @@ fn rows() -> Result<Vec<Row>, Box<dyn std::error::Error>> {
         row("token bucket", TokenBucket::new(10, rate)?),
         row("leaky queue", LeakyQueue::new(10, rate, wait)?),
         row("fixed window", FixedWindow::new(rate)),
-        row("sliding log", SlidingLog::new(rate)?),
-        row("sliding counter", SlidingCounter::new(rate)?),
-        row("ban for 0.5 s", ban(rate)?),
+        row("sliding log", SlidingLog::new(rate)),
+        row("sliding counter", SlidingCounter::new(rate)),
+        row("ban for 0.5 s", Ban::new(rate, Duration::from_millis(500))),
     ])
-}
-
-fn ban(rate: Rate) -> Result<Ban, SettingsError> {
-    Ban::new(rate, Duration::from_millis(500))
 }
 
 fn count(passed: u64, asked: u64) -> char {

@@ -24,7 +24,7 @@ fn bucket(burst: u64) -> TokenBucket {
 }
 
 fn log(limit: u64) -> SlidingLog {
-    SlidingLog::new(format!("{limit}/h").parse().unwrap()).unwrap()
+    SlidingLog::new(format!("{limit}/h").parse().unwrap())
 }
 
 fn take<'a>(limits: &[&'a dyn Limit]) -> Verdict<'a> {
@@ -112,7 +112,7 @@ fn the_same_limit_twice_takes_both_or_nothing() {
 #[test]
 fn a_ban_by_key_counts_attempts_that_another_limit_refuses() {
     let hour = Duration::from_secs(3_600);
-    let bans = Keyed::new(Ban::new("5/min".parse().unwrap(), hour).unwrap(), 10);
+    let bans = Keyed::new(Ban::new("5/min".parse().unwrap(), hour), 10);
     let logins = Shared::new(log(2));
     let ban = bans.at(key(7));
     for attempt in 1..=6 {
