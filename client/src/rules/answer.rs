@@ -93,12 +93,15 @@ fn policy(status: &Status, dialect: Dialect) -> Option<(Policy<'_>, Answer)> {
     let (quota, window) = match dialect {
         // It tells no window, so another amount would be another limit.
         Dialect::Legacy => (counted.rate.amount(), None),
-        Dialect::Draft11 | Dialect::Next => in_seconds(counted.rate),
+        Dialect::Draft11 | Dialect::Next => {
+            let (quota, window) = in_seconds(counted.rate);
+            (quota, Some(window))
+        }
     };
     let policy = Policy {
         name: &rule.path,
         quota,
-        window: Some(window),
+        window,
         unit: None,
         partition_key: None,
     };
