@@ -34,6 +34,7 @@ pub const LIBRARY: &[LibraryEntry] = entries![
     "clocks",
     "llm-day",
     "fast-demand",
+    "step",
     "comeback",
     "hour",
     "million",

@@ -21,7 +21,7 @@ use crate::time::Time;
 use doorward_session::time::tolerance::at_least;
 
 /// Time until the next report of work in flight beyond the lease, on a stream.
-const REPORT_AGAIN: Duration = Duration::from_millis(500);
+const REPORT_AGAIN: Duration = Duration::from_secs(1);
 
 /// A resource that a client uses.
 #[derive(Clone, Debug, Default)]
@@ -309,6 +309,7 @@ impl ResourceState {
         self.lease = Some(lease);
         self.former.push(before, lease.capacity, now);
         self.limited_by = granted.limited_by;
+        self.learning_until = granted.learning_for.map(|span| now + span.min(SPAN_MAX));
         true
     }
 

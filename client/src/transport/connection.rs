@@ -24,14 +24,17 @@ use crate::time::Time;
 use crate::transport::addresses::Directory;
 use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
-use crate::transport::stream::CapacityStream;
+use crate::transport::stream::{ANSWER_BYTES_MAX, CapacityStream};
 use doorward_session::visible;
 
-/// Largest size of an answer, in bytes: room for thousands of leases.
-pub(super) const ANSWER_BYTES_MAX: usize = 1024 * 1024;
-
-/// Time until the next attempt to open a stream, after a server refused one or broke it before the first answer.
+/// Time for which a client polls after a server refused a stream, or a stream did not last.
 const STREAM_AGAIN: Duration = Duration::from_secs(60);
+
+/// Shortest life of a stream that lasted.
+const STREAM_LASTS: Duration = Duration::from_secs(10);
+
+/// Pushes that are kept while an answer is awaited.
+const PUSHES_MAX: usize = 1_000;
 
 /// A message that the client did not ask for.
 pub(crate) enum News {
@@ -69,8 +72,10 @@ pub(crate) struct Connection {
     channel: Option<(Dialed, Address)>,
     /// Stream on that channel.
     stream: Option<Box<CapacityStream>>,
-    /// Time from which a stream may be opened.
+    /// Time from which a stream may be opened. A proxy may accept streams and break them, so the time is set when a
+    /// stream begins, and reset when it has lasted.
     stream_from: Time,
+    stream_lasts_at: Time,
     /// Pushes that came before an answer.
     pushes: Vec<doorman::GetCapacityResponse>,
     /// End of the last lease.
@@ -96,6 +101,7 @@ impl Connection {
             channel: None,
             stream: None,
             stream_from: Time::ZERO,
+            stream_lasts_at: Time::ZERO,
             pushes: Vec::new(),
             leases_end: None,
             dialer,
@@ -136,37 +142,63 @@ impl Connection {
         Ok(Some(response))
     }
 
-    /// Asks on the stream, or by a call if the server has no streams.
+    /// Asks on the stream, or by a call if there is none.
     async fn ask(
         &mut self,
         channel: Dialed,
         request: doorman::GetCapacityRequest,
     ) -> Result<doorman::GetCapacityResponse, tonic::Status> {
-        if let Some(stream) = &self.stream {
-            stream.send(request.clone()).await?;
-        } else if self.stream_from <= self.clock.now() {
+        let now = self.clock.now();
+        if self.stream.is_none() && self.stream_from <= now {
+            self.stream_from = now + STREAM_AGAIN;
+            self.stream_lasts_at = now + STREAM_LASTS;
             match CapacityStream::open(channel.clone(), request.clone()).await {
                 Ok(stream) => self.stream = Some(Box::new(stream)),
-                // An overloaded server refuses a call, too.
-                Err(status) if pushback(&status).is_some() => return Err(status),
+                Err(status) => debug!(%status, "no stream; asking by calls"),
+            }
+            if let Some(answer) = self.answer(request.sequence).await {
+                match answer {
+                    Ok(answer) => return Ok(answer),
+                    Err(status) => debug!(%status, "no stream; asking by calls"),
+                }
+            }
+        } else if let Some(stream) = &self.stream {
+            stream.send(request.clone()).await?;
+            if let Some(answer) = self.answer(request.sequence).await {
+                return answer;
+            }
+        }
+        #[cfg(feature = "otel")]
+        let (request, _span) = crate::transport::otel::outgoing(request);
+        let answer = client(channel).get_capacity(request).await?;
+        Ok(answer.into_inner())
+    }
+
+    /// Waits on the stream for the answer to the request of that number. None: there is no stream.
+    async fn answer(
+        &mut self,
+        sequence: Option<u64>,
+    ) -> Option<Result<doorman::GetCapacityResponse, tonic::Status>> {
+        let stream = self.stream.as_mut()?;
+        loop {
+            match stream.next().await {
+                Ok(message) if message.sequence == sequence || message.mastership.is_some() => {
+                    return Some(Ok(message));
+                }
+                Ok(push) if self.pushes.len() < PUSHES_MAX => self.pushes.push(push),
+                Ok(_) => {}
                 Err(status) => {
-                    debug!(%status, "no stream; asking by calls");
-                    self.stream_from = self.clock.now() + STREAM_AGAIN;
+                    self.end_stream();
+                    return Some(Err(status));
                 }
             }
         }
-        let Some(stream) = &mut self.stream else {
-            #[cfg(feature = "otel")]
-            let (request, _span) = crate::transport::otel::outgoing(request);
-            let answer = client(channel).get_capacity(request).await?;
-            return Ok(answer.into_inner());
-        };
-        loop {
-            let message = stream.next().await?;
-            if message.sequence == request.sequence || message.mastership.is_some() {
-                return Ok(message);
-            }
-            self.pushes.push(message);
+    }
+
+    /// Drops the stream. If it has lasted, the next one may be opened at once.
+    fn end_stream(&mut self) {
+        if self.stream.take().is_some() && self.stream_lasts_at <= self.clock.now() {
+            self.stream_from = Time::ZERO;
         }
     }
 
@@ -204,7 +236,7 @@ impl Connection {
 
     fn disconnect(&mut self) {
         self.channel = None;
-        self.stream = None;
+        self.end_stream();
     }
 
     /// Releases capacity; best effort.
@@ -314,6 +346,8 @@ impl Connection {
         mastership: &doorman::Mastership,
     ) -> Result<(), Failure> {
         self.disconnect();
+        // The server works as it should.
+        self.stream_from = Time::ZERO;
         let (master, epoch) = (mastership.master_address.as_deref(), mastership.epoch);
         let leases_last = self.leases_last();
         match self.finder.handle_redirect(master, epoch, leases_last) {

@@ -7,7 +7,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Status, Streaming};
 
-use crate::transport::connection::ANSWER_BYTES_MAX;
+/// Largest size of an answer, in bytes: room for thousands of leases.
+pub(super) const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 /// An open stream.
 pub(super) struct CapacityStream {

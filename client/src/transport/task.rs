@@ -283,11 +283,12 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
                 call = None;
                 let is_streaming = connection.is_streaming();
                 shared.book().state.set_streaming(is_streaming, shared.clock.now());
+                handle(&shared, done);
+                // Some may have come before the answer, and yet know its request.
                 for push in connection.take_pushes() {
                     handle_push(&shared, push);
                 }
                 idle = Some(connection);
-                handle(&shared, done);
             }
             Some(news) = async { Some(idle.as_mut()?.news().await) } => match news {
                 News::Push(push) => handle_push(&shared, push),

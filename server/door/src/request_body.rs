@@ -211,12 +211,24 @@ where
         let bytes = u64::try_from(messages.len()).unwrap_or(u64::MAX);
         if !self.is_only && bytes > 0 {
             // A message of a stream costs as much as a call.
-            if !self.is_large && !self.connection.takes_call(false, self.door.now()) {
-                return Err(self.door.exhausted(&self.door.limits().calls_per_caller));
+            if !self.is_large {
+                self.charge(&messages)?;
             }
             self.count_buffer(bytes.max(STREAM_BYTES_MIN))?;
         }
         Ok(messages)
+    }
+
+    /// Takes complete messages from the rate of calls.
+    fn charge(&self, mut messages: &[u8]) -> Result<(), RpcStatus> {
+        while let Some((&[_, length @ ..], rest)) = messages.split_first_chunk::<PREFIX>() {
+            if !self.connection.takes_call(false, self.door.now()) {
+                return Err(self.door.exhausted(&self.door.limits().calls_per_caller));
+            }
+            let length = u32::from_be_bytes(length) as usize;
+            messages = rest.get(length..).unwrap_or_default();
+        }
+        Ok(())
     }
 
     fn count_buffer(&mut self, bytes: u64) -> Result<(), RpcStatus> {

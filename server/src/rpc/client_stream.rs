@@ -25,11 +25,11 @@ use crate::rpc::{Answer, CapacityService, convert};
 /// Longest time until the first message.
 const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Largest number of clients on a stream. An agent has one for each of its callers.
-const CLIENTS_MAX: usize = 10_000;
+/// Largest number of clients on a stream.
+const CLIENTS_MAX: usize = 1_000;
 
 /// Largest number of requests that wait for the parent at the same time. Until then, no more is read.
-const WAITING_MAX: usize = 16;
+const WAITING_MAX: usize = 4;
 
 type Message = Result<wire::GetCapacityResponse, RpcStatus>;
 
@@ -94,9 +94,17 @@ impl ClientStream {
         loop {
             let is_silent = self.pushes.clients() == 0;
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => {
                     return Some(Err(RpcStatus::unavailable("the server shuts down")));
                 }
+                push = self.pushes.next() => return Some(Ok(match push {
+                    Ok((client, push)) => pushed(&client, push),
+                    Err(master) => wire::GetCapacityResponse {
+                        mastership: Some(convert::redirection(&master)),
+                        ..wire::GetCapacityResponse::default()
+                    },
+                })),
                 () = sleep_until(self.first_message_by), if is_silent => {
                     return Some(Err(RpcStatus::deadline_exceeded(
                         "the first message did not come within 10 s",
@@ -116,13 +124,6 @@ impl ClientStream {
                         Err(status) => return Some(Err(status)),
                     }
                 }
-                push = self.pushes.next() => return Some(Ok(match push {
-                    Ok((client, push)) => pushed(&client, push),
-                    Err(master) => wire::GetCapacityResponse {
-                        mastership: Some(convert::redirection(&master)),
-                        ..wire::GetCapacityResponse::default()
-                    },
-                })),
             }
         }
     }
@@ -145,7 +146,7 @@ impl ClientStream {
         }
         if self.pushes.clients() > CLIENTS_MAX {
             return Some(Err(RpcStatus::resource_exhausted(
-                "a stream has at most 10,000 clients; open another one",
+                "a stream has at most 1,000 clients; open another one",
             )));
         }
         let identity = self.identity.as_ref();

@@ -6,6 +6,7 @@ mod faults;
 mod kept;
 mod promises;
 mod regressions;
+mod streams;
 mod usage;
 mod waits;
 
@@ -25,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 const CLIENTS_MAX: usize = 1_000;
 
 /// Scenarios too large for a full run in a test.
-const LARGE: [&str; 3] = ["comeback", "hour", "million"];
+const LARGE: [&str; 4] = ["comeback", "hour", "million", "step"];
 
 fn played(scenario: &Scenario) -> Recording {
     World::new(scenario).run(|_| {})

@@ -293,20 +293,8 @@ async fn resources(place: &Place, size: Size) {
                     wants = 60.0 - wants;
                 }
             }
-            leases = watched.stream.next::<GetCapacityResponse>() => {
-                let leases = leases.unwrap();
-                let is_push = leases.sequence.is_none();
-                let mut less = Vec::new();
-                for lease in leases.response {
-                    let number: usize = lease.resource_id.rsplit('-').next().unwrap().parse().unwrap();
-                    if is_push && let Some(at) = sent_at[number].take() {
-                        times.push(at.elapsed());
-                    }
-                    less.push(asked(&lease.resource_id, 90.0, lease.gets.capacity));
-                }
-                if is_push {
-                    watched.ask(less);
-                }
+            message = watched.stream.next::<GetCapacityResponse>() => {
+                times.extend(heard(&mut watched, message.unwrap(), &mut sent_at));
             }
             _ = moves.stream.next::<GetCapacityResponse>() => {}
         }
@@ -320,6 +308,32 @@ async fn resources(place: &Place, size: Size) {
         times.at(0.99),
         times.max(),
     );
+}
+
+/// Acknowledges a push. Returns the times since the changes that caused it.
+fn heard(
+    client: &mut Client,
+    message: GetCapacityResponse,
+    sent_at: &mut [Option<Instant>],
+) -> Vec<Duration> {
+    let mut times = Vec::new();
+    if message.sequence.is_some() {
+        return times;
+    }
+    let mut less = Vec::new();
+    for lease in message.response {
+        let number: usize = lease
+            .resource_id
+            .rsplit('-')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        times.extend(sent_at[number].take().map(|at| at.elapsed()));
+        less.push(asked(&lease.resource_id, client.wants, lease.gets.capacity));
+    }
+    client.ask(less);
+    times
 }
 
 /// Prints the work of a server for clients whose demand does not change, by calls and on streams.

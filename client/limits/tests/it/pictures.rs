@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use doorward_limits::{
-    Algorithm, Ban, Decision, FixedWindow, LeakyQueue, Limiter, Moment, Rate, SlidingCounter,
-    SlidingLog, TokenBucket,
+    Algorithm, Ban, Decision, FixedWindow, Gcra, LeakyQueue, Limiter, Moment, Rate, SlidingCounter,
+    SlidingLog, TokenBucket, Units, WarmUp,
 };
 
 /// The pictures in `client/limits/src/side_by_side.txt` and `docs/limits.md` are what this draws.
@@ -77,12 +77,15 @@ fn row<A: Algorithm>(name: &'static str, algorithm: A) -> Row {
 fn rows() -> Result<Vec<Row>, Box<dyn std::error::Error>> {
     let rate: Rate = "10/s".parse()?;
     let wait = Duration::from_millis(500);
+    let warm_up = WarmUp::new(rate, Duration::from_secs(1), Units::whole(3), wait)?;
     Ok(vec![
         row("token bucket", TokenBucket::new(10, rate)?),
+        row("GCRA", Gcra::new(10, rate)?),
         row("leaky queue", LeakyQueue::new(10, rate, wait)?),
         row("fixed window", FixedWindow::new(rate)),
         row("sliding log", SlidingLog::new(rate)),
         row("sliding counter", SlidingCounter::new(rate)),
+        row("warm-up", warm_up),
         row("ban for 0.5 s", Ban::new(rate, Duration::from_millis(500))),
     ])
 }

@@ -215,6 +215,7 @@ impl Holders {
             newest.capacity = Amount::ZERO;
         }
         self.table.change_standing(slot, Standing::Replaced);
+        self.place(slot, None);
         self.table
             .change_leases(slot, |leases| leases.grant(newest));
         if !is_waited_for {

@@ -63,6 +63,7 @@ impl Resource {
             }
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.incarnation = ask.incarnation;
+            holding.streams = ask.streams;
             if let Some(report) = &mut holding.report {
                 report.asked_at = now;
                 report.epoch = ask.epoch();
@@ -77,6 +78,7 @@ impl Resource {
                     refresh_in.min(paid_in.saturating_sub(ask.floor * (EARLY_NEWS_MAX - 1)));
             }
         });
+        self.place(slot);
         Answer {
             decided: is_same,
             ..self.current(slot, refresh_in, AnswerKind::TooEarly, now)
@@ -125,7 +127,7 @@ impl Resource {
         };
         let mut interval = interval_of(self.policy.algorithm(), holding, floor);
         let newest = holding.newest();
-        if holding.streams {
+        if holding.is_pushed() {
             // Changes come at once, so a refresh only keeps the lease.
             interval = interval
                 .max(newest.expires_at.since(now) / HEARTBEATS)
@@ -139,7 +141,7 @@ impl Resource {
         // Its wants go up to the parent now, or the answer to them comes down.
         let more_comes = self.parent.is_some() && (grew || self.supply.expects_more());
         // On a stream, both sides send changes at once.
-        let streams = holding.streams || holding.report.as_ref().is_some_and(|it| it.streams);
+        let streams = holding.is_pushed() || holding.report.as_ref().is_some_and(|it| it.streams);
         // In learning mode, reports may add up to more than the capacity. A holder with less than its part waits for
         // those with more.
         let soon = |pace: &mut Pace, floor| (pace.soon(interval, floor, waited, now), true);
@@ -197,7 +199,7 @@ const HEIGHT_MAX: u32 = 32;
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 /// Refreshes of a client with a stream in a lease length.
-const HEARTBEATS: u32 = 3;
+pub(crate) const HEARTBEATS: u32 = 3;
 
 /// Longest refresh interval, for a decay factor that makes it grow with the height.
 const INTERVAL_MAX: Duration = REFRESH_IN_MAX;

@@ -55,6 +55,7 @@ impl Resource {
         let reports = reports.unwrap_or_default();
         let slot = match slot {
             Some(slot) => {
+                self.holders.place(slot, None);
                 self.holders.change_demand(slot, &ask.demand);
                 self.holders.table.change_leases(slot, |leases| {
                     if ask.acknowledges() {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::division::{self, Rule};
-use crate::holders::{Holding, Position, Slot, Standing, Wanted};
+use crate::holders::{Holding, Position, Slot, Wanted};
 use crate::id::HolderId;
 use crate::resource::Resource;
 use crate::resource::ask::Answer;
@@ -66,7 +66,7 @@ impl Resource {
     /// Places a client by its newest lease, if it has a stream.
     pub(super) fn place(&mut self, slot: Slot) {
         let holding = self.holders.table.get(slot);
-        let holding = holding.filter(|it| it.streams && it.standing == Standing::Newest);
+        let holding = holding.filter(|it| it.is_pushed() && !it.pending);
         let position = holding.and_then(|holding| self.position(holding, &self.division()));
         self.holders.place(slot, position);
     }
@@ -81,7 +81,10 @@ impl Resource {
         let table = &self.holders.table;
         let room = self.room_beside_others(Amount::ZERO, self.grants_max());
         let wanted = Wanted {
-            shrinks: table.waiting() > 0 || self.overcommitted().is_some(),
+            // STATIC promises no total, so no holder waits.
+            shrinks: table.waiting() > 0
+                || self.overcommitted().is_some()
+                || !self.policy.promises_total(),
             growths: room.get() > self.supply.capacity.get() * SHORTFALL,
         };
         let rule = self.division();

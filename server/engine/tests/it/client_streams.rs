@@ -11,7 +11,9 @@ use doorward_engine::templates::AlgorithmKind;
 use doorward_engine::time::Time;
 use proptest::prelude::*;
 
-use crate::asking::{amount, ask, holder, master, no_floor, parsed, resource, served, template};
+use crate::asking::{
+    amount, ask, do_due, holder, master, no_floor, parsed, resource, served, template,
+};
 
 /// Largest difference that is not pushed.
 const RISE_MIN: f64 = 1.0 / 500.0;
@@ -153,6 +155,48 @@ fn a_closed_stream_gets_no_pushes_and_its_client_shrinks_at_its_refresh() {
     assert_eq!(settle(&mut node, &mut clients, at(50)), 0);
     clients[0].asks(&mut node, at(5_000));
     assert_eq!(clients[0].has, 50.0);
+}
+
+#[test]
+fn a_replaced_process_gets_no_pushes_and_the_one_that_replaced_it_does() {
+    let mut node = node(AlgorithmKind::FairShare, 100.0);
+    let mut clients = [Client::new("a", 50.0), Client::new("other", 100.0)];
+    open(&mut node, &mut clients, at(0));
+    let mut restarted = Client::new("a", 50.0);
+    restarted.id.process = Incarnation::new(8);
+    node.handle_client_stream(&restarted.id, true);
+    restarted.asks(&mut node, at(1_000));
+    assert_eq!(restarted.has, 0.0, "the former process may use its lease");
+    clients[1].wants = 0.0;
+    clients[1].asks(&mut node, at(2_000));
+    let pushed = push_all(&mut node, at(2_050)).clients;
+    assert_eq!(pushed.keys().collect::<Vec<_>>(), [&restarted.id]);
+    assert_eq!(pushed[&restarted.id].leases[0].capacity.get(), 50.0);
+}
+
+#[test]
+fn a_lower_static_capacity_is_pushed() {
+    let mut node = node(AlgorithmKind::Static, 120.0);
+    let mut clients = [Client::new("a", 100.0)];
+    open(&mut node, &mut clients, at(0));
+    let lower = parsed(template("r", AlgorithmKind::Static, 60.0));
+    node.handle_templates(lower, at(1_000));
+    do_due(&mut node, at(1_000));
+    let pushed = push_all(&mut node, at(1_050)).clients;
+    assert_eq!(pushed[&clients[0].id].leases[0].capacity.get(), 60.0);
+}
+
+#[test]
+fn a_client_that_polled_is_pushed_to_from_its_first_request_on_a_stream() {
+    let mut node = node(AlgorithmKind::FairShare, 100.0);
+    let mut client = [Client::new("a", 90.0)];
+    client[0].asks(&mut node, at(0));
+    client[0].asks(&mut node, at(5_000));
+    open(&mut node, &mut client, at(10_000));
+    let mut other = [Client::new("b", 90.0)];
+    open(&mut node, &mut other, at(11_000));
+    let pushed = push_all(&mut node, at(11_050)).clients;
+    assert!(pushed.contains_key(&client[0].id));
 }
 
 #[test]

@@ -160,6 +160,11 @@ impl Holding {
         self.kind() == holder.kind && self.name == holder.name
     }
 
+    /// Whether changes are pushed to it. A process that was replaced knows another end of its lease than is recorded.
+    pub(crate) fn is_pushed(&self) -> bool {
+        self.streams && self.standing != Standing::Replaced
+    }
+
     /// Its newest lease.
     pub(crate) fn newest(&self) -> Lease {
         self.leases.newest()
