@@ -207,6 +207,7 @@ fn limit(steps: &[Step<'_>], is_matched: bool) -> (String, Option<String>) {
     let learning = |it: &Step<'_>| it.resource.learning_remaining_ms;
     let parent = |it: &Step<'_>| it.place.status.as_ref()?.parent.clone();
     let is_cut_off = |it: &&Step<'_>| parent(it).is_some_and(|it| it.link == "down");
+    let waits = |it: &&Step<'_>| is_less(it.lease.granted, it.lease.share);
     let is_cut = |it: &&Step<'_>| it.lease.kind == "server" && it.lease.wants_more;
     let (limit, remedy);
     if let Some(why) = steps.clone().find_map(refusal) {
@@ -231,19 +232,12 @@ fn limit(steps: &[Step<'_>], is_matched: bool) -> (String, Option<String>) {
         limit = format!("learning mode, {} left at most", span(left));
         remedy = "waiting; at the root, doorward learning end, if nobody held anything before"
             .to_owned();
-    } else if let Some(Step {
-        place,
-        resource,
-        lease,
-    }) = steps
-        .clone()
-        .find(|it| is_less(it.lease.granted, it.lease.share))
-    {
-        let (node, holder, share) = (&place.node, &lease.holder, number(lease.share));
+    } else if let Some(it) = steps.clone().find(waits) {
+        let (node, holder, share) = (&it.place.node, &it.lease.holder, number(it.lease.share));
         limit = format!(
             "leases of others at {node}; {holder} gets its share, {share}, once they shrink"
         );
-        remedy = format!("waiting, for {} at most", span(resource.lease_length_ms));
+        remedy = format!("waiting, for {} at most", span(it.resource.lease_length_ms));
     } else if let Some(Step { place, lease, .. }) = steps.clone().find(is_cut) {
         let (node, holder, most) = (&place.node, &lease.holder, number(lease.subclients));
         limit = format!("subclients_max at {node}: only {most} clients of {holder} count");

@@ -33,12 +33,11 @@ pub(crate) struct NamedServers<'a> {
 impl<'a> NamedServers<'a> {
     /// Returns the servers below the first one, which the caller asks.
     pub(crate) fn below(caller: &'a MasterCaller, first: &str) -> Self {
-        let patience = PATIENCE.min(caller.timeout.saturating_mul(12));
         Self {
             caller,
             seen: BTreeSet::from([first.to_owned()]),
             turns: Arc::new(Semaphore::new(AT_ONCE_MAX)),
-            until: Instant::now() + patience,
+            until: Instant::now() + PATIENCE.min(caller.timeout.saturating_mul(12)),
         }
     }
 

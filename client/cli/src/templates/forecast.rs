@@ -47,11 +47,10 @@ impl Forecast {
             _ => None,
         };
         let known = plan.as_ref().and_then(|plan| plan.as_ref().ok());
-        let unknown = match &plan {
-            Some(Ok(plan)) => plan.missing(),
-            Some(Err(_)) => Some("no server says who holds leases".to_owned()),
-            None => None,
-        };
+        let unknown = plan.as_ref().and_then(|plan| match plan {
+            Ok(plan) => plan.missing(),
+            Err(_) => Some("no server says who holds leases".to_owned()),
+        });
         let before = InForceBefore {
             templates: change.old.map(|old| &old.templates),
             in_use: match known {

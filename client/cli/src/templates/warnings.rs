@@ -188,7 +188,7 @@ impl Warnings {
         let mut changes = lengths::findings(&new.templates, before);
         changes.extend(amounts::changes(&new.templates, before));
         let emptied = emptied::finding(before.templates, &new.templates);
-        changes.extend(emptied.or_else(|| emptied::perhaps_in_use(before, &new.templates)));
+        changes.extend(emptied.or_else(|| emptied::unknown(before, &new.templates)));
         changes.extend(emptied::unmatched(before.in_use, &new.templates));
         list.extend(changes.into_iter().map(|it| warning(new, it, false)));
         list.extend(new.blanks().iter().map(|problem| Warning {

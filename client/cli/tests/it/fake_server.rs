@@ -1,7 +1,6 @@
 //! A server that says what a test wants it to say, and remembers what it was asked.
 //!
-//! Each runs on a port and a thread of its own until it is dropped. A [`Play`] decides its answers, so a test can have
-//! redirects, old peers and silence without a real server.
+//! Each runs on a port and a thread of its own until it is dropped. A [`Play`] decides its answers.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};

@@ -1,11 +1,12 @@
 //! Plans of changes, as the command line asks for them and shows them.
 
 use std::process::Output;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doorward_proto::admin::v1::{ChildServerStatus, PlannedChild, PlannedHolder, PlannedResource};
 use doorward_tests::etcd::Etcd;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::fake_server::{FakeServer, Play};
 use crate::templates::{KEY, apply, document, on_stdin, templates};

@@ -65,10 +65,7 @@ pub(super) fn unmatched(in_use: &[ResourcePlan], new: &Templates) -> Option<Temp
 }
 
 /// Whether a template goes while it is not known who holds what it matches.
-pub(super) fn perhaps_in_use(
-    before: &InForceBefore<'_>,
-    new: &Templates,
-) -> Option<TemplateWarning> {
+pub(super) fn unknown(before: &InForceBefore<'_>, new: &Templates) -> Option<TemplateWarning> {
     let (old, why) = (before.templates?, before.unknown?);
     let stays: BTreeSet<&str> = new.iter().map(|it| it.identifier_glob.as_str()).collect();
     let mut globs = old.iter().map(|it| it.identifier_glob.as_str());
