@@ -48,6 +48,7 @@ pub fn response(reply: &GetCapacityReply) -> Response {
         limited_by: Some(limited_by(lease.limited_by)),
         learning_for: lease.learning_for,
         decided: Some(lease.decided),
+        sequence: lease.sequence,
         safe_capacity: lease.safe_capacity.map(|safe| match safe {
             SafeCapacity::Unlimited => Capacity::Unlimited,
             SafeCapacity::Limited(amount) => Capacity::Limited(amount.get()),

@@ -84,4 +84,4 @@ pub use values::{
     NamedRules, Parts, RateLimit, client_ip, cookie, everyone, header, login, method, path_template,
 };
 pub use version::version_of;
-pub use who::{Part, Request, Who};
+pub use who::{Part, Request};

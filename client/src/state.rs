@@ -45,6 +45,9 @@ pub const SPAN_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Shortest wait when a lease is about to end while no server answers.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 
+/// Longest wait after a stream broke. It spreads the clients of a server that was restarted.
+const RETURN_WITHIN: Duration = Duration::from_secs(1);
+
 /// Largest number of asks in one request: servers refuse more. The rest follows in the next request.
 const ASKS_MAX: usize = 1_000;
 
@@ -88,6 +91,8 @@ pub struct ClientState {
     last_sent: Option<Time>,
     backoff: Backoff,
     pause: Option<Pause>,
+    /// Whether the server pushes changes.
+    is_streaming: bool,
 }
 
 impl ClientState {
@@ -317,7 +322,7 @@ impl ClientState {
                 resource: id.clone(),
                 priority: state.priority,
                 wants: state.wants,
-                has: state.tell(in_flight(id), now).map(|has| Has {
+                has: state.tell(sequence, in_flight(id), now).map(|has| Has {
                     expires_in: tolerance.report(has.expires_in),
                     ..has
                 }),
@@ -356,8 +361,13 @@ impl ClientState {
                 continue;
             };
             let sent_at = under_way.sent_at;
+            let is_streaming = self.is_streaming;
             self.change(&granted.resource, |state| {
+                let before = state.leased(now);
                 state.grant(granted, wanted, sent_at, &config, chance, now);
+                if is_streaming {
+                    state.acknowledge_soon(before, now);
+                }
             });
         }
         for refused in &response.refused {
@@ -384,6 +394,47 @@ impl ClientState {
             self.change(resource, |state| state.refuse(trouble, retry, now));
         }
         true
+    }
+
+    /// Notes whether the server pushes changes from now on. Then a lease that became smaller is acknowledged at once,
+    /// because no one invites the client to do so. Resources that a new stream has not named yet are asked for.
+    pub fn set_streaming(&mut self, is_streaming: bool, now: Time) {
+        if is_streaming && !self.is_streaming {
+            let under_way = self.under_way.as_ref();
+            for (id, state) in &mut self.resources {
+                if under_way.is_none_or(|it| !it.wanted.contains_key(&**id)) {
+                    state.refresh_at = state.refresh_at.min(now);
+                    state.replan(&mut self.agenda, Some(Time::ZERO));
+                }
+            }
+        }
+        self.is_streaming = is_streaming;
+    }
+
+    /// Handles the end of the stream: each resource is asked for again, within a second. `chance` is uniform in 0…1.
+    pub fn handle_disconnected(&mut self, chance: f64, now: Time) {
+        self.is_streaming = false;
+        let by = now + RETURN_WITHIN.mul_f64(chance.clamp(0.0, 1.0));
+        for state in self.resources.values_mut() {
+            state.refresh_at = state.refresh_at.min(by);
+            state.replan(&mut self.agenda, Some(Time::ZERO));
+        }
+    }
+
+    /// Handles a push of the master. A lease counts only if it takes the newest request for its resource into account.
+    pub fn handle_push(&mut self, push: &Response, now: Time) {
+        for granted in &push.granted {
+            let under_way = self.under_way.as_ref();
+            let is_asked = under_way.is_some_and(|it| it.wanted.contains_key(&granted.resource));
+            if !is_asked {
+                self.change(&granted.resource, |state| {
+                    let before = state.leased(now);
+                    if state.handle_push(granted, now) {
+                        state.acknowledge_soon(before, now);
+                    }
+                });
+            }
+        }
     }
 
     /// Handles a failure of the request of that number: an error or a timeout. `chance` is uniform in 0…1.

@@ -8,4 +8,5 @@ pub(crate) mod fake_answers;
 #[cfg(feature = "otel")]
 mod otel;
 pub(crate) mod pushback;
+mod stream;
 pub(crate) mod task;

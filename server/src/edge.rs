@@ -13,8 +13,9 @@ use doorward_door::listener::Address;
 use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
 use doorward_edge::ids;
-use doorward_edge::node::{Later, Node};
+use doorward_edge::node::{Later, Node, Pushes};
 use doorward_edge::records::{LEASE_LENGTH, Records};
+use doorward_engine::id::HolderId;
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node as engine;
 use doorward_engine::node::asking::Answers;
@@ -26,7 +27,7 @@ use tracing::warn;
 use crate::clock;
 use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
-use crate::replica_handle::{Asked, ReplicaHandle};
+use crate::replica_handle::{Asked, PushStream, ReplicaHandle};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
 use crate::status::{RulesDocument, RulesNews, ServerState};
@@ -71,6 +72,18 @@ impl Node for OwnNode {
             });
             released.await;
         })
+    }
+
+    fn pushes(&self, client: HolderId) -> Option<Box<dyn Pushes>> {
+        let mut stream = PushStream::open(Arc::clone(&self.0));
+        stream.claim(client);
+        Some(Box::new(stream))
+    }
+}
+
+impl Pushes for PushStream {
+    fn next(&mut self) -> Later<'_, Option<GetCapacityReply>> {
+        Box::pin(async move { self.next().await.ok().map(|(_, push)| push) })
     }
 }
 

@@ -9,6 +9,7 @@ pub const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
 const GET_SERVER_CAPACITY: &str = "/doorman.Capacity/GetServerCapacity";
 const DISCOVERY: &str = "/doorman.Capacity/Discovery";
 const RELEASE_CAPACITY: &str = "/doorman.Capacity/ReleaseCapacity";
+const STREAM_CAPACITY: &str = "/doorward.v1.CapacityStream/StreamCapacity";
 const STREAM: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
 /// The method of the admin service.
 pub const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
@@ -32,12 +33,13 @@ const STREAM_QUOTAS: &str =
     "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 
 /// All methods, which are counted by name.
-pub const ALL: [&str; 23] = [
+pub const ALL: [&str; 24] = [
     GET_CAPACITY,
     GET_SERVER_CAPACITY,
     DISCOVERY,
     RELEASE_CAPACITY,
     STREAM,
+    STREAM_CAPACITY,
     GET_STATUS,
     PLAN,
     LIST_RULES,
@@ -88,7 +90,7 @@ pub const PATHS: Paths = Paths {
         WATCH_HEALTH,
     ],
     large: &[GET_SERVER_CAPACITY, STREAM, STREAM_QUOTAS, PLAN],
-    silent: &[STREAM_QUOTAS, WATCH_HEALTH],
+    silent: &[STREAM_CAPACITY, STREAM_QUOTAS, WATCH_HEALTH],
     open: &[CHECK_HEALTH, WATCH_HEALTH],
     of_all: &[DISCOVERY, WHO_AM_I],
     of_servers: &[GET_SERVER_CAPACITY, STREAM],

@@ -12,6 +12,7 @@ mod disposal;
 pub(crate) mod events;
 mod holds;
 mod lock;
+mod pushes;
 mod transports;
 
 use std::iter;
@@ -37,6 +38,7 @@ use crate::limits::{ServerLimit, ServerLimits};
 use crate::otel;
 use crate::replica_handle::lock::{Held, NodeLock};
 pub use crate::replica_handle::lock::{LockTimes, Spans, SpansSeen};
+pub use crate::replica_handle::pushes::PushStream;
 use crate::replica_handle::transports::{CausedTask, Transports};
 
 /// A replica on the real clock, shared by all parts of the process.

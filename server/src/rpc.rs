@@ -7,11 +7,12 @@
 //! - [`bindings`] bind names to identities.
 //! - [`plans`] says what a change would give each holder.
 //! - [`stream`] serves child servers; [`closed`] and [`cycle`] tell them why a stream or a call
-//!   ended.
+//!   ended. [`client_stream`] serves clients.
 //! - [`mod@services`] finds the service of a call; [`unary`] serves `GetCapacity` without streams.
 
 mod bindings;
 pub mod child_outbox;
+mod client_stream;
 pub mod closed;
 pub mod convert;
 pub mod cycle;
@@ -73,6 +74,8 @@ pub struct CapacityService {
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
     names: Arc<Bindings>,
+    /// Ends streams of clients.
+    stop: CancellationToken,
 }
 
 /// First result of a client's request.
@@ -251,6 +254,7 @@ pub fn services(
     let capacity = CapacityService {
         state: Arc::clone(state),
         metrics: Arc::clone(metrics),
+        stop: stop.clone(),
         names: Arc::new(Bindings::new(
             is_off,
             state.limits().of(ServerLimit::Memory).max(),

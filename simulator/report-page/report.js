@@ -301,7 +301,7 @@ function eventsSection(sides, end) {
   const list = () => [
     make("details", {}, make("summary", {}, "List of events"),
       table([["At", "text"], ["For", "text"], ["Kind", "text"], ["Event", "why"]], marks.slice(0, EVENTS).map(row)),
-      marks.length > EVENTS ? how(`${several(marks.length - EVENTS, "more event")} in happened.csv.`) : null),
+      marks.length > EVENTS ? how(`${several(marks.length - EVENTS, "more event")} in recording.json.`) : null),
   ];
   const isNone = sides.every(({ recording }) => !recording.marks.length);
   return make("section", { id: "events" }, make("h2", {}, "Events from outside"),
@@ -315,7 +315,7 @@ function runSection({ recording }) {
   const { words } = recording;
   const pairs = [
     ["Played", [...(words?.facts ?? []), `a sample every ${duration(recording.sample_every_s)}`].join(" · ")],
-    ["Work", words?.done.join(" · ")], ["Command", make("code", {}, words?.command)],
+    ["Work", words?.done.join(" · ")], ["Command", make("code", {}, recording.command)],
     ["Trace", [make("code", {}, recording.trace_hash), " the same for every run of this scenario with this seed"]],
   ];
   const list = pairs.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);

@@ -205,10 +205,6 @@ pub(crate) struct CompareFlags {
     /// Duration of scenarios [default: the scenario's].
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) duration: Option<Duration>,
-
-    /// Write a page with the charts of both; for scenarios, of the first seed.
-    #[arg(long, value_name = "FILE.html")]
-    pub(crate) out: Option<PathBuf>,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

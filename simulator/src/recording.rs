@@ -44,7 +44,7 @@ pub struct Recording {
     pub scenario: String,
     /// Purpose of the scenario.
     pub description: String,
-    /// Command that plays the same run again. Empty: `doorward-sim run` with the scenario's name and seed.
+    /// Command that plays the same run again. Empty: unknown.
     pub command: String,
     /// Seed of all random choices.
     pub seed: u64,

@@ -1,9 +1,9 @@
 //! Reports of a run: a summary on a terminal, a folder with a page and all measurements, and comparisons.
 //!
-//! All of it comes from a [`Recording`] alone, so that reports can be made and runs compared long after the run.
+//! All of it comes from a [`Recording`](crate::recording::Recording) alone, so that reports can be made and runs
+//! compared long after the run.
 
 pub mod compare;
-pub mod csv;
 mod figures;
 mod folder;
 pub mod page;
@@ -13,35 +13,13 @@ mod terminal;
 mod testing;
 mod words;
 
-use crate::recording::Recording;
-
-pub use folder::{RECORDING, ReportError, claim, write_all, write_page};
-pub use terminal::{WIDTH, wrapped};
-
-/// Returns the command that plays the recording again.
-pub fn command(recording: &Recording) -> String {
-    if !recording.command.is_empty() {
-        return recording.command.clone();
-    }
-    let seed = recording.seed.to_string();
-    command_line(["run", &recording.scenario, "--seed", &seed])
-}
+pub use folder::{RECORDING, ReportError, claim, write_all};
 
 /// Returns a command of the simulator as it is typed into a shell.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,@%+=".contains(c);
-    let mut line = "doorward-sim".to_owned();
-    for word in words {
-        line.push(' ');
-        if !word.is_empty() && word.chars().all(plain) {
-            line.push_str(word);
-        } else {
-            line.push('\'');
-            line.push_str(&word.replace('\'', r"'\''"));
-            line.push('\'');
-        }
-    }
-    line
+    // Arguments of a process have no zero byte, which alone cannot be quoted.
+    let words = shlex::try_join(words).unwrap_or_default();
+    format!("doorward-sim {words}")
 }
 
 #[cfg(test)]
@@ -50,19 +28,9 @@ mod tests {
 
     #[test]
     fn a_command_is_quoted_for_the_shell() {
-        let mut recording = Recording {
-            scenario: "small & <simple>".to_owned(),
-            seed: 7,
-            ..Recording::default()
-        };
-        assert_eq!(
-            command(&recording),
-            "doorward-sim run 'small & <simple>' --seed 7"
-        );
-        recording.command = command_line(["run", "a's.yaml", "--duration", "1m"]);
-        assert_eq!(
-            command(&recording),
-            r"doorward-sim run 'a'\''s.yaml' --duration 1m"
-        );
+        let quoted = command_line(["run", "small & <simple>", "--seed", "7"]);
+        assert_eq!(quoted, "doorward-sim run 'small & <simple>' --seed 7");
+        let quoted = command_line(["run", "a's.yaml", "--duration", "1m"]);
+        assert_eq!(quoted, "doorward-sim run \"a's.yaml\" --duration 1m");
     }
 }

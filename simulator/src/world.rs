@@ -11,6 +11,7 @@ mod agenda;
 mod beginning;
 pub(crate) mod candidates;
 mod child_streams;
+mod client_streams;
 mod clients;
 mod etcd;
 mod faults;
@@ -335,6 +336,8 @@ impl<'a> World<'a> {
         match message {
             Message::Call(call, request) => self.serve_call(call, request),
             Message::Answer(call, answer) => self.on_reply(call, answer),
+            Message::Push(number, term, push) => self.handle_push(number, term, push),
+            Message::Broken(number, term) => self.handle_broken(number, term),
             Message::Up(line, to, what) => self.handle_from_child(line, to, what),
             Message::Down(line, what) => self.handle_from_parent(line, what),
             Message::ToEtcd(from, asking, sent) => self.answer_question(from, asking, sent),

@@ -7,7 +7,6 @@
 
 mod closing_summary;
 mod crowd;
-mod demand_trace;
 mod demo_figures;
 mod outline;
 mod screen;
@@ -15,7 +14,6 @@ mod servers;
 
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -24,8 +22,7 @@ use doorward_engine::time::Time;
 use doorward_server::files;
 use doorward_server::logs::{self, LogFormat};
 
-use crate::demo::crowd::{DemoCrowd, TracePace};
-use crate::demo::demand_trace::DemandTrace;
+use crate::demo::crowd::DemoCrowd;
 use crate::demo::demo_figures::{Amounts, DemoFigures};
 use crate::demo::outline::{LEAVES, Outline};
 use crate::demo::screen::{Key, Scene, Screen};
@@ -34,12 +31,16 @@ use crate::failure::Failure;
 use crate::interruption::interruption;
 use crate::output;
 use doorward_server::clock::Clock;
+use doorward_trace::{Trace, TraceSource};
 
 /// The resource that everyone shares.
 const RESOURCE: &str = "demo";
 
-/// Where the built-in trace gets interesting.
-const BUILT_IN_FROM: Duration = Duration::from_secs(120);
+/// The demand.
+const TRACE: TraceSource = TraceSource::BuiltIn {
+    name: "demo.csv",
+    text: include_str!("../demo/demo.csv"),
+};
 
 /// Interval between two measurements, and two drawings.
 const TICK: Duration = Duration::from_millis(100);
@@ -56,34 +57,21 @@ const ATTEMPTS_MAX: u32 = 10;
 /// Run a tree of servers and clients in this process, and show who gets how much.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DemoFlags {
-    /// Stop after this long [default: go on until Ctrl-C, the trace starting over at its end].
+    /// Stop after this long [default: go on until Ctrl-C, the demand starting over at its end].
     #[arg(long = "for", value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// Speed, relative to the trace's clock.
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
-    pub(crate) speed: f64,
-
-    /// Where in the trace to begin [default: 2m in the built-in one, where demand picks up].
-    #[arg(long, value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
-    pub(crate) from: Option<Duration>,
-
-    /// Follow this trace instead of the built-in one: CSV with the header time_s,client,wants.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
-
-    /// Capacity, per second [default: the trace's mean demand, so that it is now enough and now too little].
-    #[arg(long, value_name = "NUMBER", value_parser = capacity)]
-    pub(crate) capacity: Option<f64>,
+    /// Capacity, per second. The default is the mean demand, so that it is now enough and now too little.
+    #[arg(long, value_name = "NUMBER", default_value_t = 119.0, value_parser = capacity)]
+    pub(crate) capacity: f64,
 
     /// Print a line a second instead of the live view, also on a terminal. After 10 s, the root is killed once.
     #[arg(long)]
     pub(crate) plain: bool,
 }
 
-/// Open files of the servers, and of each client with its connection: a little more than measured.
-const FILES: usize = 80;
-const FILES_PER_CLIENT: usize = 8;
+/// Open files of servers and clients: a little more than measured.
+const FILES: usize = 160;
 
 /// Runs the demonstration to its end, or until Ctrl-C. Its own output is the view; servers and clients log errors only.
 pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
@@ -97,35 +85,25 @@ pub(crate) async fn run(flags: DemoFlags) -> Result<(), Failure> {
 }
 
 async fn show(flags: DemoFlags) -> anyhow::Result<()> {
-    let trace = DemandTrace::read(flags.trace.as_deref())?;
-    let usual = match flags.trace {
-        None => BUILT_IN_FROM,
-        Some(_) => Duration::ZERO,
-    };
-    let from = flags.from.unwrap_or(usual);
-    let capacity = flags
-        .capacity
-        .unwrap_or_else(|| trace.mean_demand().ceil().max(1.0));
-    let needed = FILES + FILES_PER_CLIENT * trace.clients.len();
+    let trace = Trace::read(&TRACE, usize::MAX, usize::MAX)?;
     let allowed = files::raise_limit();
-    if allowed < needed {
+    if allowed < FILES {
         anyhow::bail!(
-            "the demonstration needs {needed} open files, and the system allows {allowed}; try \
-             ulimit -n {needed}"
+            "the demonstration needs {FILES} open files, and the system allows {allowed}; try \
+             ulimit -n {FILES}"
         );
     }
-    let outline = Outline::new(trace.clients.iter().map(ToString::to_string));
-    let servers = DemoServers::start(capacity).await?;
+    let outline = Outline::new(trace.clients.clone());
+    let servers = DemoServers::start(flags.capacity).await?;
     let leaves = outline.clients.iter();
     let leaves: Option<Vec<_>> = leaves
         .map(|client| servers.grpc_address(client.leaf))
         .collect();
     let leaves = leaves.context("a client without a leaf")?;
     let clock = Clock::start();
-    let pace = TracePace::new(&trace, from, flags.speed);
-    let crowd = DemoCrowd::start(&trace, &leaves, pace, clock).await?;
+    let crowd = DemoCrowd::start(&trace, &leaves, clock).await?;
     let mut show = Show {
-        figures: DemoFigures::new(outline, capacity, clock.now()),
+        figures: DemoFigures::new(outline, flags.capacity, clock.now()),
         servers,
         crowd,
         clock,
@@ -191,7 +169,6 @@ impl Show {
             figures: &self.figures,
             pages,
             trace_time: self.crowd.trace_time(self.clock.now()),
-            speed: self.flags.speed,
             killed: self.servers.killed(),
         })?;
         screen.key()
@@ -248,16 +225,8 @@ impl Show {
     }
 }
 
-fn speed(text: &str) -> Result<f64, String> {
-    number_in(text, 0.01, 1e3)
-}
-
 fn capacity(text: &str) -> Result<f64, String> {
-    number_in(text, 0.0, 1e6)
-}
-
-fn number_in(text: &str, min: f64, max: f64) -> Result<f64, String> {
     let number = text.parse().ok();
-    let number = number.filter(|number| (min..=max).contains(number));
-    number.ok_or_else(|| format!("give a number from {min} to {max}"))
+    let number = number.filter(|number| (0.0..=1e6).contains(number));
+    number.ok_or_else(|| "give a number from 0 to 1000000".to_owned())
 }

@@ -283,35 +283,10 @@ pub(crate) struct GetFlags {
 pub(crate) struct WatchFlags {
     #[command(flatten)]
     pub(crate) ask: AskFlags,
-    /// Amount to use when the lease ends unrenewed.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) mode: ModeFlag,
     /// Stop this long after the first lease. While no server answers, it tries for as many whole --timeout as fit, but
     /// at least one.
     #[arg(long = "for", value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) duration: Option<Duration>,
-}
-
-/// As [`doorward::Mode`].
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub(crate) enum ModeFlag {
-    /// Nothing.
-    Pessimistic,
-    /// The amount that is wanted.
-    Optimistic,
-    /// The safe capacity that came with the last lease.
-    #[default]
-    Safe,
-}
-
-impl From<ModeFlag> for doorward::Mode {
-    fn from(mode: ModeFlag) -> Self {
-        match mode {
-            ModeFlag::Pessimistic => Self::Pessimistic,
-            ModeFlag::Optimistic => Self::Optimistic,
-            ModeFlag::Safe => Self::Safe,
-        }
-    }
 }
 
 #[derive(Clone, Debug, Args)]

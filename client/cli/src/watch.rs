@@ -38,7 +38,6 @@ pub(crate) async fn run(common: &Common, flags: &WatchFlags) -> Result<(), Failu
             .resource(&flags.ask.resource)
             .priority(flags.ask.priority)
             .wants(flags.ask.wants)
-            .mode(flags.mode.into())
             .open()
             .map_err(|error| Failure::Usage(error.to_string()))?;
         wait_for_lease(common, flags, &resource, &mut printer).await?;

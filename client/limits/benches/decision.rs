@@ -18,7 +18,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use doorward_limits::{
-    AtomicBucket, Clocked, FixedWindow, Gcra, Keyed, Keys, Limit, Limiter, ManualClock, Moment,
+    AtomicBucket, Clock as _, FixedWindow, Gcra, Keyed, Keys, Limit, Limiter, ManualClock, Moment,
     Rate, Shared, SlidingCounter, SlidingLog, StdClock, TokenBucket, Units,
 };
 use governor::clock::FakeRelativeClock;
@@ -56,8 +56,8 @@ fn one_limit(rounds: usize) {
     let mut gcra = Limiter::new(Gcra::new(u64::from(RATE), rate()).unwrap());
     let mut token_bucket = Limiter::new(bucket());
     let mut window = Limiter::new(FixedWindow::new(rate()));
-    let mut counter = Limiter::new(SlidingCounter::new(rate()).unwrap());
-    let mut log = Limiter::new(SlidingLog::new(rate()).unwrap());
+    let mut counter = Limiter::new(SlidingCounter::new(rate()));
+    let mut log = Limiter::new(SlidingLog::new(rate()));
     let shared = Shared::new(bucket());
     race(
         "one thread, same clock: allowed",
@@ -73,13 +73,13 @@ fn one_limit(rounds: usize) {
             contender("AtomicBucket", |takes| {
                 clock.advance(second);
                 for _ in 0..takes {
-                    let now = doorward_limits::Clock::now(&clock);
+                    let now = clock.now();
                     black_box(word.take(Units::ONE, now).is_allowed());
                 }
             }),
             contender("AtomicBucket, with remaining and reset", |takes| {
                 for _ in 0..takes {
-                    let now = doorward_limits::Clock::now(&clock);
+                    let now = clock.now();
                     let _ = black_box(word.take(Units::ONE, now));
                 }
                 clock.advance(second);
@@ -87,42 +87,42 @@ fn one_limit(rounds: usize) {
             contender("Shared<TokenBucket>", |takes| {
                 clock.advance(second);
                 for _ in 0..takes {
-                    let now = doorward_limits::Clock::now(&clock);
+                    let now = clock.now();
                     black_box(shared.take(Units::ONE, now).is_allowed());
                 }
             }),
             contender("Limiter<Gcra>", |takes| {
                 clock.advance(second);
                 for _ in 0..takes {
-                    let now = doorward_limits::Clock::now(&clock);
+                    let now = clock.now();
                     black_box(gcra.take(1, now).is_allowed());
                 }
             }),
             contender("Limiter<TokenBucket>", |takes| {
                 clock.advance(second);
                 for _ in 0..takes {
-                    let now = doorward_limits::Clock::now(&clock);
+                    let now = clock.now();
                     black_box(token_bucket.take(1, now).is_allowed());
                 }
             }),
             contender("Limiter<FixedWindow>", |takes| {
                 clock.advance(second);
                 for _ in 0..takes {
-                    let now = doorward_limits::Clock::now(&clock);
+                    let now = clock.now();
                     black_box(window.take(1, now).is_allowed());
                 }
             }),
             contender("Limiter<SlidingCounter>", |takes| {
                 clock.advance(second * 2);
                 for _ in 0..takes {
-                    let now = doorward_limits::Clock::now(&clock);
+                    let now = clock.now();
                     black_box(counter.take(1, now).is_allowed());
                 }
             }),
             contender("Limiter<SlidingLog>", |takes| {
                 clock.advance(second);
                 for _ in 0..takes {
-                    let now = doorward_limits::Clock::now(&clock);
+                    let now = clock.now();
                     black_box(log.take(1, now).is_allowed());
                 }
             }),
@@ -165,7 +165,7 @@ fn rates(rounds: usize) {
     let take = |bucket: &AtomicBucket, takes: u32, cost: Units| {
         clock.advance(Duration::from_hours(24));
         for _ in 0..takes {
-            let now = doorward_limits::Clock::now(&clock);
+            let now = clock.now();
             black_box(bucket.take(cost, now).is_allowed());
         }
     };
@@ -188,10 +188,8 @@ fn own_clocks(rounds: usize) {
     let rate_u32 = NonZeroU32::new(u32::MAX).unwrap();
     let governor = RateLimiter::direct(Quota::per_second(rate_u32).allow_burst(rate_u32));
     let fast = Rate::new(Units::ONE, Duration::from_nanos(1)).unwrap();
-    let word = Clocked::new(
-        AtomicBucket::new(TokenBucket::new(4_000_000, fast).unwrap()),
-        StdClock::new(),
-    );
+    let word = AtomicBucket::new(TokenBucket::new(4_000_000, fast).unwrap());
+    let clock = StdClock::new();
     let leaky = leaky_bucket::RateLimiter::builder()
         .max(1_000_000_000)
         .initial(1_000_000_000)
@@ -210,7 +208,7 @@ fn own_clocks(rounds: usize) {
             }),
             contender("AtomicBucket, StdClock", |takes| {
                 for _ in 0..takes {
-                    black_box(word.take(1).is_allowed());
+                    black_box(word.take(Units::ONE, clock.now()).is_allowed());
                 }
             }),
             contender("leaky-bucket", |takes| {
@@ -220,7 +218,7 @@ fn own_clocks(rounds: usize) {
             }),
             contender("a read of StdClock alone", |takes| {
                 for _ in 0..takes {
-                    black_box(word.now());
+                    black_box(clock.now());
                 }
             }),
         ],
@@ -234,7 +232,7 @@ fn keyed(rounds: usize, count: usize) {
     let keys = Keys::new([11, 13]);
     let map = Keyed::new(Gcra::new(u64::from(RATE), rate()).unwrap(), count * 2);
     let clock = StdClock::new();
-    let now = || doorward_limits::Clock::now(&clock);
+    let now = || clock.now();
     for name in &names {
         // Both must keep every key while this runs.
         map.charge(
@@ -278,8 +276,8 @@ fn four_threads(rounds: usize) {
     let bucket = TokenBucket::new(4_000_000, fast).unwrap();
     let clock = StdClock::new();
     let governor = RateLimiter::direct(quota);
-    let word = Clocked::new(AtomicBucket::new(bucket), clock.clone());
-    let shared = Clocked::new(Shared::new(bucket), clock.clone());
+    let word = AtomicBucket::new(bucket);
+    let shared = Shared::new(bucket);
     let leaky = leaky_bucket::RateLimiter::builder()
         .max(1_000_000_000)
         .initial(1_000_000_000)
@@ -298,12 +296,12 @@ fn four_threads(rounds: usize) {
             }),
             contender("AtomicBucket, StdClock", |takes| {
                 four(takes, |_| {
-                    black_box(word.take(1).is_allowed());
+                    black_box(word.take(Units::ONE, clock.now()).is_allowed());
                 });
             }),
             contender("Shared<TokenBucket>, StdClock", |takes| {
                 four(takes, |_| {
-                    black_box(shared.take(1).is_allowed());
+                    black_box(shared.take(Units::ONE, clock.now()).is_allowed());
                 });
             }),
             contender("leaky-bucket", |takes| {
@@ -318,7 +316,7 @@ fn four_threads(rounds: usize) {
     // So slow that no key is full again while this runs.
     let slow = TokenBucket::new(u64::from(u32::MAX), "1/s".parse().unwrap()).unwrap();
     let keys = Keys::new([11, 13]);
-    let map = Clocked::new(Keyed::new(slow, MANY * 2), clock);
+    let map = Keyed::new(slow, MANY * 2);
     race(
         "four threads, own clock: 10000 keys by name (time of all, a take)",
         rounds,
@@ -332,7 +330,7 @@ fn four_threads(rounds: usize) {
             contender("Keyed<TokenBucket>", |takes| {
                 four(takes, |it| {
                     let key = keys.key().text(&names[it * 7_919 % MANY]).finish();
-                    black_box(map.limit().take(key, Units::ONE, map.now()).is_allowed());
+                    black_box(map.take(key, Units::ONE, clock.now()).is_allowed());
                 });
             }),
         ],

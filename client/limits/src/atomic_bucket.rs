@@ -6,22 +6,21 @@
 //!
 //! After a large step back of the clock (`timeline.rs`), the level counts from the clock's time on.
 //!
-//! No thread waits for a lock, unless another one holds the bucket together with other limits ([`crate::several`]), or
-//! is interrupted within the three stores of a take ([`crate::cell`]).
+//! No thread waits for a lock, unless another one changes the limit or is interrupted within the three stores of a take
+//! ([`crate::cell`]).
 
 use std::hint;
 use std::sync::{Mutex, MutexGuard};
 
 use crate::cell::{ATTEMPTS, Cell};
-use crate::decision::{Answer, Decision, Standing};
+use crate::decision::{Decision, Standing};
 use crate::flow::Flow;
-use crate::key::Key;
 use crate::level::Level;
-use crate::limit::{self, Act, Held, Limit};
+use crate::limit::Limit;
 use crate::lock::lock;
 use crate::moment::Moment;
 use crate::timeline::{STEP_MAX, step_max};
-use crate::token_bucket::{TokenBucket, TokenBucketState};
+use crate::token_bucket::TokenBucket;
 use crate::units::Units;
 
 /// A token bucket that threads share.
@@ -103,11 +102,6 @@ impl AtomicBucket {
         self.update(now, |flow, level| level.is_full(flow, now))
     }
 
-    /// Returns the settings.
-    pub fn algorithm(&self) -> TokenBucket {
-        self.update(Moment::LAST, |flow, _| TokenBucket::of(*flow))
-    }
-
     /// Does one operation on the level. If the clock was set back, or the cell stays closed, it holds the bucket.
     fn update<R>(&self, now: Moment, operation: impl Fn(&Flow, &mut Level) -> R) -> R {
         for _ in 0..ATTEMPTS {
@@ -141,7 +135,6 @@ impl AtomicBucket {
             cell: &self.cell,
             flow,
             level,
-            now,
             _holder: holder,
         }
     }
@@ -152,22 +145,12 @@ struct HeldBucket<'a> {
     cell: &'a Cell,
     flow: Flow,
     level: Level,
-    now: Moment,
     _holder: MutexGuard<'a, ()>,
 }
 
 impl Drop for HeldBucket<'_> {
     fn drop(&mut self) {
         self.cell.open(&self.flow, self.level);
-    }
-}
-
-impl Held for HeldBucket<'_> {
-    fn act(&mut self, act: Act, _key: Key, cost: Units) -> Answer {
-        let mut state = TokenBucketState(self.level);
-        let answer = limit::act(&TokenBucket::of(self.flow), &mut state, act, cost, self.now);
-        self.level = state.0;
-        answer
     }
 }
 
@@ -198,11 +181,5 @@ impl Limit for AtomicBucket {
         self.refund(cost, now);
     }
 
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-
-    fn hold(&self, _keys: &[Key], now: Moment) -> Box<dyn Held + '_> {
-        Box::new(self.hold(now))
-    }
+    fn attempt(&self, _cost: Units, _now: Moment) {}
 }

@@ -11,12 +11,11 @@ use std::time::Duration;
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Standing};
-use crate::error::SettingsError;
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
 use crate::units::Units;
 use crate::wide::scaled;
-use crate::window::{length, nanos_until};
+use crate::window::nanos_until;
 
 /// A threshold per interval, and the ban after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,18 +51,11 @@ enum Phase {
 
 impl Ban {
     /// Creates a ban of length `ban`, after more than the rate's amount in one of its periods.
-    ///
-    /// # Errors
-    ///
-    /// If the rate is by the calendar, because an interval begins with a request.
-    pub const fn new(rate: Rate, ban: Duration) -> Result<Self, SettingsError> {
-        match length(rate) {
-            Ok(interval) => Ok(Self {
-                threshold: rate.amount(),
-                interval: interval.get(),
-                ban: ban.as_nanos(),
-            }),
-            Err(error) => Err(error),
+    pub const fn new(rate: Rate, ban: Duration) -> Self {
+        Self {
+            threshold: rate.amount(),
+            interval: rate.period().get(),
+            ban: ban.as_nanos(),
         }
     }
 

@@ -1,15 +1,11 @@
-//! Clocks, for callers that do not pass the time themselves.
+//! Clocks, which give the time to pass to a limit.
 //!
-//! A limit takes the time as an argument, so that tests and simulations can choose it. [`Clocked`] reads a clock for
-//! it.
+//! A limit takes the time as an argument, so that tests and simulations can choose it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use crate::decision::{Decision, Standing};
-use crate::limit::Limit;
 use crate::moment::Moment;
-use crate::units::Units;
 
 /// A source of the time.
 pub trait Clock: Send + Sync {
@@ -60,63 +56,5 @@ impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
     #[inline]
     fn now(&self) -> Moment {
         (**self).now()
-    }
-}
-
-/// A limit with its clock.
-#[derive(Debug)]
-pub struct Clocked<L, C> {
-    limit: L,
-    clock: C,
-}
-
-impl<L, C: Clock> Clocked<L, C> {
-    /// Combines a limit and a clock.
-    pub const fn new(limit: L, clock: C) -> Self {
-        Self { limit, clock }
-    }
-
-    /// Returns the limit, for instance to set another one.
-    pub const fn limit(&self) -> &L {
-        &self.limit
-    }
-
-    /// Returns the clock's time.
-    #[inline]
-    pub fn now(&self) -> Moment {
-        self.clock.now()
-    }
-}
-
-impl<L: Limit, C: Clock> Clocked<L, C> {
-    /// Takes `cost` now if it is available.
-    #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "unused parts of an answer cost nothing then"
-    )]
-    pub fn take(&self, cost: impl Into<Units>) -> Decision {
-        self.limit.take(cost.into(), self.now())
-    }
-
-    /// Returns the answer that a take would get now.
-    #[inline]
-    pub fn peek(&self, cost: impl Into<Units>) -> Decision {
-        self.limit.peek(cost.into(), self.now())
-    }
-
-    /// Returns the standing of the limit now.
-    pub fn standing(&self) -> Standing {
-        self.limit.standing(self.now())
-    }
-
-    /// Takes `cost` now, available or not.
-    pub fn charge(&self, cost: impl Into<Units>) {
-        self.limit.charge(cost.into(), self.now());
-    }
-
-    /// Gives back `cost` now.
-    pub fn refund(&self, cost: impl Into<Units>) {
-        self.limit.refund(cost.into(), self.now());
     }
 }

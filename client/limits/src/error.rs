@@ -19,12 +19,6 @@ pub enum InvalidLimit {
 /// An error of a limit's settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingsError {
-    /// A calendar rate for an algorithm whose time flows.
-    #[error("{rate}: a month or a year of the calendar is a fixed window; give a number of days")]
-    CalendarRate {
-        /// The rate.
-        rate: Rate,
-    },
     /// Exact numbers do not fit.
     #[error("{size} at {rate}: exact numbers do not fit; give a rounder rate")]
     TooFine {

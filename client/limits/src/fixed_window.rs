@@ -1,23 +1,25 @@
-//! Fixed window: a limit in each minute, hour or month of the clock.
+//! Fixed window: a limit in each minute, hour or day of the clock.
 //!
-//! Windows are aligned to 1970 in UTC, as in envoyproxy/ratelimit, or to the calendar. It is the cheapest algorithm and
-//! easy to understand, but around a boundary twice the limit passes within any time, however short. A charge beyond the
+//! Windows are aligned to 1970 in UTC, as in envoyproxy/ratelimit. It is the cheapest algorithm and easy to understand, but
+//! around a boundary twice the limit passes within any time, however short. A charge beyond the
 //! limit ends with its window; a refund lowers the window in which it arrives.
+
+use std::num::NonZeroU64;
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
 use crate::moment::{Moment, span};
-use crate::rate::{Period, Rate};
+use crate::rate::Rate;
 use crate::timeline::step_max;
 use crate::units::Units;
 use crate::wide::scaled;
-use crate::window::nanos_until;
+use crate::window::{nanos_until, of_moment, start};
 
 /// A limit in each window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FixedWindow {
     limit: Units,
-    window: Period,
+    window: NonZeroU64,
 }
 
 /// Use in the latest window.
@@ -42,7 +44,7 @@ impl FixedWindow {
     /// large step back, the present window has the use of the later one.
     #[inline]
     fn used(&self, state: &FixedWindowState, now: Moment) -> (i64, u128) {
-        let window = self.window.of_moment(now);
+        let window = of_moment(self.window, now);
         if window > state.window {
             (window, 0)
         } else if window < state.window && self.is_set_back(state.window, now) {
@@ -54,9 +56,14 @@ impl FixedWindow {
 
     #[cold]
     fn is_set_back(&self, seen: i64, now: Moment) -> bool {
-        let start = self.window.start(seen);
-        let length = u64::try_from(self.window.end(seen) - start).unwrap_or(u64::MAX);
-        nanos_until(start, now) > u128::from(step_max(length))
+        let start = start(self.window, seen);
+        nanos_until(start, now) > u128::from(step_max(self.window.get()))
+    }
+
+    /// Returns the end of a window, in nanoseconds.
+    #[inline]
+    fn end(&self, window: i64) -> i128 {
+        start(self.window, window) + i128::from(self.window.get())
     }
 
     #[inline]
@@ -64,7 +71,7 @@ impl FixedWindow {
         Standing {
             remaining: Units::from_parts(self.limit.parts().saturating_sub(used)),
             debt: Units::from_parts(used.saturating_sub(self.limit.parts())),
-            reset: span(nanos_until(self.window.end(window), now)),
+            reset: span(nanos_until(self.end(window), now)),
         }
     }
 
@@ -106,7 +113,7 @@ impl Algorithm for FixedWindow {
             if window < state.window {
                 Self::set(state, window, used);
             }
-            return Decision::After(span(nanos_until(self.window.end(window), now)));
+            return Decision::After(span(nanos_until(self.end(window), now)));
         }
         if cost > Units::ZERO {
             Self::set(state, window, after);
@@ -144,9 +151,9 @@ impl Algorithm for FixedWindow {
         Self::set(state, window, used);
         if next.window != self.window {
             // Not before the window that was already seen.
-            let seen = i64::try_from(self.window.start(window)).unwrap_or(i64::MIN);
+            let seen = i64::try_from(start(self.window, window)).unwrap_or(i64::MIN);
             let now = now.max(Moment::from_nanos(seen));
-            state.window = next.window.of_moment(now);
+            state.window = of_moment(next.window, now);
         }
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::decision::{Decision, Reason, Standing};
 use crate::error::SettingsError;
 use crate::moment::span;
-use crate::rate::{Period, Rate};
+use crate::rate::Rate;
 use crate::units::Units;
 use crate::wide::{gcd, scaled, scaled_up};
 
@@ -54,11 +54,8 @@ impl Flow {
     };
 
     pub(crate) fn new(size: Units, rate: Rate) -> Result<Self, SettingsError> {
-        let Period::Nanos(period) = rate.period() else {
-            return Err(SettingsError::CalendarRate { rate });
-        };
         let too_fine = || SettingsError::TooFine { size, rate };
-        let (amount, period) = (rate.amount().parts(), u128::from(period.get()));
+        let (amount, period) = (rate.amount().parts(), u128::from(rate.period().get()));
         let common = gcd(amount, period);
         let (drops, part) = (amount / common, period / common);
         let full = size.parts().checked_mul(part);

@@ -92,9 +92,6 @@ impl KeyParts {
 }
 
 impl Key {
-    /// Key of a limit that has none.
-    pub(crate) const NONE: Self = Self([0; 2]);
-
     /// Returns the bits for the lookup within a shard.
     #[inline]
     pub(crate) const fn low(self) -> u64 {

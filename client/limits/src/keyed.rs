@@ -9,13 +9,10 @@
 //! ([`Keyed::with_overflow`]), and [`Figures::overflowed`] counts its decisions. A key that finds room later begins
 //! fresh. When most keys of a flood have left, their memory is freed.
 //!
-//! Another limit ([`Keyed::set_limit`]) is in force at once for all keys. The map converts each key when it next looks
-//! at it, by the time of the change, with the same result as if it had converted all keys then. No lock is held for a
-//! walk over all keys, unless limits change eight times before all keys of a shard have been looked at.
+//! Another limit ([`Keyed::set_limit`]) converts all keys, one shard after the other. A caller waits only while the keys
+//! of its own shard, a sixty-fourth of all, are converted.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::num::NonZeroU32;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -31,9 +28,9 @@ use crate::slab::Slab;
 use crate::timeline::Timeline;
 use crate::units::Units;
 
-mod held;
+mod at_key;
 
-pub use held::AtKey;
+pub use at_key::AtKey;
 
 /// A limit for each key.
 pub struct Keyed<A: Algorithm> {
@@ -66,29 +63,16 @@ struct Shard<A: Algorithm> {
     /// Place of each key in the slab.
     places: HashTable<u32>,
     slab: Slab<Entry<A::State>>,
-    limits: Limits<A>,
+    limit: A,
     times: Timeline,
     /// The next place to look at.
     cursor: u32,
-    /// Number of places to look at until every key is converted to the limit in force.
-    outdated: usize,
 }
 
 /// State of one key.
 struct Entry<S> {
     key: Key,
-    /// Generation of the limit by which the state counts.
-    generation: NonZeroU32,
     state: S,
-}
-
-/// The limit in force, and previous ones by which some keys still count.
-struct Limits<A> {
-    now: A,
-    /// Previous limits, the oldest first, each with the time at which the next one replaced it.
-    former: VecDeque<(A, Moment)>,
-    /// Generation of the limit in force.
-    generation: NonZeroU32,
 }
 
 /// Number of shards: more than cores, so that two threads seldom meet.
@@ -99,9 +83,6 @@ const LOOKS: usize = 2;
 
 /// Number of keys that an operation looks at if it finds no room for its own.
 const LOOKS_FOR_ROOM: usize = 16;
-
-/// Number of previous limits that a shard keeps before it converts all keys at once.
-const FORMER_MAX: usize = 8;
 
 impl<A: Algorithm + Clone> Keyed<A> {
     /// Creates a limit for each of at most `keys_max` keys, all fresh.
@@ -169,7 +150,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
     /// Sets another limit for all keys. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: &A, now: Moment) {
         for shard in &self.shards {
-            lock(shard).set_limit(next.clone(), now);
+            lock(shard).set_limit(next, now);
         }
         if !self.own_overflow {
             lock(&self.overflow).set_limit(next.clone(), now);
@@ -222,12 +203,12 @@ impl<A: Algorithm + Clone> Keyed<A> {
             self.overflowed.fetch_add(1, Ordering::Relaxed);
             return lock(&self.overflow).update(clock, operation);
         }
-        let mut state = shard.limits.now.fresh();
-        let answer = operation(&shard.limits.now, &mut state, now);
-        if shard.limits.now.is_fresh(&state, now) {
+        let mut state = shard.limit.fresh();
+        let answer = operation(&shard.limit, &mut state, now);
+        if shard.limit.is_fresh(&state, now) {
             self.keys.fetch_sub(1, Ordering::Relaxed);
         } else {
-            shard.insert(key, state);
+            shard.store(Entry { key, state });
         }
         answer
     }
@@ -297,21 +278,16 @@ impl<A: Algorithm + Clone> Shard<A> {
         Self {
             places: HashTable::new(),
             slab: Slab::new(),
-            limits: Limits {
-                now: algorithm,
-                former: VecDeque::new(),
-                generation: NonZeroU32::MIN,
-            },
+            limit: algorithm,
             times: Timeline::START,
             cursor: 0,
-            outdated: 0,
         }
     }
 
     /// Returns the time of the shard's keys at the clock's time.
     #[inline]
     fn pass(&mut self, clock: Moment) -> Moment {
-        self.times.pass(&self.limits.now, clock)
+        self.times.pass(&self.limit, clock)
     }
 
     fn find(&self, key: Key) -> Option<u32> {
@@ -328,32 +304,16 @@ impl<A: Algorithm + Clone> Shard<A> {
     ) -> (R, bool) {
         match self.slab.get_mut(place) {
             Some(entry) => {
-                self.limits.carry_over(entry);
-                let answer = operation(&self.limits.now, &mut entry.state, now);
-                let fresh = self.limits.now.is_fresh(&entry.state, now);
-                (answer, fresh)
+                let answer = operation(&self.limit, &mut entry.state, now);
+                (answer, self.limit.is_fresh(&entry.state, now))
             }
             // Never reached, because places belong to stored keys. A fresh state answers.
             None => {
                 debug_assert!(false, "a place without a key");
-                let limit = &self.limits.now;
+                let limit = &self.limit;
                 (operation(limit, &mut limit.fresh(), now), false)
             }
         }
-    }
-
-    /// Removes a key and returns its state, converted to the limit in force.
-    fn take_out(&mut self, place: u32) -> Option<A::State> {
-        self.limits.carry_over(self.slab.get_mut(place)?);
-        self.remove(place)
-    }
-
-    fn insert(&mut self, key: Key, state: A::State) {
-        self.store(Entry {
-            key,
-            generation: self.limits.generation,
-            state,
-        });
     }
 
     fn store(&mut self, entry: Entry<A::State>) {
@@ -364,8 +324,10 @@ impl<A: Algorithm + Clone> Shard<A> {
         self.places.insert_unique(key.low(), place, bits);
     }
 
-    fn remove(&mut self, place: u32) -> Option<A::State> {
-        let entry = self.slab.remove(place)?;
+    fn remove(&mut self, place: u32) {
+        let Some(entry) = self.slab.remove(place) else {
+            return;
+        };
         let is_it = |it: &u32| *it == place;
         if let Ok(found) = self.places.find_entry(entry.key.low(), is_it) {
             found.remove();
@@ -373,7 +335,6 @@ impl<A: Algorithm + Clone> Shard<A> {
         if self.slab.is_sparse() {
             self.compact();
         }
-        Some(entry.state)
     }
 
     /// Frees the memory of a flood of keys that is over.
@@ -387,13 +348,9 @@ impl<A: Algorithm + Clone> Shard<A> {
             self.cursor += u32::from(place < cursor as usize);
             self.store(entry);
         }
-        self.outdated = self.slab.places();
-        if self.outdated == 0 {
-            self.limits.former.clear();
-        }
     }
 
-    /// Looks at the next places: converts their keys, and forgets the fresh ones. Returns the number of forgotten keys.
+    /// Looks at the next places, and forgets the fresh keys. Returns the number of forgotten keys.
     fn look(&mut self, places: usize, now: Moment) -> usize {
         let mut forgotten = 0;
         for _ in 0..places.min(self.slab.places()) {
@@ -402,64 +359,22 @@ impl<A: Algorithm + Clone> Shard<A> {
             }
             let place = self.cursor;
             self.cursor += 1;
-            if let Some(entry) = self.slab.get_mut(place) {
-                self.limits.carry_over(entry);
-                if self.limits.now.is_fresh(&entry.state, now) {
-                    self.remove(place);
-                    forgotten += 1;
-                }
-            }
-            self.outdated = self.outdated.saturating_sub(1);
-            if self.outdated == 0 {
-                self.limits.former.clear();
+            if let Some(entry) = self.slab.get(place)
+                && self.limit.is_fresh(&entry.state, now)
+            {
+                self.remove(place);
+                forgotten += 1;
             }
         }
         forgotten
     }
 
-    fn set_limit(&mut self, next: A, clock: Moment) {
+    fn set_limit(&mut self, next: &A, clock: Moment) {
         let now = self.pass(clock);
-        let last = self.limits.generation == NonZeroU32::MAX;
-        if last || self.limits.former.len() >= FORMER_MAX {
-            for entry in self.slab.iter_mut() {
-                self.limits.carry_over(entry);
-                entry.generation = NonZeroU32::MIN;
-            }
-            self.limits.former.clear();
-            self.limits.generation = NonZeroU32::MIN;
+        for entry in self.slab.iter_mut() {
+            self.limit.change(next, &mut entry.state, now);
         }
-        self.limits.generation = self.limits.generation.saturating_add(1);
-        let former = std::mem::replace(&mut self.limits.now, next);
-        self.outdated = self.slab.places();
-        if self.outdated > 0 {
-            self.limits.former.push_back((former, now));
-        }
-    }
-}
-
-impl<A: Algorithm> Limits<A> {
-    /// Converts a state to the limit in force, through all limits in between.
-    #[inline]
-    fn carry_over(&self, entry: &mut Entry<A::State>) {
-        let behind = self.generation.get() - entry.generation.get();
-        if behind > 0 {
-            self.carry(entry, behind as usize);
-        }
-    }
-
-    #[cold]
-    fn carry(&self, entry: &mut Entry<A::State>, behind: usize) {
-        debug_assert!(
-            behind <= self.former.len(),
-            "a limit is forgotten too early"
-        );
-        let since = self.former.len().saturating_sub(behind);
-        let mut steps = self.former.iter().skip(since).peekable();
-        while let Some((limit, until)) = steps.next() {
-            let next = steps.peek().map_or(&self.now, |(next, _)| next);
-            limit.change(next, &mut entry.state, *until);
-        }
-        entry.generation = self.generation;
+        self.limit = next.clone();
     }
 }
 

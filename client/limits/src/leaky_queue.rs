@@ -35,7 +35,7 @@ impl LeakyQueue {
     ///
     /// # Errors
     ///
-    /// If the rate is by the calendar, or so uneven that parts of such a large capacity cannot be counted.
+    /// If the rate is so uneven that parts of such a large capacity cannot be counted.
     pub fn new(
         capacity: impl Into<Units>,
         rate: Rate,

@@ -19,8 +19,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The time is an argument, in nanoseconds since any origin (1970 in UTC for windows of the calendar). A rate is one
-//! value that is parsed: `100/s`, `5000/h`, `10/min`, `4999/day`, `2000/1200s`, and for fixed windows `7/month`.
+//! The time is an argument, in nanoseconds since any origin (1970 in UTC for fixed windows). A rate is one
+//! value that is parsed: `100/s`, `5000/h`, `10/min`, `4999/day`, `2000/1200s`.
 //! Amounts have nine decimal places. An invalid amount (negative, not a number, too large) gives an error with its
 //! reason ([`InvalidUnits`]), and so do invalid settings ([`SettingsError`]). No operation panics at any time or cost.
 //!
@@ -31,9 +31,9 @@
 //! | a rate with a burst: the usual limit of an API. A leaky bucket as a meter gives the same answers. | [`TokenBucket`] | in any span of w at most burst + rate·w |
 //! | the same in 24 bytes, for a million keys | [`Gcra`] | the same, field by field |
 //! | an even stream for a backend: wait instead of failing | [`LeakyQueue`] | the work that starts in a span of w, without its last start: at most rate·w; no longer wait than the deadline |
-//! | quotas of a clock's hour, of a day, of a calendar's month, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |
+//! | quotas of a clock's hour or of a day, as people read them on a bill | [`FixedWindow`] | the limit in each window; **twice the limit** around a boundary |
 //! | log-ins, codes by text message: small limits that must hold for every window | [`SlidingLog`] | the limit in every window, exactly; 8 bytes a request |
-//! | the same for large limits, with two numbers a key, or n + 1 for n parts of the window | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
+//! | the same for large limits, with two numbers a key | [`SlidingCounter`] | the limit in each aligned window; at most limit + ⌈p·limit⌉ in one that ends at position p |
 //! | a backend that is cold after a rest: caches, pools, just-in-time compilers | [`WarmUp`] | at most rate·w; from cold, a slow start of the given length |
 //! | brute force: a caller that exceeds a threshold is refused for long | [`Ban`] | the threshold in each interval, then nothing until the ban ends |
 //! | a warning before the refusal | [`SoftHard`] around any of them | its decisions |
@@ -48,8 +48,7 @@
 //!
 //! The rate is 10 per second (10 at once, where there is a burst), and a column is a twentieth of a second. For each
 //! algorithm, the picture shows the number that pass (`·` if all are refused, letters go on after 9) and the amount
-//! left. At first a few requests come, then 16 at once (`g`), then 20 per second; after a rest, 16 again. The example
-//! `side_by_side` draws it.
+//! left. At first a few requests come, then 16 at once (`g`), then 20 per second; after a rest, 16 again.
 //!
 //! ```text
 #![doc = include_str!("side_by_side.txt")]
@@ -93,8 +92,8 @@
 //! - [`AtomicBucket`]: a token bucket, one atomic exchange for a take; [`AtomicFedBucket`]: one that a lease feeds.
 //! - [`Shared`]: any other limit, behind a short lock.
 //! - [`Limit`] is the interface of shared limits, of atomic buckets, and of one key of a map ([`Keyed::at`]).
-//!   [`several::take`] takes from any of them, all or nothing, also from many threads.
-//! - [`Clocked`] reads a clock of your choice; the feature `std-clock` has a fast one.
+//!   [`several::take`] takes from any of them, all or nothing.
+//! - A [`Clock`] gives the time; the feature `std-clock` has a fast one.
 //!
 //! # For callers
 //!
@@ -144,7 +143,7 @@ pub use algorithm::Algorithm;
 pub use atomic_bucket::AtomicBucket;
 pub use atomic_fed::{AtomicFedBucket, Wait};
 pub use ban::{Ban, BanState};
-pub use clock::{Clock, Clocked, ManualClock};
+pub use clock::{Clock, ManualClock};
 pub use decision::{Allowed, Answer, Decision, Reason, Standing};
 pub use error::{InvalidLimit, SettingsError};
 pub use fed::{FedBucket, Feed, Supply};
@@ -157,7 +156,7 @@ pub use leaky_queue::{LeakyQueue, LeakyQueueState};
 pub use limit::Limit;
 pub use limiter::Limiter;
 pub use moment::Moment;
-pub use rate::{InvalidRate, Period, Rate};
+pub use rate::{InvalidRate, Rate};
 pub use several::{Part, Verdict};
 pub use shared::Shared;
 pub use sliding_counter::{SlidingCounter, SlidingCounterState};

@@ -1,13 +1,9 @@
 //! The interface of all limits that threads share: one limit ([`crate::Shared`], [`crate::AtomicBucket`]), or one key
 //! of a map ([`crate::keyed::AtKey`]).
 //!
-//! Each operation is atomic. [`crate::several`] takes from several limits, all or nothing: it *holds* them meanwhile.
-//! Limits are held in the order of their addresses, and a map holds its shards in their order and its overflow last.
-//! So all threads lock in one order, and no deadlock is possible.
+//! Each operation is atomic. [`crate::several`] takes from several limits, all or nothing.
 
-use crate::algorithm::Algorithm;
-use crate::decision::{Answer, Decision, Standing};
-use crate::key::Key;
+use crate::decision::{Decision, Standing};
 use crate::moment::Moment;
 use crate::units::Units;
 
@@ -31,65 +27,6 @@ pub trait Limit: Send + Sync {
     /// Gives back `cost`. Any amount above full is lost.
     fn refund(&self, cost: Units, now: Moment);
 
-    /// Returns the address of the limit, or of the map for one of its keys.
-    fn address(&self) -> usize;
-
-    /// Returns the key in the map.
-    fn key(&self) -> Key {
-        Key::NONE
-    }
-
-    /// Holds the limit, or the given keys of the map: no other thread uses them until the result is dropped.
-    fn hold(&self, keys: &[Key], now: Moment) -> Box<dyn Held + '_>;
-}
-
-/// A limit, or some keys of a map, that only one thread uses.
-pub trait Held {
-    /// Does one operation, on the given key if it is a map.
-    fn act(&mut self, act: Act, key: Key, cost: Units) -> Answer;
-}
-
-/// Operation on a held limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// Returns the answer that a take would get.
-    Peek,
-    /// Takes the cost if it is available.
-    Take,
-    /// Records an attempt that another limit refused.
-    Attempt,
-    /// Gives back the cost.
-    Refund,
-}
-
-/// Does one operation on a state.
-pub(crate) fn act<A: Algorithm>(
-    limit: &A,
-    state: &mut A::State,
-    act: Act,
-    cost: Units,
-    now: Moment,
-) -> Answer {
-    match act {
-        Act::Attempt => limit.attempt(state, cost, now),
-        Act::Refund => limit.refund(state, cost, now),
-        Act::Peek | Act::Take => {}
-    }
-    let decision = match act {
-        Act::Take => limit.take(state, cost, now),
-        _ => limit.peek(state, cost, now),
-    };
-    let standing = match (act, decision) {
-        (Act::Peek | Act::Take, Decision::Allowed(allowed)) => Standing {
-            remaining: allowed.remaining,
-            reset: allowed.reset,
-            debt: Units::ZERO,
-        },
-        _ => limit.standing(state, now),
-    };
-    Answer {
-        decision,
-        standing,
-        cost,
-    }
+    /// Records an attempt that another limit refused. Only a ban counts them.
+    fn attempt(&self, cost: Units, now: Moment);
 }

@@ -1,6 +1,6 @@
 //! A point in time: whole nanoseconds since an origin, or before it.
 //!
-//! Windows that are aligned to the calendar need 1970 in UTC as the origin. Everything else works with any constant
+//! Windows that are aligned to the clock need 1970 in UTC as the origin. Everything else works with any constant
 //! origin.
 
 use std::time::Duration;

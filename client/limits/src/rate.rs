@@ -1,6 +1,6 @@
 //! An amount in a time, as one value: `100/s`, `5000/h`, `10/min`.
 //!
-//! The amount and its period stay together and exact. 4,999 per day has no period of whole nanoseconds, so a rounded
+//! A month has 30 days and a year 365, as in envoyproxy/ratelimit. The amount and its period stay together and exact. 4,999 per day has no period of whole nanoseconds, so a rounded
 //! one errs by several units in a year. An interface with two bare numbers also invites swapped arguments.
 
 use std::fmt;
@@ -16,18 +16,8 @@ use crate::units::{InvalidUnits, Units};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
     amount: Units,
-    period: Period,
-}
-
-/// Period of a rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Period {
-    /// A number of nanoseconds.
-    Nanos(NonZeroU64),
-    /// A month of the calendar, in UTC; only for fixed windows, because months differ in length.
-    Month,
-    /// A year of the calendar, in UTC; only for fixed windows.
-    Year,
+    /// In nanoseconds.
+    period: NonZeroU64,
 }
 
 /// Error: an invalid rate.
@@ -64,15 +54,16 @@ impl Rate {
         let nanos = u64::try_from(period.as_nanos())
             .ok()
             .and_then(NonZeroU64::new);
-        let period = Period::Nanos(nanos.ok_or(InvalidRate::PeriodLength)?);
-        Ok(Self { amount, period })
+        Ok(Self {
+            amount,
+            period: nanos.ok_or(InvalidRate::PeriodLength)?,
+        })
     }
 
     /// Creates a rate per second.
     pub const fn per_second(amount: Units) -> Self {
         const SECOND: NonZeroU64 = NonZeroU64::new(1_000_000_000).unwrap();
-        let period = Period::Nanos(SECOND);
-        Self { amount, period }
+        Self::per(amount, SECOND)
     }
 
     /// Creates a rate from a measured or granted number per second, to 15 digits. Below a million it uses a longer
@@ -98,8 +89,8 @@ impl Rate {
         Ok(Self::new(amount, period).unwrap_or(Self::per_second(amount)))
     }
 
-    /// Creates a rate for a month or year of the calendar.
-    pub const fn per(amount: Units, period: Period) -> Self {
+    /// Creates a rate of an amount in a number of nanoseconds.
+    pub const fn per(amount: Units, period: NonZeroU64) -> Self {
         Self { amount, period }
     }
 
@@ -108,33 +99,26 @@ impl Rate {
         self.amount
     }
 
-    /// Returns the amount of one second, rounded up to whole units; `None` for a rate by the calendar.
-    pub fn in_a_second(self) -> Option<Units> {
-        let Period::Nanos(nanos) = self.period else {
-            return None;
-        };
+    /// Returns the amount of one second, rounded up to whole units.
+    pub fn in_a_second(self) -> Units {
         // Parts in a second, each a thousand millionth of a unit, are units in as many nanoseconds.
-        let units = self.amount.parts().div_ceil(u128::from(nanos.get()));
-        Some(Units::from_parts(units.saturating_mul(Units::ONE.parts())))
+        let units = self.amount.parts().div_ceil(self.period.get().into());
+        Units::from_parts(units.saturating_mul(Units::ONE.parts()))
     }
 
-    /// Returns the amount of one second, as far as floating-point numbers go. A month counts as 30 days here, and a year
-    /// as 365.
+    /// Returns the amount of one second, as far as floating-point numbers go.
     pub fn as_per_second(self) -> f64 {
-        const DAY: f64 = 86_400.0;
-        let seconds = match self.period {
-            Period::Nanos(nanos) => Duration::from_nanos(nanos.get()).as_secs_f64(),
-            Period::Month => 30.0 * DAY,
-            Period::Year => 365.0 * DAY,
-        };
-        self.amount.as_f64() / seconds
+        self.amount.as_f64() / Duration::from_nanos(self.period.get()).as_secs_f64()
     }
 
-    /// Returns the period.
-    pub const fn period(self) -> Period {
+    /// Returns the nanoseconds of its period.
+    pub const fn period(self) -> NonZeroU64 {
         self.period
     }
 }
+
+/// Nanoseconds of a day.
+const DAY: u64 = 86_400_000_000_000;
 
 /// Names of the periods, the printed one first, and their nanoseconds.
 const PERIODS: &[(&[&str], u64)] = &[
@@ -144,38 +128,29 @@ const PERIODS: &[(&[&str], u64)] = &[
     (&["s", "sec", "second", "seconds"], 1_000_000_000),
     (&["min", "minute", "minutes"], 60_000_000_000),
     (&["h", "hour", "hours"], 3_600_000_000_000),
-    (&["day", "d", "days"], 86_400_000_000_000),
-    (&["week", "w", "weeks"], 604_800_000_000_000),
+    (&["day", "d", "days"], DAY),
+    (&["week", "w", "weeks"], 7 * DAY),
 ];
 
-impl FromStr for Period {
-    type Err = InvalidRate;
-
-    fn from_str(text: &str) -> Result<Self, InvalidRate> {
-        let bad = || InvalidRate::Period(text.to_owned());
-        let text = text.trim();
-        let digits = text.len()
-            - text
-                .trim_start_matches(|it: char| it.is_ascii_digit())
-                .len();
-        let (count, name) = text.split_at(digits);
-        let name = name.trim().to_ascii_lowercase();
-        match (count, name.as_str()) {
-            ("" | "1", "month") => return Ok(Self::Month),
-            ("" | "1", "year") => return Ok(Self::Year),
-            _ => {}
+/// Reads a period, such as `s` or `20min`.
+fn period(text: &str) -> Result<NonZeroU64, InvalidRate> {
+    let bad = || InvalidRate::Period(text.to_owned());
+    let text = text.trim();
+    let name = text.trim_start_matches(|it: char| it.is_ascii_digit());
+    let count = match text.strip_suffix(name) {
+        None | Some("") => 1,
+        Some(count) => count.parse::<u64>().map_err(|_| bad())?,
+    };
+    let nanos = match name.trim().to_ascii_lowercase().as_str() {
+        "month" | "months" => 30 * DAY,
+        "year" | "years" => 365 * DAY,
+        name => {
+            let mut periods = PERIODS.iter();
+            periods.find(|it| it.0.contains(&name)).ok_or_else(bad)?.1
         }
-        let mut periods = PERIODS.iter();
-        let (_, nanos) = periods
-            .find(|(names, _)| names.contains(&name.as_str()))
-            .ok_or_else(bad)?;
-        let count: u64 = match count {
-            "" => 1,
-            count => count.parse().map_err(|_| bad())?,
-        };
-        let nanos = count.checked_mul(*nanos).and_then(NonZeroU64::new);
-        Ok(Self::Nanos(nanos.ok_or(InvalidRate::PeriodLength)?))
-    }
+    };
+    let nanos = count.checked_mul(nanos).and_then(NonZeroU64::new);
+    nanos.ok_or(InvalidRate::PeriodLength)
 }
 
 impl FromStr for Rate {
@@ -190,18 +165,15 @@ impl FromStr for Rate {
                 amount: amount.to_owned(),
                 problem,
             })?,
-            period: period.parse()?,
+            period: self::period(period)?,
         })
     }
 }
 
-impl fmt::Display for Period {
+/// The text parses to the same rate.
+impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = match self {
-            Self::Month => return f.write_str("month"),
-            Self::Year => return f.write_str("year"),
-            Self::Nanos(nanos) => nanos.get(),
-        };
+        let nanos = self.period.get();
         let mut periods = PERIODS.iter().rev();
         // Everything is a whole number of nanoseconds.
         let longest = periods.find(|(_, unit)| nanos.is_multiple_of(*unit));
@@ -209,16 +181,9 @@ impl fmt::Display for Period {
             (names.first().copied().unwrap_or("ns"), *unit)
         });
         match nanos / unit {
-            1 => f.write_str(name),
-            count => write!(f, "{count}{name}"),
+            1 => write!(f, "{}/{name}", self.amount),
+            count => write!(f, "{}/{count}{name}", self.amount),
         }
-    }
-}
-
-/// The text parses to the same rate.
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.amount, self.period)
     }
 }
 
@@ -232,8 +197,7 @@ mod tests {
         fn check(text: &str, amount: &str, nanos: u64, printed: &str) {
             let rate: Rate = text.parse().unwrap();
             assert_eq!(rate.amount(), amount.parse().unwrap(), "{text}");
-            let period = Period::Nanos(NonZeroU64::new(nanos).unwrap());
-            assert_eq!(rate.period(), period, "{text}");
+            assert_eq!(rate.period().get(), nanos, "{text}");
             assert_eq!(rate.to_string(), printed);
             assert_eq!(printed.parse(), Ok(rate));
         }
@@ -245,8 +209,8 @@ mod tests {
         check("2000/1200s", "2000", 1_200_000_000_000, "2000/20min");
         check("1/7d", "1", 604_800_000_000_000, "1/week");
         check("3/333333333ns", "3", 333_333_333, "3/333333333ns");
-        assert_eq!("7/month".parse::<Rate>().unwrap().period(), Period::Month);
-        assert_eq!("7/Year".parse::<Rate>().unwrap().to_string(), "7/year");
+        check("7/month", "7", 30 * DAY, "7/30day");
+        check("7/2Years", "7", 730 * DAY, "7/730day");
     }
 
     #[test]
@@ -264,10 +228,7 @@ mod tests {
             4e18,
         ] {
             let rate = Rate::from_per_second(number).unwrap();
-            let Period::Nanos(period) = rate.period() else {
-                panic!("{rate}")
-            };
-            let is = rate.amount().as_f64() / (period.get() as f64 / 1e9);
+            let is = rate.amount().as_f64() / (rate.period().get() as f64 / 1e9);
             assert!((is - number).abs() <= number * 1e-12, "{number}: {rate}");
         }
         assert_eq!(Rate::from_per_second(-1.0), Err(InvalidUnits::Negative));

@@ -9,16 +9,15 @@
 //!
 //! A ban records attempts, even those that another limit refuses.
 //!
-//! All limits are held from the first question to the last take ([`crate::limit`]), so the result is the same as if no
-//! other thread took meanwhile. A limit may be in the list twice; then the takes before a refusal are refunded.
+//! If another thread takes between the questions and the takes, the takes before a refusal are refunded. So no request
+//! passes needlessly; of two that meet, one may be refused needlessly. A limit may be in the list twice.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::time::Duration;
 
 use crate::decision::{Answer, Decision, Standing};
-use crate::key::Key;
-use crate::limit::{Act, Held, Limit};
+use crate::limit::Limit;
 use crate::moment::Moment;
 use crate::units::Units;
 use crate::wide::compare_products;
@@ -59,63 +58,64 @@ pub struct Verdict<'a> {
     pub refused_by: Vec<usize>,
 }
 
-/// Limits of the parts, held in the order of their addresses.
-struct Holds<'a>(Vec<(usize, Box<dyn Held + 'a>)>);
-
-impl<'a> Holds<'a> {
-    fn new(parts: &[Part<'a>], now: Moment) -> Self {
-        let mut limits: Vec<&'a dyn Limit> = parts.iter().map(|part| part.limit).collect();
-        limits.sort_by_key(|limit| limit.address());
-        let maps = limits.chunk_by(|one, other| one.address() == other.address());
-        let held = maps.filter_map(|keys| {
-            let limit = *keys.first()?;
-            let keys: Vec<Key> = keys.iter().map(|limit| limit.key()).collect();
-            Some((limit.address(), limit.hold(&keys, now)))
-        });
-        Self(held.collect())
+impl Part<'_> {
+    fn answer(&self, decision: Decision, now: Moment) -> Answer {
+        let standing = match decision {
+            Decision::Allowed(allowed) => Standing {
+                remaining: allowed.remaining,
+                reset: allowed.reset,
+                debt: Units::ZERO,
+            },
+            _ => self.limit.standing(now),
+        };
+        Answer {
+            decision,
+            standing,
+            cost: self.cost,
+        }
     }
+}
 
-    /// Does the same operation on all parts.
-    fn act(&mut self, act: Act, parts: &[Part<'a>]) -> Vec<Answer> {
-        let answers = parts.iter().filter_map(|part| {
-            let place = self
-                .0
-                .binary_search_by_key(&part.limit.address(), |it| it.0);
-            let (_, held) = self.0.get_mut(place.ok()?)?;
-            Some(held.act(act, part.limit.key(), part.cost))
-        });
-        answers.collect()
-    }
+/// Does the same operation on all parts.
+fn answers(
+    parts: &[Part<'_>],
+    now: Moment,
+    ask: fn(&dyn Limit, Units, Moment) -> Decision,
+) -> Vec<Answer> {
+    let answers = parts.iter();
+    let answers = answers.map(|part| part.answer(ask(part.limit, part.cost, now), now));
+    answers.collect()
 }
 
 /// Takes from all limits, or from none. Returns `None` if there are no limits.
 pub fn take<'a>(parts: &[Part<'a>], now: Moment) -> Option<Verdict<'a>> {
-    let mut held = Holds::new(parts, now);
-    let mut answers = held.act(Act::Peek, parts);
     let all_allow = |answers: &[Answer]| answers.iter().all(|it| it.decision.is_allowed());
-    if all_allow(&answers) {
-        answers = held.act(Act::Take, parts);
-        if all_allow(&answers) {
-            return verdict(parts, &answers);
+    let mut asked = answers(parts, now, |limit, cost, now| limit.peek(cost, now));
+    if all_allow(&asked) {
+        asked = answers(parts, now, |limit, cost, now| limit.take(cost, now));
+        if all_allow(&asked) {
+            return verdict(parts, &asked);
         }
-        // The same limit is in the list twice.
-        for (part, answer) in parts.iter().zip(&answers) {
+        // Another thread was earlier, or the same limit is in the list twice.
+        for (part, answer) in parts.iter().zip(&asked) {
             if answer.decision.is_allowed() {
-                held.act(Act::Refund, std::slice::from_ref(part));
+                part.limit.refund(part.cost, now);
             }
         }
     } else {
-        // A ban that begins now has another standing.
-        for (answer, after) in answers.iter_mut().zip(held.act(Act::Attempt, parts)) {
-            answer.standing = after.standing;
+        for (part, answer) in parts.iter().zip(&mut asked) {
+            part.limit.attempt(part.cost, now);
+            // A ban that begins now has another standing.
+            answer.standing = part.limit.standing(now);
         }
     }
-    verdict(parts, &answers)
+    verdict(parts, &asked)
 }
 
 /// Returns the answer that a take would get, without taking.
 pub fn peek<'a>(parts: &[Part<'a>], now: Moment) -> Option<Verdict<'a>> {
-    verdict(parts, &Holds::new(parts, now).act(Act::Peek, parts))
+    let asked = answers(parts, now, |limit, cost, now| limit.peek(cost, now));
+    verdict(parts, &asked)
 }
 
 fn verdict<'a>(parts: &[Part<'a>], answers: &[Answer]) -> Option<Verdict<'a>> {

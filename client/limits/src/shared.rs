@@ -1,11 +1,10 @@
 //! One limit that threads share, behind a short lock.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use crate::algorithm::Algorithm;
-use crate::decision::{Answer, Decision, Standing};
-use crate::key::Key;
-use crate::limit::{self, Act, Held, Limit};
+use crate::decision::{Decision, Standing};
+use crate::limit::Limit;
 use crate::limiter::Limiter;
 use crate::lock::lock;
 use crate::moment::Moment;
@@ -61,21 +60,7 @@ where
         lock(&self.limiter).refund(cost, now);
     }
 
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-
-    fn hold(&self, _keys: &[Key], now: Moment) -> Box<dyn Held + '_> {
-        Box::new(HeldLimiter(lock(&self.limiter), now))
-    }
-}
-
-struct HeldLimiter<'a, A: Algorithm>(MutexGuard<'a, Limiter<A>>, Moment);
-
-impl<A: Algorithm> Held for HeldLimiter<'_, A> {
-    fn act(&mut self, act: Act, _key: Key, cost: Units) -> Answer {
-        let act_on =
-            |limit: &A, state: &mut A::State, now| limit::act(limit, state, act, cost, now);
-        self.0.update(self.1, act_on)
+    fn attempt(&self, cost: Units, now: Moment) {
+        lock(&self.limiter).attempt(cost, now);
     }
 }

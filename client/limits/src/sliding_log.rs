@@ -10,12 +10,11 @@ use std::num::NonZeroU64;
 
 use crate::algorithm::Algorithm;
 use crate::decision::{Decision, Reason, Standing};
-use crate::error::SettingsError;
 use crate::moment::{Moment, span};
 use crate::rate::Rate;
 use crate::units::Units;
 use crate::wide::scaled_up;
-use crate::window::{length, nanos_until};
+use crate::window::nanos_until;
 
 /// A limit within any window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,17 +48,10 @@ struct Entries {
 
 impl SlidingLog {
     /// Creates a limit of the rate's amount within any of its periods.
-    ///
-    /// # Errors
-    ///
-    /// If the rate is by the calendar, whose windows do not slide.
-    pub const fn new(rate: Rate) -> Result<Self, SettingsError> {
-        match length(rate) {
-            Ok(window) => Ok(Self {
-                limit: rate.amount(),
-                window,
-            }),
-            Err(error) => Err(error),
+    pub const fn new(rate: Rate) -> Self {
+        Self {
+            limit: rate.amount(),
+            window: rate.period(),
         }
     }
 
@@ -331,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_log_in_debt_keeps_no_more_entries_than_decide() {
-        let log = SlidingLog::new("2000/h".parse().unwrap()).unwrap();
+        let log = SlidingLog::new("2000/h".parse().unwrap());
         let (mut state, mut all) = (log.fresh(), VecDeque::new());
         for second in 0..3_000 {
             for _ in 0..10 {

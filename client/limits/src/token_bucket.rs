@@ -28,7 +28,7 @@ impl TokenBucket {
     ///
     /// # Errors
     ///
-    /// If the rate is by the calendar, or so uneven that parts of such a large burst cannot be counted.
+    /// If the rate is so uneven that parts of such a large burst cannot be counted.
     pub fn new(burst: impl Into<Units>, rate: Rate) -> Result<Self, SettingsError> {
         let flow = Flow::new(burst.into(), rate)?;
         Ok(Self { flow })
@@ -42,10 +42,7 @@ impl TokenBucket {
     /// If the text is not a rate, or [`Self::new`] refuses it.
     pub fn limit(rate: &str) -> Result<Self, InvalidLimit> {
         let rate: Rate = rate.parse()?;
-        let burst = rate
-            .in_a_second()
-            .ok_or(SettingsError::CalendarRate { rate })?;
-        Ok(Self::new(burst, rate)?)
+        Ok(Self::new(rate.in_a_second(), rate)?)
     }
 
     /// A bucket of size 0 without supply.
@@ -57,12 +54,6 @@ impl TokenBucket {
     #[inline]
     pub(crate) const fn flow(&self) -> &Flow {
         &self.flow
-    }
-
-    /// Creates a bucket from its flow.
-    #[inline]
-    pub(crate) const fn of(flow: Flow) -> Self {
-        Self { flow }
     }
 }
 

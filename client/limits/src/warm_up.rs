@@ -22,7 +22,6 @@ use crate::moment::{Moment, span};
 use crate::rate::Rate;
 use crate::units::Units;
 use crate::wide::{gcd, scaled};
-use crate::window::length;
 
 /// A rate that is reached after a warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +82,7 @@ impl WarmUp {
         cold_factor: Units,
         wait_max: Duration,
     ) -> Result<Self, SettingsError> {
-        let period = length(rate)?;
+        let period = rate.period();
         if rate.amount() == Units::ZERO {
             return Err(SettingsError::RateIsZero { rate });
         }

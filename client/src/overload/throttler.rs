@@ -149,11 +149,6 @@ impl<W> Throttler<W> {
         self.queue.len_of(tier)
     }
 
-    /// Returns the predicted cost of all waiting requests, in units of the service.
-    pub fn waiting_cost(&self) -> f64 {
-        self.queue.cost() as f64 / UNIT
-    }
-
     /// Returns the predicted cost of an operation, in units of the service.
     pub fn predicted_cost(&self, operation: u64) -> f64 {
         self.operations.cost(operation)

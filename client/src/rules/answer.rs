@@ -6,8 +6,7 @@
 use std::time::Duration;
 
 use doorward_limits::headers::{self, Dialect, Form, Policy};
-use doorward_limits::rate::{Period, Rate};
-use doorward_limits::{Answer, Units};
+use doorward_limits::{Answer, Rate, Units};
 use serde_json::json;
 
 use crate::rules::decision::{Decision, Status, Why};
@@ -94,7 +93,10 @@ fn policy(status: &Status, dialect: Dialect) -> Option<(Policy<'_>, Answer)> {
     let (quota, window) = match dialect {
         // It tells no window, so another amount would be another limit.
         Dialect::Legacy => (counted.rate.amount(), None),
-        Dialect::Draft11 | Dialect::Next => in_seconds(counted.rate),
+        Dialect::Draft11 | Dialect::Next => {
+            let (quota, window) = in_seconds(counted.rate);
+            (quota, Some(window))
+        }
     };
     let policy = Policy {
         name: &rule.path,
@@ -108,12 +110,9 @@ fn policy(status: &Status, dialect: Dialect) -> Option<(Policy<'_>, Answer)> {
 
 /// Returns the same rate as whole units in whole seconds, because headers have no others: 50 in a second for 5/100ms.
 /// The amount is rounded down if a thousand windows are not enough for that.
-fn in_seconds(rate: Rate) -> (Units, Option<Duration>) {
+fn in_seconds(rate: Rate) -> (Units, Duration) {
     const SECOND: u128 = 1_000_000_000;
-    let (amount, window) = match rate.period() {
-        Period::Nanos(nanos) => (rate.amount().parts(), u128::from(nanos.get())),
-        Period::Month | Period::Year => return (rate.amount(), None),
-    };
+    let (amount, window) = (rate.amount().parts(), u128::from(rate.period().get()));
     let is_whole = |times: &u128| {
         let is_whole = (window * times).is_multiple_of(SECOND);
         is_whole
@@ -130,10 +129,7 @@ fn in_seconds(rate: Rate) -> (Units, Option<Duration>) {
         }
     };
     let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
-    (
-        Units::from_parts(amount),
-        Some(Duration::from_secs(seconds)),
-    )
+    (Units::from_parts(amount), Duration::from_secs(seconds))
 }
 
 #[cfg(test)]
@@ -143,20 +139,22 @@ mod tests {
     #[test]
     fn a_rate_of_headers_is_the_same_rate_in_whole_seconds() {
         for (rate, quota, seconds) in [
-            ("5/100ms", 50, Some(1)),
-            ("1/1500ms", 2, Some(3)),
-            ("0.5/s", 1, Some(2)),
-            ("2.5/min", 5, Some(120)),
-            ("10/min", 10, Some(60)),
-            ("0/100ms", 0, Some(1)),
-            ("7/month", 7, None),
+            ("5/100ms", 50, 1),
+            ("1/1500ms", 2, 3),
+            ("0.5/s", 1, 2),
+            ("2.5/min", 5, 120),
+            ("10/min", 10, 60),
+            ("0/100ms", 0, 1),
             // No thousand windows of these are whole seconds.
-            ("1000000/333333333ns", 3_000_000, Some(1)),
-            ("1000/1000000007ns", 1_999, Some(2)),
+            ("1000000/333333333ns", 3_000_000, 1),
+            ("1000/1000000007ns", 1_999, 2),
         ] {
             let (units, window) = in_seconds(rate.parse().unwrap());
-            let window = window.map(|it| it.as_secs());
-            assert_eq!((units.floor(), window), (quota, seconds), "{rate}");
+            assert_eq!(
+                (units.floor(), window.as_secs()),
+                (quota, seconds),
+                "{rate}"
+            );
         }
     }
 }

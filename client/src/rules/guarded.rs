@@ -7,9 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_limits::{
-    Algorithm, Ban, BanState, Decision, Moment, Rate, SettingsError, Standing, Units,
-};
+use doorward_limits::{Algorithm, Ban, BanState, Decision, Moment, Rate, Standing, Units};
 
 use crate::rules::counting::{Counting, CountingState};
 
@@ -53,28 +51,20 @@ struct Offences {
 
 impl Bans {
     /// Creates bans that begin with a length, and double with each further one up to the longest.
-    ///
-    /// # Errors
-    ///
-    /// If the threshold's rate is by the calendar.
-    pub fn new(
-        threshold: Rate,
-        length: Duration,
-        longest: Duration,
-    ) -> Result<Self, SettingsError> {
-        let mut steps = vec![Ban::new(threshold, length)?];
+    pub fn new(threshold: Rate, length: Duration, longest: Duration) -> Self {
+        let mut steps = vec![Ban::new(threshold, length)];
         let mut next = length;
         while next < longest && !next.is_zero() {
             next = next.saturating_mul(2).min(longest);
-            steps.push(Ban::new(threshold, next)?);
+            steps.push(Ban::new(threshold, next));
         }
         let steps = steps.into();
-        Ok(Self {
+        Self {
             threshold,
             length,
             longest: longest.max(length),
             steps,
-        })
+        }
     }
 
     /// Returns the ban after a number of others.

@@ -54,6 +54,7 @@ pub struct Descriptor<'a> {
 #[derive(Debug)]
 pub struct Limiter {
     in_force: RwLock<InForce>,
+    replacing: Mutex<()>,
     keys: Keys,
     keys_max: usize,
     /// One for each group of keys.
@@ -113,6 +114,7 @@ impl Limiter {
     pub fn new(rules: Rules, keys_max: usize, seed: [u64; 2]) -> Self {
         Self {
             in_force: RwLock::new(InForce::new(rules)),
+            replacing: Mutex::default(),
             keys: Keys::new(seed),
             keys_max,
             locks: (0..LOCKS).map(|_| Mutex::new(())).collect(),
@@ -136,12 +138,16 @@ impl Limiter {
     /// differs, the available part keeps its ratio, so nothing bursts.
     pub fn replace(&self, rules: Rules, now: Moment) {
         let mut next = InForce::new(rules);
+        let _one_at_a_time = lock(&self.replacing);
         let mut in_force = self
             .in_force
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        next.keep_counts(&mut in_force, now);
+        let changed = next.keep_counts(&mut in_force);
         *in_force = next;
+        drop(in_force);
+        // Requests go on meanwhile.
+        self.with_rules(|in_force| in_force.convert(&changed, now));
     }
 
     /// Returns whether a request passes, and counts it if so.

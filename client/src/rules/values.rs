@@ -17,7 +17,7 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use doorward_limits::{Period, Rate};
+use doorward_limits::Rate;
 use serde::Serialize;
 
 use crate::rules::address::{Address, Forwarding, Trusted};
@@ -153,16 +153,13 @@ impl RateLimit {
             || self.rule.contains(&("action", text(&Action::Wait)));
         let period = self.rate.parse().ok().map(|rate: Rate| rate.period());
         self.algorithm.unwrap_or(match period {
-            Some(Period::Nanos(nanos)) if nanos.get() > SECOND && !is_bucket => {
-                Algorithm::SlidingCounter
-            }
-            Some(Period::Month | Period::Year) => Algorithm::FixedWindow,
+            Some(nanos) if nanos.get() > SECOND && !is_bucket => Algorithm::SlidingCounter,
             _ => Algorithm::TokenBucket,
         })
     }
 
     /// Sets the algorithm. Default: a token bucket for a rate per second, with a burst, or where requests wait. A sliding counter for a
-    /// longer window, in which the amount may come at any time, and a fixed window for a month or year of the calendar.
+    /// longer window, in which the amount may come at any time.
     #[must_use]
     pub const fn by(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = Some(algorithm);

@@ -1,20 +1,18 @@
-//! The client that a request comes from: an identifier of parts.
+//! The client that a request comes from: parts of the request.
 //!
 //! A missing part is a value of its own: no text equals it, and it never frees the client. Bytes are compared, invalid
 //! UTF-8 too. An own extractor is a closure:
 //! `Part::Own(Box::new(|request| request.header("x-tenant").map(Value::from)))`.
 
-use doorward_limits::{Key, Keys};
-
 use crate::rules::address::Address;
 use crate::rules::path::Template;
 pub use crate::rules::request::Request;
-use crate::rules::value::{Value, add_to_key};
+use crate::rules::value::Value;
 
 /// An extractor of the application.
 pub type Own = Box<dyn for<'a> Fn(&Request<'a>) -> Option<Value<'a>> + Send + Sync>;
 
-/// A part of an identifier.
+/// A part of a request.
 pub enum Part {
     /// Name of the authenticated user.
     Login,
@@ -34,26 +32,7 @@ pub enum Part {
     Own(Own),
 }
 
-/// The parts that identify a client.
-#[derive(Debug)]
-pub struct Who(pub Vec<Part>);
-
 debug_by_name!(Part);
-
-impl Who {
-    /// Returns the value of each part.
-    pub fn parts<'a>(&'a self, request: &Request<'a>) -> impl Iterator<Item = Option<Value<'a>>> {
-        self.0.iter().map(|part| part.value(request))
-    }
-
-    /// Returns the client's key. Keys are equal if and only if all their parts are, but for collisions of the hash.
-    pub fn key(&self, keys: &Keys, request: &Request<'_>) -> Key {
-        let parts = self
-            .parts(request)
-            .fold(keys.key(), |key, value| add_to_key(key, value.as_deref()));
-        parts.finish()
-    }
-}
 
 impl Part {
     /// Returns the value of this part of a request.

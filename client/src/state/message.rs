@@ -70,6 +70,8 @@ pub struct Granted {
     pub learning_for: Option<Duration>,
     /// Whether the server decided about the wants of the request. Absent: the server does not send it.
     pub decided: Option<bool>,
+    /// Newest request for the resource that a push takes into account. Absent: an answer to a call, or an older server.
+    pub sequence: Option<u64>,
 }
 
 /// Reason why a lease is not larger.

@@ -20,6 +20,9 @@ use crate::state::{ClientConfig, SPAN_MAX};
 use crate::time::Time;
 use doorward_session::time::tolerance::at_least;
 
+/// Time until the next report of work in flight beyond the lease, on a stream.
+const REPORT_AGAIN: Duration = Duration::from_millis(500);
+
 /// A resource that a client uses.
 #[derive(Clone, Debug, Default)]
 pub struct ResourceState {
@@ -31,6 +34,8 @@ pub struct ResourceState {
     pub(super) wants: f64,
     /// Whether these wants wait for the refresh.
     is_patient: bool,
+    /// Newest request for it, and the amount that it reported.
+    told: (u64, f64),
     /// Wants of the newest request that was answered with a decision.
     wants_answered: Option<f64>,
     lease: Option<Lease>,
@@ -74,6 +79,11 @@ impl ResourceState {
     /// Returns the lease, if it is valid.
     pub fn lease(&self, now: Time) -> Option<Lease> {
         self.lease.filter(|lease| lease.expires_at > now)
+    }
+
+    /// Returns the amount of the lease, or zero.
+    pub(super) fn leased(&self, now: Time) -> f64 {
+        self.lease(now).map_or(0.0, |lease| lease.capacity)
     }
 
     /// Returns the wants.
@@ -256,9 +266,9 @@ impl ResourceState {
     /// applied: the lease does not grow meanwhile, and work in flight beyond it only shrinks. Work in flight that no
     /// lease allowed was admitted by the mode. It is not reported, because a server in learning mode would confirm it
     /// as a lease. From now on, no former lease counts for more than the reported amount.
-    pub(super) fn tell(&mut self, in_flight: f64, now: Time) -> Option<Has> {
+    pub(super) fn tell(&mut self, sequence: u64, in_flight: f64, now: Time) -> Option<Has> {
         let lease = self.lease(now);
-        let leased = lease.map_or(0.0, |lease| lease.capacity);
+        let leased = self.leased(now);
         let beside = lease.map_or(0.0, |lease| self.beside(lease));
         let allowed = self.former.beyond(leased, now);
         let in_flight = allowed.map_or(0.0, |allowed| allowed.capacity.min(in_flight - beside));
@@ -280,12 +290,42 @@ impl ResourceState {
             }),
             (None, _) => None,
         };
-        self.former.lower(
-            reported.map_or(0.0, |reported| reported.capacity),
-            leased,
-            now,
-        );
+        let amount = reported.map_or(0.0, |reported| reported.capacity);
+        self.told = (sequence, amount);
+        self.former.lower(amount, leased, now);
         reported
+    }
+
+    /// Applies a pushed lease, which ends when the present one does. Returns whether it counts.
+    pub(super) fn handle_push(&mut self, granted: &Granted, now: Time) -> bool {
+        let is_newest = granted.sequence == Some(self.told.0) && granted.check().is_ok();
+        let Some(before) = self.lease(now).filter(|_| is_newest) else {
+            return false;
+        };
+        let lease = Lease {
+            capacity: granted.capacity,
+            ..before
+        };
+        self.lease = Some(lease);
+        self.former.push(before, lease.capacity, now);
+        self.limited_by = granted.limited_by;
+        true
+    }
+
+    /// Plans an early request if the server counts more as in use than the lease, because others wait for that: at once
+    /// if the lease was larger `before`, and later while work in flight exceeds it.
+    pub(super) fn acknowledge_soon(&mut self, before: f64, now: Time) {
+        let Some(lease) = self.lease(now) else {
+            return;
+        };
+        let wait = if lease.capacity < before {
+            Duration::ZERO
+        } else if lease.capacity < self.told.1 {
+            REPORT_AGAIN
+        } else {
+            return;
+        };
+        self.refresh_at = self.refresh_at.min(now + wait);
     }
 
     /// Applies a lease for a request with `wanted`, sent at `sent_at`. By this clock the lease lasts as long as the

@@ -5,6 +5,7 @@ mod failures;
 mod hostile;
 mod modes;
 mod news;
+mod streams;
 
 use super::*;
 use crate::capacity::{Capacity, Source};
@@ -28,6 +29,7 @@ fn granted(capacity: f64, expires_in: u64, refresh_in: u64) -> Granted {
         limited_by: None,
         learning_for: None,
         decided: None,
+        sequence: None,
         granted_by: None,
         resource: R.to_owned(),
         capacity,

@@ -24,10 +24,22 @@ use crate::time::Time;
 use crate::transport::addresses::Directory;
 use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
+use crate::transport::stream::CapacityStream;
 use doorward_session::visible;
 
 /// Largest size of an answer, in bytes: room for thousands of leases.
-const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+pub(super) const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
+/// Time until the next attempt to open a stream, after a server refused one or broke it before the first answer.
+const STREAM_AGAIN: Duration = Duration::from_secs(60);
+
+/// A message that the client did not ask for.
+pub(crate) enum News {
+    /// A change of leases.
+    Push(doorman::GetCapacityResponse),
+    /// The stream broke.
+    Broken,
+}
 
 /// A failed call.
 #[derive(Debug)]
@@ -54,7 +66,13 @@ pub(crate) struct Connection {
     #[cfg(feature = "etcd")]
     directory: Option<Directory>,
     /// Channel to the finder's server, once that server has confirmed that it is the master.
-    channel: Option<(CapacityClient<Dialed>, Address)>,
+    channel: Option<(Dialed, Address)>,
+    /// Stream on that channel.
+    stream: Option<Box<CapacityStream>>,
+    /// Time from which a stream may be opened.
+    stream_from: Time,
+    /// Pushes that came before an answer.
+    pushes: Vec<doorman::GetCapacityResponse>,
     /// End of the last lease.
     leases_end: Option<Time>,
     dialer: Dialer,
@@ -76,6 +94,9 @@ impl Connection {
             #[cfg(feature = "etcd")]
             directory: addresses.directory,
             channel: None,
+            stream: None,
+            stream_from: Time::ZERO,
+            pushes: Vec::new(),
             leases_end: None,
             dialer,
             clock,
@@ -97,12 +118,10 @@ impl Connection {
         leases_end: Option<Time>,
     ) -> Result<Option<doorman::GetCapacityResponse>, Failure> {
         self.leases_end = leases_end;
-        let (mut client, asked) = self.connected().await?;
-        #[cfg(feature = "otel")]
-        let (request, _span) = crate::transport::otel::outgoing(request);
-        let answer = tokio::time::timeout(self.timeout, client.get_capacity(request)).await;
+        let (channel, asked) = self.connected().await?;
+        let answer = tokio::time::timeout(self.timeout, self.ask(channel, request)).await;
         let response = match answer {
-            Ok(Ok(response)) => response.into_inner(),
+            Ok(Ok(response)) => response,
             Ok(Err(status)) => return Err(self.refused(&asked, "GetCapacity", &status)),
             Err(_) => {
                 let problem = format!("no answer within {:?}", self.timeout);
@@ -117,12 +136,84 @@ impl Connection {
         Ok(Some(response))
     }
 
+    /// Asks on the stream, or by a call if the server has no streams.
+    async fn ask(
+        &mut self,
+        channel: Dialed,
+        request: doorman::GetCapacityRequest,
+    ) -> Result<doorman::GetCapacityResponse, tonic::Status> {
+        if let Some(stream) = &self.stream {
+            stream.send(request.clone()).await?;
+        } else if self.stream_from <= self.clock.now() {
+            match CapacityStream::open(channel.clone(), request.clone()).await {
+                Ok(stream) => self.stream = Some(Box::new(stream)),
+                // An overloaded server refuses a call, too.
+                Err(status) if pushback(&status).is_some() => return Err(status),
+                Err(status) => {
+                    debug!(%status, "no stream; asking by calls");
+                    self.stream_from = self.clock.now() + STREAM_AGAIN;
+                }
+            }
+        }
+        let Some(stream) = &mut self.stream else {
+            #[cfg(feature = "otel")]
+            let (request, _span) = crate::transport::otel::outgoing(request);
+            let answer = client(channel).get_capacity(request).await?;
+            return Ok(answer.into_inner());
+        };
+        loop {
+            let message = stream.next().await?;
+            if message.sequence == request.sequence || message.mastership.is_some() {
+                return Ok(message);
+            }
+            self.pushes.push(message);
+        }
+    }
+
+    /// Whether the server pushes changes.
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Takes the pushes that came before the last answer.
+    pub(crate) fn take_pushes(&mut self) -> Vec<doorman::GetCapacityResponse> {
+        std::mem::take(&mut self.pushes)
+    }
+
+    /// Waits for a message that was not asked for. Cancel safe.
+    pub(crate) async fn news(&mut self) -> News {
+        let Some(stream) = &mut self.stream else {
+            return std::future::pending().await;
+        };
+        let asked = self.channel.as_ref().map(|(_, asked)| asked.clone());
+        match stream.next().await {
+            Ok(message) => match (&message.mastership, asked) {
+                (Some(mastership), Some(asked)) => {
+                    let _not_followed = self.redirected(&asked, mastership);
+                    News::Broken
+                }
+                _ => News::Push(message),
+            },
+            Err(status) => {
+                debug!(%status, "the stream broke");
+                self.disconnect();
+                News::Broken
+            }
+        }
+    }
+
+    fn disconnect(&mut self) {
+        self.channel = None;
+        self.stream = None;
+    }
+
     /// Releases capacity; best effort.
     pub(crate) async fn release(&mut self, request: doorman::ReleaseCapacityRequest) -> bool {
         // A release need not go to a new master, nor wait for one.
-        let Some((client, _)) = &mut self.channel else {
+        let Some((channel, _)) = &self.channel else {
             return false;
         };
+        let mut client = client(channel.clone());
         let answer = tokio::time::timeout(self.timeout, client.release_capacity(request)).await;
         matches!(answer, Ok(Ok(_)))
     }
@@ -134,16 +225,17 @@ impl Connection {
 
     /// Returns the channel, and opens one if there is none. A new channel asks for the master first; a server that is
     /// too old for the question counts as the master.
-    async fn connected(&mut self) -> Result<(CapacityClient<Dialed>, Address), Failure> {
+    async fn connected(&mut self) -> Result<(Dialed, Address), Failure> {
         loop {
             if let Some(connected) = &self.channel {
                 return Ok(connected.clone());
             }
             let asked = self.target().await?;
-            let mut client = match client(&self.dialer, &asked, self.timeout) {
-                Ok(client) => client,
+            let channel = match dial(&self.dialer, &asked, self.timeout) {
+                Ok(channel) => channel,
                 Err(error) => return Err(self.failed(&asked, "connecting", &error)),
             };
+            let mut client = client(channel.clone());
             let question = client.discovery(doorman::DiscoveryRequest {});
             let (dialer, timeout) = (self.dialer.clone(), self.timeout);
             let rivals = self.finder.rivals().into_iter();
@@ -181,7 +273,7 @@ impl Connection {
                 epoch = self.finder.epoch(),
                 "connected"
             );
-            self.channel = Some((client, asked));
+            self.channel = Some((channel, asked));
         }
     }
 
@@ -221,7 +313,7 @@ impl Connection {
         asked: &Address,
         mastership: &doorman::Mastership,
     ) -> Result<(), Failure> {
-        self.channel = None;
+        self.disconnect();
         let (master, epoch) = (mastership.master_address.as_deref(), mastership.epoch);
         let leases_last = self.leases_last();
         match self.finder.handle_redirect(master, epoch, leases_last) {
@@ -278,7 +370,7 @@ impl Connection {
         lost: &DeadEnd,
         problem: &dyn Display,
     ) -> Failure {
-        self.channel = None;
+        self.disconnect();
         let mut problem = format!("{what} at {asked}: {problem}");
         if let Some(alert) = self.dialer.refusal() {
             problem += &format!("; the server refuses our certificate: {alert}");
@@ -294,18 +386,17 @@ impl Connection {
     }
 }
 
-fn client(
-    dialer: &Dialer,
-    server: &Address,
-    timeout: Duration,
-) -> Result<CapacityClient<Dialed>, ConnectError> {
-    let channel = dialer.channel(&endpoint(server, timeout)?);
-    Ok(CapacityClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX))
+fn dial(dialer: &Dialer, server: &Address, timeout: Duration) -> Result<Dialed, ConnectError> {
+    Ok(dialer.channel(&endpoint(server, timeout)?))
+}
+
+fn client(channel: Dialed) -> CapacityClient<Dialed> {
+    CapacityClient::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX)
 }
 
 /// Returns the address if its server knows the master, or is too old to say so.
 async fn answers(dialer: Dialer, address: Address, timeout: Duration) -> Result<Address, ()> {
-    let mut client = client(&dialer, &address, timeout).map_err(drop)?;
+    let mut client = client(dial(&dialer, &address, timeout).map_err(drop)?);
     let question = client.discovery(doorman::DiscoveryRequest {});
     match tokio::time::timeout(timeout, question).await {
         Ok(Ok(answer)) if knows_master(answer.get_ref()) => Ok(address),

@@ -66,6 +66,7 @@ pub fn response(response: doorman::GetCapacityResponse, since_epoch: Duration) -
             limited_by: answer.limited_by.and_then(limited_by),
             learning_for: answer.learning_for_ms.map(Duration::from_millis),
             decided: answer.decided,
+            sequence: answer.sequence,
             resource: answer.resource_id,
             capacity: gets.capacity,
             expires_in: gets

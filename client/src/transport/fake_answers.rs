@@ -63,6 +63,7 @@ impl Setting {
             }),
             learning_for: None,
             decided: Some(true),
+            sequence: None,
         }
     }
 }

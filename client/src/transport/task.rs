@@ -19,7 +19,7 @@ use crate::slot::{Slot, View};
 use crate::state::Step;
 use crate::time::Time;
 use crate::transport::book::{Book, earlier};
-use crate::transport::connection::{Connection, Failure, Reason};
+use crate::transport::connection::{Connection, Failure, News, Reason};
 use crate::transport::convert;
 use crate::transport::fake_answers::FakeAnswers;
 
@@ -279,11 +279,23 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
         shared.is_late.store(false, Ordering::Relaxed);
         // A branch without a call or a time never comes.
         tokio::select! {
-            Some((connection, done)) = async { Some(call.as_mut()?.await) } => {
+            Some((mut connection, done)) = async { Some(call.as_mut()?.await) } => {
                 call = None;
+                let is_streaming = connection.is_streaming();
+                shared.book().state.set_streaming(is_streaming, shared.clock.now());
+                for push in connection.take_pushes() {
+                    handle_push(&shared, push);
+                }
                 idle = Some(connection);
                 handle(&shared, done);
             }
+            Some(news) = async { Some(idle.as_mut()?.news().await) } => match news {
+                News::Push(push) => handle_push(&shared, push),
+                News::Broken => {
+                    let now = shared.clock.now();
+                    shared.book().state.handle_disconnected(clock::chance(), now);
+                }
+            },
             () = shared.clock.sleep_until(until.unwrap_or(now)), if until.is_some() => {}
             () = shared.wake.notified() => {}
         }
@@ -351,6 +363,12 @@ fn release(
         resource_id,
         sequence: Some(book.state.next_sequence()),
     }
+}
+
+fn handle_push(shared: &Shared, push: doorman::GetCapacityResponse) {
+    let push = convert::response(push, clock::wall());
+    let now = shared.clock.now();
+    shared.book().state.handle_push(&push, now);
 }
 
 fn handle(shared: &Shared, done: Done) {

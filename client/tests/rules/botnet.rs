@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doorward::rules::{Descriptor, Entry, Limiter, Part, Request, Rules, Who};
+use doorward::rules::{Descriptor, Entry, Limiter, Rules};
 use doorward_limits::Moment;
 
 const LOGINS: &str = "domain: login
@@ -47,18 +47,19 @@ fn a_botnet_and_a_list_of_names_get_ten_log_ins_a_minute() {
 
 #[test]
 fn a_missing_value_is_limited_apart_from_an_empty_one() {
-    let who = Who(vec![Part::Header("x-api-key".to_owned())]);
-    let keys = doorward_limits::Keys::new([1, 2]);
-    let key = |headers: &[(&str, &[u8])]| {
-        let request = Request {
-            peer: None,
-            method: b"GET",
-            path: b"/",
-            headers,
-            login: None,
+    let text = "domain: api\ndescriptors: [{key: x-api-key, rate_limit: {rate: 1/h}}]\n";
+    let rules = Rules::load(&[("api.yaml", text)]).unwrap();
+    let limiter = Limiter::new(rules, 1_000, [1, 2]);
+    let passes = |value| {
+        let key = "x-api-key";
+        let descriptor = Descriptor {
+            entries: &[Entry { key, value }],
+            hits: None,
         };
-        who.key(&keys, &request)
+        limiter.allow("api", &[descriptor], Moment::ORIGIN)
     };
-    assert_ne!(key(&[]), key(&[("x-api-key", b"")]));
-    assert_ne!(key(&[]), key(&[("x-api-key", b"\xff")]));
+    for value in [None, Some(&b""[..]), Some(b"\xff")] {
+        assert!(passes(value), "{value:?}");
+        assert!(!passes(value), "{value:?}");
+    }
 }

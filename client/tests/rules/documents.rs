@@ -64,13 +64,6 @@ fn fields_of_a_limit_are_checked_with_their_line_and_advice() {
         "",
         &["shop.yaml:4: soft_limit: 1 is not below the limit; remove it, since nothing is below 0"],
     );
-    check(
-        "{rate: 2/month, algorithm: sliding_log}",
-        "",
-        &[
-            "shop.yaml:4: rate_limit: 2/month: a month or a year of the calendar is a fixed window; give a number of days",
-        ],
-    );
 }
 
 #[test]

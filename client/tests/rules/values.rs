@@ -121,7 +121,7 @@ fn the_algorithm_is_the_one_that_a_rate_means() {
             RateLimit::new("600/min").action(Action::Wait),
             "token_bucket",
         ),
-        (RateLimit::new("7/month"), "fixed_window"),
+        (RateLimit::new("7/month"), "sliding_counter"),
     ] {
         let rules = Rules::named("api").per(login(), rate.clone());
         assert!(rules.to_string().contains(algorithm), "{rate:?}");

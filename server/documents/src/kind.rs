@@ -14,19 +14,17 @@ pub trait Kind: Default {
     const VARIABLE: &'static str;
     /// Text that a first document starts from.
     const EXAMPLE: &'static str;
-    /// Whether the YAML files of a directory are one document.
-    const IS_IN_DIRECTORIES: bool = false;
     /// Largest file, in bytes.
     const BYTES_MAX: usize;
     /// All problems of a document. `Display` gives a line for each, with its place.
     type Error: Error;
 
-    /// Reads a document from its files, each with its name for messages. Outside of directories it has one.
+    /// Reads a document; its name is for messages.
     ///
     /// # Errors
     ///
     /// All problems.
-    fn parse(files: &[(String, Vec<u8>)]) -> Result<Self, Self::Error>;
+    fn parse(name: &str, bytes: &[u8]) -> Result<Self, Self::Error>;
 
     /// Returns the line of each problem, from 1, and its text. At least one.
     fn problems(error: &Self::Error) -> Vec<(u64, String)>;
@@ -40,9 +38,7 @@ impl Kind for Located {
     const BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
     type Error = DocumentError;
 
-    fn parse(files: &[(String, Vec<u8>)]) -> Result<Self, DocumentError> {
-        let file = files.first().map(|(name, bytes)| (&**name, &**bytes));
-        let (name, bytes) = file.unwrap_or_default();
+    fn parse(name: &str, bytes: &[u8]) -> Result<Self, DocumentError> {
         locate_bytes(bytes, name)
     }
 

@@ -13,7 +13,6 @@ use tonic::codegen::http::{HeaderMap, Request, Response};
 
 use crate::connection::Connection;
 use crate::door::Door;
-use crate::gzip;
 use crate::limit::Limit;
 use crate::overload;
 use crate::request_body::RequestBody;
@@ -84,10 +83,9 @@ where
         }
         let waits = looks || paths.with_one_message.contains(&path);
         let is_large = paths.large.contains(&path);
-        let is_gzip = gzip::take_encoding(request.headers_mut());
         let mut request = request.map(|body| {
             let (door, connection) = (Arc::clone(&self.door), Arc::clone(&self.connection));
-            RequestBody::new(body, door, connection, is_large).unpacking(is_gzip)
+            RequestBody::new(body, door, connection, is_large)
         });
         let services = Arc::clone(&self.services);
         Box::pin(async move {

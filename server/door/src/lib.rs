@@ -25,7 +25,6 @@ pub mod door_limits;
 pub mod frames;
 pub mod grpc;
 pub mod guarded;
-mod gzip;
 pub mod health;
 pub mod http;
 pub mod limit;

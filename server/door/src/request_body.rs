@@ -20,9 +20,11 @@ use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::density;
 use crate::door::Door;
-use crate::gzip::{self, GzipError, PREFIX};
 use crate::limit::Limit;
 use crate::overload;
+
+/// Bytes before each message: a flag for compression, which is not supported, and the length.
+const PREFIX: usize = 5;
 
 /// Largest message that does not count once it has arrived.
 const SMALL_BYTES_MAX: usize = 4 * 1024;
@@ -38,8 +40,6 @@ pub struct RequestBody<B> {
     connection: Arc<Connection>,
     /// Whether a message may be large.
     is_large: bool,
-    /// Whether messages may be compressed with gzip.
-    is_gzip: bool,
     /// Beginning of an incomplete message.
     held: BytesMut,
     /// Bytes of `held`, and of a message that waits, that count in the budgets.
@@ -77,7 +77,6 @@ impl<B> RequestBody<B> {
             door,
             connection,
             is_large,
-            is_gzip: false,
             held: BytesMut::new(),
             charged: 0,
             buffer: 0,
@@ -86,12 +85,6 @@ impl<B> RequestBody<B> {
             deadline: None,
             ready: None,
         }
-    }
-
-    /// Unpacks compressed messages, if `is_gzip`.
-    pub fn unpacking(mut self, is_gzip: bool) -> Self {
-        self.is_gzip = is_gzip;
-        self
     }
 
     /// Returns the caller.
@@ -159,7 +152,7 @@ where
         }))
     }
 
-    /// Takes the only message, if it arrived alone and uncompressed, as nearly all do. The rest of the body does not
+    /// Takes the only message, if it arrived alone, as nearly all do. The rest of the body does not
     /// matter then. None: the body still contains everything.
     pub fn take_only_message(&mut self) -> Option<Bytes> {
         let data = match self.ready.take()?.into_data() {
@@ -215,9 +208,12 @@ where
     /// Returns the messages that are complete with these bytes.
     fn pass_on(&mut self, arrived: Bytes) -> Result<Bytes, RpcStatus> {
         let messages = self.take_in(arrived)?;
-        let messages = self.unpack(messages)?;
         let bytes = u64::try_from(messages.len()).unwrap_or(u64::MAX);
         if !self.is_only && bytes > 0 {
+            // A message of a stream costs as much as a call.
+            if !self.is_large && !self.connection.takes_call(false, self.door.now()) {
+                return Err(self.door.exhausted(&self.door.limits().calls_per_caller));
+            }
             self.count_buffer(bytes.max(STREAM_BYTES_MIN))?;
         }
         Ok(messages)
@@ -267,7 +263,7 @@ where
             let Some(mut prefix) = rest.get(..PREFIX) else {
                 return Ok(complete);
             };
-            let is_compressed = prefix.get_u8() != 0;
+            let _is_compressed = prefix.get_u8();
             let length = prefix.get_u32() as usize;
             if length > self.size().count() {
                 return Err(self.too_large(&format!("{length} bytes")));
@@ -275,25 +271,9 @@ where
             let Some(message) = rest.get(PREFIX..PREFIX + length) else {
                 return Ok(complete);
             };
-            if !(self.is_gzip && is_compressed) {
-                density::check(message).map_err(RpcStatus::invalid_argument)?;
-            }
+            density::check(message).map_err(RpcStatus::invalid_argument)?;
             complete += PREFIX + length;
         }
-    }
-
-    /// Unpacks complete messages.
-    fn unpack(&self, messages: Bytes) -> Result<Bytes, RpcStatus> {
-        if !self.is_gzip {
-            return Ok(messages);
-        }
-        let unpacked =
-            gzip::unpack(&messages, self.size().count()).map_err(|error| match error {
-                GzipError::TooLarge => self.too_large("too many bytes once it is unpacked"),
-                GzipError::Invalid(_) => RpcStatus::invalid_argument(error.to_string()),
-            })?;
-        self.complete(&unpacked)?;
-        Ok(unpacked)
     }
 
     /// Returns the limit on the size of a message.

@@ -268,6 +268,10 @@ impl Caller {
     pub async fn run(&self, node: &dyn Node, clock: Clock) {
         let mut looks_at = clock.now() + IDLE;
         let mut measures_at = clock.now();
+        let mut pushes = node.pushes(self.holder.lock().id());
+        if pushes.is_some() {
+            self.holder.lock().set_streaming(clock.now());
+        }
         loop {
             let now = clock.now();
             if now >= looks_at {
@@ -297,6 +301,10 @@ impl Caller {
                     tokio::select! {
                         () = clock.sleep_until(at) => {}
                         () = self.wake.notified() => {}
+                        Some(push) = async { Some(pushes.as_mut()?.next().await) } => {
+                            let now = clock.now();
+                            self.holder.lock().handle_push(push, now);
+                        }
                     }
                 }
             }

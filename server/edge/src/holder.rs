@@ -11,7 +11,7 @@ use doorward::in_process;
 use doorward::state::{AMOUNT_MAX, ClientConfig, ClientState, LimitedBy, Mode, Step, Trouble};
 use doorward::time::Time;
 use doorward_engine::claims::Subclients;
-use doorward_engine::id::{HolderName, Incarnation, ResourceId};
+use doorward_engine::id::{HolderId, HolderName, Incarnation, ResourceId};
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
 
@@ -136,6 +136,27 @@ impl Holder {
             }
             Some(Outcome::NotMaster(_)) | None => {
                 self.state.handle_masterless(self.asked, chance, now);
+            }
+        }
+    }
+
+    /// Returns the id at the node.
+    pub fn id(&self) -> HolderId {
+        HolderId::client(self.name.clone(), Some(self.incarnation))
+    }
+
+    /// Notes that the node pushes changes, from now on.
+    pub fn set_streaming(&mut self, now: Time) {
+        self.state.set_streaming(true, now);
+    }
+
+    /// Handles a push. None: another mastership has begun.
+    pub fn handle_push(&mut self, push: Option<GetCapacityReply>, now: Time) {
+        match push {
+            Some(push) => self.state.handle_push(&in_process::response(&push), now),
+            None => {
+                self.state.handle_disconnected(0.0, now);
+                self.state.set_streaming(true, now);
             }
         }
     }

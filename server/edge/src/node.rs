@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::pin::Pin;
 
+use doorward_engine::id::HolderId;
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
 
@@ -16,4 +17,15 @@ pub trait Node: Debug + Send + Sync {
 
     /// Releases leases.
     fn release(&self, request: ReleaseCapacity) -> Later<'_, ()>;
+
+    /// Opens a stream of changes for a client. None: the node pushes none.
+    fn pushes(&self, _client: HolderId) -> Option<Box<dyn Pushes>> {
+        None
+    }
+}
+
+/// Changes of a client's leases.
+pub trait Pushes: Debug + Send {
+    /// Waits for the next one. Cancel safe. None: another mastership has begun.
+    fn next(&mut self) -> Later<'_, Option<GetCapacityReply>>;
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doorward::rules::{Decision, Descriptor, Entry, Settled, Status as RuleStatus, rule::Counted};
-use doorward_limits::rate::Period;
 use doorward_proto::envoy::ratelimit::rate_limit_response::rate_limit::Unit;
 use doorward_proto::envoy::ratelimit::rate_limit_response::{Code, DescriptorStatus, RateLimit};
 use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitService;
@@ -203,19 +202,15 @@ const fn code(is_over: bool) -> Code {
 /// Returns the limit of a rule. A window that Envoy has no unit for is of unknown unit.
 fn limit(counted: &Counted, name: String) -> RateLimit {
     let seconds = |seconds: u64| seconds * 1_000_000_000;
-    let unit = match counted.rate.period() {
-        Period::Month => Unit::Month,
-        Period::Year => Unit::Year,
-        Period::Nanos(nanos) => match nanos.get() {
-            it if it == seconds(1) => Unit::Second,
-            it if it == seconds(60) => Unit::Minute,
-            it if it == seconds(3_600) => Unit::Hour,
-            it if it == seconds(86_400) => Unit::Day,
-            it if it == seconds(7 * 86_400) => Unit::Week,
-            it if it == seconds(30 * 86_400) => Unit::Month,
-            it if it == seconds(365 * 86_400) => Unit::Year,
-            _ => Unit::Unknown,
-        },
+    let unit = match counted.rate.period().get() {
+        it if it == seconds(1) => Unit::Second,
+        it if it == seconds(60) => Unit::Minute,
+        it if it == seconds(3_600) => Unit::Hour,
+        it if it == seconds(86_400) => Unit::Day,
+        it if it == seconds(7 * 86_400) => Unit::Week,
+        it if it == seconds(30 * 86_400) => Unit::Month,
+        it if it == seconds(365 * 86_400) => Unit::Year,
+        _ => Unit::Unknown,
     };
     RateLimit {
         name,

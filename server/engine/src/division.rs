@@ -156,6 +156,24 @@ impl Rule {
         }
     }
 
+    /// Returns the present levels of a client's band: see [`Levels`].
+    pub(crate) fn levels(&self, priority: i64) -> Levels {
+        let (satisfied, short) = match *self {
+            Self::EnoughForAll | Self::NoAlgorithm => (f64::INFINITY, f64::INFINITY),
+            Self::PerClient(level) | Self::Level(level) => (level, level),
+            Self::Proportional {
+                equal_share,
+                top_up,
+            } => (equal_share, equal_share * (1.0 + top_up)),
+            Self::Bands(_) => match self.band(priority).map(|share| share.level) {
+                Some(Level::AboveAll) => (f64::INFINITY, f64::INFINITY),
+                Some(Level::At(level)) => (level, level),
+                None => (0.0, 0.0),
+            },
+        };
+        Levels { satisfied, short }
+    }
+
     fn band(&self, priority: i64) -> Option<BandShare> {
         let Self::Bands(shares) = self else {
             return None;
@@ -199,6 +217,16 @@ impl Rule {
             _ => None,
         }
     }
+}
+
+/// The present levels of a band: a client's lease is to shrink if its level is above them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Levels {
+    /// Largest wants per subclient of a client that has all it wants.
+    pub(crate) satisfied: f64,
+    /// Level of the clients that have less: an amount per subclient, which for PROPORTIONAL_SHARE grows with the part of
+    /// the wants.
+    pub(crate) short: f64,
 }
 
 /// Reason for the amount of a share.

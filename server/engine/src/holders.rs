@@ -3,9 +3,11 @@
 mod ask;
 mod lease;
 mod past;
+mod streaming;
 mod table;
 
 pub(crate) use ask::*;
 pub(crate) use lease::*;
 pub(crate) use past::*;
+pub(crate) use streaming::{Position, Streaming, Wanted};
 pub(crate) use table::*;

@@ -139,6 +139,8 @@ pub struct ClientLease {
     /// Whether the server decided about the wants of this request, now or before. If not, the request came too early,
     /// or out of order.
     pub decided: bool,
+    /// Newest request of the client that the answer takes into account. Absent: it does not number its requests.
+    pub sequence: Option<u64>,
 }
 
 named! {

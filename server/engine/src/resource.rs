@@ -6,8 +6,8 @@
 //!
 //! A request becomes a lease in [`admit`] (may it come?), [`ask`] (what counts of it?), [`decide`] and [`grant`].
 //! [`lowering`] keeps leases when the capacity is lowered. [`marking`] keeps the mark of a root, and [`pending`] lets holders
-//! wait for it, or for the parent. [`processes`]
-//! handles several processes of one name. `safe` computes the capacity of clients in safe mode, and [`view`] the
+//! wait for it, or for the parent. [`pushing`] finds the
+//! client to push to. [`processes`] handles several processes of one name. `safe` computes the capacity of clients in safe mode, and [`view`] the
 //! status. This file handles templates and time.
 
 mod admit;
@@ -24,6 +24,7 @@ mod parent_lease;
 mod pending;
 mod policy;
 mod processes;
+mod pushing;
 pub(crate) mod retry;
 mod safe;
 mod view;

@@ -14,7 +14,7 @@ use doorward_engine::messages::{
 };
 use doorward_engine::node::Node;
 use doorward_engine::node::asking::Answers;
-use doorward_engine::node::children::Pushes;
+use doorward_engine::node::children::{Pushed, Pushes};
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;
 use doorward_session::child_streams::{
@@ -167,10 +167,10 @@ impl Children {
                 }
             }
             Some(Work::Push(pushes)) => {
-                if let Poll::Ready(replies) = node.push_next(pushes, now) {
+                if let Poll::Ready(pushed) = node.push_next(pushes, now) {
                     self.finish_first();
                     self.is_pushing = false;
-                    self.push(replies, wall, outputs);
+                    self.push(pushed, wall, outputs);
                     // More may follow.
                     self.handle_change(node, now);
                 }
@@ -208,17 +208,14 @@ impl Children {
         }
     }
 
-    fn push(
-        &self,
-        replies: Vec<(HolderName, GetServerCapacityReply)>,
-        wall: Duration,
-        outputs: &mut VecDeque<Output>,
-    ) {
-        for (child, reply) in replies {
+    fn push(&self, pushed: Pushed, wall: Duration, outputs: &mut VecDeque<Output>) {
+        for (child, reply) in pushed.children {
             if let Some(number) = self.streams.stream_of(child.as_str()) {
                 outputs.push_back(Output::Child(number, ToChild::Push { reply, wall }));
             }
         }
+        let clients = pushed.clients.into_iter();
+        outputs.extend(clients.map(|(client, reply)| Output::Client(client, reply)));
     }
 
     /// Performs an action of the session.

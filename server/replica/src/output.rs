@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use doorward_engine::id::HolderId;
 use doorward_engine::messages::{
     Cycle, GetCapacityReply, GetServerCapacity, GetServerCapacityReply,
 };
@@ -24,6 +25,8 @@ pub enum Output {
     Parent(ToParent),
     /// For the stream of that number.
     Child(u64, ToChild),
+    /// A push to a client with a stream.
+    Client(HolderId, GetCapacityReply),
     /// The answer to a client's call that waited.
     Call(CallNumber, Outcome<GetCapacityReply>),
     /// For etcd.

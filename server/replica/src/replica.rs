@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use doorward_engine::id::Incarnation;
+use doorward_engine::id::{HolderId, Incarnation};
 use doorward_engine::messages::{ClientLease, GetCapacity, GetCapacityReply, NodeEvent};
 use doorward_engine::node::asking::Answers;
 use doorward_engine::node::marks::FoundMarks;
@@ -270,6 +270,11 @@ impl Replica {
     pub fn handle_stream_gone(&mut self, number: u64) {
         self.is_busy = true;
         self.children.streams.handle_gone(number);
+    }
+
+    /// Notes that a client has opened or closed a stream. Its first request on the stream comes after that.
+    pub fn handle_client_stream(&mut self, client: &HolderId, open: bool) {
+        self.node.handle_client_stream(client, open);
     }
 
     /// Notes that this server stops: all streams end, and new ones are refused.

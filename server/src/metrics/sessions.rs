@@ -31,6 +31,14 @@ pub(super) fn write(
         let rows = states.map(|(state, is_present)| ([("state", state)], flag(is_present)));
         families.gauges(name, help, rows)?;
     }
+    let node = state.node();
+    let (streams, pushes) = node.look(|node, _| (node.client_streams(), node.counters().pushed));
+    families.gauge(
+        "client_streams",
+        "Clients with an open stream",
+        float(streams),
+    )?;
+    families.counter("client_pushes", "Leases pushed to clients", pushes)?;
     let streams = sessions.child_streams;
     let rows = streams.streams.into_iter();
     let rows = rows.map(|(state, streams)| ([("state", state.as_str())], float(streams)));

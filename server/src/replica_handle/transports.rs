@@ -6,12 +6,16 @@
 //! decided, and leaves a child that does not read.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use doorward_engine::id::HolderId;
 use doorward_engine::messages::GetCapacityReply;
 use doorward_engine::node::marks::MarkWrites;
 use doorward_engine::node::mastership::Outcome;
 use doorward_replica::{CallNumber, Output, Replica, ToChild, ToEtcd, ToParent};
 use tokio::sync::{mpsc, oneshot};
+
+use crate::replica_handle::pushes::Slots;
 
 /// A task for the connection to the parent, with the trace of the call that caused it.
 pub(crate) type CausedTask = (ToParent, Option<String>);
@@ -27,6 +31,8 @@ pub(super) struct Transports {
     pub(super) marks: Option<mpsc::UnboundedSender<(u64, MarkWrites)>>,
     /// The streams of child servers.
     pub(super) streams: HashMap<u64, mpsc::UnboundedSender<ToChild>>,
+    /// Slots for pushes to clients with a stream.
+    pub(super) clients: HashMap<HolderId, Arc<Slots>>,
     /// Clients' calls that wait for the parent.
     pub(super) calls: HashMap<CallNumber, oneshot::Sender<Outcome<GetCapacityReply>>>,
     /// The newest of them with its trace, until a request to the parent follows.
@@ -67,6 +73,11 @@ impl Transports {
                     }
                     if is_last {
                         self.streams.remove(&number);
+                    }
+                }
+                Output::Client(client, push) => {
+                    if let Some(slots) = self.clients.get(&client) {
+                        slots.put(client, push);
                     }
                 }
                 Output::Call(number, outcome) => {

@@ -163,10 +163,11 @@ pub fn get_capacity_response(
                 limited_by: wire_limit(lease).map(Into::into),
                 learning_for_ms: lease.learning_for.map(millis_up),
                 decided: Some(lease.decided),
+                sequence: None,
             })
             .collect(),
-        mastership: None,
         refused,
+        ..wire::GetCapacityResponse::default()
     }
 }
 

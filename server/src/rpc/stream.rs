@@ -34,7 +34,7 @@ use crate::otel::{self, Span};
 use crate::rpc::bindings::Bindings;
 use crate::rpc::child_outbox::{ChildOutbox, NotSent, StreamEnding};
 use crate::rpc::convert::server_capacity::ReadRequest;
-use crate::rpc::{CapacityService, child_outbox, closed, convert, cycle};
+use crate::rpc::{CapacityService, child_outbox, client_stream, closed, convert, cycle};
 use crate::status::ServerState;
 
 /// The stream of a child. The stream ends when this is dropped.
@@ -335,5 +335,18 @@ impl CapacityStream for CapacityService {
         let owner = (names, identity);
         tokio::spawn(async move { stream.serve(requests, caller, owner).await });
         Ok(Response::new(Box::pin(outgoing)))
+    }
+
+    type StreamCapacityStream =
+        Pin<Box<dyn Stream<Item = Result<wire::GetCapacityResponse, RpcStatus>> + Send>>;
+
+    async fn stream_capacity(
+        &self,
+        request: Request<Streaming<wire::GetCapacityRequest>>,
+    ) -> Result<Response<Self::StreamCapacityStream>, RpcStatus> {
+        let (caller, identity) = (caller::of(&request), caller::identity(&request).cloned());
+        let requests = request.into_inner();
+        let answers = client_stream::serve(self.clone(), requests, caller, identity);
+        Ok(Response::new(Box::pin(answers)))
     }
 }

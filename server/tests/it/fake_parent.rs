@@ -192,6 +192,15 @@ impl Service {
 #[tonic::async_trait]
 impl CapacityStream for Service {
     type StreamServerCapacityStream = Pin<Box<dyn Stream<Item = Answer> + Send>>;
+    type StreamCapacityStream =
+        Pin<Box<dyn Stream<Item = Result<doorman::GetCapacityResponse, Status>> + Send>>;
+
+    async fn stream_capacity(
+        &self,
+        _: Request<Streaming<doorman::GetCapacityRequest>>,
+    ) -> Result<Response<Self::StreamCapacityStream>, Status> {
+        Err(Status::unimplemented("a parent without clients"))
+    }
 
     async fn stream_server_capacity(
         &self,

@@ -12,6 +12,7 @@ mod admin;
 mod bad_input;
 mod capacity;
 mod children;
+mod client_streams;
 mod clocks;
 mod cycles;
 mod discovery;

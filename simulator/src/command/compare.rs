@@ -1,13 +1,13 @@
 //! `doorward-sim compare`: two recordings, or two scenarios played with several seeds.
 
 use std::fs::File;
-use std::io::{self, BufReader, Write};
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use doorward_pages::terminal::palette::Palette;
+use doorward_simulator::report::RECORDING;
 use doorward_simulator::report::compare::{self, Side};
-use doorward_simulator::report::{RECORDING, write_page};
 use doorward_simulator::scenario::Scenario;
 use doorward_simulator::world::World;
 
@@ -38,19 +38,9 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
         }
         _ => return Err(anyhow!("give two recordings or two scenarios").into()),
     };
-    let mut out = io::stdout().lock();
     let [left, right] = &sides;
-    compare::write(&mut out, left, right, Palette::of_stdout())?;
-    if let Some(path) = &flags.out {
-        let recordings = sides.iter().flat_map(|side| {
-            let first = side.runs.iter().take(1);
-            first.map(|run| (side.name.as_str(), run))
-        });
-        let recordings: Vec<_> = recordings.collect();
-        write_page(path, &recordings).map_err(|error| Failure::Report(error.into()))?;
-        writeln!(out, "  page: {}", path.display())?;
-    }
-    Ok(())
+    let palette = Palette::of_stdout();
+    Ok(compare::write(&mut io::stdout(), left, right, palette)?)
 }
 
 /// Returns true for the folder of a report and for a JSON file.

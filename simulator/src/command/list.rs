@@ -3,26 +3,20 @@
 use std::io::{self, Write};
 
 use anyhow::anyhow;
+use doorward_pages::terminal::palette::Palette;
+use doorward_pages::terminal::table::Table;
 use doorward_simulator::library::{LIBRARY, LibraryEntry};
-use doorward_simulator::report::{WIDTH, wrapped};
 
 use crate::failure::Failure;
 
 /// Prints their names, with a sentence on each.
 pub(crate) fn list() -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    let names = LIBRARY.iter().map(|entry| entry.name.len());
-    let width = names.max().unwrap_or_default();
+    let mut table = Table::headless(0..0, Palette::of_stdout());
     for entry in LIBRARY {
         let scenario = entry.read().map_err(anyhow::Error::from)?;
-        let sentence = first_sentence(&scenario.description);
-        let room = WIDTH.saturating_sub(width + 2);
-        for (number, line) in wrapped(sentence, room).iter().enumerate() {
-            let name = if number == 0 { entry.name } else { "" };
-            writeln!(out, "{name:width$}  {line}")?;
-        }
+        table.add([entry.name, first_sentence(&scenario.description)]);
     }
-    Ok(())
+    Ok(table.write(&mut io::stdout())?)
 }
 
 /// Prints the file of one.
@@ -38,8 +32,6 @@ pub(crate) fn show(name: &str) -> Result<(), Failure> {
 }
 
 fn first_sentence(text: &str) -> &str {
-    match text.split_once(". ") {
-        Some((first, _)) => first,
-        None => text.trim_end_matches('.'),
-    }
+    let first = text.split_once(". ").map_or(text, |(first, _)| first);
+    first.trim_end_matches('.')
 }

@@ -12,6 +12,7 @@ use doorward::state::Mode;
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Template, Templates};
+use doorward_simulator::scenario::clients::Connection;
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::file_stem;
 use doorward_simulator::scenario::templates::ids;
@@ -84,6 +85,7 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
                 }),
                 limiter: None,
             },
+            connection: Connection::Poll,
             also: Vec::new(),
             start_within: refresh.unwrap_or_default().min(duration),
         }],

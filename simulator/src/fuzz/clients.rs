@@ -12,11 +12,15 @@ use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Strength};
 use crate::scenario::ClientGroup;
+use crate::scenario::clients::Connection;
 use crate::scenario::demand::{Demand, Diurnal, FlashCrowd, OnOff, Ramp, Sine, Spike};
 use crate::scenario::usage::{Adaptive, Limiter, Usage};
 
 /// Maximum number of clients.
 const CLIENTS_MAX: usize = 24;
+
+/// Fork of the random stream for the connections of clients.
+const STREAMS: u64 = 61;
 
 /// Smallest demand for permits, which are whole numbers.
 const PERMITS_WANTED_MIN: f64 = 4.0;
@@ -38,6 +42,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
         Strength::Much => 0.8,
     };
     let mut groups = Vec::with_capacity(at.len());
+    let mut streams = chance.fork(STREAMS);
     for (number, node) in at.into_iter().enumerate() {
         let node = draft.scenario.nodes.get(node);
         let mut usages: Vec<Usage> = Vec::new();
@@ -61,6 +66,10 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
             first,
             also,
             start_within: Duration::ZERO,
+            connection: match streams.happens(0.5) {
+                true => Connection::Stream,
+                false => Connection::Poll,
+            },
         });
     }
     draft.scenario.clients = groups;

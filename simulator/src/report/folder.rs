@@ -7,9 +7,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::recording::Recording;
+use crate::report::page;
 use crate::report::words::WithWords;
-use crate::report::{csv, page, summary};
-use doorward_pages::terminal::palette::Palette;
 
 /// The recording as JSON: its fields and `words`, which the page shows.
 pub const RECORDING: &str = "recording.json";
@@ -69,22 +68,11 @@ pub fn write_all(recording: &Recording, folder: &Path) -> Result<PathBuf, Report
         serde_json::to_writer(&mut out, &WithWords::of(recording))?;
         writeln!(out)
     })?;
-    write_file(&folder.join("summary.txt"), |mut out| {
-        summary::write(&mut out, recording, Palette { on: false })
-    })?;
-    for (name, header, rows) in csv::FILES {
-        write_file(&folder.join(name), |out| {
-            csv::write(out, header, rows, recording)
-        })?;
-    }
     let page = folder.join(PAGE);
-    write_page(&page, &[(&recording.scenario, recording)])?;
+    write_file(&page, |out| {
+        page::write(out, &[(&recording.scenario, recording)])
+    })?;
     Ok(page)
-}
-
-/// Writes a page with one or two recordings and their names.
-pub fn write_page(path: &Path, recordings: &[(&str, &Recording)]) -> Result<(), ReportError> {
-    write_file(path, |out| page::write(out, recordings))
 }
 
 fn write_file(
@@ -117,17 +105,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let written = write_all(&played(), &folder.path().join("a/b")).unwrap();
         assert_eq!(written, folder.path().join("a/b/report.html"));
-        let expected = [
-            "clients.csv",
-            "happened.csv",
-            "nodes.csv",
-            "recording.json",
-            "report.html",
-            "samples.csv",
-            "shortages.csv",
-            "summary.txt",
-            "waits.csv",
-        ];
+        let expected = ["recording.json", "report.html"];
         assert_eq!(names(&folder.path().join("a/b")), expected);
     }
 

@@ -7,7 +7,7 @@ use doorward_pages::terminal::table::Table;
 use doorward_session::visible;
 
 /// Width of all text on a terminal.
-pub const WIDTH: usize = 80;
+pub(super) const WIDTH: usize = 80;
 
 /// Returns the width of a text. Names mostly have one column a character; wider ones only move a column.
 pub(super) fn width(text: &str) -> usize {
@@ -16,7 +16,7 @@ pub(super) fn width(text: &str) -> usize {
 
 /// Splits a text into lines of at most so many characters. A longer word has a line of its own; a number and its
 /// percent sign stay together.
-pub fn wrapped(text: &str, width_max: usize) -> Vec<String> {
+fn wrapped(text: &str, width_max: usize) -> Vec<String> {
     const GLUE: &str = "\u{a0}%";
     let mut lines: Vec<String> = Vec::new();
     for word in text.replace(" %", GLUE).split_ascii_whitespace() {

@@ -32,8 +32,6 @@ pub(super) struct Words {
     pub(super) facts: Vec<String>,
     /// Amount of work.
     pub(super) done: Vec<String>,
-    /// Command that plays the run again.
-    pub(super) command: String,
     /// Names and values of all conditions of the run: if they differ, two runs are hard to compare.
     pub(super) conditions: Vec<(String, String)>,
 }
@@ -47,7 +45,6 @@ impl Words {
             notes: notes(recording),
             facts: facts(recording),
             done: done(recording),
-            command: super::command(recording),
             conditions: conditions(recording),
         }
     }

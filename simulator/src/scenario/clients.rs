@@ -16,6 +16,17 @@ use crate::scenario::source::{Read, ScenarioError, Within, refuse};
 use crate::scenario::usage::Usage;
 use crate::scenario::{CLIENTS_MAX, Node, Scenario, leaves_of};
 
+/// How clients talk to their server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Connection {
+    /// By calls: they hear of changes when they refresh.
+    #[default]
+    Poll,
+    /// On a stream: the server pushes changes.
+    Stream,
+}
+
 /// Clients of one kind.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -36,6 +47,9 @@ pub struct ClientGroup {
     /// The clients start evenly spread over this time. Absent: the refresh interval.
     #[serde(default = "unsaid", with = "Time")]
     pub start_within: Duration,
+    /// `stream` for clients to which the server pushes changes, as to those of the library. Absent: `poll`.
+    #[serde(default, rename = "link", skip_serializing_if = "is_default")]
+    pub connection: Connection,
     /// More resources that each client uses, all different. A client asks for all of them with one request.
     #[serde(default)]
     pub also: Vec<Usage>,

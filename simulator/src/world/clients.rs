@@ -235,6 +235,7 @@ impl World<'_> {
         let (now, (number, sequence)) = (self.now, call);
         let mut chance = self.chance.fork(number.into()).fork(sequence);
         let chance = chance.uniform();
+        let streams = self.streams(number);
         let client = &mut self.clients[number];
         let local = client.clock.shows(now);
         let Some(state) = &mut client.state else {
@@ -253,6 +254,7 @@ impl World<'_> {
                 client.finder.handle_answer();
                 let leases = reply.leases.iter();
                 let granted = leases.fold(0.0, |sum, lease| sum + lease.capacity.get());
+                state.set_streaming(streams, local);
                 if state.handle_response(sequence, &in_process::response(&reply), chance, local) {
                     self.work.refreshes += 1;
                     self.note(1, number.into(), granted);

@@ -45,6 +45,7 @@ impl World<'_> {
         server.leads = false;
         self.note_templates_waiting(id);
         self.break_children(id.place, id.term);
+        self.break_client_streams(id);
     }
 
     /// Notes that the root has granted by the former templates until now, if new ones wait.

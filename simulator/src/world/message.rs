@@ -29,6 +29,10 @@ pub(crate) enum Message {
     Call(CallId, ClientRequest),
     /// A client gets an answer to the request of that sequence number, or the request times out.
     Answer(CallId, RequestResult),
+    /// A client gets a push of the server of that term.
+    Push(u32, u64, GetCapacityReply),
+    /// A client notices that its stream to the server of that term broke.
+    Broken(u32, u64),
     /// A server sends a message on its connection to a server of its parent.
     Up(Line, ServerId, ToParent),
     /// A server receives a message on its connection to its parent.

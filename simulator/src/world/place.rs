@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_engine::id::Incarnation;
+use doorward_engine::id::{HolderId, Incarnation};
 use doorward_engine::node::{Config, Node};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
@@ -103,6 +103,8 @@ pub(crate) struct ServerProcess {
     pub(super) templates_applied: u64,
     /// Child and connection of each stream of a child server.
     pub(super) streams: BTreeMap<u64, Line>,
+    /// Clients with a stream.
+    pub(super) clients: BTreeMap<HolderId, u32>,
     /// Client and sequence of each call that waits for the parent.
     pub(crate) waiting: BTreeMap<CallNumber, CallId>,
 }
@@ -182,6 +184,7 @@ impl ServerProcess {
             frozen_until: None,
             backlog: Backlog::default(),
             streams: BTreeMap::new(),
+            clients: BTreeMap::new(),
             waiting: BTreeMap::new(),
         }
     }

@@ -70,6 +70,7 @@ impl World<'_> {
 
     /// Ends a server without notice. All its knowledge is lost.
     pub(super) fn end_server(&mut self, id: ServerId) {
+        self.break_client_streams(id);
         self.note_templates_waiting(id);
         let servers = &mut self.places[id.place].servers;
         let Some(gone) = servers.iter().position(|it| it.id == id) else {
@@ -152,7 +153,10 @@ impl World<'_> {
         let to = server.id;
         match request {
             ClientRequest::Discover(_, request) => return self.say_master(call, to, request),
-            ClientRequest::Ask(_, request) => self.serve_ask(to, call, &request),
+            ClientRequest::Ask(_, request) => {
+                self.note_client_stream(to, call.0);
+                self.serve_ask(to, call, &request);
+            }
             ClientRequest::Release(_, request) => {
                 // A release is never redirected.
                 let release = |node: &mut Node, now| node.handle_release_capacity(&request, now);
@@ -237,6 +241,7 @@ impl World<'_> {
             match output {
                 Output::Parent(command) => self.command_link(id, command),
                 Output::Child(stream, message) => self.send_to_child(id, stream, message),
+                Output::Client(client, push) => self.push_to_client(id, &client, push),
                 Output::Etcd(ToEtcd::Ask(request) | ToEtcd::AskBeside(request)) => {
                     self.ask_etcd(id, request);
                 }

@@ -131,11 +131,8 @@ fn a_shown_scenario_plays_from_another_folder() {
 fn the_library_is_listed_and_shown() {
     let folder = folder();
     let out = check(folder.path(), &["list"], 0);
-    assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
-    // Continued lines are indented.
-    let named = out.lines().filter(|line| !line.starts_with(' '));
-    assert_eq!(named.clone().count(), LIBRARY.len());
-    for (line, entry) in named.zip(LIBRARY) {
+    assert_eq!(out.lines().count(), LIBRARY.len(), "{out}");
+    for (line, entry) in out.lines().zip(LIBRARY) {
         assert!(line.starts_with(entry.name), "{line}");
         let shown = check(folder.path(), &["show", entry.name], 0);
         assert_eq!(shown, entry.text);
@@ -178,15 +175,8 @@ fn a_trace_is_replayed_with_all_and_with_half_and_the_two_are_compared() {
                    --capacity-factor 0.5";
     assert!(page.contains(command));
     let both = ["compare", "now", "half/recording.json"];
-    let out = check(
-        folder.path(),
-        &[&both[..], &["--out", "both.html"]].concat(),
-        0,
-    );
+    let out = check(folder.path(), &both, 0);
     assert!(out.contains("utilisation"), "{out}");
-    assert!(folder.path().join("both.html").exists());
-    let page = fs::read_to_string(folder.path().join("both.html")).unwrap();
-    assert!(page.contains(r#"{"name":"half/recording.json""#));
     let err = check(folder.path(), &["compare", "now", "none.json"], 2);
     assert!(err.contains("cannot open none.json"), "{err}");
     fs::write(folder.path().join("empty.json"), "{}").unwrap();
@@ -211,16 +201,7 @@ fn scenarios_are_compared_over_seeds_and_a_difference_counts_beyond_their_spread
     fs::write(folder.path().join("walk.yaml"), &walk).unwrap();
     let less = walk.replace("start: 20", "start: 2");
     fs::write(folder.path().join("less.yaml"), less).unwrap();
-    let seeds = [
-        "--seeds",
-        "3",
-        "--seed",
-        "7",
-        "--duration",
-        "3m",
-        "--out",
-        "both.html",
-    ];
+    let seeds = ["--seeds", "3", "--seed", "7", "--duration", "3m"];
     let compare = ["compare", "walk.yaml", "less.yaml"];
     let out = check(folder.path(), &[&compare[..], &seeds].concat(), 0);
     assert!(
@@ -233,8 +214,6 @@ fn scenarios_are_compared_over_seeds_and_a_difference_counts_beyond_their_spread
     };
     assert!(row("demand met").ends_with(" B"), "{out}");
     assert!(row("unfairness").ends_with("no"), "{out}");
-    let page = fs::read_to_string(folder.path().join("both.html")).unwrap();
-    assert!(page.contains(r#""seed":7,"#) && !page.contains(r#""seed":8,"#));
     let err = check(folder.path(), &["compare", "minimal", "minimum"], 2);
     assert!(err.contains("doorward-sim list"), "{err}");
 }
@@ -331,8 +310,9 @@ fn leases_of_another_length_are_all_that_differs() {
     );
     // Both runs have the same faults, random ones such as crashes included.
     let happened = |run: &str| {
-        let happened = fs::read_to_string(folder.path().join(run).join("happened.csv"));
-        happened.unwrap()
+        let recording = fs::read(folder.path().join(run).join("recording.json")).unwrap();
+        let recording: serde_json::Value = serde_json::from_slice(&recording).unwrap();
+        recording["marks"].to_string()
     };
     assert!(happened("a").contains("crash"), "{}", happened("a"));
     assert_eq!(happened("a"), happened("b"));

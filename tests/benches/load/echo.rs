@@ -45,6 +45,7 @@ impl Capacity for Echo {
             limited_by: Some(LimitedBy::Wants.into()),
             learning_for_ms: None,
             decided: Some(true),
+            sequence: None,
         });
         Ok(Response::new(GetCapacityResponse {
             response: response.collect(),
@@ -52,7 +53,7 @@ impl Capacity for Echo {
                 master_address: Some(self.address.clone()),
                 epoch: None,
             }),
-            refused: Vec::new(),
+            ..GetCapacityResponse::default()
         }))
     }
 

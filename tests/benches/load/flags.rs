@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use doorward_documents::parse_duration;
 
-use crate::{agents, memory, stalls, storm};
+use crate::{agents, memory, stalls, storm, streams};
 
 const EXAMPLES: &str = "\
 Examples, each after `cargo bench -p doorward-tests --bench load --`:
@@ -19,6 +19,7 @@ Examples, each after `cargo bench -p doorward-tests --bench load --`:
   storm --clients 18000               many clients connect at once
   closed --mtls, storm --mtls         the same with mutual TLS, also of the echo
   memory                              of connections, streams and leases, and what is given back
+  streams                             how soon a change reaches clients on streams
   agents                              a leaf below which 1,000 agents lease 100 resources
 
 The server is started for it, in the profile of the bench, on a core of its own. Latencies of the open loop count
@@ -71,6 +72,8 @@ pub(crate) enum Mode {
     Memory(memory::Size),
     /// A leaf with many agents below it, and the latencies of its clients.
     Agents(agents::Size),
+    /// Clients on streams: a step of demand, many resources on one connection, and clients at rest.
+    Streams(streams::Size),
     /// An echo: prints its address, and answers until it is ended.
     Echo {
         /// Folder of its certificates, for mutual TLS.

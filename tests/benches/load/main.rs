@@ -17,6 +17,7 @@ mod population;
 mod small;
 mod stalls;
 mod storm;
+mod streams;
 mod subject;
 mod wire;
 
@@ -116,6 +117,7 @@ async fn run(mode: Mode, place: &Place) {
             }
         }
         Mode::Memory(size) => memory::measure(place, size).await,
+        Mode::Streams(size) => streams::measure(place, size).await,
         Mode::Agents(size) => agents::measure(place, size).await,
         Mode::Echo { .. } => {}
     }

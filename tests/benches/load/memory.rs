@@ -53,6 +53,12 @@ pub(crate) struct Size {
 /// Measures the memory, with a new server for each kind.
 pub(crate) async fn measure(place: &Place, size: Size) {
     connections(&Subject::server(place, Templates::FAIR), size).await;
+    let subject = Subject::server(place, Templates::FAIR);
+    let client = Population::new("idle", size.connections, 1, 1);
+    let open = async |wire: Wire, number| client.open(&wire, number).await;
+    let what = "idle connections, each with a stream and a lease";
+    let streaming = opened(&subject, size.rest, (size.connections, what), open).await;
+    closed(&subject, size.rest, streaming).await;
     let children = format!("--child-servers-max={}", size.streams);
     let server = Subject::server_with(place, Templates::FAIR, &[&children]);
     streams(server, size).await;

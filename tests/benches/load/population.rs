@@ -7,7 +7,7 @@ use doorward_proto::doorman::{
     ReleaseCapacityResponse, ResourceRequest,
 };
 
-use crate::wire::{Failure, GET_CAPACITY, RELEASE_CAPACITY, Wire};
+use crate::wire::{Failure, GET_CAPACITY, RELEASE_CAPACITY, STREAM_CAPACITY, Stream, Wire};
 
 /// Wants of every client for every resource.
 const WANTS: f64 = 10.0;
@@ -93,6 +93,20 @@ impl Population {
             self.lease(client, number).store(bits, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Opens a stream of a client, and waits for its first lease.
+    pub(crate) async fn open(&self, wire: &Wire, client: usize) -> Result<Stream, Failure> {
+        let request = GetCapacityRequest {
+            sequence: Some(1),
+            ..self.request(client)
+        };
+        let mut stream = wire.stream(STREAM_CAPACITY, &request).await?;
+        let answer: GetCapacityResponse = stream.next().await?;
+        match answer.response.len() == self.each {
+            true => Ok(stream),
+            false => Err(Failure::Refused(format!("{:?}", answer.refused.first()))),
+        }
     }
 
     /// Releases all leases of a client.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::generator::{Figures, Load, Pace, rest_until};
 use crate::population::Population;
 use crate::subject::{Place, Subject, Templates};
-use crate::{agents, latencies, memory, stalls, storm};
+use crate::{agents, latencies, memory, stalls, storm, streams};
 
 /// Requests per second of the open loop.
 const RATE: usize = 500;
@@ -35,11 +35,21 @@ pub(crate) async fn run() {
     check_nothing_is_omitted(&place).await;
     let size = storm::Size {
         clients: 100,
+        streams: false,
         runs: 1,
     };
-    let server = Subject::server(&place, Templates::FAIR);
-    let (waits, failures) = storm::break_loose("server", &server, size).await;
-    assert_eq!((waits.count(), failures.len()), (100, 0), "{failures:?}");
+    for streams in [false, true] {
+        let server = Subject::server(&place, Templates::FAIR);
+        let size = storm::Size { streams, ..size };
+        let (waits, failures) = storm::break_loose("server", &server, size).await;
+        assert_eq!((waits.count(), failures.len()), (100, 0), "{failures:?}");
+    }
+    let size = streams::Size {
+        clients: 100,
+        resources: 200,
+        lasts: Duration::from_secs(2),
+    };
+    streams::measure(&place, size).await;
     let size = memory::Size {
         connections: 5,
         streams: 3,

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use crate::latencies::Latencies;
 use crate::population::Population;
 use crate::subject::Subject;
-use crate::wire::{Failure, Wire};
+use crate::wire::{Failure, Stream, Wire};
 
 /// Longest first wait of a client that failed. Each further wait is twice as long.
 const TRIED_AGAIN: Duration = Duration::from_millis(200);
@@ -35,6 +35,10 @@ pub(crate) struct Size {
     #[arg(long, default_value_t = 18_000)]
     pub(crate) clients: usize,
 
+    /// Opens a stream for each client, on which it stays, as the library does.
+    #[arg(long)]
+    pub(crate) streams: bool,
+
     /// Number of runs.
     #[arg(long, default_value_t = 3)]
     pub(crate) runs: usize,
@@ -55,7 +59,7 @@ pub(crate) async fn break_loose(
         let (population, address) = (Arc::clone(&population), subject.address);
         coming.spawn(async move {
             sleep_until(begins).await;
-            let (wire, failures) = come_in(address, &population, client).await;
+            let (wire, failures) = come_in(address, &population, client, size.streams).await;
             // The connection stays open.
             (wire, begins.elapsed(), failures)
         });
@@ -92,14 +96,19 @@ async fn come_in(
     address: SocketAddr,
     population: &Population,
     client: usize,
-) -> (Wire, Vec<Failure>) {
+    streams: bool,
+) -> ((Wire, Option<Stream>), Vec<Failure>) {
     let mut failures = Vec::new();
     let mut pause = TRIED_AGAIN;
     loop {
         let once = async {
             let wire = Wire::open(address, Some(source(client % ADDRESSES))).await?;
+            if streams {
+                let stream = population.open(&wire, client).await?;
+                return Ok((wire, Some(stream)));
+            }
             population.ask(&wire, client).await?;
-            Ok(wire)
+            Ok((wire, None))
         };
         let late = Failure::Broken("no answer".to_owned());
         match timeout(PATIENCE, once).await.unwrap_or(Err(late)) {

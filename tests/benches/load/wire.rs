@@ -21,6 +21,7 @@ pub(crate) const GET_CAPACITY: &str = "/doorman.Capacity/GetCapacity";
 pub(crate) const RELEASE_CAPACITY: &str = "/doorman.Capacity/ReleaseCapacity";
 pub(crate) const GET_STATUS: &str = "/doorward.admin.v1.Admin/GetStatus";
 pub(crate) const PLAN: &str = "/doorward.admin.v1.Plans/Plan";
+pub(crate) const STREAM_CAPACITY: &str = "/doorward.v1.CapacityStream/StreamCapacity";
 pub(crate) const STREAM_SERVER_CAPACITY: &str = "/doorward.v1.CapacityStream/StreamServerCapacity";
 
 /// Window for answers of any size at once.

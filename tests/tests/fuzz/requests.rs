@@ -116,7 +116,7 @@ impl FuzzedServer {
             Event::Answer(_) | Event::Lost(_) => {}
         }
         while self.node.poll_event().is_some() {}
-        for (_, reply) in self.node.poll_pushes(self.now) {
+        for (_, reply) in self.node.poll_pushes(self.now).children {
             send_to_server(reply);
         }
     }

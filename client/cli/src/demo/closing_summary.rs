@@ -88,11 +88,10 @@ pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<(
     writeln!(out)?;
     let header = ["mean per second", "wanted", "leased", "used"];
     let mut table = Table::new(header, 1..4, Palette { on: false }).in_lines(2);
-    for line in figures.outline.lines(usize::MAX) {
+    for line in figures.outline.lines() {
         let part = match line.who {
             OutlineEntry::Server(server) => figures.servers.get(server),
             OutlineEntry::Client(client) => figures.clients.get(client),
-            OutlineEntry::More(_) => None,
         };
         let total = part.map(|part| part.total).unwrap_or_default();
         let means = [total.wants, total.has, total.used]

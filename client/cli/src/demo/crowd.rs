@@ -13,9 +13,9 @@ use doorward_engine::time::Time;
 use tokio::task::JoinSet;
 
 use crate::demo::RESOURCE;
-use crate::demo::demand_trace::{DemandStep, DemandTrace};
 use crate::demo::demo_figures::Amounts;
 use doorward_server::clock::Clock;
+use doorward_trace::{Row, Trace};
 
 /// How soon a client reports to the server that it wants something else, and how often the server
 /// decides anew for one client: faster than by default, since there is something to see.
@@ -37,6 +37,9 @@ const BURST: Burst = Burst {
 /// Work that waits longer than this is given up, as a caller would.
 const PATIENCE: Duration = Duration::from_millis(250);
 
+/// Time in the trace at which the demonstration begins: demand picks up there.
+const FROM: Duration = Duration::from_secs(120);
+
 /// One client and what can be seen of it.
 #[derive(Clone)]
 struct DemoClient {
@@ -45,66 +48,33 @@ struct DemoClient {
     steps: Arc<AtomicU64>,
 }
 
-/// How the clock of the trace goes: from some point of it on, so many times faster than ours, and
-/// over again at its end.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TracePace {
-    from: Duration,
-    length: Duration,
-    speed: f64,
-}
-
-impl TracePace {
-    /// From a point on that is within the trace (else from its start).
-    pub(super) fn new(trace: &DemandTrace, from: Duration, speed: f64) -> Self {
-        // The last row holds as long as rows usually do before the trace starts over.
-        let length = trace.length() + Duration::from_secs(2);
-        let from = if from < length { from } else { Duration::ZERO };
-        Self {
-            from,
-            length,
-            speed,
-        }
-    }
-
-    /// Where in the trace everyone is, so long after the start.
-    fn trace_time(&self, since_start: Duration) -> Duration {
-        let passed = self.from.as_secs_f64() + since_start.as_secs_f64() * self.speed;
-        Duration::from_secs_f64(passed % self.length.as_secs_f64())
-    }
-
-    /// Returns the time from the start to a step in a round. None: the step is before the start.
-    fn reached(&self, step: &DemandStep, round: u32) -> Option<Duration> {
-        let at = self.length * round + step.at;
-        at.checked_sub(self.from).map(|at| at.div_f64(self.speed))
-    }
-}
-
 /// All clients, at work.
 pub(super) struct DemoCrowd {
     members: Vec<DemoClient>,
     clients: Vec<Client>,
     work: JoinSet<()>,
     started_at: Time,
-    pace: TracePace,
+    /// Time after which the trace starts over.
+    length: Duration,
 }
 
 impl DemoCrowd {
     /// Connects a client for each in the trace to the server at the address in the same place, and
     /// lets them work.
     pub(super) async fn start(
-        trace: &DemandTrace,
+        trace: &Trace,
         servers: &[SocketAddr],
-        pace: TracePace,
         clock: Clock,
     ) -> anyhow::Result<Self> {
         let started_at = clock.now();
+        // The last row holds as long as rows usually do.
+        let length = trace.length() + Duration::from_secs(2);
         let mut crowd = Self {
             members: Vec::new(),
             clients: Vec::new(),
             work: JoinSet::new(),
             started_at,
-            pace,
+            length,
         };
         for (index, (name, server)) in trace.clients.iter().zip(servers).enumerate() {
             let config = ClientConfig {
@@ -112,7 +82,7 @@ impl DemoCrowd {
                 ..ClientConfig::default()
             };
             let client = Client::builder()
-                .id(name.to_string())
+                .id(name)
                 .address(server.to_string())
                 .config(config)
                 .connect()
@@ -126,16 +96,12 @@ impl DemoCrowd {
                 resource: resource.clone(),
                 steps: Arc::new(AtomicU64::new(0)),
             };
-            let steps: Vec<DemandStep> = trace
-                .steps
-                .iter()
-                .filter(|step| step.client == index)
-                .copied()
-                .collect();
+            let rows = trace.rows.iter().filter(|row| row.client == index);
+            let rows: Vec<Row> = rows.copied().collect();
             let limiter = resource.rate_limiter(BURST);
             crowd
                 .work
-                .spawn(follow(resource, steps, pace, clock, started_at));
+                .spawn(follow(resource, rows, length, clock, started_at));
             crowd.work.spawn(work(member.clone(), limiter, clock));
             crowd.members.push(member);
             crowd.clients.push(client);
@@ -163,7 +129,8 @@ impl DemoCrowd {
 
     /// Where in the trace everyone is.
     pub(super) fn trace_time(&self, now: Time) -> Duration {
-        self.pace.trace_time(now.since(self.started_at))
+        let passed = FROM + now.since(self.started_at);
+        Duration::from_secs_f64(passed.as_secs_f64() % self.length.as_secs_f64())
     }
 
     /// Stops all work and gives back what is held.
@@ -178,17 +145,19 @@ impl DemoCrowd {
 /// Asks for what the trace says, when it says so, over and over.
 async fn follow(
     resource: Resource,
-    steps: Vec<DemandStep>,
-    pace: TracePace,
+    rows: Vec<Row>,
+    length: Duration,
     clock: Clock,
     started_at: Time,
 ) {
     for round in 0.. {
-        for step in &steps {
-            // A demand from before the start lasts until the next step.
-            let at = pace.reached(step, round).unwrap_or_default();
-            clock.sleep_until(started_at + at).await;
-            if resource.ask(step.wants.get()).is_err() {
+        for row in &rows {
+            let at = length * round + Duration::from_secs_f64(row.time_s);
+            // A demand from before the start lasts until the next row.
+            clock
+                .sleep_until(started_at + at.saturating_sub(FROM))
+                .await;
+            if resource.ask(row.wants).is_err() {
                 return;
             }
         }

@@ -72,8 +72,6 @@ pub(super) enum OutlineEntry {
     Server(usize),
     /// The client of that index.
     Client(usize),
-    /// Number of clients for which there is no room.
-    More(usize),
 }
 
 /// A line of the drawing.
@@ -102,50 +100,25 @@ impl Outline {
         of_leaf.map(|(index, client)| (index, client.name.as_str()))
     }
 
-    /// A line for each server and client, from the root down. If there is no room for all of them,
-    /// every leaf shows as many of its clients as its part of the room takes, and how many more it
-    /// has.
-    pub(super) fn lines(&self, room: usize) -> Vec<OutlineLine> {
-        let per_leaf = if SERVERS.len() + self.clients.len() <= room {
-            usize::MAX
-        } else {
-            room.saturating_sub(SERVERS.len()) / LEAVES.len()
-        };
+    /// A line for each server and client, from the root down.
+    pub(super) fn lines(&self) -> Vec<OutlineLine> {
         let mut lines = Vec::new();
         for (index, server) in SERVERS.iter().enumerate() {
             lines.push(OutlineLine {
                 who: OutlineEntry::Server(index),
                 label: server.label(),
             });
-            let clients: Vec<(usize, &str)> = self.clients_of(index).collect();
-            // The last line has those that have none.
-            let named = match clients.len() {
-                count if count <= per_leaf => count,
-                _ => per_leaf.saturating_sub(1),
-            };
-            let named_clients = clients.iter().take(named);
-            let mut shown: Vec<(OutlineEntry, String)> = named_clients
-                .map(|(client, name)| (OutlineEntry::Client(*client), (*name).to_owned()))
-                .collect();
-            let more = clients.len() - named;
-            if more > 0 && per_leaf > 0 {
-                shown.push((OutlineEntry::More(more), format!("… {more} more")));
-            }
-            let ([_, below], count) = (server.branches, shown.len());
-            for (number, (who, name)) in (1..).zip(shown) {
+            let ([_, below], count) = (server.branches, self.clients_of(index).count());
+            for (number, (client, name)) in (1..).zip(self.clients_of(index)) {
                 let branch = if number == count { '└' } else { '├' };
-                let label = format!("{below}{branch} {name}");
-                lines.push(OutlineLine { who, label });
+                lines.push(OutlineLine {
+                    who: OutlineEntry::Client(client),
+                    label: format!("{below}{branch} {name}"),
+                });
             }
         }
         lines
     }
-}
-
-/// How wide the longest label is, in characters.
-pub(super) fn label_width(lines: &[OutlineLine]) -> usize {
-    let widths = lines.iter().map(|line| line.label.chars().count());
-    widths.max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The live view of the demonstration on a terminal: the whole, and the tree of servers and clients
 //! with what each wants, has and uses.
 //!
-//! It fits 80 by 24 with the built-in trace. A wider terminal shows the ports of the servers' status pages; on a lower
-//! one, leaves show how many more clients they have.
+//! It fits 80 by 24. A wider terminal shows the ports of the servers' status pages; a lower one has no room for the last
+//! lines.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use ratatui::widgets::{Paragraph, Row, Table};
 
 use crate::demo::closing_summary::of_capacity;
 use crate::demo::demo_figures::{Amounts, DemoFigures};
-use crate::demo::outline::{LEAVES, OutlineEntry, SERVERS, label_width};
+use crate::demo::outline::{LEAVES, OutlineEntry, SERVERS};
 
 /// Content of the view.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,6 @@ pub(super) struct Scene<'a> {
     /// Where the status pages of the servers are.
     pub(super) pages: &'a [SocketAddr],
     pub(super) trace_time: Duration,
-    pub(super) speed: f64,
     /// Server that is down.
     pub(super) killed: Option<usize>,
 }
@@ -49,6 +48,8 @@ const USED: (char, Color) = ('█', Color::Green);
 const LEASED: (char, Color) = ('▓', Color::Blue);
 const WANTED: (char, Color) = ('░', Color::Yellow);
 
+/// Width of the longest label, and of a space before it.
+const LABEL: u16 = 13;
 /// From this width on there is room for ports.
 const WIDE: u16 = 100;
 
@@ -135,10 +136,9 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     ]);
     let page = scene.pages.first().map(|page| format!("http://{page}/"));
     let place = Line::from(format!(
-        " status page of the root {}   trace at {:.0} s, ×{}",
+        " status page of the root {}   trace at {:.0} s",
         page.unwrap_or_default(),
-        scene.trace_time.as_secs_f64(),
-        scene.speed
+        scene.trace_time.as_secs_f64()
     ));
     frame.render_widget(Paragraph::new(vec![title, place.dim()]), area);
 }
@@ -180,11 +180,9 @@ fn verdict(figures: &DemoFigures) -> Line<'static> {
 /// A line for each server and client.
 fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     let figures = scene.figures;
-    let room = usize::from(area.height).saturating_sub(1);
-    let lines = figures.outline.lines(room);
-    let label = label_width(&lines).clamp(12, 24) as u16 + 1;
+    let lines = figures.outline.lines();
     let port = if area.width >= WIDE { 7 } else { 0 };
-    let fixed = [label, port, 8, 8, 8, 8, 2];
+    let fixed = [LABEL, port, 8, 8, 8, 8, 2];
     let bar = usize::from(area.width.saturating_sub(fixed.iter().sum::<u16>() + 1));
     // One measure for all bars: those of a server's children add up to its own.
     let whole = figures.whole.last_second;
@@ -193,16 +191,13 @@ fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     let rows = lines.iter().map(|line| {
         let name = Line::from(format!(" {}", line.label));
         let (name, page, part) = match line.who {
-            OutlineEntry::More(_) => (name.dim(), None, None),
             OutlineEntry::Client(client) => (name, None, figures.clients.get(client)),
             OutlineEntry::Server(server) => {
                 let part = figures.servers.get(server);
                 (name.bold(), scene.pages.get(server), part)
             }
         };
-        let Some(part) = part.map(|part| part.last_second) else {
-            return Row::new([name]);
-        };
+        let part = part.map(|part| part.last_second).unwrap_or_default();
         let granted = match line.who {
             OutlineEntry::Server(_) => number(part.granted),
             _ => Line::default(),

@@ -9,7 +9,6 @@ use doorward_etcd::documents::{DocumentEdit, VersionKind};
 use serde_json::json;
 
 use super::author::Author;
-use super::document::is_directory;
 use super::flags::{ChangeFlags, Search};
 use super::preview::Preview;
 use super::show::{self, about};
@@ -32,12 +31,6 @@ pub(super) async fn apply<K: Shown>(
         return Err(Failure::Usage(problem.to_owned()));
     }
     changer.check_terminal("diff")?;
-    if is_directory::<K>(file) {
-        let name = file.display();
-        return Err(Failure::Usage(format!(
-            "{name} is a directory, and a change is one of a file: give one of its files"
-        )));
-    }
     let new = Document::<K>::read(file)?;
     new.valid(": nothing was written")?;
     let standing = changer.store.read().await?;
@@ -94,9 +87,6 @@ impl<'a> Changer<'a> {
         if flags.expect.is_some() && !store.is_in_etcd() {
             let problem = "--expect needs etcd: a file has no versions here";
             return Err(Failure::Usage(problem.to_owned()));
-        }
-        if let Some(failure) = store.unwritable() {
-            return Err(failure);
         }
         let author = Author::of(flags)?;
         Ok(Self {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use doorward_documents::Kind;
 
@@ -21,45 +21,28 @@ pub(crate) struct Document<K: Kind> {
 
 impl<K: Kind> Document<K> {
     pub(crate) fn new(name: &str, bytes: Vec<u8>) -> Self {
-        let files = [(name.to_owned(), bytes)];
-        let read = K::parse(&files);
-        let [(name, bytes)] = files;
-        Self { name, bytes, read }
+        Self {
+            name: name.to_owned(),
+            read: K::parse(name, &bytes),
+            bytes,
+        }
     }
 
-    /// Reads a file, standard input for `-`, or the YAML files of a directory. Their text together has the name of each
-    /// above its start.
+    /// Reads a file, or standard input for `-`.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         let name = match path.to_string_lossy() {
             name if name == "-" => "standard input".to_owned(),
             name => name.into_owned(),
         };
-        let cannot = |error| Failure::Usage(format!("{name}: cannot be read: {error}"));
-        if !is_directory::<K>(path) {
-            let bytes = read(path, K::BYTES_MAX).map_err(cannot)?;
-            return Ok(Self::new(&name, bytes));
-        }
-        let files = yaml_files(path).map_err(cannot)?.into_iter().map(|path| {
-            let name = path.to_string_lossy().into_owned();
-            match read(&path, K::BYTES_MAX) {
-                Ok(bytes) => Ok((name, bytes)),
-                Err(error) => Err(io::Error::other(format!("{name}: {error}"))),
-            }
-        });
-        let files: Vec<(String, Vec<u8>)> = files.collect::<io::Result<_>>().map_err(cannot)?;
-        if files.is_empty() {
-            return Err(cannot(io::Error::other("it has no .yaml or .yml files")));
-        }
-        let mut bytes = Vec::new();
-        for (name, text) in &files {
-            bytes.extend(format!("--- # {name}\n").into_bytes());
-            bytes.extend(text);
-            if !text.ends_with(b"\n") {
-                bytes.push(b'\n');
-            }
-        }
-        let read = K::parse(&files);
-        Ok(Self { name, bytes, read })
+        read(path, K::BYTES_MAX)
+            .map(|bytes| Self::new(&name, bytes))
+            .map_err(|error| {
+                let advice = match path.is_dir() {
+                    true => format!("; give its files, as in {name}/*.yaml"),
+                    false => String::new(),
+                };
+                Failure::Usage(format!("{name}: cannot be read: {error}{advice}"))
+            })
     }
 
     /// Returns the line of each problem, and its text; none if it is valid.
@@ -81,28 +64,6 @@ impl<K: Kind> Document<K> {
     pub(crate) fn text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.bytes)
     }
-}
-
-/// Returns whether the files of a directory are one document.
-pub(super) fn is_directory<K: Kind>(path: &Path) -> bool {
-    K::IS_IN_DIRECTORIES && path.is_dir()
-}
-
-/// Returns the YAML files of a directory in the order of their names, without hidden ones.
-pub(super) fn yaml_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let path = entry.path();
-        let is_yaml = path
-            .extension()
-            .is_some_and(|it| it == "yaml" || it == "yml");
-        if is_yaml && !entry.file_name().as_encoded_bytes().starts_with(b".") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
 }
 
 /// Not more than a document may have, and one byte to know that it has more.

@@ -17,7 +17,7 @@ pub(crate) enum DocumentCommand {
     /// Warnings are no failure; check says if apply needs --force. Files are compared with the document in force and with
     /// what is in use, if that is known.
     Check {
-        /// YAML files; - is standard input. Rules may be in directories. None: what is in force.
+        /// YAML files; - is standard input. None: what is in force.
         files: Vec<PathBuf>,
     },
     /// Show what applying a file would change, by line and in meaning; of templates also for those who hold leases.

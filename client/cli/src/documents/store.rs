@@ -9,7 +9,6 @@ use doorward_etcd::documents::{self, DocumentEdit, Recorded, StoredDocument, Ver
 use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 
-use super::document::{is_directory, yaml_files};
 use super::file;
 use super::{Document, show};
 use crate::common::Common;
@@ -31,8 +30,6 @@ enum Kept {
         keys: DocumentKeys,
     },
     File(PathBuf),
-    /// YAML files, which are read together and written one by one.
-    Directory(PathBuf),
 }
 
 /// The document in force.
@@ -82,7 +79,6 @@ impl<'a> Store<'a> {
         };
         let name = place.to_string();
         let kept = match place {
-            DocumentPlace::File(path) if is_directory::<K>(&path) => Kept::Directory(path),
             DocumentPlace::File(path) => Kept::File(path),
             DocumentPlace::Etcd(keys) => {
                 let config = config.map_err(|error| Failure::Usage(error.to_string()))?;
@@ -108,29 +104,12 @@ impl<'a> Store<'a> {
         matches!(self.kept, Kept::Etcd { .. })
     }
 
-    /// Returns the failure of a change to a directory. None: the store is none.
-    pub(crate) fn unwritable(&self) -> Option<Failure> {
-        let name = &self.name;
-        matches!(self.kept, Kept::Directory(_)).then(|| {
-            Failure::Usage(format!(
-                "{name} is a directory, and a change is one of a file: give --at {name}/FILE"
-            ))
-        })
-    }
-
-    /// Returns the other documents of the directory that a document's file is in.
-    pub(crate) fn siblings<K: Kind>(&self) -> Vec<Document<K>> {
-        if !matches!(self.kept, Kept::File(_)) {
-            return Vec::new();
+    /// Returns the file. None: it is in etcd.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.kept {
+            Kept::File(path) => Some(path),
+            Kept::Etcd { .. } => None,
         }
-        let own = Path::new(&self.name);
-        let files = yaml_files(doorward_files::folder(own))
-            .unwrap_or_default()
-            .into_iter();
-        let others = files.filter(|path| path.file_name() != own.file_name() && path.is_file());
-        others
-            .filter_map(|path| Document::read(&path).ok())
-            .collect()
     }
 
     /// Reads the document in force and the list of versions.
@@ -143,12 +122,6 @@ impl<'a> Store<'a> {
                 document: file::read(path)?,
                 ..StoredDocument::default()
             },
-            Kept::Directory(path) => {
-                return Ok(Standing {
-                    document: Some(Document::read(path)?),
-                    stored: StoredDocument::default(),
-                });
-            }
         };
         let bytes = stored.document.clone();
         let document = bytes.map(|bytes| Document::new(&self.name, bytes));
@@ -203,7 +176,7 @@ impl<'a> Store<'a> {
     ) -> Result<WriteResult, Failure> {
         let (config, keys) = match &self.kept {
             Kept::Etcd { config, keys } => (config, keys),
-            Kept::File(path) | Kept::Directory(path) => {
+            Kept::File(path) => {
                 return file::write(path, seen.document.as_deref(), change.document);
             }
         };

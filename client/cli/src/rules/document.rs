@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use doorward::rules::document::DOCUMENT_BYTES_MAX;
-use doorward::rules::source::files::{self, FILES_MAX};
-use doorward::rules::{Problem, Problems, Rules};
+use doorward::rules::source::files;
+use doorward::rules::{Problems, Rules};
 use doorward_documents::Kind;
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Table, cell};
@@ -16,7 +16,7 @@ use crate::documents::author::plain;
 use crate::documents::{Change, ChangeLine, Effect, Shown, Store, refusal};
 use crate::rules::fields::{self, Field};
 
-/// The rules of one document, or of the files of a directory.
+/// The rules of one document.
 #[derive(Debug, Default)]
 pub(crate) struct RuleDocument(pub(crate) Rules);
 
@@ -25,21 +25,11 @@ impl Kind for RuleDocument {
     const KEY: &'static str = "/doorward/rules";
     const VARIABLE: &'static str = "DOORWARD_RULES";
     const EXAMPLE: &'static str = include_str!("example.yaml");
-    const IS_IN_DIRECTORIES: bool = true;
     const BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
     type Error = Problems;
 
-    fn parse(files: &[(String, Vec<u8>)]) -> Result<Self, Problems> {
-        if let Some((file, _)) = files.get(FILES_MAX) {
-            let message = format!("there are more than {FILES_MAX} documents; remove some");
-            return Err(Problems(vec![Problem {
-                file: file.clone(),
-                line: 1,
-                message,
-            }]));
-        }
-        let files = files.iter().map(|(file, bytes)| (&**file, &**bytes));
-        files::load(files).map(Self)
+    fn parse(name: &str, bytes: &[u8]) -> Result<Self, Problems> {
+        files::load([(name, bytes)]).map(Self)
     }
 
     fn problems(error: &Problems) -> Vec<(u64, String)> {
@@ -82,25 +72,11 @@ impl Shown for RuleDocument {
         let old = change.old.map(paths).unwrap_or_default();
         let are_gone = !old.is_empty() && old.is_disjoint(&paths(change.new));
         let message = "warning: no rule of those in force stays";
-        let siblings = change.store.map(Store::siblings::<Self>);
-        let clash = siblings.iter().flatten().find_map(|it| {
-            let part = change.new.clash(it.read.as_ref().ok()?)?;
-            let other = &it.name;
-            Some(format!(
-                "warning: {part} is in {other} too: servers refuse a directory with both"
-            ))
-        });
-        let domains = change.new.0.domains().into_iter();
-        let renamed = domains.filter_map(|domain| {
-            let file = change.new.0.file(domain).filter(|it| *it != change.name)?;
-            let is_named = Path::new(file).file_stem().is_some_and(|it| it == domain);
-            (!is_named).then(|| format!("{file}: the domain is {domain}; the name does not matter"))
-        });
+        let own = change.store.and_then(Store::file);
         RuleEffect {
-            renamed: renamed.collect(),
             of_rules: change.new.0.warnings(),
             gone: are_gone.then(|| format!("{}: {message}", change.name)),
-            clash,
+            clash: own.and_then(|own| change.new.clash_beside(own)),
         }
     }
 
@@ -141,6 +117,23 @@ impl Shown for RuleDocument {
     }
 }
 
+impl RuleDocument {
+    /// Returns a warning if another file of the directory has a domain of this one.
+    fn clash_beside(&self, own: &Path) -> Option<String> {
+        let folder = doorward_files::folder(own);
+        let files = files::read_directory(folder).ok()?.into_iter();
+        let mut others = files.filter(|(name, _)| own.file_name() != Some(name.as_ref()));
+        others.find_map(|(name, bytes)| {
+            let part = self.clash(&Self::parse(&name, &bytes).ok()?)?;
+            let other = folder.join(name);
+            let other = other.display();
+            Some(format!(
+                "warning: {part} is in {other} too: servers refuse a directory with both"
+            ))
+        })
+    }
+}
+
 /// Returns the fields of domains and rules by their path, and a number, since `a_b` may be a key or a key with a value.
 fn parts(rules: &Rules) -> BTreeMap<(&str, usize), Vec<Field>> {
     let domains = rules.domains().into_iter();
@@ -164,8 +157,6 @@ pub(crate) struct RuleEffect {
     gone: Option<String>,
     /// Another file of the directory has the domain.
     clash: Option<String>,
-    /// Files of a directory with another name than their domain.
-    renamed: Vec<String>,
 }
 
 impl RuleEffect {
@@ -180,9 +171,6 @@ impl Effect for RuleEffect {
     fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
         for warning in self.warnings() {
             writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&warning)))?;
-        }
-        for note in &self.renamed {
-            writeln!(out, "{}", plain(note))?;
         }
         Ok(())
     }

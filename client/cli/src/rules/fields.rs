@@ -121,8 +121,7 @@ fn burst(counted: &Counted) -> Option<(String, String)> {
     ) {
         return None;
     }
-    let rate = counted.rate;
-    let default = rate.in_a_second().unwrap_or(rate.amount());
+    let default = counted.rate.in_a_second();
     Some((counted.settings.limit().to_string(), default.to_string()))
 }
 

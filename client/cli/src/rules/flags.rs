@@ -14,7 +14,7 @@ use crate::rules::request::TriedRequest;
 const EXAMPLES: &str = "\
 Examples:
   doorward rules check rules.yaml               whether it is valid, and its rules
-  doorward rules --at rules.d check             the same of all files of a directory
+  doorward rules check rules.d/*.yaml           the same of all files of a directory
   doorward rules diff rules.yaml                what would change in etcd, rule by rule
   doorward rules apply rules.yaml --why 'more for batch'
   doorward rules history                        who changed what, when and why
@@ -27,7 +27,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, mut_args = |arg| arg.global(true))]
 pub(crate) struct RulesFlags {
-    /// Where the rules are: etcd:KEY, a file, or a directory, whose YAML files are read together
+    /// Where the rules are: etcd:KEY or a file
     /// [default: etcd:/doorward/rules, if --etcd-endpoints are given].
     #[arg(
         long,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::common::{Common, Output};
 use crate::failure::Failure;
-use crate::flags::{ModeFlag, WatchFlags};
+use crate::flags::WatchFlags;
 use crate::granted::{amount_of, millis, number, tone_of};
 use crate::output;
 use crate::why::{Explanation, HoldingOutput, LEARNING_ADVICE};
@@ -107,17 +107,13 @@ impl<'a> Printer<'a> {
         addresses: &[String],
     ) -> Result<(), Failure> {
         let wants = self.flags.ask.wants;
-        let capacity = match self.flags.mode {
-            ModeFlag::Optimistic => Capacity::Limited(wants),
-            // No safe capacity is known.
-            ModeFlag::Pessimistic | ModeFlag::Safe => Capacity::NONE,
-        };
         let holding = Holding {
-            capacity,
+            // No safe capacity is known.
+            capacity: Capacity::NONE,
             source: Source::Mode,
             remaining: None,
             changes_in: None,
-            then: capacity,
+            then: Capacity::NONE,
             limited_by: None,
             learning_for: None,
         };
@@ -144,7 +140,7 @@ impl<'a> Printer<'a> {
         let capacity = amount_of(holding.capacity);
         let capacity = palette.paint(tone_of(capacity, wants), &number(capacity));
         let time = palette.paint(Tone::Quiet, &clock(now));
-        let because = because(holding, self.flags.mode, problem.as_deref(), self.since);
+        let because = because(holding, problem.as_deref(), self.since);
         let wants = number(wants);
         Ok(writeln!(out, "{time}  {capacity} of {wants}  ({because})")?)
     }
@@ -161,19 +157,14 @@ fn printed(resource: &Resource, holding: &Holding) -> Printed {
 }
 
 /// Returns the reason for the capacity, its end, and the problem.
-fn because(
-    holding: &Holding,
-    mode: ModeFlag,
-    problem: Option<&str>,
-    since: Option<Duration>,
-) -> String {
+fn because(holding: &Holding, problem: Option<&str>, since: Option<Duration>) -> String {
     let mut parts = Vec::new();
     match (holding.source, holding.remaining) {
         (Source::Lease, Some(remaining)) => {
             parts.push(format!("lease, expires in {}", span(remaining)));
             // If nothing is wrong it is renewed long before.
             if problem.is_some() {
-                let then = by_mode(holding.then, mode);
+                let then = without_lease(holding.then);
                 parts.push(format!("then {then}"));
             }
         }
@@ -183,7 +174,7 @@ fn because(
                 Some(remaining) => format!("lease of 0, expires in {}", span(remaining)),
                 None => "no lease".to_owned(),
             };
-            parts.push(format!("{lease}: {}", by_mode(holding.capacity, mode)));
+            parts.push(format!("{lease}: {}", without_lease(holding.capacity)));
             if let Some(changes_in) = holding.changes_in.filter(|_| holding.remaining.is_none()) {
                 let then = number(amount_of(holding.then));
                 parts.push(format!("{then} in {}", span(changes_in)));
@@ -204,13 +195,10 @@ fn because(
 }
 
 /// Returns the capacity without a lease.
-fn by_mode(capacity: Capacity, mode: ModeFlag) -> String {
-    let amount = number(amount_of(capacity));
-    match (mode, capacity) {
-        (ModeFlag::Pessimistic, _) => "nothing is used, since the mode is pessimistic".to_owned(),
-        (ModeFlag::Optimistic, _) => format!("{amount}, all that is wanted, by mode"),
-        (ModeFlag::Safe, Capacity::NONE) => "nothing, since no safe capacity is known".to_owned(),
-        (ModeFlag::Safe, _) => format!("{amount} by the safe capacity"),
+fn without_lease(capacity: Capacity) -> String {
+    match capacity {
+        Capacity::NONE => "nothing, since no safe capacity is known".to_owned(),
+        _ => format!("{} by the safe capacity", number(amount_of(capacity))),
     }
 }
 

@@ -347,6 +347,7 @@ impl Capacity for Actor {
                     },
                     learning_for_ms: learns.then_some(40_500),
                     decided: None,
+                    sequence: None,
                     resource_id: resource.resource_id,
                     gets: self.lease(if learns { 0.0 } else { resource.wants }),
                     safe_capacity: (!self.play.old).then_some(2.0),

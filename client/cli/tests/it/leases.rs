@@ -183,9 +183,9 @@ fn watch_shows_learning_mode_and_once_what_to_do_about_it() {
         ..Play::default()
     };
     let server = FakeServer::start(learning());
-    let said = watched(&server.address, &["--mode", "pessimistic"], 5);
+    let said = watched(&server.address, &[], 5);
     assert!(
-        said[0].contains("  0 of 30  (lease, expires in "),
+        said[0].contains("  2 of 30  (lease of 0, expires in "),
         "{said:?}"
     );
     assert!(
@@ -203,11 +203,7 @@ fn watch_shows_learning_mode_and_once_what_to_do_about_it() {
     assert!(!said[4].contains("learning"), "{said:?}");
 
     let server = FakeServer::start(learning());
-    let said = watched(
-        &server.address,
-        &["--mode", "pessimistic", "--output", "json"],
-        2,
-    );
+    let said = watched(&server.address, &["--output", "json"], 2);
     let said = lines(&said.join("\n"));
     assert_eq!(
         (&said[0]["limited_by"], &said[1]["limited_by"]),
@@ -260,22 +256,12 @@ fn watch_says_that_it_waits_for_the_first_answer() {
     );
 
     let silent = FakeServer::with(|play| play.silent = true);
-    let watch = [
-        "watch",
-        "r",
-        "30",
-        "--timeout",
-        "1s",
-        "--for",
-        "1s",
-        "--mode",
-        "optimistic",
-    ];
+    let watch = ["watch", "r", "30", "--timeout", "1s", "--for", "1s"];
     let output = run(&silent.address, &watch);
     check_failure(&output, 3, "not connected");
     let said = stdout(&output);
     assert!(
-        said.contains("30 of 30  (no lease: 30, all that is wanted, by mode; since "),
+        said.contains("0 of 30  (no lease: nothing, since no safe capacity is known; since "),
         "{said}"
     );
     assert!(

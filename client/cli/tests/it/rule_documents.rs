@@ -1,4 +1,4 @@
-//! `rules` as documents: the commands of templates on rules, in a file, a directory and a real etcd.
+//! `rules` as documents: the commands of templates on rules, in a file and a real etcd.
 
 #![cfg(unix)]
 
@@ -206,78 +206,36 @@ fn run(at: &str, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_files_of_a_directory_are_read_together_and_written_one_by_one() {
+fn files_of_a_directory_that_have_the_same_domain_are_told() {
     let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let write = |name: &str, text: &str| fs::write(path(name), text).unwrap();
     let at = folder.path().to_str().unwrap();
     write("b.yml", &user());
     write("a.yaml", &user().replace("login", "search"));
     write(".c.yaml", "not ours");
     write("notes.txt", "not ours");
-    let output = run(at, &["check"]);
-    check_exit(&output, 0);
-    let said = stdout(&output);
-    assert!(
-        said.starts_with(&format!("{at}: 2 rules, valid\n")),
-        "{said}"
-    );
-    assert!(stderr(&output).contains("/b.yml: the domain is login;"));
-    let output = run(at, &["try", "--request", "user=ann"]);
-    check_failure(
-        &output,
-        2,
-        "there are several domains; give the file of one",
-    );
-    let shown = stdout(&run(at, &["show"]));
-    let expected = format!(
-        "--- # {at}/a.yaml\n{}--- # {at}/b.yml\n{}",
-        user().replace("login", "search"),
-        user()
-    );
-    assert_eq!(shown, expected);
-    // A directory and its copy are compared.
-    check_exit(&run(at, &["diff", at]), 0);
-
+    let (file, other) = (path("d.yaml"), path("b.yml"));
     write("d.yaml", &user());
-    let output = run(at, &["check"]);
-    check_exit(&output, 1);
-    let said = stderr(&output);
-    let told = format!(
-        "{at}/d.yaml:1: domain: login is in {at}/b.yml too; put all of its rules into one\n"
-    );
-    assert!(said.contains(&told), "{said}");
-    let file = folder.path().join("d.yaml");
-    let file = file.to_str().unwrap();
-    for change in [&["apply", file, "--yes"][..], &["edit", "--yes"]] {
-        check_failure(
-            &run(at, change),
-            2,
-            "is a directory, and a change is one of a file",
-        );
-    }
-    // Its text together is no document.
-    let output = run(file, &["apply", at, "--yes"]);
-    check_failure(&output, 2, "is a directory, and a change is one of a file");
-    assert_eq!(fs::read_to_string(file).unwrap(), user());
-    check_failure(&run(at, &["history"]), 2, "only etcd keeps a history");
-    let other = folder.path().join("b.yml");
-    let other = other.to_str().unwrap();
-    let output = run(file, &["check", file, other]);
+    let output = run(&file, &["check", &path("a.yaml"), &file, &other]);
     let told = format!("{other}: domain: login is in {file} too; keep one of them\n");
     check_exit(&output, 1);
     assert!(stderr(&output).contains(&told), "{}", stderr(&output));
-    let shown = json(&run(file, &["check", other, "-o", "json"]));
+    let shown = json(&run(&file, &["check", &other, "-o", "json"]));
     let told =
         format!("warning: domain: login is in {other} too: servers refuse a directory with both");
     assert_eq!(shown["warnings"], serde_json::json!([told]));
-    check_exit(&run(file, &["apply", other, "--yes"]), 0);
-    let output = run(file, &["try", "--request", "user=ann"]);
+    check_exit(&run(&file, &["apply", &other, "--yes"]), 0);
+    let output = run(&file, &["try", "--request", "user=ann"]);
     assert!(stdout(&output).contains("allowed      login.user (10/min)"));
-    let output = run(at, &["try", "--request", "user=ann"]);
-    check_exit(&output, 1);
-    let empty = folder.path().join("empty.yaml");
-    fs::create_dir(&empty).unwrap();
-    let empty = empty.to_str().unwrap();
-    check_failure(&run(empty, &["check"]), 2, "it has no .yaml or .yml files");
-    check_failure(&run(at, &["check"]), 2, &format!("{empty}: Is a directory"));
+    // A document is one file.
+    let told = format!("Is a directory (os error 21); give its files, as in {at}/*.yaml");
+    let output = run(&file, &["check", at]);
+    check_exit(&output, 2);
+    assert!(stderr(&output).contains(&told), "{}", stderr(&output));
+    check_failure(&run(&file, &["apply", at, "--yes"]), 2, &told);
+    let told = "it is a directory; give a regular file";
+    check_failure(&run(at, &["check"]), 2, told);
+    check_failure(&run(at, &["edit", "--yes"]), 2, told);
+    check_failure(&run(&file, &["history"]), 2, "only etcd keeps a history");
 }

@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn a_map_of_logs_is_a_log_for_each_key(ops in prop::collection::vec(op(2), 1..200)) {
-        let log = |amount: &str| SlidingLog::new(rate(amount)).unwrap();
+        let log = |amount: &str| SlidingLog::new(rate(amount));
         play(&[log("5/s"), log("9/s")], ops)?;
     }
 }

@@ -12,7 +12,6 @@
 mod atomic_bucket;
 mod atomic_fed;
 mod clock_steps;
-mod counter_in_parts;
 mod debts;
 mod keyed;
 mod laws;

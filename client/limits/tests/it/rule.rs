@@ -78,9 +78,9 @@ build! {
     Gcra: it => Self::new(it.limit(), it.flow()).ok();
     LeakyQueue: it => Self::new(it.limit(), it.flow(), it.wait()).ok();
     FixedWindow: it => Some(Self::new(it.windowed()));
-    SlidingLog: it => Self::new(it.windowed()).ok();
-    SlidingCounter: it => Self::new(it.windowed()).ok();
-    Ban: it => Self::new(it.windowed(), it.wait()).ok();
+    SlidingLog: it => Some(Self::new(it.windowed()));
+    SlidingCounter: it => Some(Self::new(it.windowed()));
+    Ban: it => Some(Self::new(it.windowed(), it.wait()));
 }
 
 impl Build for WarmUp {

@@ -1,7 +1,7 @@
 //! The rules in force, with their counters.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use doorward_limits::Moment;
 use smallvec::SmallVec;
@@ -35,34 +35,41 @@ impl InForce {
         }
     }
 
-    /// Takes the counters of former rules over. A rule with the same place in the tree keeps its counters; if its limit
-    /// or algorithm differs, the available part keeps its ratio.
-    pub(super) fn keep_counts(&mut self, former: &mut Self, now: Moment) {
+    /// Takes the counters of former rules over. A rule with the same place in the tree keeps its counters. Returns the
+    /// numbers of rules whose limit or algorithm differs: [`Self::convert`] has to follow.
+    pub(super) fn keep_counts(&mut self, former: &mut Self) -> Vec<usize> {
         self.tallies = Tallies::new(&self.rules, Some(&former.tallies));
         let numbers = self.rules.rules().iter().enumerate();
         let numbers: HashMap<_, _> = numbers
             .map(|(number, rule)| (identity(rule), (number, rule)))
             .collect();
+        let mut changed = Vec::new();
         let all = std::mem::take(&mut former.counters);
         for (rule, counters) in former.rules.rules().iter().zip(all) {
-            let (Some(counter), Some((number, next_rule))) =
-                (counters.keys.into_inner(), numbers.get(&identity(rule)))
-            else {
+            let Some((number, next_rule)) = numbers.get(&identity(rule)) else {
                 continue;
             };
             let (Some(counted), Some(next_counted)) = (rule.counted(), next_rule.counted()) else {
                 continue;
             };
-            let taken = counters.taken.into_inner();
             if counted.settings != next_counted.settings {
-                counter.set_limit(&next_counted.settings, now);
-                if let Some(taken) = &taken {
-                    taken.set_limit(next_counted, now);
-                }
+                changed.push(*number);
             }
             if let Some(next) = self.counters.get_mut(*number) {
-                next.keys = OnceLock::from(counter);
-                next.taken = taken.map(OnceLock::from).unwrap_or_default();
+                (next.keys, next.taken) = (counters.keys, counters.taken);
+            }
+        }
+        changed
+    }
+
+    /// Converts the counters of rules whose limit or algorithm differs. The available part keeps its ratio.
+    pub(super) fn convert(&self, changed: &[usize], now: Moment) {
+        for (limit, counters) in changed.iter().filter_map(|it| self.counted(Some(*it))) {
+            if let Some(keys) = counters.keys.get() {
+                keys.set_limit(&limit.settings, now);
+            }
+            if let Some(taken) = counters.taken.get() {
+                taken.set_limit(limit, now);
             }
         }
     }

@@ -7,7 +7,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use doorward_limits::{Algorithm, FixedWindow, Key, Keyed, Moment, Period, Rate, Units};
+use doorward_limits::{Algorithm, FixedWindow, Key, Keyed, Moment, Rate, Units};
 
 use crate::rules::limiter::{Counters, Limiter};
 use crate::rules::rule::Counted;
@@ -60,6 +60,6 @@ fn newcomers(limit: &Counted, keys_max: usize) -> Newcomers {
     let bans = limit.settings.hard().bans.as_ref();
     let stays = stays.max(bans.map_or(Duration::ZERO, |bans| bans.longest));
     let nanos = NonZeroU64::new(u64::try_from(stays.as_nanos()).unwrap_or(u64::MAX));
-    let period = Period::Nanos(nanos.unwrap_or(NonZeroU64::MIN));
+    let period = nanos.unwrap_or(NonZeroU64::MIN);
     Keyed::new(FixedWindow::new(Rate::per(amount, period)), IDENTITIES_MAX)
 }

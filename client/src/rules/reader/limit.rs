@@ -7,7 +7,6 @@ use doorward_limits::{
     SoftHard, TokenBucket, Units,
 };
 
-use doorward_limits::rate::Period;
 use doorward_yaml::{PlacedValue, Value};
 
 use super::Reader;
@@ -193,21 +192,14 @@ impl<'a> Reader<'a> {
             }
         };
         threshold?;
-        let bans = Bans::new(rate?, length?, longest);
-        bans.map_err(|error| self.problem(line, format!("ban: {error}")))
-            .ok()
+        Some(Bans::new(rate?, length?, longest))
     }
 }
 
-/// Returns the nanoseconds from one request of a queue to the next. None: its windows are those of the calendar, or nothing
-/// passes.
+/// Returns the nanoseconds from one request of a queue to the next. None: nothing passes.
 pub(crate) fn turn(rate: Rate) -> Option<f64> {
-    match rate.period() {
-        Period::Nanos(period) if rate.amount() > Units::ZERO => {
-            Some(period.get() as f64 / rate.amount().as_f64())
-        }
-        _ => None,
-    }
+    let period = rate.period().get() as f64;
+    (rate.amount() > Units::ZERO).then(|| period / rate.amount().as_f64())
 }
 
 /// Returns the settings of an algorithm. The default burst is the amount of one second.
@@ -217,13 +209,13 @@ fn counting(
     burst: Option<Units>,
     max_wait: Duration,
 ) -> Result<Counting, SettingsError> {
-    let burst = burst.or(rate.in_a_second()).unwrap_or(rate.amount());
+    let burst = burst.unwrap_or(rate.in_a_second());
     Ok(match algorithm {
         Algorithm::FixedWindow => Counting::FixedWindow(FixedWindow::new(rate)),
         Algorithm::TokenBucket => Counting::TokenBucket(TokenBucket::new(burst, rate)?),
         Algorithm::LeakyQueue => Counting::LeakyQueue(LeakyQueue::new(burst, rate, max_wait)?),
-        Algorithm::SlidingLog => Counting::SlidingLog(SlidingLog::new(rate)?),
-        Algorithm::SlidingCounter => Counting::SlidingCounter(SlidingCounter::new(rate)?),
+        Algorithm::SlidingLog => Counting::SlidingLog(SlidingLog::new(rate)),
+        Algorithm::SlidingCounter => Counting::SlidingCounter(SlidingCounter::new(rate)),
     })
 }
 

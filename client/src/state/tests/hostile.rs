@@ -206,6 +206,7 @@ prop_compose! {
         Granted {
             resource,
             capacity,
+            sequence: None,
             expires_in: spans.0,
             refresh_in: spans.1,
             learning_for: spans.2,

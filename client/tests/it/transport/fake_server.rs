@@ -229,6 +229,7 @@ pub fn granted(gets: doorman::Lease) -> Answer {
             limited_by: None,
             learning_for_ms: None,
             decided: None,
+            sequence: None,
             resource_id: "r".to_owned(),
             gets,
             safe_capacity: Some(3.0),

@@ -80,36 +80,25 @@ struct EntryForm {
     value: Option<String>,
 }
 
-/// A whole number.
+/// A whole number, as a number or as a text.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "NumberForm")]
+#[serde(try_from = "Value")]
 struct Whole(u64);
 
-#[derive(Debug, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a whole number, as a number or as a text"
-)]
-enum NumberForm {
-    Number(Number),
-    Text(String),
-}
-
-impl TryFrom<NumberForm> for Whole {
+impl TryFrom<Value> for Whole {
     type Error = String;
 
-    fn try_from(form: NumberForm) -> Result<Self, String> {
-        let number = match &form {
-            NumberForm::Number(number) => Some(number.clone()),
-            NumberForm::Text(text) if text.trim() != text => None,
-            NumberForm::Text(text) => serde_json::from_str(text).ok(),
+    fn try_from(form: Value) -> Result<Self, String> {
+        let number: Option<Number> = match &form {
+            Value::Number(number) => Some(number.clone()),
+            Value::String(text) if text.trim() == text => serde_json::from_str(text).ok(),
+            _ => None,
         };
         let whole = number.as_ref().and_then(whole);
         let largest = u64::MAX;
-        whole.map(Self).ok_or_else(|| match form {
-            NumberForm::Number(it) => format!("{it} is no whole number from 0 to {largest}"),
-            NumberForm::Text(it) => format!("{it:?} is no whole number from 0 to {largest}"),
-        })
+        whole
+            .map(Self)
+            .ok_or_else(|| format!("{form} is no whole number from 0 to {largest}"))
     }
 }
 

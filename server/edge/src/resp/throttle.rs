@@ -16,7 +16,7 @@ use std::time::Duration;
 use doorward::rules::rule::Scope;
 use doorward::rules::{Decision, Why};
 use doorward_limits::{
-    Algorithm, FixedWindow, Gcra, GcraState, Key, Keyed, Keys, Moment, Period, Rate, Units,
+    Algorithm, FixedWindow, Gcra, GcraState, Key, Keyed, Keys, Moment, Rate, Units,
 };
 
 use crate::asker::Asker;
@@ -82,7 +82,7 @@ impl Buckets {
         // A unit is a nanosecond.
         let longest = span_of(Units::whole(SECONDS_MAX * 1_000_000_000));
         let amount = Units::whole((keys_max / PART).max(1) as u64);
-        let newcomers = FixedWindow::new(Rate::per(amount, Period::Nanos(DAY)));
+        let newcomers = FixedWindow::new(Rate::per(amount, DAY));
         Self {
             hash: Keys::new(seed),
             keys: Keyed::new(longest, keys_max).with_overflow(no_room),

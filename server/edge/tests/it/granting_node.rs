@@ -44,6 +44,7 @@ impl Node for GrantingNode {
                 limited_by: LimitedBy::Share,
                 learning_for: None,
                 decided: true,
+                sequence: None,
             }
         });
         let reply = GetCapacityReply {

@@ -84,6 +84,7 @@ impl FakeNode {
                 },
                 learning_for,
                 decided: true,
+                sequence: None,
             });
         }
         Some(Outcome::Served(reply))

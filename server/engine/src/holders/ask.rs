@@ -42,6 +42,8 @@ pub(crate) struct HolderAsk<'a> {
     pub(crate) is_held: bool,
     /// Whether the node asks on behalf of the holder, to push the answer.
     pub(crate) is_push: bool,
+    /// Whether it is a client with a stream.
+    pub(crate) streams: bool,
 }
 
 /// A holder's report of what it may be using. The larger amount counts, each for as long as it lasts.
@@ -101,6 +103,7 @@ impl<'a> HolderAsk<'a> {
             caller: holding.caller,
             is_held: false,
             is_push: true,
+            streams: holding.streams,
         }
     }
 

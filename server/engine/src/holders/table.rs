@@ -324,7 +324,7 @@ impl LeaseTable {
         if !alive {
             return self
                 .remove(slot)
-                .map_or(Expired::Nobody, |h| Expired::Holder(Box::new(h)));
+                .map_or(Expired::Nobody, |h| Expired::Holder(slot, Box::new(h)));
         }
         if let Some(holding) = self.get(slot) {
             let next_expiry = holding.leases.next_expiry();
@@ -421,7 +421,7 @@ pub(crate) enum Expired {
     /// An older lease has ended, and frees something; there may be more.
     Part,
     /// This holder's last lease has ended, and its slot is free; there may be more.
-    Holder(Box<Holding>),
+    Holder(Slot, Box<Holding>),
 }
 
 /// The holder behind a request, and the hash of its name once a table has needed it.

@@ -187,6 +187,8 @@ pub struct Counters {
     pub decisions: u64,
     /// Decided asks that repeated an earlier one while nothing had changed.
     pub repeats: u64,
+    /// Leases pushed to clients.
+    pub pushed: u64,
     /// Asks answered with the current lease because they came earlier than the floor.
     pub too_early: u64,
     /// Asks and releases whose sequence was not above the newest seen.

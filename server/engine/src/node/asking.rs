@@ -24,7 +24,7 @@ use crate::node::mastership::{Mastership, Outcome};
 use crate::node::upstream::{longer_report, shorter_lease, shorter_server_lease};
 use crate::node::{Entry, Node, to_end};
 use crate::resource::Resource;
-use crate::resource::ask::AnswerKind;
+use crate::resource::ask::{Answer, AnswerKind};
 use crate::time::Time;
 
 /// The answers to a request so far.
@@ -278,6 +278,7 @@ impl Node {
             caller: CallerSlot::NOBODY,
             is_held: false,
             is_push: false,
+            streams: self.children.clients.contains(asker.holder()),
         };
         let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
             let answer = resource.handle_ask(holder_ask, gate, now)?;
@@ -286,6 +287,17 @@ impl Node {
         let id = &ask.resource;
         let kind = HolderKind::Client;
         let answer = self.ask_resource(id, kind, request.caller, decide, now)?;
+        Ok(self.client_lease(id, request.sequence, &answer, now))
+    }
+
+    /// Returns what a client is told of its lease.
+    pub(super) fn client_lease(
+        &self,
+        id: &ResourceId,
+        sequence: Option<u64>,
+        answer: &Answer,
+        now: Time,
+    ) -> ClientLease {
         let lease = ClientLease {
             resource: id.clone(),
             capacity: answer.lease.capacity,
@@ -296,8 +308,9 @@ impl Node {
             limited_by: answer.limited_by,
             learning_for: answer.learning_for,
             decided: answer.decided,
+            sequence,
         };
-        Ok(shorter_lease(tolerance, lease))
+        shorter_lease(self.config.clock_tolerance, lease)
     }
 
     /// A child server asks for something, on behalf of its holders.
@@ -331,6 +344,7 @@ impl Node {
             caller: CallerSlot::NOBODY,
             is_held: false,
             is_push: false,
+            streams: false,
         };
         let decide = |resource: &mut Resource, gate: &mut AdmissionGate<'_>| {
             resource.handle_server_ask(holder_ask, gate, now)

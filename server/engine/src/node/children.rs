@@ -1,30 +1,36 @@
-//! A node's child servers: their streams, pushes to them, and the check that none of them is an ancestor.
+//! Streams of child servers and clients: pushes to them, and the check that no child server is an ancestor.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::task::Poll;
 use std::time::Duration;
 
 use crate::id::{HolderId, HolderKind, HolderName, Incarnation, MastershipId, ResourceId};
 use crate::messages::{
-    Cycle, GetServerCapacityReply, LeaseSnapshot, LeasesFrom, NodeEvent, ServerLease,
+    Cycle, GetCapacityReply, GetServerCapacityReply, LeaseSnapshot, LeasesFrom, NodeEvent,
 };
 use crate::node::child_servers::ChildServers;
+use crate::node::resources::ResourceSlot;
 use crate::node::upstream::shorter_server_lease;
 use crate::node::{Node, to_end};
 use crate::resource::Resource;
 use crate::time::Time;
 
-/// Child servers, and the resources that are to be pushed to them.
+/// Child servers, clients with a stream, and the resources that are to be pushed to them.
 #[derive(Debug, Default)]
 pub struct Children {
     /// Child servers with an open stream.
     pub(super) subscribed: BTreeSet<HolderName>,
+    /// Clients with an open stream.
+    pub(super) clients: BTreeSet<HolderId>,
     /// Resources of which they may get something else now.
     unsettled: BTreeSet<ResourceId>,
     /// Resources that are looked at now, in this order. All of them come before one that changes again.
     round: BTreeSet<ResourceId>,
     /// The last child that was looked at, of the first resource of the round.
     after: Option<HolderName>,
+    /// Clients that were looked at, of that resource.
+    clients_looked_at: usize,
     /// Whether any has asked for anything, of this master.
     pub(super) known: bool,
     /// Child servers that were refused as ancestors: each is logged once.
@@ -42,9 +48,14 @@ const REFUSED_LENGTH: Duration = Duration::from_secs(60);
 /// Leases of child servers that are looked at for one push, at most.
 const LEASES_PER_POLL: usize = 2_000;
 
+/// Clients that are looked at for a resource in a round, at most. The rest is for later rounds, so that resources take
+/// turns.
+const CLIENTS_PER_ROUND: usize = 512;
+
 impl Children {
     pub(super) fn note_unsettled(&mut self, id: &ResourceId, resource: &Resource) {
-        if !self.subscribed.is_empty() && resource.children_after(None).next().is_some() {
+        let has_children = || resource.children_after(None).next().is_some();
+        if resource.has_streams() || !self.subscribed.is_empty() && has_children() {
             self.unsettled.insert(id.clone());
         }
     }
@@ -52,20 +63,29 @@ impl Children {
     /// Mastership changed. Returns what was to be pushed, and the record of child servers.
     pub(super) fn forget(&mut self) -> ([BTreeSet<ResourceId>; 2], ChildServers) {
         self.known = false;
-        self.after = None;
+        (self.after, self.clients_looked_at) = (None, 0);
         let unsettled = [&mut self.unsettled, &mut self.round].map(std::mem::take);
         (unsettled, std::mem::take(&mut self.servers))
     }
 }
 
-/// Leases to be pushed: child servers with a stream get them from now on, and they differ from the last answers. Their
-/// number is bounded; there may be more to push.
+/// Leases to be pushed: child servers and clients with a stream get them from now on, and they differ from the last
+/// answers. Their number is bounded; there may be more to push.
 #[derive(Debug, Default)]
 pub struct Pushes {
-    replies: BTreeMap<HolderName, GetServerCapacityReply>,
+    to: Pushed,
     looked_at: usize,
     /// None: nothing is looked at yet.
     mastership: Option<MastershipId>,
+}
+
+/// Pushes of a round.
+#[derive(Debug, Default)]
+pub struct Pushed {
+    /// To child servers.
+    pub children: BTreeMap<HolderName, GetServerCapacityReply>,
+    /// To clients.
+    pub clients: BTreeMap<HolderId, GetCapacityReply>,
 }
 
 impl Node {
@@ -103,6 +123,20 @@ impl Node {
         }
     }
 
+    /// Notes that a client has opened or closed a stream.
+    pub fn handle_client_stream(&mut self, client: &HolderId, open: bool) {
+        if open {
+            self.children.clients.insert(client.clone());
+        } else {
+            self.children.clients.remove(client);
+        }
+    }
+
+    /// Returns the number of clients with an open stream.
+    pub fn client_streams(&self) -> usize {
+        self.children.clients.len()
+    }
+
     /// Whether child servers have asked for anything since this node became master.
     pub fn has_child_servers(&self) -> bool {
         self.children.known
@@ -113,23 +147,19 @@ impl Node {
         !self.children.unsettled.is_empty() || !self.children.round.is_empty()
     }
 
-    /// Returns the leases that child servers with a stream get from now on: see [`Pushes`].
-    pub fn poll_pushes(&mut self, now: Time) -> Vec<(HolderName, GetServerCapacityReply)> {
+    /// Returns the leases that holders with a stream get from now on: see [`Pushes`].
+    pub fn poll_pushes(&mut self, now: Time) -> Pushed {
         let mut pushes = Pushes::default();
         to_end(|| self.push_next(&mut pushes, now))
     }
 
-    /// Looks at the next child server of the next resource. Resources that change meanwhile are for the next pushes.
-    /// Another mastership pushes nothing that this one granted.
-    pub fn push_next(
-        &mut self,
-        pushes: &mut Pushes,
-        now: Time,
-    ) -> Poll<Vec<(HolderName, GetServerCapacityReply)>> {
+    /// Looks at the next child server or client of the next resource. Resources that change meanwhile are for the next
+    /// pushes. Another mastership pushes nothing that this one granted.
+    pub fn push_next(&mut self, pushes: &mut Pushes, now: Time) -> Poll<Pushed> {
         let is_master = self.check_master(now).is_ok();
         let begun = pushes.mastership.replace(self.mastership_id);
         if !is_master || begun.is_some_and(|begun| begun != self.mastership_id) {
-            return Poll::Ready(Vec::new());
+            return Poll::Ready(Pushed::default());
         }
         let children = &mut self.children;
         if begun.is_none() && children.round.is_empty() {
@@ -137,47 +167,80 @@ impl Node {
         }
         let next = children.round.first().cloned();
         let Some(id) = next.filter(|_| pushes.looked_at < LEASES_PER_POLL) else {
-            return Poll::Ready(std::mem::take(&mut pushes.replies).into_iter().collect());
+            return Poll::Ready(std::mem::take(&mut pushes.to));
         };
         pushes.looked_at += 1;
-        if let Some((child, lease)) = self.push_of(&id, now) {
-            let reply = pushes.replies.entry(child);
-            let reply = reply.or_insert_with(|| self.empty_reply());
-            reply.leases.push(lease);
+        if self.push_to_child(&id, &mut pushes.to, now).is_none() {
+            self.push_to_client(&id, &mut pushes.to, now);
         }
         Poll::Pending
     }
 
-    /// Looks at the next child of the first resource of the round. Returns what it gets from now on, if that is news.
-    fn push_of(&mut self, id: &ResourceId, now: Time) -> Option<(HolderName, ServerLease)> {
+    /// Looks at the next child of the first resource of the round. None: no child is left.
+    fn push_to_child(&mut self, id: &ResourceId, to: &mut Pushed, now: Time) -> Option<()> {
         self.bring_up_to_date(id, now);
-        let after = self.children.after.take();
-        let slot = self.resources.find(id);
-        let found = slot.and_then(|slot| {
-            let resource = &mut self.resources.at_mut(slot)?.resource;
-            let (child, holding) = resource.children_after(after.as_ref()).next()?;
-            Some((slot, child.clone(), holding, resource))
-        });
-        let Some((slot, child, holding, resource)) = found else {
-            self.children.round.remove(id);
-            return None;
-        };
+        let slot = self.resources.find(id)?;
+        let resource = &mut self.resources.at_mut(slot)?.resource;
+        let next = resource.children_after(self.children.after.as_ref()).next();
+        let (child, holding) = next.map(|(child, slot)| (child.clone(), slot))?;
         self.children.after = Some(child.clone());
         if !self.children.subscribed.contains(&child) {
-            return None;
+            return Some(());
         }
         let lease = resource
             .regrant(holding, now)
             .and_then(|answer| resource.pushed_lease(&child, &answer, now));
+        self.settle_push(id, slot, now);
+        if let Some(lease) = lease {
+            let lease = shorter_server_lease(self.config.clock_tolerance, lease);
+            self.children.servers.note_lease(&child, &lease, now);
+            let reply = to.children.entry(child);
+            reply
+                .or_insert_with(|| self.empty_reply())
+                .leases
+                .push(lease);
+        }
+        Some(())
+    }
+
+    /// Looks at the next client of the first resource of the round, or ends the resource's turn.
+    fn push_to_client(&mut self, id: &ResourceId, to: &mut Pushed, now: Time) {
+        let is_over = self.children.clients_looked_at == CLIENTS_PER_ROUND;
+        let found = self.resources.find(id);
+        let looked_at = found.filter(|_| !is_over).and_then(|slot| {
+            let clients = &self.children.clients;
+            let resource = &mut self.resources.at_mut(slot)?.resource;
+            match resource.push_next(|client| clients.contains(client), now) {
+                ControlFlow::Break(()) => None,
+                ControlFlow::Continue(push) => Some((slot, push)),
+            }
+        });
+        let Some((slot, push)) = looked_at else {
+            (self.children.after, self.children.clients_looked_at) = (None, 0);
+            self.children.round.remove(id);
+            if is_over {
+                self.children.unsettled.insert(id.clone());
+            }
+            return;
+        };
+        self.children.clients_looked_at += 1;
+        self.settle_push(id, slot, now);
+        if let Some(push) = push {
+            self.counters.pushed += 1;
+            let lease = self.client_lease(id, Some(push.sequence), &push.answer, now);
+            let reply = to.clients.entry(push.client).or_default();
+            reply.leases.push(lease);
+        }
+    }
+
+    /// Settles a resource after a push.
+    fn settle_push(&mut self, id: &ResourceId, slot: ResourceSlot, now: Time) {
         // A change since the round began is a reason to look again, and this grant is none.
         let is_unsettled = self.children.unsettled.contains(id);
         self.settle_at(slot, now);
         if !is_unsettled {
             self.children.unsettled.remove(id);
         }
-        let lease = shorter_server_lease(self.config.clock_tolerance, lease?);
-        self.children.servers.note_lease(&child, &lease, now);
-        Some((child, lease))
     }
 
     /// The child servers that hold something of a resource. O(leases).

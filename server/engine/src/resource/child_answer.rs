@@ -8,7 +8,7 @@ use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::division::{self, ParentTerms};
 use crate::holders::{Asker, HolderAsk, Holding, Slot};
-use crate::id::HolderName;
+use crate::id::{HolderKind, HolderName};
 use crate::messages::{RefusalReason, ServerLease};
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind};
@@ -46,8 +46,8 @@ impl Resource {
         Ok((answer.kind, lease))
     }
 
-    /// Asks on behalf of a child server with a stream what it asked for last. None: the answer would not differ from the last one,
-    /// or the child has been silent for too long.
+    /// Asks on behalf of a holder with a stream what it asked for last. None: the answer would not differ from the last
+    /// one, or a child server has been silent for too long.
     pub(crate) fn regrant(&mut self, slot: Slot, now: Time) -> Option<Answer> {
         let holding = self.holders.table.get(slot)?;
         if !self.may_regrant(holding, now) {
@@ -58,7 +58,7 @@ impl Resource {
         let grant = self.grant_known(holding, &ask, self.lowering.kept(holding), now);
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
         if same(grant.gets, holding.newest().capacity)
-            && same(grant.share, holding.share)
+            && (holding.streams || same(grant.share, holding.share))
             && !self.safe_fell(holding, now)
         {
             return None;
@@ -68,10 +68,13 @@ impl Resource {
         Some(answer)
     }
 
-    /// Whether this server may decide for a child server that did not ask: not in learning mode, without a lease of its
-    /// own, or without a template. When a template is gone, leases run down and none is taken back.
+    /// Whether this server may decide for a holder that did not ask: not in learning mode, without a lease of its own,
+    /// or without a template. When a template is gone, leases run down and none is taken back.
     fn may_regrant(&self, holding: &Holding, now: Time) -> bool {
-        let learns = self.learns_for_child(holding, now).is_some();
+        let learns = match holding.kind() {
+            HolderKind::Client => self.learning_remaining(now).is_some(),
+            HolderKind::Server => self.learns_for_child(holding, now).is_some(),
+        };
         if holding.pending || learns || !self.situation(now).has_lease() || !self.has_source() {
             return false;
         }

@@ -169,6 +169,7 @@ impl Resource {
         });
         self.holders.note_request(slot, ask);
         let refresh_in = self.plan(slot, ask, grew, waited, now);
+        self.place(slot);
         self.holders.note_unsettled();
         let answer = self.current(slot, refresh_in, AnswerKind::Decided, now);
         Answer {
@@ -244,7 +245,13 @@ impl Resource {
         }
         let holding = self.holders.table.get(slot);
         let had_until = holding.map(|it| it.leases().last_expiry());
-        let decision = self.decision(ask, &grant, had_until, now);
+        let mut decision = self.decision(ask, &grant, had_until, now);
+        if ask.is_push
+            && let Some(holding) = holding.filter(|it| it.kind() == HolderKind::Client)
+        {
+            // A client does not know when a push was decided, so the push does not make its lease longer.
+            decision.lease.expires_at = holding.newest().expires_at;
+        }
         let shrink = self.policy.algorithm().shrink;
         self.holders.decide(slot, &decision, shrink);
         self.tell_recovery(now, |recovery, s| recovery.note_granted(s, ask, &grant));

@@ -12,7 +12,8 @@ use crate::claims::{Bands, Claim, Demand, Subclients};
 use crate::continuity::Recovery;
 use crate::division::{Bound, DecidedBy, KnownWhy};
 use crate::holders::{
-    Expired, HolderAsk, Holding, Lease, LeaseTable, Leases, ProcessHistory, Slot, Standing,
+    Expired, HolderAsk, Holding, Lease, LeaseTable, Leases, Position, ProcessHistory, Slot,
+    Standing, Streaming,
 };
 use crate::id::{HolderKind, HolderName};
 use crate::resource::Effects;
@@ -45,6 +46,8 @@ pub(super) struct Holders {
     /// The child servers among the holders. Absent: there are none.
     #[expect(clippy::box_collection, reason = "without it, it takes one word")]
     children: Option<Box<BTreeMap<HolderName, Slot>>>,
+    /// The clients with a stream. Absent: there were none.
+    pub(super) streaming: Option<Box<Streaming>>,
     /// The callers that brought holders and priorities.
     pub(super) arrivals: Arrivals,
     demand_version: u64,
@@ -59,6 +62,7 @@ impl Holders {
             table: LeaseTable::new(seed),
             claims: Bands::default(),
             children: None,
+            streaming: None,
             arrivals: Arrivals::default(),
             demand_version: 0,
             effects: Effects::default(),
@@ -142,6 +146,17 @@ impl Holders {
         slot
     }
 
+    /// Places a client among those with a stream, or removes it.
+    pub(super) fn place(&mut self, slot: Slot, position: Option<Position>) {
+        match &mut self.streaming {
+            Some(streaming) => streaming.place(slot, position),
+            None if position.is_some() => {
+                self.streaming.get_or_insert_default().place(slot, position);
+            }
+            None => {}
+        }
+    }
+
     /// A decision reaches a holder that is there.
     pub(super) fn decide(&mut self, slot: Slot, decision: &Decision, shrink: Shrink) {
         let Some(holding) = self.table.get(slot) else {
@@ -166,6 +181,7 @@ impl Holders {
             holding.sequence = ask.sequence.unwrap_or(holding.sequence);
             holding.incarnation = ask.incarnation;
             holding.pending = false;
+            holding.streams = ask.streams;
         });
         if ask.report.is_some() {
             self.table.change_report(slot, ask.report.clone());
@@ -232,6 +248,7 @@ impl Holders {
     /// Takes a holder out.
     pub(super) fn remove(&mut self, slot: Slot, recovery: Option<&mut Recovery>) {
         if let Some(gone) = self.table.remove(slot) {
+            self.place(slot, None);
             self.note_gone(&gone, recovery);
         }
     }
@@ -250,7 +267,8 @@ impl Holders {
                 Expired::NothingDue => break,
                 Expired::Nobody => {}
                 Expired::Silent(slot) => self.drop_wants(slot),
-                Expired::Holder(holding) => {
+                Expired::Holder(slot, holding) => {
+                    self.place(slot, None);
                     self.note_gone(&holding, recovery.as_deref_mut());
                     self.effects.expired += 1;
                     child_is_gone = matches!(holding.demand, Demand::Server(_));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::amount::Amount;
 use crate::continuity::Outlook;
 use crate::holders::{HolderAsk, Holding, Slot};
-use crate::id::split_mix;
+use crate::id::{HolderKind, split_mix};
 use crate::resource::Resource;
 use crate::resource::ask::{Answer, AnswerKind};
 use crate::resource::holders::Holders;
@@ -92,6 +92,11 @@ impl Resource {
         waited: Option<Duration>,
         now: Time,
     ) -> Duration {
+        if ask.is_push && ask.holder().kind == HolderKind::Client {
+            // It keeps to the time that the last answer named.
+            let planned = self.holders.table.get(slot).map(|it| it.refresh_at);
+            return planned.map_or(Duration::ZERO, |at| at.since(now));
+        }
         let (refresh_in, invited) = self.plan_refresh(slot, grew, waited, ask.floor, now);
         self.holders.table.note(slot, |holding| {
             holding.refresh_at = now + refresh_in;
@@ -118,8 +123,14 @@ impl Resource {
         let Some(holding) = self.holders.table.get(slot) else {
             return (self.policy.algorithm().refresh_interval, false);
         };
-        let interval = interval_of(self.policy.algorithm(), holding, floor);
+        let mut interval = interval_of(self.policy.algorithm(), holding, floor);
         let newest = holding.newest();
+        if holding.streams {
+            // Changes come at once, so a refresh only keeps the lease.
+            interval = interval
+                .max(newest.expires_at.since(now) / HEARTBEATS)
+                .min(INTERVAL_MAX);
+        }
         let wanting = newest.capacity < holding.demand.wants();
         let table = &self.holders.table;
         let others_want = || table.waiting() > 0 || table.wants() > table.granted();
@@ -128,7 +139,7 @@ impl Resource {
         // Its wants go up to the parent now, or the answer to them comes down.
         let more_comes = self.parent.is_some() && (grew || self.supply.expects_more());
         // On a stream, both sides send changes at once.
-        let streams = holding.report.as_ref().is_some_and(|report| report.streams);
+        let streams = holding.streams || holding.report.as_ref().is_some_and(|it| it.streams);
         // In learning mode, reports may add up to more than the capacity. A holder with less than its part waits for
         // those with more.
         let soon = |pace: &mut Pace, floor| (pace.soon(interval, floor, waited, now), true);
@@ -184,6 +195,9 @@ const HEIGHT_MAX: u32 = 32;
 
 /// The shortest refresh interval of a child server.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// Refreshes of a client with a stream in a lease length.
+const HEARTBEATS: u32 = 3;
 
 /// Longest refresh interval, for a decay factor that makes it grow with the height.
 const INTERVAL_MAX: Duration = REFRESH_IN_MAX;

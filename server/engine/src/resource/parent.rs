@@ -77,8 +77,8 @@ impl Parent {
         let refresh_at = now + pace::within_lease(refresh_in, expires_at.since(now));
         // The possible lease length depends on whether a predecessor asks again.
         let expected_at = lease.terms.predecessor_for.map(|wait| now + wait);
-        self.lease
-            .become_held(expected_at.map_or(refresh_at, |at| refresh_at.min(at)));
+        let refresh_at = expected_at.map_or(refresh_at, |at| refresh_at.min(at));
+        self.lease.become_held(lease.capacity, refresh_at);
         if lease.decided != Some(false) {
             self.clients_reported = request.clients;
         }

@@ -96,7 +96,7 @@ pub(super) struct LeaseRequest {
     pub(super) wants: f64,
     /// Clients served.
     pub(super) clients: f64,
-    /// The larger of the server's lease and the amount that its holders may be using.
+    /// The most that the server has had since it was sent: by its lease, or because its holders may be using it.
     pub(super) holding: Amount,
     /// Whether this server learns.
     pub(super) learning: bool,
@@ -173,8 +173,11 @@ impl ParentLease {
         }
     }
 
-    /// Notes a lease of the parent, to be refreshed then.
-    pub(super) fn become_held(&mut self, refresh_at: Time) {
+    /// Notes a lease of the parent over that capacity, to be refreshed then.
+    pub(super) fn become_held(&mut self, capacity: Amount, refresh_at: Time) {
+        if let Stage::Asked(request) | Stage::Answered(request) = &mut self.stage {
+            request.holding = request.holding.max(capacity);
+        }
         self.on_answer(|last| {
             last.refresh_at = Some(refresh_at);
             last.refused = None;

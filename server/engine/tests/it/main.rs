@@ -12,6 +12,7 @@ mod asking;
 mod behaviours;
 mod bounded_holders;
 mod child_servers;
+mod client_streams;
 mod invariants;
 mod lies;
 mod limits_of_children;

@@ -1,7 +1,7 @@
 //! Messages that name many resources, one resource a call: whatever happens between two calls, each resource is
 //! answered as if it had been asked for alone, and there is never too much.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -135,9 +135,10 @@ fn pushes_with_others(
     node: &mut Node,
     now: Time,
     others: impl FnMut(&mut Node),
-) -> (Vec<(HolderName, GetServerCapacityReply)>, usize) {
+) -> (BTreeMap<HolderName, GetServerCapacityReply>, usize) {
     let mut pushes = Pushes::default();
-    with_others(node, |node| node.push_next(&mut pushes, now), others)
+    let (pushed, calls) = with_others(node, |node| node.push_next(&mut pushes, now), others);
+    (pushed.children, calls)
 }
 
 #[test]
@@ -249,7 +250,10 @@ fn a_change_between_two_calls_is_pushed_afterwards() {
     });
     assert!(calls > 1, "it came in between");
     let pushes = node.poll_pushes(at(12));
-    assert!(!pushes.is_empty(), "each has less since the other one came");
+    assert!(
+        !pushes.children.is_empty(),
+        "each has less since the other one came"
+    );
     assert!(!node.has_pushes());
 }
 

@@ -163,7 +163,7 @@ fn a_child_whose_share_shrinks_for_another_one_hears_of_it_once() {
     second.asks(&mut node, &many(2), at(2));
     let mut pushed = Vec::new();
     while node.has_pushes() {
-        pushed.extend(node.poll_pushes(at(2)));
+        pushed.extend(node.poll_pushes(at(2)).children);
     }
     assert_eq!(pushed.len(), 1, "it is to shrink");
     assert_eq!(pushed[0].1.leases[0].capacity.get(), CAPACITY / 2.0);

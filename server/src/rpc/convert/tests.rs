@@ -178,6 +178,7 @@ fn nothing() -> ClientLease {
         limited_by: LimitedBy::Wants,
         learning_for: None,
         decided: true,
+        sequence: None,
         granted_by: None,
         resource: ResourceId::new("r").expect("an id"),
         capacity: Amount::ZERO,

@@ -18,6 +18,7 @@ use doorward_proto::envoy::ratelimit::rate_limit_service_server::RateLimitServic
 use doorward_proto::envoy::ratelimit::{RateLimitDescriptor, RateLimitRequest, RateLimitResponse};
 use prost::Message;
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tonic::codegen::http::HeaderMap;
 
 use super::*;
@@ -92,6 +93,7 @@ impl Fixture {
         let service = CapacityService {
             state,
             metrics,
+            stop: CancellationToken::new(),
             names: Arc::new(Bindings::new(false, u64::MAX)),
         };
         let others = Routes::new(RateLimitServiceServer::new(rls.clone()));

@@ -1,7 +1,5 @@
 //! The demonstration: it runs by itself, and its figures are those that the docs promise.
 
-use std::fs;
-
 use doorward_tests::processes::{doorward, doorward_server, stderr, stdout};
 
 /// Returns the first number in the summary's line with that beginning, apart from branches of the tree.
@@ -49,29 +47,6 @@ fn real_demand_shares_a_capacity_through_a_tree_and_never_exceeds_it() {
             .unwrap();
         assert!(leased > 0.0, "{part} in {text}");
     }
-}
-
-#[test]
-fn a_trace_of_ones_own_is_followed_and_a_bad_line_is_reported() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace.csv");
-    fs::write(
-        &path,
-        "time_s,client,wants\n0,big,30\n0,small,5\n1,big,40\n",
-    )
-    .unwrap();
-    let trace = path.to_str().unwrap();
-    let arguments = ["demo", "--for", "3s", "--capacity", "20", "--trace", trace];
-    let output = doorward(&arguments);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let text = stdout(&output);
-    assert!(text.contains("2 clients at 4 leaves share 20"), "{text}");
-    assert!(figure(&text, "small") > 0.0, "{text}");
-    fs::write(&path, "time_s,client,wants\n0,big,30\n0,small,lots\n").unwrap();
-    let output = doorward(&arguments);
-    assert_eq!(output.status.code(), Some(1));
-    let expected = "trace.csv:3: wants is \"lots\"; give a number";
-    assert!(stderr(&output).contains(expected), "{}", stderr(&output));
 }
 
 #[test]

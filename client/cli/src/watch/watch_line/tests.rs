@@ -14,20 +14,20 @@ const LEASE: Holding = Holding {
 
 const SINCE: Option<Duration> = Some(Duration::from_secs(1_800_000_000));
 
-fn said(holding: &Holding, mode: ModeFlag, problem: Option<&str>) -> String {
-    because(holding, mode, problem, SINCE.filter(|_| problem.is_some()))
+fn said(holding: &Holding, problem: Option<&str>) -> String {
+    because(holding, problem, SINCE.filter(|_| problem.is_some()))
 }
 
 #[test]
 fn a_lease_is_reported_with_its_end_and_why_it_is_no_larger() {
-    assert_eq!(said(&LEASE, ModeFlag::Safe, None), "lease, expires in 41s");
+    assert_eq!(said(&LEASE, None), "lease, expires in 41s");
     let learning = Holding {
         limited_by: Some(LimitedBy::Learning),
         learning_for: Some(Duration::from_millis(40_500)),
         ..LEASE
     };
     assert_eq!(
-        said(&learning, ModeFlag::Safe, None),
+        said(&learning, None),
         "lease, expires in 41s; learning mode, at most 41 s left"
     );
     let beside = Holding {
@@ -36,37 +36,23 @@ fn a_lease_is_reported_with_its_end_and_why_it_is_no_larger() {
         ..learning
     };
     assert_eq!(
-        said(&beside, ModeFlag::Safe, None),
+        said(&beside, None),
         "lease of 0, expires in 41s: 2 by the safe capacity; learning mode, at most 41 s left"
     );
 }
 
 #[test]
 fn without_an_answer_it_is_reported_since_when_and_what_is_used_then() {
-    for (mode, then, expected) in [
-        (ModeFlag::Safe, 2.0, "then 2 by the safe capacity"),
-        (
-            ModeFlag::Safe,
-            0.0,
-            "then nothing, since no safe capacity is known",
-        ),
-        (
-            ModeFlag::Pessimistic,
-            0.0,
-            "then nothing is used, since the mode is pessimistic",
-        ),
-        (
-            ModeFlag::Optimistic,
-            30.0,
-            "then 30, all that is wanted, by mode",
-        ),
+    for (then, expected) in [
+        (2.0, "then 2 by the safe capacity"),
+        (0.0, "then nothing, since no safe capacity is known"),
     ] {
         let holding = Holding {
             then: Capacity::Limited(then),
             ..LEASE
         };
         assert_eq!(
-            said(&holding, mode, Some("not connected: refused")),
+            said(&holding, Some("not connected: refused")),
             format!(
                 "lease, expires in 41s, {expected}; since 2027-01-15T08:00:00Z: not connected: refused"
             )
@@ -81,7 +67,7 @@ fn without_an_answer_it_is_reported_since_when_and_what_is_used_then() {
         ..LEASE
     };
     assert_eq!(
-        said(&over, ModeFlag::Safe, Some("not connected: refused")),
+        said(&over, Some("not connected: refused")),
         "no lease: 2 by the safe capacity, 1 in 1m; since 2027-01-15T08:00:00Z: not connected: refused"
     );
 }

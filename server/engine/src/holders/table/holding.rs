@@ -82,6 +82,8 @@ pub(crate) struct Holding {
     pub repeats_in: Option<Version>,
     /// It wants more than counts: more than its template lets a client have.
     pub wants_more: bool,
+    /// Whether it is a client with a stream, on which changes are pushed.
+    pub streams: bool,
     pub(super) leases: Leases,
     /// When it is to be looked at, because a lease of it may have ended.
     pub(super) scheduled: Time,
@@ -121,6 +123,7 @@ impl Holding {
             caller: CallerSlot::NOBODY,
             repeats_in: None,
             wants_more: false,
+            streams: false,
             leases,
             scheduled,
             is_ended: false,

@@ -284,6 +284,9 @@ impl Slot {
     /// The first of all.
     pub(crate) const FIRST: Self = Self(0);
 
+    /// The last of all.
+    pub(crate) const LAST: Self = Self(u32::MAX);
+
     /// The one after it.
     pub(crate) fn next(self) -> Self {
         Self(self.0.saturating_add(1))

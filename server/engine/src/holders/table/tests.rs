@@ -212,7 +212,7 @@ fn few_holders_and_many_are_found_scheduled_and_taken_out_alike() {
             } else {
                 let end = table.get(slot).unwrap().leases().last_expiry();
                 let is_over =
-                    |expired| matches!(expired, Expired::Holder(it) if it.name.as_str() == name);
+                    |expired| matches!(expired, Expired::Holder(_, it) if it.name.as_str() == name);
                 assert!(is_over(table.expire_one(end)), "{name}");
             }
             assert_eq!(table.find(&client(&name)), None);
@@ -240,7 +240,7 @@ fn entries_of_former_holders_do_not_pile_up() {
             loop {
                 match table.expire_one(at(second)) {
                     Expired::NothingDue => break,
-                    Expired::Holder(it) => gone.push((second, it.name.to_string())),
+                    Expired::Holder(_, it) => gone.push((second, it.name.to_string())),
                     Expired::Nobody | Expired::Part | Expired::Silent(_) => {}
                 }
             }

@@ -86,7 +86,7 @@ fn check(before: ParentLease, event: Input, after: ParentLease) {
     let mut lease = before;
     match event {
         Input::Ask => lease.ask(request(7, 90)),
-        Input::Hold => lease.become_held(at(110)),
+        Input::Hold => lease.become_held(Amount::ZERO, at(110)),
         Input::NotReady => lease.become_not_ready(),
         Input::Refuse => {
             let _is_news = lease.become_refused(RefusalReason::RefusedByParent, NOW);

@@ -204,7 +204,7 @@ impl World {
     /// Lets a server push to its children. Returns the numbers of the messages.
     pub fn push(&mut self, number: usize) -> Vec<u64> {
         let now = self.shown(number);
-        let pushes = self.servers[number].node.poll_pushes(now);
+        let pushes = self.servers[number].node.poll_pushes(now).children;
         let mut sent = Vec::new();
         for (name, reply) in pushes {
             if let Some(child) = self.server_named(name.as_str()) {

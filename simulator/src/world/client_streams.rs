@@ -1,0 +1,103 @@
+//! Streams of clients: requests on them are calls, and pushes go down. The server learns of a stream by its first
+//! request.
+
+use doorward::in_process;
+use doorward_engine::id::HolderId;
+use doorward_engine::messages::GetCapacityReply;
+
+use crate::scenario::clients::Connection;
+use crate::world::World;
+use crate::world::message::{Message, ServerId};
+
+impl World<'_> {
+    /// Returns whether a client uses a stream.
+    pub(super) fn streams(&self, number: u32) -> bool {
+        let group = self.clients[number].group as usize;
+        let group = self.scenario.clients.get(group);
+        group.is_some_and(|group| group.connection == Connection::Stream)
+    }
+
+    /// Notes a request on a client's stream.
+    pub(super) fn note_client_stream(&mut self, to: ServerId, number: u32) {
+        if !self.streams(number) {
+            return;
+        }
+        let client = &self.clients[number];
+        let holder = HolderId::client(client.name.clone(), Some(client.incarnation()));
+        if let Some(server) = self.server_of(to)
+            && server.clients.insert(holder.clone(), number).is_none()
+        {
+            server.replica.handle_client_stream(&holder, true);
+        }
+    }
+
+    /// Sends a push to a client.
+    pub(super) fn push_to_client(&mut self, by: ServerId, to: &HolderId, reply: GetCapacityReply) {
+        let Some(number) = self
+            .server_of(by)
+            .and_then(|it| it.clients.get(to).copied())
+        else {
+            return;
+        };
+        self.note_decision(by, reply.leases.iter().map(|lease| &lease.resource));
+        let place = &self.places[by.place];
+        if place.cut_below_until <= self.now {
+            let way = place.links.clients;
+            self.send(&way, Message::Push(number, by.term, reply));
+        }
+    }
+
+    /// Gives a client a push.
+    pub(super) fn handle_push(&mut self, number: u32, term: u64, push: GetCapacityReply) {
+        let now = self.now;
+        let client = &mut self.clients[number];
+        let local = client.clock.shows(now);
+        let Some(state) = client
+            .state
+            .as_mut()
+            .filter(|_| client.connected == Some(term))
+        else {
+            return;
+        };
+        let sequences = push.leases.iter().filter_map(|lease| lease.sequence);
+        if sequences.into_iter().any(|it| state.is_asking_by(it)) {
+            // A stream keeps the order: the answer comes first.
+            let way = self.places[client.place].links.clients;
+            self.send(&way, Message::Push(number, term, push));
+            return;
+        }
+        state.handle_push(&in_process::response(&push), local);
+        self.note(4, number.into(), push.leases.len() as f64);
+        self.step_client(number);
+    }
+
+    /// Tells the clients of a server that has ended, or is not master any more, that their streams broke.
+    pub(super) fn break_client_streams(&mut self, by: ServerId) {
+        let Some(server) = self.server_of(by) else {
+            return;
+        };
+        let clients = std::mem::take(&mut server.clients);
+        for (holder, number) in clients {
+            if let Some(server) = self.server_of(by) {
+                server.replica.handle_client_stream(&holder, false);
+            }
+            let way = self.places[by.place].links.clients;
+            let at = self.now + self.takes(&way);
+            self.deliver(at, Message::Broken(number, by.term));
+        }
+    }
+
+    /// Tells a client that its stream broke.
+    pub(super) fn handle_broken(&mut self, number: u32, term: u64) {
+        let now = self.now;
+        let mut chance = self.chance.fork(number.into()).fork(now.as_nanos());
+        let client = &mut self.clients[number];
+        let local = client.clock.shows(now);
+        if let Some(state) = &mut client.state
+            && client.connected == Some(term)
+        {
+            state.handle_disconnected(chance.uniform(), local);
+            self.step_client(number);
+        }
+    }
+}
