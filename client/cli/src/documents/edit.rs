@@ -19,8 +19,8 @@ use crate::output;
 pub(super) async fn run<K: Shown>(store: Store<'_>, flags: &ChangeFlags) -> Result<(), Failure> {
     let changer = Changer::new(store, flags)?;
     changer.check_terminal("diff")?;
-    let editor = editor()?;
     let standing = changer.store.read::<K>().await?;
+    let editor = editor()?;
     let noun = K::NOUN;
     let start = match &standing.document {
         Some(document) => document.text().into_owned(),
