@@ -49,7 +49,8 @@ pub(crate) struct Common {
     )]
     pub(crate) output: Output,
 
-    /// Time to wait for an answer.
+    /// Time to wait for an answer. A plan asks a busy server again for six times as long; all servers of a tree have twelve
+    /// times as long, a minute at most.
     #[arg(
         long,
         global = true,

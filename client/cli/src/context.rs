@@ -60,7 +60,9 @@ impl Contexts {
         };
         let text = fs::read_to_string(&path).map_err(|error| error.to_string());
         let read = text.and_then(|it| serde_saphyr::from_str(&it).map_err(|it| it.to_string()));
-        read.map_err(|problem| Failure::No(format!("{}: {problem}", path.display())))
+        let advice =
+            "Every command reads this file: correct it, or remove it and set contexts anew";
+        read.map_err(|problem| Failure::No(format!("{}: {problem}. {advice}", path.display())))
     }
 
     fn write(&self) -> Result<(), Failure> {
@@ -127,6 +129,10 @@ pub(crate) fn run(common: &Common, flags: &ContextFlags) -> Result<(), Failure> 
             kept.current = Some(name.clone());
         }
         Some(ContextCommand::Set { name }) => {
+            if name.is_empty() || name.contains(char::is_control) {
+                let problem = "a context needs a name, without control characters";
+                return Err(Failure::Usage(problem.to_owned()));
+            }
             if flags.given.is_empty() {
                 let problem = "give the flags to keep, such as --server; see doorward options";
                 return Err(Failure::Usage(problem.to_owned()));

@@ -87,6 +87,8 @@ pub(crate) struct Change<'a, K> {
     pub(crate) store: Option<&'a Store<'a>>,
     /// Clients to be listed.
     pub(crate) search: &'a Search,
+    /// Whether the new document was in force before, so that its numbers are no typos.
+    pub(crate) was_in_force: bool,
 }
 
 /// Effect of a change, and warnings about it.

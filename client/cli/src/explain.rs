@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::flags::ExplainFlags;
 use crate::granted::{number, span, tone_of};
 use crate::output;
-use crate::tree::{Place, walk};
+use crate::tree::{Place, needs_master, walk};
 
 /// Leases that are read at a server of the previous release, which does not search.
 const LEASES_MAX: u32 = 10_000;
@@ -52,14 +52,17 @@ pub(crate) async fn run(common: &Common, flags: &ExplainFlags) -> Result<(), Fai
         ..GetStatusRequest::default()
     };
     let places = walk(&MasterCaller::new(common)?, &request).await?;
+    let first = places.first().and_then(|it| it.status.as_ref());
+    first.map_or(Ok(()), needs_master)?;
     let found = places.iter().filter_map(|it| explain(client, &places, it));
     let found: Vec<_> = found.collect();
     let unknown: Vec<String> = places.iter().filter_map(unknown).collect();
     if found.is_empty() {
+        let (client, resource) = (line(client), line(resource));
         let mut problem =
             format!("no client {client} holds any of {resource} at the servers asked");
         for unknown in unknown {
-            problem += &format!("\nnot asked: {unknown}");
+            problem += &format!("\nnot asked: {}", line(&unknown));
         }
         return Err(Failure::No(problem));
     }
@@ -70,7 +73,6 @@ pub(crate) async fn run(common: &Common, flags: &ExplainFlags) -> Result<(), Fai
     for explanation in &found {
         write(&mut out, explanation, common.color.of_stdout())?;
     }
-    let first = places.first().and_then(|it| it.status.as_ref());
     if let Some(parent) = first.and_then(|it| it.parent.as_ref()) {
         let address = line(&parent.address);
         writeln!(
@@ -86,7 +88,9 @@ pub(crate) async fn run(common: &Common, flags: &ExplainFlags) -> Result<(), Fai
 
 /// Returns why a server was not asked, with what is known of it. None: it was.
 fn unknown(place: &Place) -> Option<String> {
-    let problem = place.problem.as_ref()?;
+    let masterless = place.status.as_ref().filter(|it| !it.is_master);
+    let masterless = masterless.map(|_| "no master is known");
+    let problem = place.problem.as_deref().or(masterless)?;
     let lease = place.lease.as_ref().map_or_else(String::new, |it| {
         let (clients, granted) = (number(it.clients_count), number(it.granted));
         format!("; its parent grants it {granted} for {clients} clients")
@@ -121,7 +125,10 @@ fn explain<'a>(client: &str, places: &'a [Place], leaf: &'a Place) -> Option<Exp
         })
     };
     let steps: Vec<_> = path.iter().zip(given).filter_map(step).collect();
-    let (limited_by, remedy) = limit(&steps);
+    let root = places.first().and_then(|it| it.status.as_ref());
+    let matched = root.and_then(|it| it.template_match.as_ref());
+    let is_matched = matched.is_none_or(|it| it.glob.is_some());
+    let (limited_by, remedy) = limit(&steps, is_matched);
     Some(Explanation {
         limited_by,
         remedy,
@@ -136,12 +143,14 @@ fn of_child(child: &ChildStatus) -> LeaseStatus {
     LeaseStatus {
         holder: child.child.clone(),
         kind: "server".to_owned(),
+        subclients: child.clients_count,
         wants: child.wants,
         share: child.share,
         granted: child.granted,
         reserved: child.reserved,
         expires_in_ms: child.expires_in_ms,
         why: child.why.clone(),
+        wants_more: child.wants_more,
         ..LeaseStatus::default()
     }
 }
@@ -157,7 +166,8 @@ fn write(out: &mut impl Write, explanation: &Explanation<'_>, palette: Palette) 
             (None, None) => "a template that is gone".to_owned(),
         };
         let (capacity, all_want) = (number(resource.capacity), number(resource.wants));
-        let algorithm = line(resource.algorithm());
+        let algorithm = Some(resource.algorithm()).filter(|it| !it.is_empty());
+        let algorithm = line(algorithm.unwrap_or("what its parent has not sent"));
         let divides = format!("{capacity} from {from}, divided by {algorithm}");
         writeln!(
             out,
@@ -181,8 +191,9 @@ fn write(out: &mut impl Write, explanation: &Explanation<'_>, palette: Palette) 
         .try_for_each(|it| writeln!(out, "what helps: {}", line(it)))
 }
 
-/// Returns what limits the client at the end of the steps, and what helps.
-fn limit(steps: &[Step<'_>]) -> (String, Option<String>) {
+/// Returns what limits the client at the end of the steps, and what helps. `is_matched`: unless the root says that no
+/// template matches the resource.
+fn limit(steps: &[Step<'_>], is_matched: bool) -> (String, Option<String>) {
     let is_less = |less: f64, more: f64| less < more * (1.0 - 1e-6);
     let is_short = |it: &&Step<'_>| is_less(it.lease.granted, it.lease.wants);
     let (Some(last), Some(first)) = (steps.last(), steps.first()) else {
@@ -194,38 +205,43 @@ fn limit(steps: &[Step<'_>]) -> (String, Option<String>) {
     let is_unleased = |it: &&Step<'_>| own_lease(it).is_some_and(|it| it.expires_in_ms.is_none());
     let above = own_lease(first).and_then(|it| it.parent_learning_remaining_ms);
     let learning = |it: &Step<'_>| it.resource.learning_remaining_ms;
+    let parent = |it: &Step<'_>| it.place.status.as_ref()?.parent.clone();
+    let is_cut_off = |it: &&Step<'_>| parent(it).is_some_and(|it| it.link == "down");
+    let waits = |it: &&Step<'_>| is_less(it.lease.granted, it.lease.share);
+    let is_cut = |it: &&Step<'_>| it.lease.kind == "server" && it.lease.wants_more;
     let (limit, remedy);
     if let Some(why) = steps.clone().find_map(refusal) {
         limit = format!("a parent refuses the resource: {why}");
         remedy = "a template at the root that matches it".to_owned();
-    } else if own_lease(first).is_none() && first.resource.template.is_none() {
-        limit = "no template matches the resource any more: the lease runs down".to_owned();
+    } else if !is_matched || own_lease(first).is_none() && first.resource.template.is_none() {
+        limit = "no template matches the resource: it is refused, and leases run down".to_owned();
         remedy = "a template at the root that matches it".to_owned();
     } else if let Some(Step { place, .. }) = steps.clone().find(is_unleased) {
         limit = format!("{} has no lease from its parent", place.node);
         remedy = "the link between them: doorward tree".to_owned();
     } else if !is_short(&last) && last.lease.wants_more {
-        limit = "wants_max or subclients_max: it wants more than counts".to_owned();
+        limit = "wants_max: it wants more than counts".to_owned();
         remedy = "a larger bound in the template".to_owned();
     } else if !is_short(&last) {
         return ("nothing; it has all that it wants".to_owned(), None);
+    } else if let Some(Step { place, .. }) = steps.clone().find(is_cut_off) {
+        let node = &place.node;
+        limit = format!("{node} cannot reach its parent, and divides what it has");
+        remedy = "the link between them: doorward tree".to_owned();
     } else if let Some(left) = above.or_else(|| steps.clone().find_map(learning)) {
         limit = format!("learning mode, {} left at most", span(left));
         remedy = "waiting; at the root, doorward learning end, if nobody held anything before"
             .to_owned();
-    } else if let Some(Step {
-        place,
-        resource,
-        lease,
-    }) = steps
-        .clone()
-        .find(|it| is_less(it.lease.granted, it.lease.share))
-    {
-        let (node, holder, share) = (&place.node, &lease.holder, number(lease.share));
+    } else if let Some(it) = steps.clone().find(waits) {
+        let (node, holder, share) = (&it.place.node, &it.lease.holder, number(it.lease.share));
         limit = format!(
             "leases of others at {node}; {holder} gets its share, {share}, once they shrink"
         );
-        remedy = format!("waiting, for {} at most", span(resource.lease_length_ms));
+        remedy = format!("waiting, for {} at most", span(it.resource.lease_length_ms));
+    } else if let Some(Step { place, lease, .. }) = steps.clone().find(is_cut) {
+        let (node, holder, most) = (&place.node, &lease.holder, number(lease.subclients));
+        limit = format!("subclients_max at {node}: only {most} clients of {holder} count");
+        remedy = "a larger subclients_max in the template".to_owned();
     } else {
         let short = steps.find(|it| is_less(it.lease.share, it.lease.wants));
         let Step {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use doorward_pages::exits;
@@ -149,7 +150,8 @@ pub(crate) enum Command {
     /// Show all servers below the one asked, as a tree: where each is, its state, and what it holds.
     ///
     /// It asks each server for its status, with your certificate or token. A child server that is gone stays listed for a
-    /// day after its leases. One of the previous release is listed without address, with what its parent knows.
+    /// day after its leases. One of the previous release is listed without address, with what its parent knows. Clients are
+    /// those of the resource, or of the one that has most of them.
     Tree(TreeFlags),
     /// Show which resources are short of capacity, the worst first; with a resource, its holders.
     ///
@@ -326,12 +328,14 @@ pub(crate) struct StatusFlags {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TreeFlags {
     /// Adds what each server wants and gets of this resource.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) resource: Option<String>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TopFlags {
     /// Holders of this resource, instead of resources.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) resource: Option<String>,
     /// Print once, also on a terminal.
     #[arg(long)]
@@ -341,6 +345,7 @@ pub(crate) struct TopFlags {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ExplainFlags {
     /// Of which resource.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub(crate) resource: String,
     /// Id of the client.
     pub(crate) client: String,

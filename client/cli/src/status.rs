@@ -67,6 +67,8 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
         // The output follows this program's schema, whatever the server's version.
         status.schema_version = STATUS_SCHEMA_VERSION;
         output::json(&mut out, &status)?;
+    } else if let (Output::Name, Some(templates)) = (common.output, &in_force) {
+        output::names(&mut out, templates.iter().map(|it| &it.identifier_glob))?;
     } else if common.output == Output::Name {
         output::names(&mut out, status.resources.iter().map(|it| &it.resource_id))?;
     } else {

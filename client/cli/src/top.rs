@@ -1,6 +1,6 @@
 //! `doorward top`: what is short of capacity, the worst first.
 //!
-//! Short is what is wanted and not granted. Resources are sorted by its part of their capacity, holders by amount.
+//! Short is what is wanted and not granted. Resources are sorted by its part of their wants, holders by amount.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::flags::TopFlags;
 use crate::output;
 use crate::status::tables::{Columns, leases_table, resources_table};
+use crate::tree::{needs_master, state_of_child};
 
 /// Time between two readings.
 const EVERY: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ const HOLDERS_MAX: u32 = 10_000;
 /// Lines of a terminal that are not for rows.
 const OTHER_LINES: u16 = 4;
 
-/// The part of the capacity that is short.
+/// The part of the wants that is short.
 const SHORT: &Columns = &[("short", |it| cell(percent(short(it))))];
 
 pub(crate) async fn run(common: &Common, flags: &TopFlags) -> Result<(), Failure> {
@@ -48,7 +49,8 @@ pub(crate) async fn run(common: &Common, flags: &TopFlags) -> Result<(), Failure
     let mut shown = Status::default();
     loop {
         ticks.tick().await;
-        let problem = match caller.status(request.clone(), false).await {
+        let status = caller.status(request.clone(), false).await;
+        let problem = match status.and_then(|it| needs_master(&it).map(|()| it)) {
             Ok(status) => {
                 shown = sorted(status);
                 String::new()
@@ -91,11 +93,11 @@ fn is_short(wants: f64, granted: f64) -> bool {
     granted < wants * (1.0 - 1e-6)
 }
 
-/// Returns the part of the capacity that is wanted and not granted; 0 for an algorithm that keeps no total.
+/// Returns the part of the wants that is not granted; 0 for an algorithm that keeps no total.
 fn short(resource: &ResourceStatus) -> f64 {
     let keeps_total = !matches!(resource.algorithm(), "STATIC" | "NO_ALGORITHM");
     match is_short(resource.wants, resource.granted) && keeps_total {
-        true => (resource.wants - resource.granted) / resource.capacity,
+        true => (resource.wants - resource.granted) / resource.wants,
         false => 0.0,
     }
 }
@@ -157,6 +159,12 @@ fn write(
         out,
         "{node} {address}, {now}: {short} of {count} {what} are short{unread}"
     )?;
+    for child in status.children.iter().filter(|it| it.state == "gone") {
+        let (tone, state) = state_of_child(child);
+        let child = line(&child.child);
+        let text = format!("{child}: {state}; its clients count no longer than its leases");
+        writeln!(out, "{}", palette.paint(tone, &text))?;
+    }
     writeln!(out, "{}", palette.paint(Tone::Bad, &line(problem)))?;
     match of_resource {
         Some(it) => {

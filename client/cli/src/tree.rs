@@ -4,7 +4,8 @@ mod walk;
 
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table, cell};
-use doorward_proto::admin::v1::{ChildServerStatus, GetStatusRequest};
+use doorward_proto::admin::v1::{ChildServerStatus, GetStatusRequest, GetStatusResponse};
+use doorward_session::visible::line;
 
 use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
@@ -42,6 +43,14 @@ pub(crate) async fn run(common: &Common, flags: &TreeFlags) -> Result<(), Failur
         )),
         _ => Ok(()),
     }
+}
+
+/// Fails for a server that knows no master: it knows nothing of leases.
+pub(crate) fn needs_master(status: &GetStatusResponse) -> Result<(), Failure> {
+    let node = line(&status.node);
+    let problem = format!("no master is known at {node}; doorward status says why");
+    let is_master = status.is_master.then_some(());
+    is_master.ok_or(Failure::No(problem))
 }
 
 fn table(places: &[Place], has_resource: bool, is_wide: bool, palette: Palette) -> Table {

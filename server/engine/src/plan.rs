@@ -112,6 +112,12 @@ impl PlannedDivision {
         self.rule.share_of(&self.terms.counted(demand))
     }
 
+    /// Returns the number of clients of a demand that count: `subclients_max` bounds those of a child server. If it cuts
+    /// the demand of a server's own children, that server will ask for less, which this plan does not know.
+    pub fn counted_clients(&self, demand: &Demand) -> f64 {
+        self.terms.counted(demand).clients()
+    }
+
     /// Whether the terms let a holder of that demand want more, if it does.
     pub fn lets_grow(&self, demand: &Demand) -> bool {
         let HolderBounds {

@@ -164,11 +164,17 @@ fn plan(state: &ServerState, request: &PlanRequest) -> Result<PlanResponse, Plan
     let terms = PlannedTerms::of(request, state.parent_news().is_some())?;
     let only = id("resource_id", &request.resource_id)?;
     let after = id("token", &request.token)?;
+    let children = state.child_servers();
+    let gone = children.iter().filter(|it| it.state == "gone");
+    answer.gone_children = gone.map(|it| it.child.clone()).collect();
     let planner = Planner {
         state,
         request,
         holders_from: holders_from(&request.holders_token)?,
-        addresses: addresses(state),
+        addresses: children
+            .into_iter()
+            .filter_map(|it| Some((it.child, it.address?)))
+            .collect(),
     };
     let one = |id: &ResourceId| {
         let node = state.node();
@@ -209,14 +215,6 @@ fn id(name: &str, text: &str) -> Result<Option<ResourceId>, PlanRefusal> {
     let id = (!text.is_empty()).then(|| ResourceId::new(text));
     let id = id.transpose();
     id.map_err(|error| PlanRefusal::Invalid(format!("{name} {error}")))
-}
-
-/// Returns the addresses of child servers, as far as they are known.
-fn addresses(state: &ServerState) -> BTreeMap<String, String> {
-    let children = state.child_servers().into_iter();
-    children
-        .filter_map(|it| Some((it.child, it.address?)))
-        .collect()
 }
 
 /// Plans for one resource after the other.
@@ -280,6 +278,7 @@ impl Planner<'_> {
             why: why(division, lease),
             lease: message.map(planned_lease_message).unwrap_or_default(),
             address: self.addresses.get(child).cloned(),
+            counted_clients: division.map_or(0.0, |it| it.counted_clients(&lease.demand)),
         }
     }
 

@@ -128,6 +128,7 @@ pub(super) fn child(lease: &LeaseSnapshot, now: Time) -> Option<ChildStatus> {
         expires_in_ms: millis(lease.expires_at.since(now)),
         refresh_interval_ms: millis(lease.refresh_interval),
         why: lease.why.to_string(),
+        wants_more: lease.wants_more,
     })
 }
 

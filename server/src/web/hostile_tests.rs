@@ -63,6 +63,7 @@ fn resource() -> ResourceStatus {
             expires_in_ms: 1,
             refresh_interval_ms: 1,
             why: evil(),
+            wants_more: true,
         }],
         leases: vec![LeaseStatus {
             wants_more: true,

@@ -18,6 +18,7 @@ use crate::driven_child::{
     Child, PROMPT, ask, has, old, poll, poll_gets, refused_both_ways, says_why, the, wants,
 };
 use crate::logs::Logs;
+use crate::plans;
 use crate::running::{
     asked, asked_with, capacity, channel, check_lines, config, eventually, get, gets, start,
     started,
@@ -328,6 +329,18 @@ async fn a_status_tells_where_child_servers_are_and_keeps_those_that_are_gone() 
         eu.state == "gone" && eu.leases_remaining_ms.is_some_and(|left| left > 1_000)
     })
     .await;
+    let mut request = plans::request(60.0);
+    let cut = request
+        .templates()
+        .replace("capacity: 60", "capacity: 60, subclients_max: 2");
+    request.templates = Some(cut);
+    let plan = plans::plan(&server, request).await.unwrap();
+    assert_eq!(plan.gone_children, ["eu"]);
+    let counted = plan.resources[0].children.iter();
+    let counted: Vec<_> = counted
+        .map(|it| (it.clients_count, it.counted_clients))
+        .collect();
+    assert_eq!(counted, [(3.0, 2.0), (4.0, 2.0)]);
     // Nobody is led to what is no address.
     let mut evil = Child::open(&server).await;
     evil.ask(addressed("\u{1b}[2J:1")).await;

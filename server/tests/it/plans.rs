@@ -26,7 +26,7 @@ fn document(capacity: f64) -> String {
     )
 }
 
-fn request(capacity: f64) -> PlanRequest {
+pub(crate) fn request(capacity: f64) -> PlanRequest {
     PlanRequest {
         templates: Some(document(capacity)),
         ..PlanRequest::default()
@@ -40,7 +40,7 @@ fn without_templates() -> PlanRequest {
     }
 }
 
-async fn plan(server: &Server, request: PlanRequest) -> Result<PlanResponse, Status> {
+pub(crate) async fn plan(server: &Server, request: PlanRequest) -> Result<PlanResponse, Status> {
     let mut plans = PlansClient::new(channel(server).await);
     Ok(plans.plan(request).await?.into_inner())
 }

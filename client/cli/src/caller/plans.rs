@@ -14,8 +14,9 @@ use crate::failure::Failure;
 /// The largest answer, in bytes. A page has a mebibyte, and then the rest of a resource.
 const PLAN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Time for a page: a server spends a limited time a second on looks, and says when to come back.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time for a page, in times the wait for an answer: a server spends a limited time a second on looks, and says when to
+/// come back.
+const PATIENCE: u32 = 6;
 
 impl MasterCaller {
     /// Returns a caller of a server that another one named. It has our certificate, but sends no token, which the
@@ -35,28 +36,33 @@ impl MasterCaller {
         &self,
         request: &admin::PlanRequest,
     ) -> Result<admin::PlanResponse, Failure> {
+        let timeout = self.timeout;
         let ask = |channel: Channel| {
             let request = request.clone();
-            async move { plan(channel, request).await }
+            async move { plan(channel, request, timeout).await }
         };
         let master = |answer: &admin::PlanResponse| answer.master_address.clone();
+        let advice = "Try again once it does";
         let patient = Self {
-            timeout: self.timeout.max(PATIENCE),
+            timeout: timeout.saturating_mul(PATIENCE),
             ..self.clone()
         };
-        let advice = "Try again once it does";
         patient.call_master(ask, master, advice).await
     }
 }
 
-/// Asks for a page of a plan, and again when the server says so.
+/// Asks for a page of a plan, and again when the server says so. Each answer must come in time.
 async fn plan(
     channel: Channel,
     request: admin::PlanRequest,
+    timeout: Duration,
 ) -> Result<tonic::Response<admin::PlanResponse>, tonic::Status> {
     let mut plans = PlansClient::new(channel).max_decoding_message_size(PLAN_BYTES_MAX);
     loop {
-        let answer = plans.plan(request.clone()).await;
+        let late =
+            |_| tonic::Status::deadline_exceeded(format!("it did not answer within {timeout:?}"));
+        let answer = tokio::time::timeout(timeout, plans.plan(request.clone()));
+        let answer = answer.await.map_err(late).flatten();
         match answer.as_ref().err().and_then(pushback) {
             Some(wait) => tokio::time::sleep(wait).await,
             None => return answer,

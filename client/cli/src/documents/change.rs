@@ -30,7 +30,7 @@ pub(super) async fn apply<K: Shown>(
             "standard input is the document, so no question can be asked there: give --yes";
         return Err(Failure::Usage(problem.to_owned()));
     }
-    changer.check_terminal()?;
+    changer.check_terminal("diff")?;
     let new = Document::<K>::read(file)?;
     new.valid(": nothing was written")?;
     let standing = changer.store.read().await?;
@@ -43,7 +43,9 @@ pub(super) async fn rollback<K: Shown>(
     flags: &ChangeFlags,
 ) -> Result<(), Failure> {
     let changer = Changer::new(store, flags)?;
-    changer.check_terminal()?;
+    let noun = K::NOUN;
+    let show = format!("doorward {noun}s show --revision {number}");
+    changer.check_terminal(&format!("{show} | doorward {noun}s diff -"))?;
     let standing = changer.store.read().await?;
     let version = changer.store.version(number).await?;
     let bytes = show::document_of(version)?.into_bytes();
@@ -98,13 +100,15 @@ impl<'a> Changer<'a> {
         !self.flags.yes
     }
 
-    pub(super) fn check_terminal(&self) -> Result<(), Failure> {
+    /// Fails if no question can be asked. `diff`: the command that shows the change.
+    pub(super) fn check_terminal(&self, diff: &str) -> Result<(), Failure> {
         if self.flags.yes || io::stdin().is_terminal() {
             return Ok(());
         }
-        let problem = "no question can be asked: standard input is not a terminal. Give \
-                       --yes to write without asking; diff shows what would change";
-        Err(Failure::Usage(problem.to_owned()))
+        Err(Failure::Usage(format!(
+            "no question can be asked: standard input is not a terminal. Give --yes to write without asking; \
+             {diff} shows what would change"
+        )))
     }
 
     async fn put<K: Shown>(
@@ -163,7 +167,8 @@ impl<'a> Changer<'a> {
         }
         self.check_expected(seen)?;
         let everybody = Search::default();
-        let preview = Preview::new(&self.store, seen, new, &everybody).await;
+        let was_in_force = matches!(kind, VersionKind::Rollback { .. });
+        let preview = Preview::new(&self.store, seen, new, &everybody, was_in_force).await;
         if preview.is_same() {
             let number = show::in_force(&seen.stored).map(|version| version.number);
             let which = match number {

@@ -1,5 +1,4 @@
-//! Command `check`: whether documents are valid, without any server; and warnings, beside what is in force where that
-//! is known.
+//! Command `check`: whether documents are valid; and warnings, beside what is in force and in use where that is known.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -60,6 +59,7 @@ pub(crate) async fn files<K: Shown>(
                     old: old.as_ref(),
                     store: store.as_ref(),
                     search: &Search::default(),
+                    was_in_force: false,
                 };
                 let effect = print(common, change).await?;
                 let palette = common.color.of_stderr();
@@ -92,6 +92,7 @@ pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure>
         old: None,
         store: Some(store),
         search: &Search::default(),
+        was_in_force: false,
     };
     print(store.common, change).await?;
     Ok(())
@@ -123,7 +124,9 @@ async fn former<'a, K: Kind>(
 /// Prints the parts of a document, and the warnings.
 async fn print<K: Shown>(common: &Common, change: Change<'_, K>) -> Result<K::Effect, Failure> {
     let (name, new, noun) = (change.name, change.new, K::NOUN);
-    let effect = K::effect(change, false).await;
+    let changes = |old: &K| !K::changes(old, new).is_empty();
+    let asks = K::IS_LEASED && change.old.is_some_and(changes);
+    let effect = K::effect(change, asks).await;
     let mut out = output::stdout();
     if common.output == Output::Json {
         let shown = effect.to_json();

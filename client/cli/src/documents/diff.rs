@@ -29,7 +29,7 @@ pub(super) async fn run<K: Shown>(
 async fn compare<K: Shown>(store: &Store<'_>, file: &Path, search: &Search) -> Result<(), Failure> {
     let new = Document::<K>::read(file)?;
     let standing = store.read().await?;
-    let preview = Preview::new(store, &standing, &new, search).await;
+    let preview = Preview::new(store, &standing, &new, search, false).await;
     let mut out = output::stdout();
     if store.common.output == Output::Json {
         output::json(&mut out, &preview.to_json())?;

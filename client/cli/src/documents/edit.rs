@@ -4,7 +4,7 @@
 //! cases it stays, and the last line names it.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::Command;
 
 use doorward_etcd::documents::VersionKind;
@@ -18,9 +18,9 @@ use crate::output;
 
 pub(super) async fn run<K: Shown>(store: Store<'_>, flags: &ChangeFlags) -> Result<(), Failure> {
     let changer = Changer::new(store, flags)?;
-    changer.check_terminal()?;
-    let editor = editor()?;
+    changer.check_terminal("diff")?;
     let standing = changer.store.read::<K>().await?;
+    let editor = editor()?;
     let noun = K::NOUN;
     let start = match &standing.document {
         Some(document) => document.text().into_owned(),
@@ -190,13 +190,14 @@ fn editor() -> Result<Vec<String>, Failure> {
             .ok()
             .filter(|text| !text.trim().is_empty())
     };
-    let editor = set("VISUAL").or_else(|| set("EDITOR"));
-    let editor = editor.unwrap_or_else(|| "vi".to_owned());
+    let vi = || io::stdin().is_terminal().then(|| "vi".to_owned());
+    let editor = set("VISUAL").or_else(|| set("EDITOR")).or_else(vi);
+    let editor = editor.ok_or_else(no_editor)?;
     shlex::split(&editor)
         .filter(|words| !words.is_empty())
         .ok_or_else(no_editor)
 }
 
 fn no_editor() -> Failure {
-    Failure::Usage("$VISUAL or $EDITOR names no program".to_owned())
+    Failure::Usage("neither $VISUAL nor $EDITOR names a program".to_owned())
 }

@@ -14,8 +14,8 @@ pub(crate) enum DocumentCommand {
     },
     /// Validate files, or what is in force, and report every problem with its line.
     ///
-    /// Warnings are no failure; check says if apply needs --force. Files are compared with the document in force, if
-    /// that is known.
+    /// Warnings are no failure; check says if apply needs --force. Files are compared with the document in force and with
+    /// what is in use, if that is known.
     Check {
         /// YAML files; - is standard input. None: what is in force.
         files: Vec<PathBuf>,
@@ -95,8 +95,8 @@ pub(crate) struct ChangeFlags {
     /// Do not ask.
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Write in spite of warnings: all that is in force goes; of templates, one in use goes, a total is no longer kept, a
-    /// length or capacity is ten times that in force, or no server reads them. --yes does not imply it.
+    /// Write in spite of warnings: all that is in force goes; of templates, one goes that is or may be in use, a total is
+    /// no longer kept, a length or capacity is ten times that in force, or no server reads them. --yes does not imply it.
     #[arg(long)]
     pub(crate) force: bool,
 }

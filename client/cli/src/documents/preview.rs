@@ -49,6 +49,7 @@ impl<'a, K: Shown> Preview<'a, K> {
         seen: &'a Standing<K>,
         new: &'a Document<K>,
         search: &'a Search,
+        was_in_force: bool,
     ) -> Preview<'a, K> {
         let (old, nothing) = (seen.document.as_ref(), K::default());
         let was = old.map_or(Some(&nothing), |old| old.read.as_ref().ok());
@@ -64,6 +65,7 @@ impl<'a, K: Shown> Preview<'a, K> {
                     old: was.filter(|_| old.is_some()),
                     store: Some(store),
                     search,
+                    was_in_force,
                 };
                 let asks = changes.as_ref().is_none_or(|lines| !lines.is_empty());
                 K::effect(change, asks).await

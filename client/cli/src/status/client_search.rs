@@ -3,6 +3,7 @@
 use doorward_engine::templates::glob::Glob;
 use doorward_proto::STATUS_SCHEMA_VERSION;
 use doorward_proto::admin::v1::GetStatusRequest;
+use doorward_session::visible::line;
 
 use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
@@ -53,7 +54,7 @@ pub(super) async fn run(
         }
     }
     if found.is_empty() {
-        let node = &status.node;
+        let (node, client) = (&status.node, line(client));
         return Err(Failure::No(format!(
             "no client {client} holds anything at {node}; doorward explain looks below it, too"
         )));

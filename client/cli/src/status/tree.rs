@@ -101,6 +101,7 @@ pub(super) fn row(child: &ChildStatus, palette: Palette) -> [Cell; 9] {
 
 fn state_of_child(child: &ChildStatus, palette: Palette) -> Cell {
     match (child.is_learning, child.curve_points) {
+        (false, _) if child.wants_more => palette.cell(Tone::Partial, "cut by subclients_max"),
         (true, 0) => palette.cell(Tone::Partial, "learning, counts only"),
         (true, _) => palette.cell(Tone::Partial, "learning"),
         (false, 0) => cell("counts only"),

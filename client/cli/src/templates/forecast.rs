@@ -47,12 +47,18 @@ impl Forecast {
             _ => None,
         };
         let known = plan.as_ref().and_then(|plan| plan.as_ref().ok());
+        let unknown = plan.as_ref().and_then(|plan| match plan {
+            Ok(plan) => plan.missing(),
+            Err(_) => Some("no server says who holds leases".to_owned()),
+        });
         let before = InForceBefore {
             templates: change.old.map(|old| &old.templates),
             in_use: match known {
                 Some(plan) if truth.is_none() => &plan.resources,
                 _ => &[],
             },
+            unknown: unknown.as_deref(),
+            was_in_force: change.was_in_force,
         };
         Self {
             warnings: Warnings::of(change.name, change.new, &before),
@@ -108,6 +114,7 @@ impl Effect for Forecast {
             "resources_unaffected": plan.map(|it| it.unchanged),
             "resources_problem": self.plan.as_ref().and_then(|plan| plan.as_ref().err()),
             "unheard_ms": plan.and_then(|it| it.unheard_ms),
+            "gone_children": plan.map(|it| &it.gone),
             "resources_templates_source": plan.map(|it| &it.who.source),
         })
     }
@@ -120,12 +127,8 @@ fn write_plan(
     palette: Palette,
 ) -> io::Result<()> {
     let who = &line(&plan.who.to_string()).into_owned();
-    if let Some(unheard) = plan.unheard_ms {
-        let text = format!(
-            "{who} has begun lately: holders that have not asked it yet are missing, for up to {}",
-            span(unheard)
-        );
-        writeln!(out, "{}", palette.paint(Tone::Partial, &text))?;
+    if let Some(text) = plan.missing() {
+        writeln!(out, "{}", palette.paint(Tone::Partial, &line(&text)))?;
     }
     if let Some(resource) = &search.resource {
         return match &plan.found {
@@ -233,10 +236,7 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
     let (losing, gaining, same) = (root.losing_count, root.gaining_count, root.same_count);
     let known = losing.saturating_add(gaining).saturating_add(same);
     if known > 0 {
-        let tone = match losing {
-            0 => Tone::Good,
-            _ => Tone::Bad,
-        };
+        let tone = if losing == 0 { Tone::Good } else { Tone::Bad };
         let of = match plan.unnamed.is_empty() {
             true => String::new(),
             false => format!(" of {}", root.clients_count),
@@ -247,28 +247,31 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
         words.push((tone, text));
     }
     let within = plan.holds_in_ms.map(|it| format!("within {}", span(it)));
-    let at_most = plan.holds_max_ms.map(|it| {
-        let last = "when the last lease that shrinks has ended";
-        format!("in {}, {last}", span(it))
-    });
+    let last = "when the last lease that shrinks has ended";
+    let at_most = plan
+        .holds_max_ms
+        .map(|it| format!("in {}, {last}", span(it)));
     let times: Vec<String> = within.into_iter().chain(at_most).collect();
     if !times.is_empty() {
         let text = format!("this holds {}", times.join("; at the latest "));
         words.push((Tone::Partial, text));
     }
-    if let Some(learning) = root.learning_remaining_ms {
-        let text = format!(
-            "learning mode for up to {}: nothing grows before, and holders that have not reported are missing",
-            span(learning)
-        );
+    if let Some(learning) = root.learning_remaining_ms.map(span) {
+        let then = "nothing grows before, and holders that have not reported are missing";
+        let text = format!("learning mode for up to {learning}: {then}");
         words.push((Tone::Partial, text));
     }
-    if root.cut_wants_count > 0 {
-        let text = format!(
-            "{} want more than counts now, and may get more than planned",
-            root.cut_wants_count
-        );
-        words.push((Tone::Partial, text));
+    let mut say = |text| words.push((Tone::Partial, text));
+    let cut = root.cut_wants_count;
+    if cut > 0 {
+        let then = "they may get more than planned, and others less";
+        say(format!("{cut} want more than counts now: {then}"));
+    }
+    let estimated = plan.estimated.first();
+    let also = estimated.map(|it| format!("; below {it}, too, so all amounts are estimates"));
+    if also.is_some() || root.children.iter().any(plan::is_cut) {
+        let also = also.unwrap_or_default();
+        say(format!("subclients_max: not all clients count{also}"));
     }
     words
 }
@@ -285,9 +288,13 @@ fn write_children(out: &mut impl Write, plan: &ResourcePlan, palette: Palette) -
     let header = ["child server", "clients", "wants", "has", "gets"];
     let mut table = Table::new(header, 1..5, palette).in_lines(4);
     for child in children.iter().take(CHILDREN_MAX) {
+        let clients = match plan::is_cut(child) {
+            true => &format!("{} of {}", child.counted_clients, child.clients_count),
+            false => &number(child.clients_count),
+        };
         table.add([
             palette.cell(Tone::Strong, line(&child.child)),
-            cell(number(child.clients_count)),
+            cell(clients),
             cell(number(child.wants)),
             cell(number(child.granted)),
             changed(child.granted, child.planned, palette),

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use doorward_etcd::DocumentPlace;
 use doorward_proto::admin::v1::{
-    GetStatusRequest, PlanRequest, PlanResponse, PlannedHolder, PlannedResource,
+    GetStatusRequest, PlanRequest, PlanResponse, PlannedChild, PlannedHolder, PlannedResource,
 };
 use serde::Serialize;
 
@@ -19,6 +19,7 @@ use crate::common::Common;
 use crate::documents::Store;
 use crate::documents::flags::Search;
 use crate::failure::Failure;
+use crate::granted::span;
 
 /// The node that decides, unless --server names one: the default name of a node.
 const ROOT: &str = "etcd:///root";
@@ -85,8 +86,24 @@ pub(super) struct TreePlan {
     pub(super) unchanged: u64,
     /// Time for which holders may be missing that have not asked this master yet. None: all have.
     pub(super) unheard_ms: Option<u64>,
+    /// Child servers that are gone.
+    pub(super) gone: Vec<String>,
     /// The resource that was searched for, with its clients, if it is in use and its terms change.
     pub(super) found: Option<ResourcePlan>,
+}
+
+impl TreePlan {
+    /// Returns why the plan may miss holders. None: it has all.
+    pub(super) fn missing(&self) -> Option<String> {
+        let who = &self.who;
+        let lately = "has begun lately: holders that have not asked it yet are missing, for up to";
+        let unheard = self.unheard_ms;
+        let unheard = unheard.map(|left| format!("{who} {lately} {}", span(left)));
+        let gone = self.gone.iter();
+        let gone = gone.map(|it| format!("{it} is gone: its clients are not known"));
+        let all: Vec<String> = unheard.into_iter().chain(gone).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
 }
 
 /// Plan for a resource. JSON has the field names of `admin.proto`.
@@ -103,6 +120,8 @@ pub(super) struct ResourcePlan {
     pub(super) holders: Vec<NamedClient>,
     /// Child servers whose clients are not known, and why.
     pub(super) unnamed: Vec<(String, String)>,
+    /// Child servers that will ask for less than now, since `subclients_max` cuts the demand of their own children.
+    pub(super) estimated: Vec<String>,
     /// Time until the plan holds, if all clients ask as they should: those that lose first, then those that gain.
     /// Absent: it does not.
     pub(super) holds_in_ms: Option<u64>,
@@ -144,6 +163,9 @@ impl ResourcePlan {
         ] {
             *longest = (*longest).max(of_server);
         }
+        if plan.children.iter().any(is_cut) {
+            self.estimated.push(server.to_owned());
+        }
         self.name(server, plan);
     }
 
@@ -184,6 +206,11 @@ impl NamedClient {
     fn by(&self) -> f64 {
         (self.client.planned - self.client.granted).abs()
     }
+}
+
+/// Whether `subclients_max` cuts the planned demand of a child server.
+pub(super) fn is_cut(child: &PlannedChild) -> bool {
+    child.counted_clients > 0.0 && child.counted_clients < child.clients_count
 }
 
 fn named(server: &str, clients: &mut Vec<PlannedHolder>) -> impl Iterator<Item = NamedClient> {
@@ -257,6 +284,7 @@ pub(super) async fn ask(
         resources,
         unchanged: answer.unchanged_count,
         unheard_ms: answer.unheard_ms,
+        gone: answer.gone_children,
         found,
     })
 }
@@ -278,7 +306,8 @@ async fn through_tree(
         let children = std::mem::take(&mut plan.root.children).into_iter();
         plan.unnamed = children.map(|it| (it.child, reason.clone())).collect();
     }
-    name_clients((root, &answer.node), named, &request).await;
+    let gone = &mut answer.gone_children;
+    name_clients((root, &answer.node), named, &request, gone).await;
     resources.iter_mut().for_each(ResourcePlan::finish);
     Ok((answer, resources))
 }
@@ -342,11 +371,12 @@ struct Below {
     places: Vec<usize>,
 }
 
-/// Asks the servers below the root, level by level, about the resources.
+/// Asks the servers below the root, level by level, about the resources. Adds child servers of theirs that are `gone`.
 async fn name_clients(
     (root, node): (&MasterCaller, &str),
     resources: &mut [ResourcePlan],
     request: &PlanRequest,
+    gone: &mut Vec<String>,
 ) {
     let mut servers = NamedServers::below(root, node);
     let of_root = resources.iter_mut().map(|plan| &mut plan.root);
@@ -366,7 +396,10 @@ async fn name_clients(
         let mut found = Vec::new();
         for ((child, Below { places, .. }), answer) in level.into_iter().zip(answers) {
             match answer {
-                Ok(answer) => found.extend(add(resources, &places, &child, answer)),
+                Ok(mut answer) => {
+                    gone.append(&mut answer.gone_children);
+                    found.extend(add(resources, &places, &child, answer));
+                }
                 Err(problem) => {
                     for place in places {
                         if let Some(plan) = resources.get_mut(place) {

@@ -33,6 +33,10 @@ pub(crate) struct InForceBefore<'a> {
     pub(crate) templates: Option<&'a Templates>,
     /// Resources in use whose terms change, as far as they are known.
     pub(super) in_use: &'a [ResourcePlan],
+    /// Why holders may be missing there. None: there are none, or no server was asked.
+    pub(super) unknown: Option<&'a str>,
+    /// Whether the new document was in force before.
+    pub(super) was_in_force: bool,
 }
 
 /// A template that takes resources which another one has in force.
@@ -82,7 +86,7 @@ named! {
     /// Subject of a warning. JSON has these names.
     #[derive(PartialOrd, Ord)]
     WarningKind {
-        /// Clients hold a resource that no template matches any more.
+        /// Clients hold a resource that no template matches any more, or may.
         InUse = "in_use",
         /// A total that was kept is kept no more.
         NoTotal = "no_total",
@@ -183,7 +187,8 @@ impl Warnings {
             .collect();
         let mut changes = lengths::findings(&new.templates, before);
         changes.extend(amounts::changes(&new.templates, before));
-        changes.extend(emptied::finding(before.templates, &new.templates));
+        let emptied = emptied::finding(before.templates, &new.templates);
+        changes.extend(emptied.or_else(|| emptied::unknown(before, &new.templates)));
         changes.extend(emptied::unmatched(before.in_use, &new.templates));
         list.extend(changes.into_iter().map(|it| warning(new, it, false)));
         list.extend(new.blanks().iter().map(|problem| Warning {

@@ -43,6 +43,7 @@ fn warnings(old: Option<List<'_>>, new: List<'_>, in_use: &[ResourcePlan]) -> Wa
     let before = InForceBefore {
         templates: old.as_ref(),
         in_use,
+        ..InForceBefore::default()
     };
     Warnings::of("t.yaml", &located(new), &before)
 }
@@ -374,6 +375,47 @@ fn a_resource_in_use_that_no_template_matches_any_more_needs_force() {
         check(Some(old), new, in_use, &[&format!("!{expected}")]);
     }
     check(Some(old), old, &[used("a", 40)], &[]);
+}
+
+#[test]
+fn a_template_that_goes_needs_force_while_its_clients_are_not_known() {
+    let old: List<'_> = &[("a", ""), ("db/*", "")];
+    let said = |new: List<'_>, unknown| {
+        let old = located(old).templates;
+        let before = InForceBefore {
+            templates: Some(&old),
+            unknown,
+            ..InForceBefore::default()
+        };
+        said(&Warnings::of("t.yaml", &located(new), &before))
+    };
+    let gone = Some("eu is gone: its clients are not known");
+    let expected = "!resources: the template \"db/*\" goes, and its clients may be refused: eu is gone: its \
+                    clients are not known";
+    for (new, needs_force) in [
+        (&[("a", "")][..], true),
+        (&[("a", ""), ("db/x*", "")], true),
+        (&[("a", ""), ("d*/*", "")], true),
+        (&[("a", ""), ("db/*", "capacity: 60")], false),
+    ] {
+        let expected = Vec::from_iter(needs_force.then(|| expected.to_owned()));
+        assert_eq!(said(new, gone), expected, "{new:?}");
+        assert_eq!(said(new, None), [""; 0], "{new:?}");
+    }
+}
+
+#[test]
+fn a_capacity_that_was_in_force_is_no_typo() {
+    let old = located(&[("a", "")]).templates;
+    for (was_in_force, count) in [(true, 0), (false, 1)] {
+        let before = InForceBefore {
+            templates: Some(&old),
+            was_in_force,
+            ..InForceBefore::default()
+        };
+        let found = Warnings::of("t.yaml", &located(&[("a", "capacity: 5")]), &before);
+        assert_eq!(found.list.len(), count);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::fake_server::FakeServer;
-use crate::{check_exit, check_failure, doorward, nowhere, stdout};
+use crate::{check_exit, check_failure, doorward, nowhere, stderr, stdout};
 
 #[test]
 fn a_context_gives_the_flags_that_the_command_line_and_variables_leave_out() {
@@ -60,6 +60,12 @@ fn a_context_gives_the_flags_that_the_command_line_and_variables_leave_out() {
     let file = folder.path().join("doorward/contexts.yaml");
     fs::write(&file, "current: a\ncontexts: {a: {colour: red}}\n").unwrap();
     check_failure(&run(&["status"]), 2, "--colour, which is no shared flag");
+    for name in ["", "a\nb"] {
+        let output = run(&["context", "set", name, "-o", "json"]);
+        check_failure(&output, 2, "needs a name");
+    }
     fs::write(&file, "contexts: [").unwrap();
-    check_exit(&run(&["status"]), 1);
+    let output = run(&["status"]);
+    check_exit(&output, 1);
+    assert!(stderr(&output).contains("correct it, or remove it"));
 }

@@ -1,7 +1,6 @@
 //! A server that says what a test wants it to say, and remembers what it was asked.
 //!
-//! Each runs on a port and a thread of its own until it is dropped. A [`Play`] decides its answers, so a test can have
-//! redirects, old peers and silence without a real server.
+//! Each runs on a port and a thread of its own until it is dropped. A [`Play`] decides its answers.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -54,8 +53,7 @@ pub(crate) struct Play {
     pub(crate) failing: Option<tonic::Code>,
     /// Never answers.
     pub(crate) silent: bool,
-    /// Speaks Doorman's protocol without our fields, and no admin service. Unknown resources
-    /// (those that begin with "no") are left out.
+    /// Speaks Doorman's protocol without our fields, and no admin service. It leaves out resources that begin with "no".
     pub(crate) old: bool,
     pub(crate) resources: Vec<admin::ResourceStatus>,
     /// Number of resources on a page. None: it is an older server, and lists all.
@@ -394,11 +392,13 @@ impl Plans for Actor {
         _: Request<admin::PlanRequest>,
     ) -> Result<Response<admin::PlanResponse>, Status> {
         self.hear(None).await?;
+        let gone = self.play.children.iter();
         Ok(Response::new(admin::PlanResponse {
             is_master: self.play.master == Master::Myself,
             node: format!("{}{}", self.play.node, self.play.tail),
             templates_source: format!("{}{}", self.play.templates_source, self.play.tail),
             resources: self.play.plan.clone(),
+            gone_children: gone.map(|it| it.child.clone()).collect(),
             ..admin::PlanResponse::default()
         }))
     }

@@ -1,14 +1,16 @@
 //! Plans of changes, as the command line asks for them and shows them.
 
 use std::process::Output;
+use std::time::Duration;
 
-use doorward_proto::admin::v1::{PlannedChild, PlannedHolder, PlannedResource};
+use doorward_proto::admin::v1::{ChildServerStatus, PlannedChild, PlannedHolder, PlannedResource};
 use doorward_tests::etcd::Etcd;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::fake_server::{FakeServer, Play};
 use crate::templates::{KEY, apply, document, on_stdin, templates};
-use crate::{check_exit, check_failure, doorward, stdout};
+use crate::{check_exit, check_failure, doorward, stderr, stdout};
 
 /// Three clients of a resource, of which one keeps what it has.
 pub(crate) fn planned() -> Play {
@@ -102,6 +104,7 @@ async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
         granted: 50.0,
         planned: 25.0,
         lease: vec![1],
+        counted_clients: 1.0,
         address: address.map(str::to_owned),
         ..PlannedChild::default()
     };
@@ -145,6 +148,8 @@ async fn clients_below_child_servers_are_named_and_what_is_not_known_is_said() {
         "does not know this call; it may be an older server",
         "the clients of nowhere are not known: address unknown: it is of an earlier release",
         "the clients of again are not known: the node leaf is at its address",
+        "subclients_max: not all clients count; below eu, too, so all amounts are estimates",
+        "eu             1 of 3     80   50    25",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -202,6 +207,66 @@ async fn what_no_server_reads_is_written_only_by_force() {
     let forced = ["apply", "-", "--yes", "--force"];
     check_exit(&with_server(&etcd, &server, &forced, &document(70)), 0);
     assert_eq!(etcd.get(KEY).await, Some(document(70)));
+}
+
+#[tokio::test]
+async fn a_template_whose_clients_are_not_known_goes_only_by_force() {
+    let etcd = Etcd::start().await;
+    let two = document(100) + &document(100).replace("db/*", "a").split_off(22);
+    apply(&etcd, &two, &[]);
+    let gone = FakeServer::with(|play| {
+        play.templates_source = "etcd:/doorward/templates".to_owned();
+        play.children = vec![ChildServerStatus {
+            child: "eu".to_owned(),
+            ..ChildServerStatus::default()
+        }];
+    });
+    let silent = FakeServer::with(|play| play.silent = true);
+    let start = Instant::now();
+    for (server, why) in [
+        (&gone, "eu is gone: its clients are not known"),
+        (&silent, "no server says who holds leases"),
+    ] {
+        let run = |command: &str| {
+            let arguments = [command, "-", "--timeout", "300ms"];
+            with_server(&etcd, server, &arguments, &document(100))
+        };
+        let output = run("diff");
+        let said = stdout(&output);
+        let warning = format!(
+            "warning: resources: the template \"a\" goes, and its clients may be refused: {why}"
+        );
+        assert!(said.contains(&warning), "{said}");
+        let output = run("check");
+        check_exit(&output, 0);
+        let said = stderr(&output);
+        assert!(
+            said.contains(&warning) && said.contains("needs --force"),
+            "{said}"
+        );
+        let forced = ["apply", "-", "--yes", "--timeout", "300ms"];
+        check_failure(&with_server(&etcd, server, &forced, &document(100)), 2, why);
+        // Another change may go on.
+        check_exit(
+            &with_server(&etcd, server, &forced, &two.replace("100", "90")),
+            0,
+        );
+        check_exit(&with_server(&etcd, server, &forced, &two), 0);
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(20),
+        "--timeout bounds a plan"
+    );
+    let said = stdout(&with_server(
+        &etcd,
+        &gone,
+        &["diff", "-"],
+        &two.replace("100", "90"),
+    ));
+    assert!(
+        said.contains("\neu is gone: its clients are not known\n"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

@@ -365,6 +365,8 @@ fn the_templates_in_force_are_listed_wherever_the_server_has_them_from() {
         ),
         "{said}"
     );
+    let names = printed(&server.address, &["status", "--templates", "-o", "name"]);
+    assert_eq!(names, "db/*\n");
     let older = FakeServer::start(Play::default());
     let output = run(&older.address, &["status", "--templates"]);
     check_failure(&output, 1, "does not say its templates");

@@ -137,6 +137,21 @@ async fn nothing_is_written_without_a_yes() {
     check_failure(&templates(&etcd, &["apply", path]), 2, "Give --yes");
     check_failure(&templates(&etcd, &["apply", "-"]), 2, "give --yes");
     check_failure(&templates(&etcd, &["edit"]), 2, "Give --yes");
+    check_failure(
+        &templates(&etcd, &["rollback", "1"]),
+        2,
+        "doorward templates show --revision 1 | doorward templates diff - shows what would change",
+    );
+    let mut command = doorward();
+    command.env_remove("EDITOR").env_remove("VISUAL");
+    command.args([
+        "templates",
+        "--etcd-endpoints",
+        &etcd.endpoint(0),
+        "edit",
+        "-y",
+    ]);
+    check_failure(&command.output().unwrap(), 2, "neither $VISUAL nor $EDITOR");
     assert_eq!(etcd.get(KEY).await, None);
     check_exit(&templates(&etcd, &["apply", path, "--yes"]), 0);
     let output = templates(&etcd, &["apply", path, "--yes"]);

@@ -23,6 +23,7 @@ fn child(name: &str) -> ChildStatus {
         expires_in_ms: 59_900,
         refresh_interval_ms: 5_000,
         why: "fair share".to_owned(),
+        wants_more: false,
     }
 }
 
@@ -201,13 +202,13 @@ fn the_tree_has_a_stable_shape_for_programs() {
                 "child": "leaf-a", "clients_count": 12.0, "wants": 80.0, "share": 50.0, "granted": 45.0,
                 "reserved": 50.0, "has": 45.0, "outstanding": 40.5, "is_learning": false,
                 "height": 1, "curve_points": 7, "expires_in_ms": 59_900,
-                "refresh_interval_ms": 5_000, "why": "fair share",
+                "refresh_interval_ms": 5_000, "why": "fair share", "wants_more": false,
             },
             {
                 "child": "leaf-b", "clients_count": 12.0, "wants": 80.0, "share": 50.0, "granted": 45.0,
                 "reserved": 50.0, "has": null, "outstanding": null, "is_learning": true,
                 "height": 1, "curve_points": 0, "expires_in_ms": 59_900,
-                "refresh_interval_ms": 5_000, "why": "fair share",
+                "refresh_interval_ms": 5_000, "why": "fair share", "wants_more": false,
             },
         ])
     );

@@ -1,10 +1,11 @@
 //! `tree`, `explain`, `top` and `status --client`: what is known of all servers, and of one client.
 
 use doorward_proto::admin::v1::{
-    ChildServerStatus, ChildStatus, GetStatusRequest, LeaseStatus, OwnLeaseStatus, ResourceStatus,
+    ChildServerStatus, ChildStatus, GetStatusRequest, LeaseStatus, OwnLeaseStatus, ParentStatus,
+    ResourceStatus, TemplateMatch,
 };
 
-use crate::fake_server::{Asked, FakeServer, Play};
+use crate::fake_server::{Asked, FakeServer, Master, Play};
 use crate::{check_exit, check_failure, json, nowhere, printed, run, stderr, stdout};
 
 fn child_server(child: &str, address: Option<String>, state: &str) -> ChildServerStatus {
@@ -257,7 +258,7 @@ fn learning_a_refusal_and_leases_of_others_are_named_before_the_division() {
     );
     assert_eq!(
         limited_by(|it| it.template = None),
-        "no template matches the resource any more: the lease runs down"
+        "no template matches the resource: it is refused, and leases run down"
     );
     assert_eq!(
         limited_by(|it| it.own_lease = Some(OwnLeaseStatus::default())),
@@ -268,7 +269,7 @@ fn learning_a_refusal_and_leases_of_others_are_named_before_the_division() {
             it.leases[0].granted = it.leases[0].wants;
             it.leases[0].wants_more = true;
         }),
-        "wants_max or subclients_max: it wants more than counts"
+        "wants_max: it wants more than counts"
     );
     assert_eq!(
         limited_by(|it| {
@@ -283,6 +284,77 @@ fn learning_a_refusal_and_leases_of_others_are_named_before_the_division() {
         limited_by(|it| it.leases[0].share = 20.0),
         "leases of others at fake; web gets its share, 20, once they shrink"
     );
+}
+
+#[test]
+fn a_missing_template_a_broken_link_and_a_cut_demand_are_named_before_the_division() {
+    let explained = |change: fn(&mut Play), change_leaf: fn(&mut Play)| {
+        let leaf = FakeServer::with(|play| {
+            play.node = "leaf";
+            play.resources = vec![ResourceStatus {
+                leases: vec![lease("web-1", 70.0, 30.0)],
+                own_lease: Some(OwnLeaseStatus {
+                    expires_in_ms: Some(12_000),
+                    ..OwnLeaseStatus::default()
+                }),
+                ..resource(40.0, 80.0)
+            }];
+            change_leaf(play);
+        });
+        let child = child_server("leaf", Some(leaf.address.clone()), "streaming");
+        let mut play = root(vec![child]);
+        change(&mut play);
+        let root = FakeServer::start(play);
+        printed(&root.address, &["explain", "shared", "web-1"])
+    };
+    let text = explained(
+        |root| {
+            root.resources.clear();
+            root.template_match = Some(TemplateMatch { glob: None });
+        },
+        |leaf| {
+            leaf.resources[0].algorithm = None;
+            leaf.resources[0].own_lease = Some(OwnLeaseStatus::default());
+        },
+    );
+    let limit = "limited by: no template matches the resource: it is refused, and leases run down";
+    assert!(text.contains(limit), "{text}");
+    assert!(
+        text.contains("40 from its parent, divided by what its parent has not sent;"),
+        "{text}"
+    );
+    let text = explained(
+        |_| {},
+        |leaf| {
+            leaf.parent = Some(ParentStatus {
+                link: "down".to_owned(),
+                ..ParentStatus::default()
+            });
+        },
+    );
+    let limit = "limited by: leaf cannot reach its parent, and divides what it has\n\
+                 what helps: the link between them: doorward tree";
+    assert!(text.contains(limit), "{text}");
+    let text = explained(
+        |root| root.resources[0].children[0].wants_more = true,
+        |_| {},
+    );
+    let limit = "limited by: subclients_max at root: only 3 clients of leaf count";
+    assert!(text.contains(limit), "{text}");
+}
+
+#[test]
+fn a_server_without_a_master_says_so_instead_of_knowing_nothing() {
+    let server = FakeServer::with(|play| play.master = Master::Unknown);
+    for arguments in [&["top"][..], &["explain", "shared", "web"]] {
+        let output = run(&server.address, arguments);
+        check_failure(&output, 1, "no master is known at fake");
+    }
+    for arguments in [&["tree", ""][..], &["top", ""], &["explain", "", "web"]] {
+        check_exit(&run(&server.address, arguments), 2);
+    }
+    let output = run(&server.address, &["status", "--client", "a\nb"]);
+    check_failure(&output, 1, r"no client a\u{a}b holds");
 }
 
 #[test]
@@ -309,7 +381,7 @@ fn top_lists_the_worst_first() {
     );
     let ids: Vec<&str> = text.lines().skip(3).map(|line| &line[..1]).collect();
     assert_eq!(ids, ["c", "b", "a"]);
-    assert!(text.lines().nth(3).unwrap().ends_with("200 %"), "{text}");
+    assert!(text.lines().nth(3).unwrap().ends_with("66.7 %"), "{text}");
     assert_eq!(
         printed(&server.address, &["top", "-o", "name"]),
         "c\nb\na\n"
@@ -318,6 +390,11 @@ fn top_lists_the_worst_first() {
     let names: Vec<&str> = text.lines().skip(3).map(|line| &line[..5]).collect();
     assert_eq!(names, ["large", "small"], "{text}");
     check_exit(&run(&server.address, &["top", "nothing"]), 1);
+    let gone = FakeServer::start(root(vec![child_server("eu", None, "gone")]));
+    let said = "\neu: GONE for 1m 20s; its leases last 12s more; its clients count no longer than \
+                its leases\n";
+    let text = printed(&gone.address, &["top"]);
+    assert!(text.contains(said), "{text}");
 }
 
 #[test]

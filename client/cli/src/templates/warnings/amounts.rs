@@ -45,7 +45,10 @@ pub(super) fn changes(new: &Templates, before: &InForceBefore<'_>) -> Vec<Templa
     let pairs = replaced.flat_map(
         |Replaced {
              index, new, old, ..
-         }| { [factor(index, new, old), no_total(index, new, old)] },
+         }| {
+            let factor = factor(index, new, old).filter(|_| !before.was_in_force);
+            [factor, no_total(index, new, old)]
+        },
     );
     pairs.flatten().collect()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use doorward_engine::templates::Templates;
 use doorward_engine::templates::glob::Glob;
 
-use super::{TemplateWarning, WarningKind};
+use super::{InForceBefore, TemplateWarning, WarningKind};
 use crate::templates::plan::ResourcePlan;
 
 /// Whether nothing is left. Other templates for all that was matched are something.
@@ -61,6 +61,16 @@ pub(super) fn unmatched(in_use: &[ResourcePlan], new: &Templates) -> Option<Temp
         "no template matches {id}{more}, which {clients} client{s} hold{verb}: its leases run down, and \
          requests are refused; {advice}"
     );
+    Some(TemplateWarning::of_all(WarningKind::InUse, message))
+}
+
+/// Whether a template goes while it is not known who holds what it matches.
+pub(super) fn unknown(before: &InForceBefore<'_>, new: &Templates) -> Option<TemplateWarning> {
+    let (old, why) = (before.templates?, before.unknown?);
+    let stays: BTreeSet<&str> = new.iter().map(|it| it.identifier_glob.as_str()).collect();
+    let mut globs = old.iter().map(|it| it.identifier_glob.as_str());
+    let gone = globs.find(|it| !stays.contains(it))?;
+    let message = format!("the template {gone:?} goes, and its clients may be refused: {why}");
     Some(TemplateWarning::of_all(WarningKind::InUse, message))
 }
 
