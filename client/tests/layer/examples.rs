@@ -16,8 +16,6 @@ mod grpc;
 mod llm_gateway;
 #[path = "../../examples/overload.rs"]
 mod overload;
-#[path = "../../examples/worker.rs"]
-mod worker;
 
 #[tokio::test]
 async fn the_api_limits_each_user() {
@@ -35,16 +33,6 @@ async fn the_api_limits_each_user() {
 #[tokio::test]
 async fn the_service_of_grpc_has_its_limits() {
     grpc::limits().unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_worker_keeps_to_its_lease() {
-    let (client, server) = Client::fake("worker-1");
-    server.set_capacity("example/fair", 10.0);
-    let began = Instant::now();
-    worker::work(&client, 50).await.unwrap();
-    let took = began.elapsed().as_secs_f64();
-    assert!((4.8..5.1).contains(&took), "{took}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,5 +9,5 @@ mod table;
 pub(crate) use ask::*;
 pub(crate) use lease::*;
 pub(crate) use past::*;
-pub(crate) use streaming::{Position, Streaming, Wanted};
+pub(crate) use streaming::{Position, Streaming};
 pub(crate) use table::*;

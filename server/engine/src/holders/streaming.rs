@@ -28,15 +28,6 @@ pub(crate) struct Position {
     pub(crate) level: Amount,
 }
 
-/// Kinds of pushes that may help now.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    /// Other holders wait for capacity.
-    pub(crate) shrinks: bool,
-    /// Capacity is free.
-    pub(crate) growths: bool,
-}
-
 /// The clients with a stream. See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Streaming {
@@ -45,11 +36,6 @@ pub(crate) struct Streaming {
 }
 
 impl Streaming {
-    /// Whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.positions.is_empty()
-    }
-
     /// Places a client, or removes it.
     pub(crate) fn place(&mut self, slot: Slot, position: Option<Position>) {
         let before = match position {
@@ -65,8 +51,13 @@ impl Streaming {
     }
 
     /// Returns the client to look at next: first the one that is farthest above its level, then the one that is
-    /// farthest below. O(bands · log n).
-    pub(crate) fn next(&self, levels: impl Fn(i64) -> Levels, wanted: Wanted) -> Option<Slot> {
+    /// farthest below. `shrinks`: others wait for capacity. `growths`: capacity is free. O(bands · log n).
+    pub(crate) fn next(
+        &self,
+        levels: impl Fn(i64) -> Levels,
+        shrinks: bool,
+        growths: bool,
+    ) -> Option<Slot> {
         let mut highest: Option<(f64, Slot)> = None;
         let mut lowest: Option<(f64, Slot)> = None;
         let mut band = self.order.first().map(|(position, _)| position.band);
@@ -94,8 +85,7 @@ impl Streaming {
             let later = (Bound::Excluded(last), Bound::Unbounded);
             band = self.order.range(later).next().map(|(it, _)| it.band);
         }
-        let shrinks = highest.filter(|_| wanted.shrinks);
-        let growths = lowest.filter(|_| wanted.growths);
+        let (shrinks, growths) = (highest.filter(|_| shrinks), lowest.filter(|_| growths));
         shrinks.or(growths).map(|(_, slot)| slot)
     }
 

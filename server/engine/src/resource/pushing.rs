@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::division::{self, Rule};
-use crate::holders::{Holding, Position, Slot, Wanted};
+use crate::holders::{Holding, Position, Slot};
 use crate::id::HolderId;
 use crate::resource::Resource;
 use crate::resource::ask::Answer;
@@ -22,10 +22,9 @@ pub(crate) struct ClientPush {
 }
 
 impl Resource {
-    /// Whether a client with a stream is among the holders.
+    /// Whether a client with a stream was among the holders.
     pub(crate) fn has_streams(&self) -> bool {
-        let streaming = self.holders.streaming.as_ref();
-        streaming.is_some_and(|streaming| !streaming.is_empty())
+        self.holders.streaming.is_some()
     }
 
     /// Looks at the client that a push helps most. `is_open`: whether its stream is still open. Break: no push helps
@@ -80,15 +79,12 @@ impl Resource {
         }
         let table = &self.holders.table;
         let room = self.room_beside_others(Amount::ZERO, self.grants_max());
-        let wanted = Wanted {
-            // STATIC promises no total, so no holder waits.
-            shrinks: table.waiting() > 0
-                || self.overcommitted().is_some()
-                || !self.policy.promises_total(),
-            growths: room.get() > self.supply.capacity.get() * SHORTFALL,
-        };
+        // STATIC promises no total, so no holder waits.
+        let shrinks =
+            table.waiting() > 0 || self.overcommitted().is_some() || !self.policy.promises_total();
+        let growths = room.get() > self.supply.capacity.get() * SHORTFALL;
         let rule = self.division();
-        let slot = streaming.next(|band| rule.levels(band), wanted)?;
+        let slot = streaming.next(|band| rule.levels(band), shrinks, growths)?;
         Some((slot, table.get(slot)?))
     }
 
