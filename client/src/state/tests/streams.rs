@@ -71,10 +71,10 @@ fn a_shrink_is_acknowledged_at_once_and_again_while_work_in_flight_exceeds_it() 
     );
     let same = answer(granted(3.0, 60, 20));
     assert!(client.handle_response(request.sequence, &same, 0.0, at(1.0)));
-    waits_until(&client, 1.0, 1.5);
-    let request = exchange(&mut client, 1.5, 1.5, &same);
+    waits_until(&client, 1.0, 2.0);
+    let request = exchange(&mut client, 2.0, 2.0, &same);
     assert_eq!(request.asks[0].has.unwrap().capacity, 3.0);
-    waits_until(&client, 1.5, 21.5);
+    waits_until(&client, 2.0, 22.0);
 }
 
 #[test]
