@@ -3,18 +3,27 @@
 use std::time::Duration;
 
 use doorward_simulator::library::LibraryEntry;
-use doorward_simulator::scenario::Scenario;
 use doorward_simulator::scenario::clients::Connection;
+use doorward_simulator::scenario::read::Files;
+use doorward_simulator::scenario::{ClientGroup, Scenario};
 
 use super::{check_limits, played};
 
-/// Returns the step of the library with a tenth of its clients.
+/// Returns the step of the library with a tenth of its clients, and of its capacity.
 fn step() -> Scenario {
-    let mut scenario = LibraryEntry::find("step").unwrap().read().unwrap();
-    for group in &mut scenario.clients {
-        assert_eq!(group.connection, Connection::Stream);
-        group.count /= 10;
-    }
+    let text = LibraryEntry::find("step").unwrap().text.to_owned();
+    let tenth = [
+        ("100000", "10000"),
+        ("count: 9000", "count: 900"),
+        ("count: 1000", "count: 100"),
+    ];
+    let text = tenth.iter().fold(text, |text, (all, part)| {
+        assert!(text.contains(all), "{all}");
+        text.replace(all, part)
+    });
+    let scenario = Scenario::parse(&text, "step.yaml", &Files::BuiltIn(&[])).unwrap();
+    let streams = |group: &ClientGroup| group.connection == Connection::Stream;
+    assert!(scenario.clients.iter().all(streams));
     scenario
 }
 
