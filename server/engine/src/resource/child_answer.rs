@@ -56,8 +56,14 @@ impl Resource {
         let asker = Asker::new(holding.holder());
         let ask = HolderAsk::on_behalf_of(&asker, holding);
         let grant = self.grant_known(holding, &ask, self.lowering.kept(holding), now);
+        // A client's lease keeps its end, and may not grow for longer than a new lease would last.
+        let newest = holding.newest();
+        let lasts = newest.expires_at > self.situation(now).lease_end();
+        if holding.kind() == HolderKind::Client && lasts && grant.gets > newest.capacity {
+            return None;
+        }
         let same = |a: Amount, b: Amount| (a.get() - b.get()).abs() <= a.get() * SHORTFALL;
-        if same(grant.gets, holding.newest().capacity)
+        if same(grant.gets, newest.capacity)
             && (holding.streams || same(grant.share, holding.share))
             && !self.safe_fell(holding, now)
         {

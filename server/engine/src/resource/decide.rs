@@ -249,13 +249,8 @@ impl Resource {
         if ask.is_push
             && let Some(holding) = holding.filter(|it| it.kind() == HolderKind::Client)
         {
-            // A client does not know when a push was decided, so the push does not make its lease longer. It grows
-            // only as long as a new lease would last.
-            let newest = holding.newest();
-            if decision.lease.expires_at < newest.expires_at {
-                decision.lease.capacity = decision.lease.capacity.min(newest.capacity);
-            }
-            decision.lease.expires_at = newest.expires_at;
+            // A client does not know when a push was decided, so the push does not make its lease longer.
+            decision.lease.expires_at = holding.newest().expires_at;
         }
         let shrink = self.policy.algorithm().shrink;
         self.holders.decide(slot, &decision, shrink);

@@ -53,10 +53,6 @@ impl Resource {
         let rule = self.division();
         let holding = self.holders.table.get(slot);
         let position = holding.and_then(|holding| self.position(holding, &rule));
-        if position.is_some_and(|it| it.is_short && it.level.get() < rule.levels(it.band).short) {
-            // No more fits.
-            return ControlFlow::Break(());
-        }
         self.holders
             .place(slot, position.map(|it| settled(it, &rule)));
         ControlFlow::Continue(None)
