@@ -1,4 +1,4 @@
-//! Pushes to clients with a stream: who gets the next one, and what.
+//! Pushes to clients with a stream: finds the client that needs one most, and decides its lease.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! Clients with a stream: pushes make their leases what requests of everybody would make them.
+//! Clients with a stream get by pushes the leases that repeated requests of all clients would give them.
 
 use std::time::Duration;
 
