@@ -149,7 +149,9 @@ impl Connection {
         request: doorman::GetCapacityRequest,
     ) -> Result<doorman::GetCapacityResponse, tonic::Status> {
         let now = self.clock.now();
-        if self.stream.is_none() && self.stream_from <= now {
+        // Requests on streams have no trace, so a program with traces makes its first ones by calls.
+        let is_traced = cfg!(feature = "otel") && self.leases_end.is_none();
+        if self.stream.is_none() && self.stream_from <= now && !is_traced {
             self.stream_from = now + STREAM_AGAIN;
             self.stream_lasts_at = now + STREAM_LASTS;
             match CapacityStream::open(channel.clone(), request.clone()).await {
