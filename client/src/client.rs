@@ -1,7 +1,7 @@
 //! A client: its identity towards servers, and the task that keeps its leases.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::hooks::{Hooks, NoHooks};
 use crate::limiter::demand::AdaptiveWants;
 use crate::resource::{Resource, check_wants};
 use crate::slot::{START, Slot};
-use crate::state::{ClientConfig, ClientState, Mode, come_back};
+use crate::state::{ClientConfig, ClientState, FailureKind, Mode, Streams, come_back};
 use crate::time::Tolerance;
 use crate::transport::addresses::Addresses;
 use crate::transport::book::Book;
@@ -220,7 +220,7 @@ impl ClientBuilder {
             let mut pause = Duration::from_millis(50);
             while let Err(failure) = connection.connect().await {
                 last = failure.problem;
-                is_out_of_reach = matches!(failure.reason, Reason::OutOfReach);
+                is_out_of_reach = failure.reason == Reason::Failed(FailureKind::OutOfReach);
                 let chance = clock::chance();
                 if let Reason::Overloaded(retry_in) = failure.reason {
                     tokio::time::sleep(come_back(retry_in, chance)).await;
@@ -294,6 +294,11 @@ impl ClientBuilder {
         let sequence = u64::try_from(clock::wall().as_micros()).unwrap_or(0);
         let config = ClientConfig {
             clock_tolerance: self.config.clock_tolerance.or(Some(clock::tolerance())),
+            // Requests on streams have no trace.
+            streams: match cfg!(feature = "otel") {
+                true => Streams::OnceLeased,
+                false => Streams::Always,
+            },
             ..self.config
         };
         let shared = Arc::new(Shared {
@@ -306,7 +311,6 @@ impl ClientBuilder {
                 state: ClientState::new(config, sequence),
                 slots: BTreeMap::new(),
                 handles: BTreeMap::new(),
-                releases: BTreeSet::new(),
                 measure_at: None,
                 failure: None,
             }),

@@ -81,9 +81,7 @@ impl Drop for Closing {
         let mut book = self.shared.book();
         book.slots.remove(&self.slot.id);
         book.handles.remove(&self.slot.id);
-        if book.state.close(&self.slot.id, now) {
-            book.releases.insert(self.slot.id.clone());
-        }
+        book.state.close(&self.slot.id, now);
         drop(book);
         self.slot.close();
         self.shared.wake();

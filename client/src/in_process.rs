@@ -3,11 +3,15 @@
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
 use doorward_engine::id::{HolderName, Incarnation, MastershipId, ResourceId};
-use doorward_engine::messages::{self, GetCapacity, GetCapacityReply, RefusalReason};
+use doorward_engine::messages::{
+    self, GetCapacity, GetCapacityReply, RefusalReason, ReleaseCapacity,
+};
 use doorward_engine::templates::SafeCapacity;
 
 use crate::capacity::Capacity;
-use crate::state::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
+use crate::state::{
+    Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Release, Request, Response,
+};
 
 /// Returns a request. Leaves out asks that no node would take.
 pub fn request(name: &HolderName, incarnation: Incarnation, request: &Request) -> GetCapacity {
@@ -17,6 +21,20 @@ pub fn request(name: &HolderName, incarnation: Incarnation, request: &Request) -
         caller: None,
         sequence: Some(request.sequence),
         asks: request.asks.iter().filter_map(ask).collect(),
+    }
+}
+
+/// Returns a release. Leaves out ids that no node would take.
+pub fn release(name: &HolderName, incarnation: Incarnation, release: &Release) -> ReleaseCapacity {
+    let resources = release.resources.iter();
+    ReleaseCapacity {
+        client: name.clone(),
+        incarnation: Some(incarnation),
+        caller: None,
+        sequence: Some(release.sequence),
+        resources: resources
+            .filter_map(|id| ResourceId::new(id).ok())
+            .collect(),
     }
 }
 

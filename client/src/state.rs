@@ -2,7 +2,7 @@
 //!
 //! [`ClientState`] uses no clock, no network and no random numbers but its arguments; the transport and the simulator
 //! drive the same state. The contract: call a `handle_*` method or a command, then act on [`ClientState::next_step`]
-//! until it says to wait. One request is under way at a time.
+//! until it says to wait. One request or release is under way at a time.
 //!
 //! **An answer is applied only if it answers the newest request.** That makes `has` in a request a proof: no older
 //! answer can raise the client's use afterwards, so the server may grant the rest to other clients. **Leases count from
@@ -14,6 +14,7 @@ mod former;
 mod lease;
 mod message;
 mod mode;
+mod releases;
 mod resource;
 mod retry;
 mod streaming;
@@ -23,18 +24,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use config::ClientConfig;
+pub use config::{ClientConfig, Streams};
 pub use doorward_session::backoff::{Backoff, BackoffConfig, FailureKind, come_back};
 pub use doorward_session::epoch_filter::{EpochFilter, OutOfDate};
 pub use lease::Lease;
 pub use message::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
 pub use mode::Mode;
+pub use releases::Release;
 pub use resource::ResourceState;
 pub use trouble::Trouble;
 
 use crate::capacity::Allowance;
 use crate::state::agenda::Agenda;
+use crate::state::releases::Releases;
 use crate::state::retry::Retry;
+use crate::state::streaming::Streaming;
 use crate::time::Time;
 
 /// Largest amount that a server accepts.
@@ -57,6 +61,8 @@ const IDS_BYTES_MAX: usize = 128 * 1024;
 pub enum Step {
     /// Send the request of [`ClientState::request`].
     Send,
+    /// Send the release of [`ClientState::release`].
+    Release,
     /// Wait until a time, or until something happens.
     Wait(Option<Time>),
 }
@@ -89,8 +95,8 @@ pub struct ClientState {
     last_sent: Option<Time>,
     backoff: Backoff,
     pause: Option<Pause>,
-    /// Whether the server pushes changes.
-    is_streaming: bool,
+    releases: Releases,
+    streaming: Streaming,
 }
 
 impl ClientState {
@@ -116,6 +122,7 @@ impl ClientState {
         if self.resources.contains_key(resource) {
             return false;
         }
+        self.releases.forget(resource);
         let id: Arc<str> = resource.into();
         let mut state = ResourceState::new(id.clone(), priority, mode, wants, now);
         state.replan(&mut self.agenda, Some(Time::ZERO));
@@ -127,20 +134,6 @@ impl ClientState {
             self.set_pause(Some(Pause { until, ..pause }));
         }
         true
-    }
-
-    /// Closes a resource. Returns whether there is a lease to release.
-    pub fn close(&mut self, resource: &str, now: Time) -> bool {
-        let gone = self.resources.remove(resource);
-        if let Some(gone) = &gone {
-            gone.forget(&mut self.agenda);
-        }
-        // A request under way may still bring a lease that the client will not use.
-        let asked = self
-            .under_way
-            .as_mut()
-            .is_some_and(|u| u.wanted.remove(resource).is_some());
-        gone.is_some_and(|gone| gone.lease(now).is_some()) || asked
     }
 
     /// Changes the wants of a resource; the server hears of it soon.
@@ -216,7 +209,7 @@ impl ClientState {
     }
 
     /// Returns the next number for a request or a release.
-    pub fn next_sequence(&mut self) -> u64 {
+    fn next_sequence(&mut self) -> u64 {
         self.sequence += 1;
         self.sequence
     }
@@ -247,8 +240,11 @@ impl ClientState {
         let changed = self.agenda.changed(now).filter_map(changes_at);
         let next = self.agenda.changing(now).next().map(|(at, _)| *at);
         let changes = changed.chain(next).min();
-        if self.under_way.is_some() {
+        if self.is_asking() {
             return Step::Wait(changes);
+        }
+        if self.releases.are_due() {
+            return Step::Release;
         }
         let Some(due) = self.agenda.due(self.last_sent, &self.config) else {
             return Step::Wait(None);
@@ -267,6 +263,7 @@ impl ClientState {
         let sequence = self.next_sequence();
         let wants = |(id, state): (&Arc<str>, &ResourceState)| (id.to_string(), state.wants);
         let wanted: BTreeMap<String, f64> = self.resources.iter().map(wants).collect();
+        self.releases = Releases::default();
         self.under_way = Some(UnderWay {
             sequence,
             sent_at: now,
@@ -296,6 +293,7 @@ impl ClientState {
     /// Creates the request to send now. `in_flight` returns the amount of a resource in use.
     pub fn request(&mut self, in_flight: impl Fn(&str) -> f64, now: Time) -> Request {
         let sequence = self.next_sequence();
+        let on_stream = self.asks_on_stream(now);
         let tolerance = self.config.clock_tolerance.unwrap_or_default();
         let is_failing = self.backoff.failures() > 0;
         let mut wanted = BTreeMap::new();
@@ -333,7 +331,11 @@ impl ClientState {
             wanted,
         });
         self.last_sent = Some(now);
-        Request { sequence, asks }
+        Request {
+            sequence,
+            asks,
+            on_stream,
+        }
     }
 
     /// Handles a master's answer to the request of that number. Returns whether the answer counts: only an answer to
@@ -359,7 +361,7 @@ impl ClientState {
                 continue;
             };
             let sent_at = under_way.sent_at;
-            let is_streaming = self.is_streaming;
+            let is_streaming = self.streaming.is_open;
             self.change(&granted.resource, |state| {
                 let before = state.leased(now);
                 state.grant(granted, wanted, sent_at, &config, chance, now);
@@ -394,17 +396,6 @@ impl ClientState {
         true
     }
 
-    /// Handles a failure of the request of that number: an error or a timeout. `chance` is uniform in 0…1.
-    pub fn handle_failure(&mut self, sequence: u64, chance: f64, now: Time) {
-        self.fail(sequence, FailureKind::OutOfReach, chance, now);
-    }
-
-    /// Handles a request that reached a server of the node while there is no master. An election is under way. `chance`
-    /// is uniform in 0…1.
-    pub fn handle_masterless(&mut self, sequence: u64, chance: f64, now: Time) {
-        self.fail(sequence, FailureKind::Masterless, chance, now);
-    }
-
     /// Handles an answer of an overloaded server, with its time to come back. The client obeys it even if a lease ends
     /// before, because the server would turn an earlier request away again. The server is reachable, so this is no
     /// failure. `chance` is uniform in 0…1.
@@ -419,7 +410,9 @@ impl ClientState {
         }));
     }
 
-    fn fail(&mut self, sequence: u64, kind: FailureKind, chance: f64, now: Time) {
+    /// Handles a failure of the request of that number: an error, a timeout, or the answer that there is no master.
+    /// `chance` is uniform in 0…1.
+    pub fn handle_failure(&mut self, sequence: u64, kind: FailureKind, chance: f64, now: Time) {
         if self.take_under_way(sequence).is_none() {
             return;
         }
@@ -441,11 +434,12 @@ impl ClientState {
         }));
     }
 
-    /// Handles a redirect of the request of that number: it is sent again at once.
+    /// Handles a redirect of the request of that number: it is sent again at once, perhaps on a new stream.
     pub fn handle_redirect(&mut self, sequence: u64) {
         if self.take_under_way(sequence).is_some() {
             self.set_pause(None);
             self.last_sent = None;
+            self.streaming = Streaming::default();
         }
     }
 
@@ -454,9 +448,9 @@ impl ClientState {
             .take_if(|under_way| under_way.sequence == sequence)
     }
 
-    /// Returns whether a request is under way.
+    /// Returns whether a request or a release is under way.
     pub fn is_asking(&self) -> bool {
-        self.under_way.is_some()
+        self.under_way.is_some() || self.releases.are_under_way()
     }
 
     /// Returns whether the request of that number is under way.

@@ -85,6 +85,8 @@ struct ClientProcess<'a> {
     finder: MasterFinder,
     /// Server with which it has a connection, by its term. That server said that it is the master.
     connected: Option<u64>,
+    /// Whether its newest request goes on a stream.
+    asks_on_stream: bool,
     name: HolderName,
     clock: LocalClock,
     /// True once its start time has come.
@@ -123,6 +125,7 @@ impl<'a> ClientProcess<'a> {
             state: None,
             finder,
             connected: None,
+            asks_on_stream: false,
             name,
             clock: LocalClock::default(),
             is_due: false,

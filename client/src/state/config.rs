@@ -10,6 +10,17 @@ use crate::time::Tolerance;
 /// Lower bound of a client's own floor.
 const REFRESH_MIN: Duration = Duration::from_millis(10);
 
+/// When a client asks on streams, where the server has them. Otherwise it asks by calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// From the first request on.
+    Always,
+    /// While it has a lease. So the first request, by a call, has a trace.
+    OnceLeased,
+    /// At no time.
+    Never,
+}
+
 /// Settings of a client's behaviour towards servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientConfig {
@@ -27,6 +38,8 @@ pub struct ClientConfig {
     pub timeout: Duration,
     /// Waits after failures.
     pub backoff: BackoffConfig,
+    /// Whether requests go on streams, on which the server pushes changes.
+    pub streams: Streams,
     /// Largest error of this machine's clock. None: a thousandth, or a tenth where the platform has no clock of
     /// constant speed.
     pub clock_tolerance: Option<Tolerance>,
@@ -40,6 +53,7 @@ impl Default for ClientConfig {
             refresh_floor: Duration::from_millis(100),
             timeout: Duration::from_secs(5),
             backoff: BackoffConfig::default(),
+            streams: Streams::Always,
             clock_tolerance: None,
         }
     }

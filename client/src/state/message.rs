@@ -13,6 +13,8 @@ pub struct Request {
     pub sequence: u64,
     /// Asks, at most one for each resource.
     pub asks: Vec<Ask>,
+    /// Whether it goes on a stream: on the open one, or on a new one. If that fails, by a call.
+    pub on_stream: bool,
 }
 
 /// A request for one resource.

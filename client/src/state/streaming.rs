@@ -2,17 +2,63 @@
 
 use std::time::Duration;
 
-use crate::state::{ClientState, Response};
+use crate::state::{ClientState, Response, Streams};
 use crate::time::Time;
+
+/// Time for which a client asks by calls after a server refused a stream, or a stream did not last.
+const STREAM_AGAIN: Duration = Duration::from_secs(60);
+
+/// Shortest life of a stream that lasted.
+const STREAM_LASTS: Duration = Duration::from_secs(10);
 
 /// Longest wait after a stream broke. It spreads the clients of a server that was restarted.
 const RETURN_WITHIN: Duration = Duration::from_secs(1);
 
+/// The client's stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Streaming {
+    /// Whether the server pushes changes.
+    pub(super) is_open: bool,
+    /// Time from which a stream may be opened. A proxy may accept streams and break them, so the time is set when one is
+    /// opened, and reset when it has lasted.
+    from: Time,
+    lasts_at: Time,
+}
+
+impl Streaming {
+    fn end(&mut self, now: Time) {
+        if std::mem::take(&mut self.is_open) && self.lasts_at <= now {
+            self.from = Time::ZERO;
+        }
+    }
+}
+
 impl ClientState {
+    /// Returns whether the next request goes on a stream, which may be a new one.
+    pub(super) fn asks_on_stream(&mut self, now: Time) -> bool {
+        if self.streaming.is_open {
+            return true;
+        }
+        let opens = self.streaming.from <= now
+            && match self.config.streams {
+                Streams::Always => true,
+                Streams::OnceLeased => self.leases_end(now).is_some(),
+                Streams::Never => false,
+            };
+        if opens {
+            self.streaming.from = now + STREAM_AGAIN;
+            self.streaming.lasts_at = now + STREAM_LASTS;
+        }
+        opens
+    }
+
     /// Notes whether the server pushes changes from now on. Then a lease that became smaller is acknowledged at once,
     /// because no one invites the client to do so. Resources that a new stream has not named yet are asked for.
     pub fn set_streaming(&mut self, is_streaming: bool, now: Time) {
-        if is_streaming && !self.is_streaming {
+        if !is_streaming {
+            return self.streaming.end(now);
+        }
+        if !self.streaming.is_open {
             let under_way = self.under_way.as_ref();
             for (id, state) in &mut self.resources {
                 if under_way.is_none_or(|it| !it.wanted.contains_key(&**id)) {
@@ -21,12 +67,12 @@ impl ClientState {
                 }
             }
         }
-        self.is_streaming = is_streaming;
+        self.streaming.is_open = true;
     }
 
     /// Handles the end of the stream: each resource is asked for again, within a second. `chance` is uniform in 0…1.
     pub fn handle_disconnected(&mut self, chance: f64, now: Time) {
-        self.is_streaming = false;
+        self.streaming.end(now);
         let by = now + RETURN_WITHIN.mul_f64(chance.clamp(0.0, 1.0));
         for state in self.resources.values_mut() {
             state.refresh_at = state.refresh_at.min(by);

@@ -5,6 +5,7 @@ mod failures;
 mod hostile;
 mod modes;
 mod news;
+mod releases;
 mod streams;
 
 use super::*;
@@ -125,7 +126,7 @@ fn a_client_refreshes_at_its_interval_and_reports_its_lease() {
 #[track_caller]
 fn check_told(client: &mut ClientState, in_flight: f64, now: f64, told: Option<(f64, f64)>) {
     let request = client.request(|_| in_flight, at(now));
-    client.handle_failure(request.sequence, 0.0, at(now));
+    client.handle_failure(request.sequence, FailureKind::OutOfReach, 0.0, at(now));
     let has = request.asks[0].has;
     let has = has.map(|has| (has.capacity, has.expires_in.as_secs_f64()));
     assert_eq!(has, told, "at {now} s");
@@ -162,7 +163,7 @@ fn check_confirmed(mode: Mode, leased: f64, confirmed: Granted, lease: f64) {
     // As long as a former lease lasts, the client reports its work in flight as before.
     for (now, told) in [(20.0, lease.max(12.0)), (66.0, lease)] {
         let request = client.request(|_| 12.0, at(now));
-        client.handle_failure(request.sequence, 0.0, at(now));
+        client.handle_failure(request.sequence, FailureKind::OutOfReach, 0.0, at(now));
         let has = request.asks[0].has.map(|it| it.capacity);
         assert_eq!(has, Some(told), "{now} {what}");
     }
@@ -215,7 +216,7 @@ fn many_former_leases_count_as_a_few_and_never_as_less() {
 fn an_answer_to_an_older_request_changes_nothing() {
     let mut client = client(Mode::Pessimistic);
     let first = client.request(|_| 0.0, at(0.0));
-    client.handle_failure(first.sequence, 0.0, at(5.0));
+    client.handle_failure(first.sequence, FailureKind::OutOfReach, 0.0, at(5.0));
     let second = client.request(|_| 0.0, at(5.0));
     assert!(!client.handle_response(first.sequence, &answer(granted(99.0, 60, 5)), 0.0, at(6.0)));
     check(&client, 6.0, 0.0, Source::Mode);
@@ -342,7 +343,7 @@ fn the_next_answer_is_due_when_the_client_asks_next() {
     let request = client.request(|_| 0.0, at(1.0));
     // The answer is on its way.
     assert_eq!(client.next_answer(R), Some(at(1.0)));
-    client.handle_failure(request.sequence, 1.0, at(2.0));
+    client.handle_failure(request.sequence, FailureKind::OutOfReach, 1.0, at(2.0));
     assert_eq!(client.next_answer(R), Some(at(3.0)));
 }
 
@@ -404,17 +405,6 @@ fn resources_that_are_due_about_the_same_time_share_a_request() {
         .map(|ask| ask.resource)
         .collect();
     assert_eq!(asked, [R, "s"]);
-}
-
-#[test]
-fn a_resource_that_is_closed_is_released_if_a_lease_is_held_or_may_come() {
-    let mut client = client(Mode::Safe);
-    assert!(!client.clone().close(R, at(0.0)));
-    let request = client.request(|_| 0.0, at(0.0));
-    assert!(client.clone().close(R, at(0.0)));
-    client.handle_response(request.sequence, &answer(granted(8.0, 60, 5)), 0.0, at(0.0));
-    assert!(client.close(R, at(1.0)));
-    assert_eq!(client.next_step(at(1.0)), Step::Wait(None));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The state of a client, and the slots and handles of its resources, behind one lock.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use crate::measured::SOON;
@@ -15,8 +15,6 @@ pub(crate) struct Book {
     pub(crate) slots: BTreeMap<String, Arc<Slot>>,
     /// Handles of the slots, for a program that opens a resource twice.
     pub(crate) handles: BTreeMap<String, Weak<dyn Any + Send + Sync>>,
-    /// Closed resources that are to be released.
-    pub(crate) releases: BTreeSet<String>,
     /// Time of the next measurement, if demand is measured.
     pub(crate) measure_at: Option<Time>,
     /// Error of the last attempt, if it failed.
@@ -26,13 +24,18 @@ pub(crate) struct Book {
 impl Book {
     /// Adds the slot of an open resource, and its handle.
     pub(crate) fn add(&mut self, slot: Arc<Slot>, handle: Weak<dyn Any + Send + Sync>, now: Time) {
-        // The resource was closed, and opens again before the release was sent. So it must not be released.
-        self.releases.remove(&slot.id);
         if slot.measured.is_some() {
             earlier(&mut self.measure_at, now + SOON);
         }
         self.handles.insert(slot.id.clone(), handle);
         self.slots.insert(slot.id.clone(), slot);
+    }
+
+    /// Closes all resources, because the client ends.
+    pub(crate) fn close_all(&mut self, now: Time) {
+        let slots = &self.slots;
+        let in_flight = |id: &str| slots.get(id).map_or(0.0, |slot| slot.in_flight());
+        self.state.close_all(in_flight, now);
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use doorward_proto::doorman;
 use doorward_proto::doorman::capacity_client::CapacityClient;
 use doorward_session::address::Address;
+use doorward_session::backoff::FailureKind;
 use doorward_session::master_finder::{DeadEnd, MasterFinder};
 use doorward_session::race::{self, HEAD_START};
 use doorward_tls::dialer::{Dialed, Dialer};
@@ -26,12 +27,6 @@ use crate::transport::addresses::{Addresses, endpoint};
 use crate::transport::pushback::pushback;
 use crate::transport::stream::{ANSWER_BYTES_MAX, CapacityStream};
 use doorward_session::visible;
-
-/// Time for which a client polls after a server refused a stream, or a stream did not last.
-const STREAM_AGAIN: Duration = Duration::from_secs(60);
-
-/// Shortest life of a stream that lasted.
-const STREAM_LASTS: Duration = Duration::from_secs(10);
 
 /// Pushes that are kept while an answer is awaited.
 const PUSHES_MAX: usize = 1_000;
@@ -55,10 +50,8 @@ pub(crate) struct Failure {
 /// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// No usable answer came.
-    OutOfReach,
-    /// A server of the node is reachable, but there is no master: none is known, or the named one is out of reach.
-    Masterless,
+    /// There is no usable answer.
+    Failed(FailureKind),
     /// A server is reachable but overloaded, and sends the time to wait.
     Overloaded(Duration),
 }
@@ -72,10 +65,6 @@ pub(crate) struct Connection {
     channel: Option<(Dialed, Address)>,
     /// Stream on that channel.
     stream: Option<Box<CapacityStream>>,
-    /// Time from which a stream may be opened. A proxy may accept streams and break them, so the time is set when a
-    /// stream begins, and reset when it has lasted.
-    stream_from: Time,
-    stream_lasts_at: Time,
     /// Pushes that came before an answer.
     pushes: Vec<doorman::GetCapacityResponse>,
     /// End of the last lease.
@@ -100,8 +89,6 @@ impl Connection {
             directory: addresses.directory,
             channel: None,
             stream: None,
-            stream_from: Time::ZERO,
-            stream_lasts_at: Time::ZERO,
             pushes: Vec::new(),
             leases_end: None,
             dialer,
@@ -121,11 +108,13 @@ impl Connection {
     pub(crate) async fn get_capacity(
         &mut self,
         request: doorman::GetCapacityRequest,
+        on_stream: bool,
         leases_end: Option<Time>,
     ) -> Result<Option<doorman::GetCapacityResponse>, Failure> {
         self.leases_end = leases_end;
         let (channel, asked) = self.connected().await?;
-        let answer = tokio::time::timeout(self.timeout, self.ask(channel, request)).await;
+        let answer =
+            tokio::time::timeout(self.timeout, self.ask(channel, request, on_stream)).await;
         let response = match answer {
             Ok(Ok(response)) => response,
             Ok(Err(status)) => return Err(self.refused(&asked, "GetCapacity", &status)),
@@ -147,28 +136,21 @@ impl Connection {
         &mut self,
         channel: Dialed,
         request: doorman::GetCapacityRequest,
+        on_stream: bool,
     ) -> Result<doorman::GetCapacityResponse, tonic::Status> {
-        let now = self.clock.now();
-        // Requests on streams have no trace, so a program with traces makes its first ones by calls.
-        let is_traced = cfg!(feature = "otel") && self.leases_end.is_none();
-        if self.stream.is_none() && self.stream_from <= now && !is_traced {
-            self.stream_from = now + STREAM_AGAIN;
-            self.stream_lasts_at = now + STREAM_LASTS;
+        let is_new = on_stream && self.stream.is_none();
+        if is_new {
             match CapacityStream::open(channel.clone(), request.clone()).await {
                 Ok(stream) => self.stream = Some(Box::new(stream)),
                 Err(status) => debug!(%status, "no stream; asking by calls"),
             }
-            if let Some(answer) = self.answer(request.sequence).await {
-                match answer {
-                    Ok(answer) => return Ok(answer),
-                    Err(status) => debug!(%status, "no stream; asking by calls"),
-                }
-            }
         } else if let Some(stream) = &self.stream {
             stream.send(request.clone()).await?;
-            if let Some(answer) = self.answer(request.sequence).await {
-                return answer;
-            }
+        }
+        match self.answer(request.sequence).await {
+            Some(Err(status)) if is_new => debug!(%status, "no stream; asking by calls"),
+            Some(answer) => return answer,
+            None => {}
         }
         #[cfg(feature = "otel")]
         let (request, _span) = crate::transport::otel::outgoing(request);
@@ -190,17 +172,10 @@ impl Connection {
                 Ok(push) if self.pushes.len() < PUSHES_MAX => self.pushes.push(push),
                 Ok(_) => {}
                 Err(status) => {
-                    self.end_stream();
+                    self.stream = None;
                     return Some(Err(status));
                 }
             }
-        }
-    }
-
-    /// Drops the stream. If it has lasted, the next one may be opened at once.
-    fn end_stream(&mut self) {
-        if self.stream.take().is_some() && self.stream_lasts_at <= self.clock.now() {
-            self.stream_from = Time::ZERO;
         }
     }
 
@@ -238,7 +213,7 @@ impl Connection {
 
     fn disconnect(&mut self) {
         self.channel = None;
-        self.end_stream();
+        self.stream = None;
     }
 
     /// Releases capacity; best effort.
@@ -319,7 +294,7 @@ impl Connection {
             let problem = problem.unwrap_or_else(|| "no address is known".to_owned());
             Failure {
                 problem: visible::line(&problem).into_owned(),
-                reason: Reason::OutOfReach,
+                reason: Reason::Failed(FailureKind::OutOfReach),
             }
         })
     }
@@ -348,8 +323,6 @@ impl Connection {
         mastership: &doorman::Mastership,
     ) -> Result<(), Failure> {
         self.disconnect();
-        // The server works as it should.
-        self.stream_from = Time::ZERO;
         let (master, epoch) = (mastership.master_address.as_deref(), mastership.epoch);
         let leases_last = self.leases_last();
         match self.finder.handle_redirect(master, epoch, leases_last) {
@@ -413,11 +386,7 @@ impl Connection {
         }
         let problem = visible::line(&problem).into_owned();
         debug!(problem, "call failed");
-        let reason = if lost.is_election {
-            Reason::Masterless
-        } else {
-            Reason::OutOfReach
-        };
+        let reason = Reason::Failed(lost.kind);
         Failure { problem, reason }
     }
 }

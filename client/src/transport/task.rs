@@ -16,7 +16,7 @@ use crate::error::ResourceError;
 use crate::hooks::Hooks;
 use crate::lock::lock;
 use crate::slot::{Slot, View};
-use crate::state::Step;
+use crate::state::{FailureKind, Release, Step};
 use crate::time::Time;
 use crate::transport::book::{Book, earlier};
 use crate::transport::connection::{Connection, Failure, News, Reason};
@@ -28,9 +28,6 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time after which a task that has not run is late.
 const LATE: Duration = Duration::from_secs(2);
-
-/// Number of ids in one release, so that the message fits a server's limit for any ids.
-const RELEASES_MAX: usize = 800;
 
 /// Number of resources that are measured under one lock.
 const MEASURED_MAX: usize = 1_000;
@@ -124,14 +121,14 @@ impl Shared {
         let settings = lock(fake);
         let now = self.clock.now();
         let mut book = self.book();
-        book.releases.clear();
         if settings.is_down {
             book.state.end_leases(now);
             book.failure = Some("the fake server is stopped".to_owned());
             let is_first = book.state.failures() == 0 && book.state.resources().next().is_some();
             if is_first || book.state.next_step(now) == Step::Send {
                 let (sequence, _) = book.state.ask_at_once(now);
-                book.state.handle_failure(sequence, FAKE_CHANCE, now);
+                let kind = FailureKind::OutOfReach;
+                book.state.handle_failure(sequence, kind, FAKE_CHANCE, now);
             }
             drop((book, settings));
         } else {
@@ -243,7 +240,7 @@ enum Done {
         sent_at: Time,
         outcome: Result<Option<doorman::GetCapacityResponse>, Failure>,
     },
-    Released,
+    Released(u64),
 }
 
 /// Runs until the client is closed, then releases everything.
@@ -270,8 +267,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
             let book = shared.book();
             let step = match book.state.next_step(now) {
                 Step::Wait(until) => until,
-                // The state asks for this only while a release is under way.
-                Step::Send => None,
+                Step::Send | Step::Release => None,
             };
             step.into_iter().chain(book.measure_at).min()
         };
@@ -312,26 +308,24 @@ fn next_call(
     step: Step,
 ) -> Result<Call, Box<Connection>> {
     let mut book = shared.book();
-    // Releases go first, and never beside a request: a server that got the request after the release would take it for
-    // a new one.
-    if !book.releases.is_empty() {
-        let released = std::iter::from_fn(|| book.releases.pop_first());
-        let resource_id = released.take(RELEASES_MAX).collect();
-        let request = release(shared, &mut book, resource_id);
-        return Ok(Box::pin(async move {
-            connection.release(request).await;
-            (connection, Done::Released)
-        }));
-    }
-    if step != Step::Send {
-        return Err(connection);
+    match step {
+        Step::Wait(_) => return Err(connection),
+        Step::Release => {
+            let release = book.state.release();
+            let (sequence, request) = (release.sequence, on_wire(shared, release));
+            return Ok(Box::pin(async move {
+                connection.release(request).await;
+                (connection, Done::Released(sequence))
+            }));
+        }
+        Step::Send => {}
     }
     let Book { state, slots, .. } = &mut *book;
     let now = shared.clock.now();
     let sent_since_epoch = clock::wall();
     let in_flight = |id: &str| slots.get(id).map_or(0.0, |slot| slot.in_flight());
     let request = state.request(in_flight, now);
-    let sequence = request.sequence;
+    let (sequence, on_stream) = (request.sequence, request.on_stream);
     let wire = convert::request(
         &shared.client_id,
         shared.incarnation,
@@ -340,7 +334,7 @@ fn next_call(
     );
     let leases_end = state.leases_end(now);
     Ok(Box::pin(async move {
-        let outcome = connection.get_capacity(wire, leases_end).await;
+        let outcome = connection.get_capacity(wire, on_stream, leases_end).await;
         (
             connection,
             Done::Asked {
@@ -353,16 +347,12 @@ fn next_call(
     }))
 }
 
-fn release(
-    shared: &Shared,
-    book: &mut Book,
-    resource_id: Vec<String>,
-) -> doorman::ReleaseCapacityRequest {
+fn on_wire(shared: &Shared, release: Release) -> doorman::ReleaseCapacityRequest {
     doorman::ReleaseCapacityRequest {
         incarnation: Some(shared.incarnation),
         client_id: shared.client_id.clone(),
-        resource_id,
-        sequence: Some(book.state.next_sequence()),
+        resource_id: release.resources.iter().map(ToString::to_string).collect(),
+        sequence: Some(release.sequence),
     }
 }
 
@@ -373,14 +363,17 @@ fn handle_push(shared: &Shared, push: doorman::GetCapacityResponse) {
 }
 
 fn handle(shared: &Shared, done: Done) {
-    let Done::Asked {
-        sequence,
-        sent_since_epoch,
-        sent_at,
-        outcome,
-    } = done
-    else {
-        return;
+    let (sequence, sent_since_epoch, sent_at, outcome) = match done {
+        Done::Released(sequence) => {
+            shared.book().state.handle_released(sequence);
+            return;
+        }
+        Done::Asked {
+            sequence,
+            sent_since_epoch,
+            sent_at,
+            outcome,
+        } => (sequence, sent_since_epoch, sent_at, outcome),
     };
     let now = shared.clock.now();
     let took = now.since(sent_at);
@@ -398,8 +391,7 @@ fn handle(shared: &Shared, done: Done) {
         Err(Failure { problem, reason }) => {
             let chance = clock::chance();
             match reason {
-                Reason::OutOfReach => book.state.handle_failure(sequence, chance, now),
-                Reason::Masterless => book.state.handle_masterless(sequence, chance, now),
+                Reason::Failed(kind) => book.state.handle_failure(sequence, kind, chance, now),
                 Reason::Overloaded(retry_in) => {
                     book.state
                         .handle_overloaded(sequence, retry_in, chance, now);
@@ -431,28 +423,20 @@ async fn finish(shared: &Shared, idle: Option<Box<Connection>>, call: Option<Cal
             }
             (None, None) => return,
         };
-        let held = {
-            let mut book = shared.book();
-            let mut held: Vec<String> = std::mem::take(&mut book.releases).into_iter().collect();
-            // A resource without a lease has nothing to release. If the server never heard of this process, it would
-            // release the lease of another process of this id. A resource with permits out keeps its lease until that
-            // ends, because the work goes on under it.
-            let now = shared.clock.now();
-            let is_idle_lease = |id: &str, slot: &Slot| {
-                let resource = book.state.resource(id);
-                resource.is_some_and(|it| it.lease(now).is_some()) && slot.in_flight() <= 0.0
-            };
-            let slots = book.slots.iter();
-            let idle = slots.filter(|(id, slot)| is_idle_lease(id, slot));
-            held.extend(idle.map(|(id, _)| id.clone()));
-            held
-        };
-        for held in held.chunks(RELEASES_MAX) {
-            let request = release(shared, &mut shared.book(), held.to_vec());
-            connection.release(request).await;
+        shared.book().close_all(shared.clock.now());
+        while let Some(release) = next_release(shared) {
+            let sequence = release.sequence;
+            connection.release(on_wire(shared, release)).await;
+            shared.book().state.handle_released(sequence);
         }
     };
     if tokio::time::timeout(CLOSE_TIMEOUT, end).await.is_err() {
         debug!("closed without an answer to the release; the leases will expire");
     }
+}
+
+fn next_release(shared: &Shared) -> Option<Release> {
+    let mut book = shared.book();
+    let is_due = book.state.next_step(shared.clock.now()) == Step::Release;
+    is_due.then(|| book.state.release())
 }

@@ -26,7 +26,7 @@ use doorward::limiter::rate::{Burst, LeasedRate, NotNow};
 use doorward::state::Step;
 use doorward::time::Time;
 use doorward_engine::id::ResourceId;
-use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
+use doorward_engine::messages::{GetCapacity, GetCapacityReply};
 use doorward_engine::node::mastership::Outcome;
 use doorward_limits::{Decision, Units};
 use parking_lot::{Mutex, RwLock};
@@ -267,7 +267,7 @@ impl Caller {
     /// Keeps the leases fresh, until no resource is open any more.
     pub async fn run(&self, node: &dyn Node, clock: Clock) {
         let mut looks_at = clock.now() + IDLE;
-        let mut measures_at = clock.now();
+        let (mut measures_at, mut is_empty) = (clock.now(), false);
         let mut pushes = node.pushes(self.holder.lock().id());
         if pushes.is_some() {
             self.holder.lock().set_streaming(clock.now());
@@ -276,13 +276,7 @@ impl Caller {
             let now = clock.now();
             if now >= looks_at {
                 looks_at = now + IDLE;
-                let (releases, is_empty) = self.close_idle(now);
-                for release in releases {
-                    node.release(release).await;
-                }
-                if is_empty {
-                    return;
-                }
+                is_empty = self.close_idle(now);
             }
             if now >= measures_at {
                 measures_at = now + MEASURED_EVERY;
@@ -296,6 +290,11 @@ impl Caller {
                     let outcome = node.get_capacity(request).await;
                     self.handle_outcome(outcome, clock::chance(), clock.now());
                 }
+                Step::Release => {
+                    let release = self.holder.lock().release();
+                    node.release(release).await;
+                }
+                Step::Wait(_) if is_empty => return,
                 Step::Wait(until) => {
                     let at = until.unwrap_or(Time::MAX).min(measures_at).min(looks_at);
                     tokio::select! {
@@ -402,10 +401,9 @@ impl Caller {
         }
     }
 
-    /// Returns the releases of the resources that nothing used since the last such call, and whether none is left. A use
-    /// stays until its debt is paid.
-    pub fn close_idle(&self, now: Time) -> (Vec<ReleaseCapacity>, bool) {
-        let mut releases = Vec::new();
+    /// Closes the resources that nothing used since the last such call. Returns whether none is left. A use stays until
+    /// its debt is paid.
+    pub fn close_idle(&self, now: Time) -> bool {
         let mut uses = self.uses.write();
         let mut holder = self.holder.lock();
         uses.retain(|id, used| {
@@ -415,11 +413,11 @@ impl Caller {
                 let names = used.sharing.lock().forget();
                 self.room.free(&self.identity, USE_BYTES + names);
                 self.room.leave(id);
-                releases.extend(holder.close(id, now));
+                holder.close(id, now);
             }
             stays
         });
-        (releases, uses.is_empty())
+        uses.is_empty()
     }
 }
 

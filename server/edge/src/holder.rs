@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use doorward::capacity::{Allowance, Capacity};
 use doorward::in_process;
-use doorward::state::{AMOUNT_MAX, ClientConfig, ClientState, LimitedBy, Mode, Step, Trouble};
+use doorward::state::{
+    AMOUNT_MAX, ClientConfig, ClientState, FailureKind, LimitedBy, Mode, Step, Trouble,
+};
 use doorward::time::Time;
 use doorward_engine::claims::Subclients;
-use doorward_engine::id::{HolderId, HolderName, Incarnation, ResourceId};
+use doorward_engine::id::{HolderId, HolderName, Incarnation};
 use doorward_engine::messages::{GetCapacity, GetCapacityReply, ReleaseCapacity};
 use doorward_engine::node::mastership::Outcome;
 
@@ -83,18 +85,17 @@ impl Holder {
         self.state.resource(resource).map_or(0.0, |it| it.wants())
     }
 
-    /// Closes a resource. Returns the release of its lease, if there may be one.
-    pub fn close(&mut self, resource: &str, now: Time) -> Option<ReleaseCapacity> {
-        let is_held = self.state.close(resource, now);
+    /// Closes a resource.
+    pub fn close(&mut self, resource: &str, now: Time) {
+        self.state.close(resource, now);
         self.weights.remove(resource);
-        let resource = ResourceId::new(resource).ok().filter(|_| is_held)?;
-        Some(ReleaseCapacity {
-            client: self.name.clone(),
-            incarnation: Some(self.incarnation),
-            caller: None,
-            sequence: Some(self.state.next_sequence()),
-            resources: vec![resource],
-        })
+    }
+
+    /// Returns the release to send now. Without a network, it is over when it is sent.
+    pub fn release(&mut self) -> ReleaseCapacity {
+        let release = self.state.release();
+        self.state.handle_released(release.sequence);
+        in_process::release(&self.name, self.incarnation, &release)
     }
 
     /// Returns whether no resource is open.
@@ -135,7 +136,8 @@ impl Holder {
                     .handle_response(self.asked, &response, chance, now);
             }
             Some(Outcome::NotMaster(_)) | None => {
-                self.state.handle_masterless(self.asked, chance, now);
+                let kind = FailureKind::Masterless;
+                self.state.handle_failure(self.asked, kind, chance, now);
             }
         }
     }

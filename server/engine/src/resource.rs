@@ -297,6 +297,9 @@ impl Resource {
         if before.kind != self.policy.algorithm().kind {
             // Below the root, the next request tells the parent which of its answers was understood.
             self.holders.note_demand_changed();
+            if let Some(streaming) = &mut self.holders.streaming {
+                streaming.misplace_all();
+            }
         }
         // Below the root, and if a mark is known, the lease lengths of predecessors do not change any more.
         let is_fixed = match self.parent {

@@ -171,8 +171,10 @@ impl Children {
                     self.finish_first();
                     self.is_pushing = false;
                     self.push(pushed, wall, outputs);
-                    // More may follow.
-                    self.handle_change(node, now);
+                    match node.is_in_round() {
+                        true => self.act(StreamAction::Push, node, outputs, now),
+                        false => self.handle_change(node, now),
+                    }
                 }
             }
         }

@@ -33,6 +33,7 @@ use smol_str::SmolStr;
 use thiserror::Error;
 
 use crate::address::{ADDRESS_BYTES_MAX, Address};
+use crate::backoff::FailureKind;
 use crate::epoch_filter::{EpochFilter, OutOfDate};
 use crate::visible;
 
@@ -65,7 +66,7 @@ pub struct DeadEnd {
     /// Reason.
     pub why: DeadEndReason,
     /// Whether the node seems to be electing a master, which takes seconds.
-    pub is_election: bool,
+    pub kind: FailureKind,
 }
 
 /// Reason why a server cannot help.
@@ -225,16 +226,17 @@ impl MasterFinder {
         leases_last: Duration,
     ) -> Result<Option<u64>, DeadEnd> {
         let Some(master) = master.filter(|master| !master.is_empty()) else {
-            return Err(self.leave(DeadEndReason::NoMaster, true));
+            return Err(self.leave(DeadEndReason::NoMaster, FailureKind::Masterless));
         };
         let Ok(master) = Address::parse(master) else {
             let start: String = master.chars().take(ADDRESS_BYTES_MAX / 4).collect();
             let shown = visible::line(&start).into();
-            return Err(self.leave(DeadEndReason::BadAddress(shown), true));
+            return Err(self.leave(DeadEndReason::BadAddress(shown), FailureKind::Masterless));
         };
         let forgotten = self.accept_epoch(epoch, leases_last)?;
         if self.redirects >= REDIRECTS_MAX {
-            return Err(self.leave(DeadEndReason::TooManyRedirects { last: master }, true));
+            let why = DeadEndReason::TooManyRedirects { last: master };
+            return Err(self.leave(why, FailureKind::Masterless));
         }
         self.redirects = self.redirects.saturating_add(1);
         self.redirect = Some(master);
@@ -243,7 +245,11 @@ impl MasterFinder {
 
     /// Notes that the server is unreachable, does not answer, or answers with an error. The next address is asked.
     pub fn handle_failure(&mut self) -> DeadEnd {
-        self.leave(DeadEndReason::Failed, self.redirect.is_some())
+        let kind = match self.redirect {
+            Some(_) => FailureKind::Masterless,
+            None => FailureKind::OutOfReach,
+        };
+        self.leave(DeadEndReason::Failed, kind)
     }
 
     /// Notes that another known address answered before the one in turn. It is asked next.
@@ -277,11 +283,11 @@ impl MasterFinder {
         self.epochs
             .accept(epoch, || leases_last)
             // That mastership or the last lease ends soon, as an election does.
-            .map_err(|out_of_date| self.leave(DeadEndReason::OutOfDate(out_of_date), true))
+            .map_err(|it| self.leave(DeadEndReason::OutOfDate(it), FailureKind::Masterless))
     }
 
     /// Moves on to the next known address.
-    fn leave(&mut self, why: DeadEndReason, is_election: bool) -> DeadEnd {
+    fn leave(&mut self, why: DeadEndReason, kind: FailureKind) -> DeadEnd {
         debug_assert!(
             self.turn < self.count().max(1),
             "the turn is within the known addresses"
@@ -289,9 +295,9 @@ impl MasterFinder {
         self.begin_with((self.turn + 1) % self.count().max(1));
         self.masterless = self
             .masterless
-            .filter(|_| is_election)
+            .filter(|_| kind == FailureKind::Masterless)
             .map(|left| left.saturating_add(1));
-        DeadEnd { why, is_election }
+        DeadEnd { why, kind }
     }
 }
 

@@ -96,18 +96,16 @@ impl PushStream {
 
 impl Drop for PushStream {
     fn drop(&mut self) {
-        for client in &self.clients {
-            self.node.change_shared(|shared, _| {
-                let clients = &mut shared.transports.clients;
+        self.node.change_shared(|shared, _| {
+            let streams = &mut shared.transports.clients;
+            for client in &self.clients {
                 // A newer stream of the client goes on.
-                if clients
-                    .get(client)
-                    .is_some_and(|it| Arc::ptr_eq(it, &self.slots))
-                {
-                    clients.remove(client);
+                let is_ours = |it: &Arc<Slots>| Arc::ptr_eq(it, &self.slots);
+                if streams.get(client).is_some_and(is_ours) {
+                    streams.remove(client);
                     shared.replica.handle_client_stream(client, false);
                 }
-            });
-        }
+            }
+        });
     }
 }

@@ -26,7 +26,7 @@ use crate::rpc::{Answer, CapacityService, convert};
 const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Largest number of clients on a stream.
-const CLIENTS_MAX: usize = 1_000;
+const CLIENTS_MAX: usize = 100;
 
 /// Largest number of requests that wait for the parent at the same time. Until then, no more is read.
 const WAITING_MAX: usize = 4;
@@ -146,7 +146,7 @@ impl ClientStream {
         }
         if self.pushes.clients() > CLIENTS_MAX {
             return Some(Err(RpcStatus::resource_exhausted(
-                "a stream has at most 1,000 clients; open another one",
+                "a stream has at most 100 clients; open another one",
             )));
         }
         let identity = self.identity.as_ref();

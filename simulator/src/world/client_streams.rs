@@ -2,6 +2,7 @@
 //! request.
 
 use doorward::in_process;
+use doorward::state::Streams;
 use doorward_engine::id::HolderId;
 use doorward_engine::messages::GetCapacityReply;
 
@@ -10,19 +11,22 @@ use crate::world::World;
 use crate::world::message::{Message, ServerId};
 
 impl World<'_> {
-    /// Returns whether a client uses a stream.
-    pub(super) fn streams(&self, number: u32) -> bool {
+    /// Returns whether a client uses streams.
+    pub(super) fn streams(&self, number: u32) -> Streams {
         let group = self.clients[number].group as usize;
         let group = self.scenario.clients.get(group);
-        group.is_some_and(|group| group.connection == Connection::Stream)
+        match group.map(|group| group.connection) {
+            Some(Connection::Stream) => Streams::Always,
+            Some(Connection::Poll) | None => Streams::Never,
+        }
     }
 
     /// Notes a request on a client's stream.
     pub(super) fn note_client_stream(&mut self, to: ServerId, number: u32) {
-        if !self.streams(number) {
+        let client = &self.clients[number];
+        if !client.asks_on_stream {
             return;
         }
-        let client = &self.clients[number];
         let holder = HolderId::client(client.name.clone(), Some(client.incarnation()));
         if let Some(server) = self.server_of(to)
             && server.clients.insert(holder.clone(), number).is_none()

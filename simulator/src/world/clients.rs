@@ -11,7 +11,7 @@ use doorward_session::master_finder::MasterFinder;
 
 use crate::world::agenda::EventKind;
 use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, Message, RequestResult};
-use crate::world::uses::{Use, chance_of};
+use crate::world::uses::{chance_of, in_flight};
 use crate::world::work::LimiterWork;
 use crate::world::{ClientProcess, World};
 
@@ -24,11 +24,13 @@ impl World<'_> {
             return;
         }
         let sequence = self.wall_micros(&client.clock);
+        let streams = self.streams(number);
         let client = &mut self.clients[number];
         let local = client.clock.shows(now);
         let config = ClientConfig {
             early_gap: gaps.early,
             news_gap: gaps.news,
+            streams,
             ..ClientConfig::default()
         };
         let mut state = ClientState::new(config, sequence);
@@ -130,15 +132,10 @@ impl World<'_> {
                 return;
             };
             match state.next_step(local) {
-                // A release and a request are never under way together.
-                Step::Send if client.parting.as_ref().is_some_and(|it| it.is_busy()) => break,
+                Step::Release => self.release(number),
                 Step::Send => {
                     let uses = &client.uses;
-                    let in_flight = |id: &str| {
-                        let used = uses.iter().find(|it| it.id() == id);
-                        used.map_or(0.0, Use::in_flight)
-                    };
-                    let request = state.request(in_flight, local);
+                    let request = state.request(in_flight(uses), local);
                     let has_work = uses.iter().any(|it| it.work.is_some());
                     note_reported(client, &request, local);
                     // Limiters come first: the request reports their use. Everything else is
@@ -199,6 +196,7 @@ impl World<'_> {
         let sequence = request.sequence;
         let client = &mut self.clients[number];
         client.seen.note_request(sequence, self.now);
+        client.asks_on_stream = request.on_stream;
         let request = in_process::request(&client.name, client.incarnation(), &request);
         match client.connected {
             Some(term) => self.ask_master(number, term, request),
@@ -235,14 +233,12 @@ impl World<'_> {
         let (now, (number, sequence)) = (self.now, call);
         let mut chance = self.chance.fork(number.into()).fork(sequence);
         let chance = chance.uniform();
-        let streams = self.streams(number);
         let client = &mut self.clients[number];
         let local = client.clock.shows(now);
         let Some(state) = &mut client.state else {
             return;
         };
-        let parting = client.parting.as_mut();
-        if parting.is_some_and(|it| it.is_answered(sequence)) {
+        if state.handle_released(sequence) {
             return self.step_client(number);
         }
         if !state.is_asking_by(sequence) {
@@ -254,7 +250,7 @@ impl World<'_> {
                 client.finder.handle_answer();
                 let leases = reply.leases.iter();
                 let granted = leases.fold(0.0, |sum, lease| sum + lease.capacity.get());
-                state.set_streaming(streams, local);
+                state.set_streaming(client.asks_on_stream, local);
                 if state.handle_response(sequence, &in_process::response(&reply), chance, local) {
                     self.work.refreshes += 1;
                     self.note(1, number.into(), granted);

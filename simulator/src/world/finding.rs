@@ -119,11 +119,7 @@ impl World<'_> {
         client.connected = None;
         let local = client.clock.shows(now);
         if let Some(state) = &mut client.state {
-            if lost.is_election {
-                state.handle_masterless(sequence, chance, local);
-            } else {
-                state.handle_failure(sequence, chance, local);
-            }
+            state.handle_failure(sequence, lost.kind, chance, local);
         }
     }
 

@@ -4,6 +4,7 @@ use doorward_engine::amount::Amount;
 use doorward_engine::time::Time;
 
 use crate::chance::Chance;
+use crate::numbered::Numbered;
 use crate::scenario::demand::demand_player::{DemandChange, DemandPlayer};
 use crate::scenario::usage::Usage;
 use crate::world::work::LimiterWork;
@@ -89,6 +90,14 @@ impl<'a> Use<'a> {
             self.next = self.player.next_change(&self.usage.demand);
         }
         None
+    }
+}
+
+/// Returns the amounts that a client has in use whether or not a lease allows it, by resource.
+pub(crate) fn in_flight(uses: &Numbered<Use<'_>>) -> impl Fn(&str) -> f64 {
+    move |id| {
+        let used = uses.iter().find(|it| it.id() == id);
+        used.map_or(0.0, Use::in_flight)
     }
 }
 

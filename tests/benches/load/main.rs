@@ -113,7 +113,10 @@ async fn run(mode: Mode, place: &Place) {
         Mode::Storm(size) => {
             for _ in 0..size.runs {
                 storm::break_loose("server", &Subject::server(place, Templates::FAIR), size).await;
-                storm::break_loose("echo", &Subject::echo(place), size).await;
+                // The echo has no streams.
+                if !size.streams {
+                    storm::break_loose("echo", &Subject::echo(place), size).await;
+                }
             }
         }
         Mode::Memory(size) => memory::measure(place, size).await,

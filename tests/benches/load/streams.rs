@@ -97,13 +97,13 @@ impl Client {
         self.stream.send(&request).unwrap();
     }
 
-    /// Returns the leases of the next message that count.
-    async fn next(&mut self) -> Vec<ResourceResponse> {
-        let message: GetCapacityResponse = self.stream.next().await.unwrap();
+    /// Returns the leases of the next message that count. None: the server has ended.
+    async fn next(&mut self) -> Option<Vec<ResourceResponse>> {
+        let message: GetCapacityResponse = self.stream.next().await.ok()?;
         let is_answer = message.sequence == Some(self.sequence);
         let mut leases = message.response;
         leases.retain(|lease| is_answer || lease.sequence == Some(self.sequence));
-        leases
+        Some(leases)
     }
 }
 
@@ -120,12 +120,12 @@ async fn live(
     mut wants: watch::Receiver<f64>,
     seen: Arc<Seen>,
     began: Instant,
-) {
+) -> Option<()> {
     const RESOURCE: &str = "load/r";
     let mut has = 0.0;
     loop {
         tokio::select! {
-            leases = client.next() => for lease in leases {
+            leases = client.next() => for lease in leases? {
                 let before = std::mem::replace(&mut has, lease.gets.capacity);
                 if has != before {
                     seen.has.store(has.to_bits(), Ordering::Relaxed);
@@ -137,9 +137,7 @@ async fn live(
                 }
             },
             changed = wants.changed() => {
-                if changed.is_err() {
-                    return;
-                }
+                changed.ok()?;
                 client.wants = *wants.borrow_and_update();
                 let wants = client.wants;
                 client.ask(vec![asked(RESOURCE, wants, has)]);
@@ -268,7 +266,7 @@ async fn resources(place: &Place, size: Size) {
         for client in [&mut watched, &mut moves] {
             let wants = client.wants;
             client.ask(names.iter().map(|id| asked(id, wants, 0.0)).collect());
-            while client.next().await.len() < names.len() {}
+            while client.next().await.unwrap().len() < names.len() {}
         }
     }
     let mut sent_at = vec![None; names.len()];
@@ -377,7 +375,7 @@ async fn rest(server: SocketAddr, number: usize, streams: bool) {
             if sequence > 1 {
                 client.ask(vec![asked(&resource, 10.0, has)]);
             }
-            client.next().await
+            client.next().await.unwrap()
         } else if streams {
             client = Some(Client::open(&wire, id.clone(), &resource, 10.0).await);
             continue;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doorward::limiter::rate::{Burst, LeasedRate};
-use doorward::state::{ClientConfig, ClientState, EpochFilter, Mode, Step};
+use doorward::state::{ClientConfig, ClientState, EpochFilter, FailureKind, Mode, Step};
 use doorward::time::Time;
 use doorward::{Capacity, Source, wire as convert};
 use doorward_proto::doorman as wire;
@@ -50,7 +50,7 @@ fn play(bytes: &[u8]) {
             }
             Some(Event::Lost(_)) => {
                 let asked = asked(&mut state, &mut sequence, now);
-                state.handle_failure(asked, 0.5, now);
+                state.handle_failure(asked, FailureKind::OutOfReach, 0.5, now);
                 sequence = None;
             }
             Some(Event::Wait(millis)) => {
@@ -92,7 +92,7 @@ fn answer(
     now: Time,
 ) {
     let Ok(response) = wire::GetCapacityResponse::decode(bytes) else {
-        return state.handle_failure(sequence, 0.1, now);
+        return state.handle_failure(sequence, FailureKind::OutOfReach, 0.1, now);
     };
     let Some(mastership) = &response.mastership else {
         let response = convert::response(response, WALL);
@@ -108,8 +108,10 @@ fn answer(
         .epoch
         .map(|epoch| epochs.accept(epoch, leases_last));
     match accepted {
-        Some(Err(_)) => state.handle_masterless(sequence, 0.9, now),
-        _ if mastership.master_address.is_none() => state.handle_masterless(sequence, 0.9, now),
+        Some(Err(_)) => state.handle_failure(sequence, FailureKind::Masterless, 0.9, now),
+        _ if mastership.master_address.is_none() => {
+            state.handle_failure(sequence, FailureKind::Masterless, 0.9, now)
+        }
         _ => state.handle_redirect(sequence),
     }
 }

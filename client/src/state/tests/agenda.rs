@@ -22,6 +22,10 @@ fn views(client: &ClientState, now: Time) -> BTreeMap<String, String> {
 
 /// Checks the next step, the end of all leases and the changed resources.
 fn check_scan(client: &mut ClientState, seen: &mut BTreeMap<String, String>, now: Time) {
+    if client.next_step(now) == Step::Release {
+        let release = client.release();
+        assert!(client.handle_released(release.sequence));
+    }
     let all = || client.resources.values();
     let changes = all().filter_map(|state| state.changes_at(now)).min();
     let due = all().map(|state| state.due(client.last_sent, &client.config));
@@ -95,7 +99,7 @@ proptest! {
                     now = now + Duration::from_millis(length * length * 40);
                     request = kept;
                 }
-                (4, Some(sent)) => client.handle_failure(sent.sequence, 0.5, now),
+                (4, Some(sent)) => client.handle_failure(sent.sequence, FailureKind::OutOfReach, 0.5, now),
                 (5, Some(sent)) => {
                     let wait = Duration::from_secs(length);
                     client.handle_overloaded(sent.sequence, wait, 0.5, now);

@@ -10,7 +10,7 @@ fn failures_back_off_but_never_past_the_end_of_a_lease() {
     let mut waits = Vec::new();
     for _ in 0..8 {
         let request = client.request(|_| 0.0, at(now));
-        client.handle_failure(request.sequence, 1.0, at(now));
+        client.handle_failure(request.sequence, FailureKind::OutOfReach, 1.0, at(now));
         let Step::Wait(Some(until)) = client.next_step(at(now)) else {
             panic!("sends at once")
         };
@@ -28,7 +28,7 @@ fn without_a_master_a_client_asks_about_every_second_and_keeps_its_lease() {
     let mut now = 5.0;
     for _ in 0..5 {
         let request = client.request(|_| 0.0, at(now));
-        client.handle_masterless(request.sequence, 0.5, at(now));
+        client.handle_failure(request.sequence, FailureKind::Masterless, 0.5, at(now));
         check(&client, now, 8.0, Source::Lease);
         waits_until(&client, now, now + 1.0);
         now += 1.0;
@@ -117,7 +117,7 @@ fn a_wait_after_a_refusal_does_not_lengthen_the_next_one() {
 fn wait_after_failure(client: &mut ClientState, now: f64) -> f64 {
     assert_eq!(client.next_step(at(now)), Step::Send, "at {now}");
     let request = client.request(|_| 0.0, at(now));
-    client.handle_failure(request.sequence, 1.0, at(now));
+    client.handle_failure(request.sequence, FailureKind::OutOfReach, 1.0, at(now));
     wait(client, now)
 }
 

@@ -15,6 +15,7 @@ fn requests(client: &mut ClientState, seconds: f64, answer: impl Fn() -> Respons
                 count += 1;
                 assert_ne!(client.next_step(now), Step::Send, "it asks in a busy loop");
             }
+            Step::Release => unreachable!("nothing is closed"),
             Step::Wait(until) => {
                 let until = until.expect("there is something to wait for");
                 assert!(until > now, "it wakes in a busy loop");

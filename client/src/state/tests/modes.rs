@@ -112,7 +112,7 @@ fn a_client_wakes_for_each_halving_until_nothing_is_left() {
     // In the end there is nothing left to halve, and the client waits for the server alone.
     let request = client.request(|_| 0.0, at(5_000.0));
     assert_eq!(client.next_step(at(5_000.0)), Step::Wait(None));
-    client.handle_failure(request.sequence, 1.0, at(5_000.0));
+    client.handle_failure(request.sequence, FailureKind::OutOfReach, 1.0, at(5_000.0));
     waits_until(&client, 5_000.0, 5_001.0);
 }
 

@@ -112,3 +112,59 @@ fn a_stream_that_follows_polling_hears_of_all_resources_at_once() {
     client.set_streaming(true, at(1.0));
     assert_eq!(client.next_step(at(1.0)), Step::Send);
 }
+
+/// Asks at a time. Returns whether the request goes on a stream.
+fn asks(client: &mut ClientState, seconds: f64) -> bool {
+    let request = client.request(|_| 0.0, at(seconds));
+    client.handle_failure(request.sequence, FailureKind::OutOfReach, 0.0, at(seconds));
+    request.on_stream
+}
+
+#[test]
+fn a_server_that_refuses_streams_is_asked_by_calls_for_a_minute() {
+    let mut client = client(Mode::Pessimistic);
+    assert!(asks(&mut client, 0.0));
+    client.set_streaming(false, at(0.0));
+    for (seconds, on_stream) in [(1.0, false), (59.0, false), (60.0, true)] {
+        assert_eq!(asks(&mut client, seconds), on_stream, "at {seconds}");
+    }
+}
+
+#[test]
+fn a_stream_that_lasted_is_followed_by_another_one() {
+    for (ends, on_stream) in [(9.0, false), (10.0, true)] {
+        let (mut client, _) = streaming(8.0);
+        client.handle_disconnected(0.0, at(ends));
+        assert_eq!(asks(&mut client, ends), on_stream, "it lasted {ends} s");
+        let (mut client, _) = streaming(8.0);
+        client.set_streaming(false, at(ends));
+        assert_eq!(asks(&mut client, ends), on_stream, "it lasted {ends} s");
+    }
+}
+
+#[test]
+fn a_server_that_redirects_works_so_streams_go_on() {
+    let (mut client, _) = streaming(8.0);
+    let request = client.request(|_| 0.0, at(1.0));
+    client.handle_redirect(request.sequence);
+    assert!(asks(&mut client, 1.0));
+}
+
+#[test]
+fn settings_say_when_a_client_asks_on_streams() {
+    for (streams, expected) in [
+        (Streams::Always, [true, true]),
+        (Streams::OnceLeased, [false, true]),
+        (Streams::Never, [false, false]),
+    ] {
+        let config = ClientConfig {
+            streams,
+            ..ClientConfig::default()
+        };
+        let mut client = ClientState::new(config, 100);
+        client.open(R, 0, Mode::Safe, 10.0, at(0.0));
+        let first = exchange(&mut client, 0.0, 0.0, &answer(granted(8.0, 600, 100)));
+        let second = client.request(|_| 0.0, at(100.0));
+        assert_eq!([first.on_stream, second.on_stream], expected, "{streams:?}");
+    }
+}

@@ -209,7 +209,7 @@ fn a_debt_is_not_forgotten_by_a_rest() {
     assert_eq!(caller.take(RESOURCE, &by, 30_000, now), Some(Ok(())));
     let is_gone = |now| {
         caller.close_idle(now);
-        caller.close_idle(now).1
+        caller.close_idle(now)
     };
     // Longer than the lease lasts.
     assert!(!is_gone(now + Duration::from_secs(60)));

@@ -33,6 +33,8 @@ pub(crate) struct Position {
 pub(crate) struct Streaming {
     positions: BTreeMap<Slot, Position>,
     order: BTreeSet<(Position, Slot)>,
+    /// Clients whose places are by a former algorithm, from there on.
+    misplaced: Option<Bound<Slot>>,
 }
 
 impl Streaming {
@@ -50,8 +52,22 @@ impl Streaming {
         debug_assert_eq!(self.positions.len(), self.order.len());
     }
 
+    /// Notes that the algorithm has changed.
+    pub(crate) fn misplace_all(&mut self) {
+        self.misplaced = Some(Bound::Unbounded);
+    }
+
+    /// Returns the next client that is to be placed by the present algorithm.
+    pub(crate) fn next_misplaced(&mut self) -> Option<Slot> {
+        let from = self.misplaced.take()?;
+        let (slot, _) = self.positions.range((from, Bound::Unbounded)).next()?;
+        self.misplaced = Some(Bound::Excluded(*slot));
+        Some(*slot)
+    }
+
     /// Returns the client to look at next: first the one that is farthest above its level, then the one that is
-    /// farthest below. `shrinks`: others wait for capacity. `growths`: capacity is free. O(bands · log n).
+    /// farthest below. `shrinks`: others wait for capacity, as one far below its level does. `growths`: capacity is free.
+    /// O(bands · log n).
     pub(crate) fn next(
         &self,
         levels: impl Fn(i64) -> Levels,
@@ -85,6 +101,7 @@ impl Streaming {
             let later = (Bound::Excluded(last), Bound::Unbounded);
             band = self.order.range(later).next().map(|(it, _)| it.band);
         }
+        let shrinks = shrinks || !growths && lowest.is_some();
         let (shrinks, growths) = (highest.filter(|_| shrinks), lowest.filter(|_| growths));
         shrinks.or(growths).map(|(_, slot)| slot)
     }

@@ -147,6 +147,11 @@ impl Node {
         !self.children.unsettled.is_empty() || !self.children.round.is_empty()
     }
 
+    /// Whether the last pushes stopped within a round.
+    pub fn is_in_round(&self) -> bool {
+        !self.children.round.is_empty()
+    }
+
     /// Returns the leases that holders with a stream get from now on: see [`Pushes`].
     pub fn poll_pushes(&mut self, now: Time) -> Pushed {
         let mut pushes = Pushes::default();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use crate::amount::Amount;
 use crate::claims::Demand;
 use crate::division::{self, Rule};
-use crate::holders::{Holding, Position, Slot};
+use crate::holders::{Holding, Position, Slot, Streaming};
 use crate::id::HolderId;
 use crate::resource::Resource;
 use crate::resource::ask::Answer;
@@ -34,6 +34,11 @@ impl Resource {
         is_open: impl Fn(&HolderId) -> bool,
         now: Time,
     ) -> ControlFlow<(), Option<ClientPush>> {
+        let streaming = self.holders.streaming.as_deref_mut();
+        if let Some(slot) = streaming.and_then(Streaming::next_misplaced) {
+            self.place(slot);
+            return ControlFlow::Continue(None);
+        }
         let Some((slot, holding)) = self.next_to_push(now) else {
             return ControlFlow::Break(());
         };

@@ -262,21 +262,28 @@ fn any_clients() -> impl Strategy<Value = Vec<Client>> {
     (2..20_usize).prop_flat_map(|n| (0..n).map(any_client).collect::<Vec<_>>())
 }
 
+fn any_kind() -> impl Strategy<Value = AlgorithmKind> {
+    prop::sample::select(vec![
+        AlgorithmKind::FairShare,
+        AlgorithmKind::ProportionalShare,
+        AlgorithmKind::PriorityBands,
+    ])
+}
+
 proptest! {
     /// After pushes alone, all leases are what they would be if every client had asked again and again.
     #[test]
     fn pushes_end_where_requests_of_everybody_would(
         mut clients in any_clients(),
-        kind in prop::sample::select(vec![
-            AlgorithmKind::FairShare,
-            AlgorithmKind::ProportionalShare,
-            AlgorithmKind::PriorityBands,
-        ]),
-        changes in prop::collection::vec((0..20_usize, 0.0..100.0_f64), 1..12),
+        (former, kind) in (any_kind(), any_kind()),
+        changes in prop::collection::vec((0..20_usize, 0.0..100.0_f64), 0..12),
     ) {
-        let mut node = node(kind, 100.0);
+        let mut node = node(former, 100.0);
         open(&mut node, &mut clients, at(0));
         settle(&mut node, &mut clients, at(10));
+        node.handle_templates(parsed(template("r", kind, 100.0)), at(15));
+        do_due(&mut node, at(15));
+        settle(&mut node, &mut clients, at(16));
         for (who, wants) in changes {
             let many = clients.len();
             let client = &mut clients[who % many];

@@ -33,7 +33,9 @@ fn play(finder: &mut MasterFinder, step: FinderStep) -> String {
     let result = |result: Result<Option<u64>, DeadEnd>| match result {
         Ok(None) => String::new(),
         Ok(Some(forgotten)) => format!("forgets {forgotten}: "),
-        Err(lost) if lost.is_election => format!("election, {}: ", kind(&lost.why)),
+        Err(lost) if lost.kind == FailureKind::Masterless => {
+            format!("election, {}: ", kind(&lost.why))
+        }
         Err(lost) => format!("{}: ", kind(&lost.why)),
     };
     let returned = match step {
