@@ -95,8 +95,11 @@ impl Stream {
                     return A::decode(message).map_err(broken);
                 }
             }
-            let part = self.answers.data().await;
-            let part = part.ok_or_else(|| Failure::Broken("the stream is over".to_owned()))??;
+            let Some(part) = self.answers.data().await else {
+                check(&self.answers.trailers().await?.unwrap_or_default())?;
+                return Err(Failure::Broken("the stream is over".to_owned()));
+            };
+            let part = part?;
             self.answers.flow_control().release_capacity(part.len())?;
             self.received.extend_from_slice(&part);
         }
