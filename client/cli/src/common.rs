@@ -19,6 +19,7 @@ const SERVER: &str = "127.0.0.1:6970";
 
 /// Flags of all commands.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args(|it| it.global(true).hide_env_values(true)))]
 pub(crate) struct Common {
     /// The servers of a node, host:port, separated by commas: any will do, they say who the master
     /// is. Or the node in etcd, where they are registered: etcd://HOST:PORT/NODE
@@ -28,53 +29,31 @@ pub(crate) struct Common {
     /// by &: prefix=KEY, ca=FILE, cert=FILE, key=FILE, user=NAME, password_file=FILE. Without a
     /// host, etcd:///NODE, the flags for etcd count. Where etcd is known, templates look there for the
     /// node root, unless this is given.
-    #[arg(
-        long,
-        global = true,
-        value_name = "ADDRESS",
-        env = "DOORWARD_SERVER",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "ADDRESS", env = "DOORWARD_SERVER")]
     pub(crate) server: Vec<String>,
 
     /// How to print.
-    #[arg(
-        short = 'o',
-        long,
-        global = true,
-        value_enum,
-        env = "DOORWARD_OUTPUT",
-        hide_env_values = true,
-        default_value_t
-    )]
+    #[arg(short, long, value_enum, env = "DOORWARD_OUTPUT", default_value_t)]
     pub(crate) output: Output,
 
     /// Time to wait for an answer. A plan asks a busy server again for six times as long; all servers of a tree have twelve
     /// times as long, a minute at most.
     #[arg(
         long,
-        global = true,
         value_name = "DURATION",
         value_parser = doorward_documents::parse_duration,
         env = "DOORWARD_TIMEOUT",
-        hide_env_values = true,
         default_value = "5s"
     )]
     pub(crate) timeout: Duration,
 
     /// Takes flags that `doorward context` keeps under this name. Flags of the command line and variables win
     /// [default: the context that `doorward context use` chose].
-    #[arg(
-        long,
-        global = true,
-        value_name = "NAME",
-        env = "DOORWARD_CONTEXT",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "NAME", env = "DOORWARD_CONTEXT")]
     pub(crate) context: Option<String>,
 
     /// When to colour.
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) color: ColorFlag,
 
     /// Where etcd is, for what does not say so itself.

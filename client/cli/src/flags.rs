@@ -111,14 +111,13 @@ pub(crate) fn to_complete() -> clap::Command {
 
 /// The flags of every command, as `doorward options` prints them.
 pub(crate) fn shared_help() -> String {
-    let command = Common::augment_args(clap::Command::new("doorward"))
+    let mut command = Common::augment_args(clap::Command::new("doorward"))
         .disable_help_flag(true)
         .max_term_width(100)
         .next_line_help(true)
         .help_template(
             "These flags count for every command, before it or after it.\n\n{all-args}\n",
         );
-    let mut command = command;
     command.render_long_help().to_string()
 }
 

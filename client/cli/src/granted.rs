@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doorward::Capacity;
 use doorward_pages::numbers;
-use doorward_pages::terminal::palette::Tone;
+use doorward_pages::terminal::{Cell, Palette, Tone};
 pub(crate) use doorward_session::time::millis;
 
 /// As JSON has it: -1 means no limit.
@@ -41,6 +41,11 @@ pub(crate) fn tone_of(gets: f64, wants: f64) -> Tone {
     } else {
         Tone::Bad
     }
+}
+
+/// Returns the cell of a grant beside what was wanted.
+pub(crate) fn granted_cell(gets: f64, wants: f64, palette: Palette) -> Cell {
+    palette.cell(tone_of(gets, wants), number(gets))
 }
 
 #[cfg(test)]

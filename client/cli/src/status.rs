@@ -3,7 +3,7 @@
 mod client_search;
 mod decisions;
 mod limits;
-pub(crate) mod reasoned_table;
+mod reasoned_table;
 mod rules;
 mod states;
 pub(crate) mod tables;
@@ -28,8 +28,8 @@ use crate::failure::Failure;
 use crate::flags::StatusFlags;
 use crate::granted::span;
 use crate::output;
-use crate::status::tables::{WIDE, leases_table, resources_table};
-use crate::status::tree::{children_table, write_own_lease, write_parent};
+use crate::status::tables::{WIDE, resources_table, write_leases};
+use crate::status::tree::{write_children, write_own_lease, write_parent};
 use crate::templates::table;
 use doorward_pages::terminal::palette::{Palette, Tone};
 
@@ -285,16 +285,16 @@ fn write_resource(
         write_own_lease(out, lease, palette)?;
     }
     if !resource.children.is_empty() {
-        children_table(&resource.children, palette).write(out)?;
+        write_children(out, &resource.children, palette)?;
     }
     // Leases of child servers stand in their own table.
     let children: BTreeSet<&str> = resource.children.iter().map(|c| c.child.as_str()).collect();
     let is_listed =
         |lease: &&LeaseStatus| lease.kind == "server" && children.contains(lease.holder.as_str());
-    let leases: Vec<&LeaseStatus> = resource.leases.iter().filter(|l| !is_listed(l)).collect();
+    let leases = resource.leases.iter().filter(|it| !is_listed(it));
+    let leases: Vec<_> = leases.map(|it| (None, it)).collect();
     if !leases.is_empty() {
-        let leases = leases.iter().map(|lease| (None, *lease));
-        leases_table(leases, palette).write(out)?;
+        write_leases(out, &leases, palette)?;
     }
     let listed = (resource.children.len() + leases.len()) as u64;
     let left = resource.leases_count.saturating_sub(listed);

@@ -20,7 +20,7 @@ use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::TopFlags;
 use crate::output;
-use crate::status::tables::{Columns, leases_table, resources_table};
+use crate::status::tables::{Columns, resources_table, write_leases};
 use crate::tree::{needs_master, state_of_child};
 
 /// Time between two readings.
@@ -33,7 +33,7 @@ const HOLDERS_MAX: u32 = 10_000;
 const OTHER_LINES: u16 = 4;
 
 /// The part of the wants that is short.
-const SHORT: &Columns = &[("short", |it| cell(percent(short(it))))];
+const SHORT: &Columns = &[("short", |it, _| cell(percent(short(it))))];
 
 pub(crate) async fn run(common: &Common, flags: &TopFlags) -> Result<(), Failure> {
     let caller = MasterCaller::new(common)?;
@@ -168,7 +168,8 @@ fn write(
     writeln!(out, "{}", palette.paint(Tone::Bad, &line(problem)))?;
     match of_resource {
         Some(it) => {
-            leases_table(it.leases.iter().take(rows).map(|it| (None, it)), palette).write(out)
+            let leases = it.leases.iter().take(rows).map(|it| (None, it));
+            write_leases(out, &leases.collect::<Vec<_>>(), palette)
         }
         None => resources_table(all.iter().take(rows), SHORT, palette).write(out),
     }

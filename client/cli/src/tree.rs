@@ -2,8 +2,7 @@
 
 mod walk;
 
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Cell, Table, cell};
+use doorward_pages::terminal::{Cell, Column, Palette, Table, Tone, cell};
 use doorward_proto::admin::v1::{ChildServerStatus, GetStatusRequest, GetStatusResponse};
 use doorward_session::visible::line;
 
@@ -11,7 +10,7 @@ use crate::caller::MasterCaller;
 use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::TreeFlags;
-use crate::granted::{number, span, tone_of};
+use crate::granted::{granted_cell, number, span};
 use crate::output;
 pub(crate) use crate::tree::walk::{Place, walk};
 
@@ -26,15 +25,10 @@ pub(crate) async fn run(common: &Common, flags: &TreeFlags) -> Result<(), Failur
     match common.output {
         Output::Json => output::json(&mut out, &places)?,
         Output::Name => output::names(&mut out, places.iter().map(|it| &it.node))?,
-        _ => {
-            let is_wide = common.output == Output::Wide;
-            let table = table(
-                &places,
-                flags.resource.is_some(),
-                is_wide,
-                common.color.of_stdout(),
-            );
-            table.write(&mut out)?;
+        output => {
+            let (has_resource, is_wide) = (flags.resource.is_some(), output == Output::Wide);
+            let palette = common.color.of_stdout();
+            table(&places, has_resource, is_wide, palette).write(&mut out)?;
         }
     }
     match &flags.resource {
@@ -53,79 +47,101 @@ pub(crate) fn needs_master(status: &GetStatusResponse) -> Result<(), Failure> {
     is_master.ok_or(Failure::No(problem))
 }
 
-fn table(places: &[Place], has_resource: bool, is_wide: bool, palette: Palette) -> Table {
-    let mut header = vec!["server", "address", "version", "clients", "leases"];
-    if has_resource {
-        header.extend(["wants", "granted", "share", "reserved"]);
-    }
-    if is_wide {
-        header.extend(["levels", "epoch", "up for", "heard ago"]);
-    }
-    let numbers = 3..header.len();
-    header.extend(["learning", "state"]);
-    let mut table = Table::new(header, numbers, palette);
-    for place in places {
-        let (status, known) = (place.status.as_ref(), place.known.as_ref());
-        let [clients, leases] = counts(place, has_resource);
-        let indent = "  ".repeat(place.above.len());
-        let mut row = vec![
-            palette.cell(Tone::Strong, format!("{indent}{}", place.node)),
-            cell(place.address.as_deref().unwrap_or("?")),
-            cell(status.map_or("?", |it| &it.version)),
-            cell(clients),
-            cell(leases),
-        ];
-        if has_resource {
-            row.extend(match figures(place) {
-                None => [(); 4].map(|()| cell("")),
-                Some([wants, granted, share, reserved]) => [
-                    cell(number(wants)),
-                    palette.cell(tone_of(granted, wants), number(granted)),
-                    cell(number(share)),
-                    cell(number(reserved)),
-                ],
-            });
-        }
-        if is_wide {
-            row.extend(
-                [
-                    known.map(|it| it.height.to_string()),
-                    status.and_then(|it| it.epoch).map(|it| it.to_string()),
-                    status.map(|it| span(it.uptime_ms)),
-                    known
-                        .filter(|it| !it.state.is_empty())
-                        .map(|it| span(it.heard_age_ms)),
-                ]
-                .map(|it| cell(it.unwrap_or_default())),
-            );
-        }
-        let learning = status
-            .and_then(|it| it.states.as_ref())
-            .map(|it| it.learning.as_str());
-        let learning = match learning {
-            Some("over" | "standby") => "",
-            None if known.is_some_and(|it| it.is_learning) => "learning",
-            learning => learning.unwrap_or_default(),
-        };
-        row.extend([palette.cell(Tone::Partial, learning), state(place, palette)]);
-        table.add(row);
-    }
-    table
+/// The columns of every table.
+const SERVER: &[Column<Place>] = &[
+    ("server", |it, palette| {
+        let indent = "  ".repeat(it.above.len());
+        palette.cell(Tone::Strong, format!("{indent}{}", it.node))
+    }),
+    ("address", |it, _| {
+        cell(it.address.as_deref().unwrap_or("?"))
+    }),
+    ("version", |it, _| {
+        cell(it.status.as_ref().map_or("?", |it| &it.version))
+    }),
+];
+
+/// Columns of all resources together.
+const OF_ALL: &[Column<Place>] = &[
+    // Of the resource with most clients below the server. A server itself knows a sum over all resources.
+    ("clients", |it, _| {
+        cell_if(it.known.as_ref().map(|it| number(it.clients_count)))
+    }),
+    ("leases", |it, _| {
+        cell_if(it.status.as_ref().and_then(|it| it.leases_count))
+    }),
+];
+
+/// Columns of one resource.
+const OF_RESOURCE: &[Column<Place>] = &[
+    ("clients", |it, _| {
+        let lease = it.lease.as_ref().map(|it| number(it.clients_count));
+        let own = it.resource().map(|it| it.clients_count.to_string());
+        cell_if(own.or(lease))
+    }),
+    ("leases", |it, _| {
+        cell_if(it.resource().map(|it| it.leases_count))
+    }),
+    ("wants", |it, _| {
+        cell_if(figures(it).map(|[wants, ..]| number(wants)))
+    }),
+    ("granted", |it, palette| match figures(it) {
+        Some([wants, granted, ..]) => granted_cell(granted, wants, palette),
+        None => cell(""),
+    }),
+    ("share", |it, _| {
+        cell_if(figures(it).map(|[_, _, share, _]| number(share)))
+    }),
+    ("reserved", |it, _| {
+        cell_if(figures(it).map(|[.., reserved]| number(reserved)))
+    }),
+];
+
+/// Further columns of `--output wide`.
+const WIDE: &[Column<Place>] = &[
+    ("levels", |it, _| {
+        cell_if(it.known.as_ref().map(|it| it.height))
+    }),
+    ("epoch", |it, _| {
+        cell_if(it.status.as_ref().and_then(|it| it.epoch))
+    }),
+    ("up for", |it, _| {
+        cell_if(it.status.as_ref().map(|it| span(it.uptime_ms)))
+    }),
+    ("heard ago", |it, _| {
+        let known = it.known.as_ref().filter(|it| !it.state.is_empty());
+        cell_if(known.map(|it| span(it.heard_age_ms)))
+    }),
+];
+
+/// The last columns.
+const STATE: &[Column<Place>] = &[
+    ("learning", |it, palette| {
+        palette.cell(Tone::Partial, learning(it))
+    }),
+    ("state", state),
+];
+
+/// Returns a cell that is empty without a content.
+fn cell_if(content: Option<impl ToString>) -> Cell {
+    cell(content.map_or_else(String::new, |it| it.to_string()))
 }
 
-/// Returns the numbers of clients and of leases of a server: of the named resource, or of all.
-fn counts(place: &Place, has_resource: bool) -> [String; 2] {
-    let status = place.status.as_ref();
-    // Of the resource with most clients below the server. A server itself knows a sum over all resources.
-    let known = place.known.as_ref().map(|it| it.clients_count);
-    let lease = place.lease.as_ref().map(|it| it.clients_count);
-    let (clients, leases) = match (place.resource(), has_resource) {
-        (Some(it), true) => (Some(it.clients_count as f64), Some(it.leases_count)),
-        (None, true) => (lease, None),
-        (_, false) => (known, status.and_then(|it| it.leases_count)),
-    };
-    let leases = leases.map_or_else(String::new, |it| it.to_string());
-    [clients.map_or_else(String::new, number), leases]
+fn table(places: &[Place], has_resource: bool, is_wide: bool, palette: Palette) -> Table {
+    let amounts = if has_resource { OF_RESOURCE } else { OF_ALL };
+    let wide = if is_wide { WIDE } else { &[] };
+    let columns = [SERVER, amounts, wide, STATE].concat();
+    let numbers = SERVER.len()..columns.len() - STATE.len();
+    Table::of(&columns, numbers, places, palette)
+}
+
+fn learning(place: &Place) -> &str {
+    let states = place.status.as_ref().and_then(|it| it.states.as_ref());
+    match states.map(|it| it.learning.as_str()) {
+        Some("over" | "standby") => "",
+        None if place.known.as_ref().is_some_and(|it| it.is_learning) => "learning",
+        learning => learning.unwrap_or_default(),
+    }
 }
 
 /// Returns what a child server wants, gets, should have, and may be using; of the first server, what it has in all.
@@ -143,12 +159,8 @@ fn state(place: &Place, palette: Palette) -> Cell {
     let (tone, state) = place.known.as_ref().map_or_else(first, state_of_child);
     let unready = place.status.as_ref().and_then(|it| it.unready.as_ref());
     let unready = unready.map(|why| format!("not ready: {why}"));
-    match place
-        .problem
-        .clone()
-        .filter(|_| tone != Tone::Bad)
-        .or(unready)
-    {
+    let problem = place.problem.clone().filter(|_| tone != Tone::Bad);
+    match problem.or(unready) {
         None => palette.cell(tone, state),
         Some(problem) => palette.cell(Tone::Partial, format!("{state}; {problem}")),
     }

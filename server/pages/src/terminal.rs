@@ -2,3 +2,6 @@
 
 pub mod palette;
 pub mod table;
+
+pub use palette::{Palette, Tone};
+pub use table::{Cell, Column, Table, cell};

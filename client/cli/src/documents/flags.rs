@@ -77,17 +77,13 @@ pub(crate) struct Search {
 
 /// How a change is made.
 #[derive(Clone, Debug, Args)]
+#[command(mut_args(|it| it.hide_env_values(true)))]
 pub(crate) struct ChangeFlags {
     /// Reason for the change, kept in etcd with the version.
     #[arg(long, value_name = "TEXT")]
     pub(crate) why: Option<String>,
     /// Name of the author, kept in etcd with the version (default: user@host).
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "DOORWARD_WHO",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "NAME", env = "DOORWARD_WHO")]
     pub(crate) who: Option<String>,
     /// Write only if this version of the history is in force; 0: only if there is no document, else do nothing.
     #[arg(long, value_name = "REVISION")]

@@ -25,16 +25,11 @@ Examples:
 
 /// Work with rules.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, mut_args = |arg| arg.global(true))]
+#[command(after_help = EXAMPLES, mut_args = |arg| arg.global(true).hide_env_values(true))]
 pub(crate) struct RulesFlags {
     /// Where the rules are: etcd:KEY or a file
     /// [default: etcd:/doorward/rules, if --etcd-endpoints are given].
-    #[arg(
-        long,
-        value_name = "PLACE",
-        env = RuleDocument::VARIABLE,
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "PLACE", env = RuleDocument::VARIABLE)]
     pub(crate) at: Option<DocumentPlace>,
     #[command(subcommand)]
     pub(crate) command: RulesCommand,

@@ -10,7 +10,7 @@ use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::StatusFlags;
 use crate::output;
-use crate::status::tables::leases_table;
+use crate::status::tables::write_leases;
 
 /// Leases of one resource that are read at most.
 const LEASES_MAX: u32 = 10_000;
@@ -48,8 +48,9 @@ pub(super) async fn run(
                 let of = Some(it.resource_id.as_str());
                 it.leases.iter().map(move |lease| (of, lease))
             });
-            if !found.is_empty() {
-                leases_table(leases, common.color.of_stdout()).write(&mut out)?;
+            let leases: Vec<_> = leases.collect();
+            if !leases.is_empty() {
+                write_leases(&mut out, &leases, common.color.of_stdout())?;
             }
         }
     }

@@ -3,50 +3,24 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use doorward_pages::terminal::palette::Palette;
-use doorward_pages::terminal::table::{Cell, Table, cell};
+use doorward_pages::terminal::{Column, Palette, Table};
 
-/// A table of holders, each with the reason for its amounts.
-pub(crate) struct ReasonedTable {
-    table: Table,
-    /// The reasons, if they are below.
-    below: Option<Table>,
-}
-
-impl ReasonedTable {
-    /// A table with these columns and one for reasons. The columns of `numbers` are aligned to the right.
-    pub(crate) fn new(columns: &[&str], numbers: Range<usize>, palette: Palette) -> Self {
-        let whole = [columns, &["why"]].concat();
-        let table = Table::new(whole, numbers.clone(), palette);
-        if table.is_narrow() {
-            let first = columns.first().copied().unwrap_or_default();
-            Self {
-                table: Table::new(columns, numbers, palette),
-                below: Some(Table::new([first, "why"], 0..0, palette)),
-            }
-        } else {
-            Self { table, below: None }
-        }
+/// Writes rows with these columns and `why`, the column of reasons. The columns of `numbers` are aligned to the right.
+pub(crate) fn write<R>(
+    out: &mut impl Write,
+    columns: &[Column<R>],
+    numbers: Range<usize>,
+    why: Column<R>,
+    rows: &[R],
+    palette: Palette,
+) -> io::Result<()> {
+    let whole = [columns, &[why]].concat();
+    let whole = Table::of(&whole, numbers.clone(), rows, palette);
+    if !whole.is_narrow() {
+        return whole.write(out);
     }
-
-    /// Adds the row of `holder`.
-    pub(crate) fn add(&mut self, holder: Cell, rest: impl IntoIterator<Item = Cell>, why: &str) {
-        let mut row = vec![holder.clone()];
-        row.extend(rest);
-        match &mut self.below {
-            Some(below) => below.add([holder, cell(why)]),
-            None => row.push(cell(why)),
-        }
-        self.table.add(row);
-    }
-
-    /// Writes all rows, then the reasons if they are below.
-    pub(crate) fn write(self, out: &mut impl Write) -> io::Result<()> {
-        self.table.write(out)?;
-        if let Some(below) = self.below {
-            writeln!(out)?;
-            below.write(out)?;
-        }
-        Ok(())
-    }
+    Table::of(columns, numbers, rows, palette).write(out)?;
+    writeln!(out)?;
+    let holders = columns.get(..1).unwrap_or_default();
+    Table::of(&[holders, &[why]].concat(), 0..0, rows, palette).write(out)
 }

@@ -1,21 +1,41 @@
 //! Tables of resources and of leases, for `doorward status` and `doorward top`.
 
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Cell, Table, cell};
+use std::io::{self, Write};
+
+use doorward_pages::terminal::{Cell, Column, Palette, Table, Tone, cell};
 use doorward_proto::admin::v1::{LeaseStatus, ResourceStatus};
 
-use crate::granted::{number, span, tone_of};
-use crate::status::reasoned_table::ReasonedTable;
-use crate::status::tree;
+use crate::granted::{granted_cell, number, span};
+use crate::status::{reasoned_table, tree};
 
-/// Columns of a table of resources after those of every one.
-pub(crate) type Columns = [(&'static str, fn(&ResourceStatus) -> Cell)];
+/// Columns of resources after those of every table.
+pub(crate) type Columns = [Column<ResourceStatus>];
+
+/// The columns of every table of resources.
+const RESOURCE: &Columns = &[
+    ("resource", |it, palette| {
+        palette.cell(Tone::Strong, &it.resource_id)
+    }),
+    ("algorithm", |it, _| cell(it.algorithm())),
+    ("capacity", |it, _| cell(number(it.capacity))),
+    ("wants", |it, _| cell(number(it.wants))),
+    ("granted", |it, palette| {
+        granted_cell(it.granted, it.wants, palette)
+    }),
+    ("reserved", |it, _| cell(number(it.reserved))),
+    ("clients", |it, _| cell(it.clients_count)),
+    ("waiting", |it, palette| match it.waiting_count {
+        0 => cell(0),
+        waiting => palette.cell(Tone::Partial, waiting),
+    }),
+    ("state", state),
+];
 
 /// The columns of `--output wide`.
 pub(crate) const WIDE: &Columns = &[
-    ("leases", |it| cell(it.leases_count)),
-    ("template", |it| cell(it.template())),
-    ("lease length", |it| cell(span(it.lease_length_ms))),
+    ("leases", |it, _| cell(it.leases_count)),
+    ("template", |it, _| cell(it.template())),
+    ("lease length", |it, _| cell(span(it.lease_length_ms))),
 ];
 
 /// Resources, each with its child servers.
@@ -24,42 +44,10 @@ pub(crate) fn resources_table<'a>(
     extra: &Columns,
     palette: Palette,
 ) -> Table {
-    let mut header = vec![
-        "resource",
-        "algorithm",
-        "capacity",
-        "wants",
-        "granted",
-        "reserved",
-        "clients",
-        "waiting",
-        "state",
-    ];
-    header.extend(extra.iter().map(|(title, _)| title));
-    let mut table = Table::new(header, 2..8, palette);
+    let columns = [RESOURCE, extra].concat();
+    let mut table = Table::of(&columns, 2..8, [], palette);
     for resource in resources {
-        let state = state(resource);
-        let state = state.map_or_else(|| cell(""), |(tone, state)| palette.cell(tone, state));
-        let waiting = match resource.waiting_count {
-            0 => cell(0),
-            waiting => palette.cell(Tone::Partial, waiting),
-        };
-        let mut row = vec![
-            palette.cell(Tone::Strong, &resource.resource_id),
-            cell(resource.algorithm()),
-            cell(number(resource.capacity)),
-            cell(number(resource.wants)),
-            palette.cell(
-                tone_of(resource.granted, resource.wants),
-                number(resource.granted),
-            ),
-            cell(number(resource.reserved)),
-            cell(resource.clients_count),
-            waiting,
-            state,
-        ];
-        row.extend(extra.iter().map(|(_, of)| of(resource)));
-        table.add(row);
+        table.add_of(&columns, resource, palette);
         for child in &resource.children {
             table.add(tree::row(child, palette));
         }
@@ -68,67 +56,61 @@ pub(crate) fn resources_table<'a>(
 }
 
 /// Returns the state of a resource, if it needs a word.
-fn state(resource: &ResourceStatus) -> Option<(Tone, String)> {
-    let (partial, bad) = (Tone::Partial, Tone::Bad);
-    Some(
-        match (&resource.own_lease, resource.learning_remaining_ms) {
-            (Some(own), _) if own.refusal.is_some() => (bad, "refused by the parent".to_owned()),
-            (Some(own), _) if own.expires_in_ms.is_none() => {
-                (partial, "waits for the parent".to_owned())
-            }
-            (None, _) if resource.template.is_none() => (bad, "template gone".to_owned()),
-            (None, Some(left)) => (partial, format!("learning for {}", span(left))),
-            (Some(_), Some(left)) => (partial, format!("learning for at most {}", span(left))),
-            (Some(own), None) => {
-                let left = own.parent_learning_remaining_ms?;
-                (
-                    partial,
-                    format!("learning above for at most {}", span(left)),
-                )
-            }
-            (None, None) => return None,
-        },
-    )
+fn state(resource: &ResourceStatus, palette: Palette) -> Cell {
+    let own = resource.own_lease.as_ref();
+    let above = own.and_then(|it| it.parent_learning_remaining_ms);
+    let (tone, state) = match (own, resource.learning_remaining_ms, above) {
+        (Some(own), ..) if own.refusal.is_some() => (Tone::Bad, "refused by the parent".to_owned()),
+        (Some(own), ..) if own.expires_in_ms.is_none() => {
+            (Tone::Partial, "waits for the parent".to_owned())
+        }
+        (None, ..) if resource.template.is_none() => (Tone::Bad, "template gone".to_owned()),
+        (None, Some(left), _) => (Tone::Partial, format!("learning for {}", span(left))),
+        (Some(_), Some(left), _) => (
+            Tone::Partial,
+            format!("learning for at most {}", span(left)),
+        ),
+        (_, None, Some(left)) => (
+            Tone::Partial,
+            format!("learning above for at most {}", span(left)),
+        ),
+        (_, None, None) => return cell(""),
+    };
+    palette.cell(tone, state)
 }
 
-/// Leases with their reasons, each behind the name of its resource if there is one.
-pub(crate) fn leases_table<'a>(
-    leases: impl IntoIterator<Item = (Option<&'a str>, &'a LeaseStatus)>,
+/// A lease, and its resource if the table has several.
+type Lease<'a> = (Option<&'a str>, &'a LeaseStatus);
+
+/// Writes leases with their reasons, each behind the name of its resource if there is one.
+pub(crate) fn write_leases(
+    out: &mut impl Write,
+    leases: &[Lease<'_>],
     palette: Palette,
-) -> ReasonedTable {
-    let columns = [
-        "resource",
-        "holder",
-        "priority",
-        "wants",
-        "share",
-        "granted",
-        "reserved",
-        "expires in",
+) -> io::Result<()> {
+    let columns: [Column<Lease<'_>>; 8] = [
+        ("resource", |it, palette| {
+            palette.cell(Tone::Strong, it.0.unwrap_or_default())
+        }),
+        ("holder", |(_, it), palette| {
+            let holder = match it.kind.as_str() {
+                "client" => it.holder.clone(),
+                kind => format!("{kind} {}", it.holder),
+            };
+            palette.cell(Tone::Strong, holder)
+        }),
+        ("priority", |it, _| cell(it.1.priority)),
+        ("wants", |it, _| cell(number(it.1.wants))),
+        ("share", |it, _| cell(number(it.1.share))),
+        ("granted", |it, palette| {
+            granted_cell(it.1.granted, it.1.wants, palette)
+        }),
+        ("reserved", |it, _| cell(number(it.1.reserved))),
+        ("expires in", |it, _| cell(span(it.1.expires_in_ms))),
     ];
-    let mut leases = leases.into_iter().peekable();
-    let skipped = usize::from(leases.peek().is_some_and(|it| it.0.is_none()));
+    let skipped = usize::from(leases.first().is_some_and(|it| it.0.is_none()));
     let columns = columns.get(skipped..).unwrap_or_default();
-    let mut table = ReasonedTable::new(columns, 2 - skipped..8 - skipped, palette);
-    for (resource, lease) in leases {
-        let holder = match lease.kind.as_str() {
-            "client" => lease.holder.clone(),
-            kind => format!("{kind} {}", lease.holder),
-        };
-        let holder = palette.cell(Tone::Strong, holder);
-        let resource = resource.map(|it| palette.cell(Tone::Strong, it));
-        let amounts = [
-            cell(lease.priority),
-            cell(number(lease.wants)),
-            cell(number(lease.share)),
-            palette.cell(tone_of(lease.granted, lease.wants), number(lease.granted)),
-            cell(number(lease.reserved)),
-            cell(span(lease.expires_in_ms)),
-        ];
-        let mut cells = resource.into_iter().chain([holder]).chain(amounts);
-        if let Some(first) = cells.next() {
-            table.add(first, cells, &lease.why);
-        }
-    }
-    table
+    let numbers = 2 - skipped..8 - skipped;
+    let why: Column<Lease<'_>> = ("why", |it, _| cell(&it.1.why));
+    reasoned_table::write(out, columns, numbers, why, leases, palette)
 }

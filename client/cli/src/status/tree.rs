@@ -2,14 +2,12 @@
 
 use std::io::{self, Write};
 
-use doorward_pages::terminal::table::Cell;
+use doorward_pages::terminal::{Cell, Column, Palette, Tone, cell};
 use doorward_proto::admin::v1::{ChildStatus, GetStatusResponse as Status, OwnLeaseStatus};
 use doorward_session::visible::{self, line};
 
-use crate::granted::{number, span, tone_of};
-use crate::status::reasoned_table::ReasonedTable;
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::cell;
+use crate::granted::{granted_cell, number, span};
+use crate::status::reasoned_table;
 
 /// Where the server's capacity comes from.
 pub(super) fn write_parent(
@@ -91,7 +89,7 @@ pub(super) fn row(child: &ChildStatus, palette: Palette) -> [Cell; 9] {
         cell(""),
         cell(""),
         cell(number(child.wants)),
-        palette.cell(tone_of(child.granted, child.wants), number(child.granted)),
+        granted_cell(child.granted, child.wants, palette),
         cell(number(child.reserved)),
         cell(number(child.clients_count)),
         cell(""),
@@ -109,38 +107,32 @@ fn state_of_child(child: &ChildStatus, palette: Palette) -> Cell {
     }
 }
 
-/// Everything about the child servers of a resource.
-pub(super) fn children_table(children: &[ChildStatus], palette: Palette) -> ReasonedTable {
-    let columns = [
-        "child server",
-        "levels",
-        "clients",
-        "wants",
-        "share",
-        "granted",
-        "reserved",
-        "outstanding",
-        "expires in",
-        "state",
-    ];
-    let mut table = ReasonedTable::new(&columns, 1..9, palette);
-    for child in children {
-        let amounts = [
-            cell(child.height),
-            cell(number(child.clients_count)),
-            cell(number(child.wants)),
-            cell(number(child.share)),
-            palette.cell(tone_of(child.granted, child.wants), number(child.granted)),
-            cell(number(child.reserved)),
-            cell(child.outstanding.map_or("?".to_owned(), number)),
-            cell(span(child.expires_in_ms)),
-            state_of_child(child, palette),
-        ];
-        table.add(
-            palette.cell(Tone::Strong, &child.child),
-            amounts,
-            &child.why,
-        );
-    }
-    table
+/// The columns of child servers, apart from the reason.
+const CHILD: &[Column<ChildStatus>] = &[
+    ("child server", |it, palette| {
+        palette.cell(Tone::Strong, &it.child)
+    }),
+    ("levels", |it, _| cell(it.height)),
+    ("clients", |it, _| cell(number(it.clients_count))),
+    ("wants", |it, _| cell(number(it.wants))),
+    ("share", |it, _| cell(number(it.share))),
+    ("granted", |it, palette| {
+        granted_cell(it.granted, it.wants, palette)
+    }),
+    ("reserved", |it, _| cell(number(it.reserved))),
+    ("outstanding", |it, _| {
+        cell(it.outstanding.map_or("?".to_owned(), number))
+    }),
+    ("expires in", |it, _| cell(span(it.expires_in_ms))),
+    ("state", state_of_child),
+];
+
+/// Writes everything about the child servers of a resource.
+pub(super) fn write_children(
+    out: &mut impl Write,
+    children: &[ChildStatus],
+    palette: Palette,
+) -> io::Result<()> {
+    let why: Column<ChildStatus> = ("why", |it, _| cell(&it.why));
+    reasoned_table::write(out, CHILD, 1..9, why, children, palette)
 }

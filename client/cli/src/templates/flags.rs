@@ -19,16 +19,11 @@ Examples:
 
 /// Work with templates.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES, mut_args = |arg| arg.global(true))]
+#[command(after_help = EXAMPLES, mut_args = |arg| arg.global(true).hide_env_values(true))]
 pub(crate) struct TemplatesFlags {
     /// Where the templates are: etcd:KEY or a file
     /// [default: etcd:/doorward/templates, if --etcd-endpoints are given].
-    #[arg(
-        long,
-        value_name = "PLACE",
-        env = Located::VARIABLE,
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "PLACE", env = Located::VARIABLE)]
     pub(crate) at: Option<DocumentPlace>,
     #[command(subcommand)]
     pub(crate) command: DocumentCommand,

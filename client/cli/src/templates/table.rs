@@ -1,40 +1,35 @@
 //! Templates as `doorward templates check` lists them.
 
+use std::sync::Arc;
+
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
 use doorward_engine::templates::{Template, Templates};
 use doorward_pages::numbers::typed_span as span;
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Table, cell};
+use doorward_pages::terminal::{Column, Palette, Table, Tone, cell};
 use serde_json::{Value, json};
 
 use crate::granted::number;
 
+const COLUMNS: &[Column<Arc<Template>>] = &[
+    ("glob", |it, palette| {
+        palette.cell(Tone::Strong, &it.identifier_glob)
+    }),
+    ("algorithm", |it, _| cell(it.algorithm.kind)),
+    ("capacity", |it, _| cell(capacity(it))),
+    ("safe", |it, _| {
+        cell(safe(it).map_or_else(|| "dynamic".to_owned(), number))
+    }),
+    ("lease", |it, _| cell(span(it.algorithm.lease_length))),
+    ("refresh", |it, _| cell(span(it.algorithm.refresh_interval))),
+    ("learning", |it, _| {
+        cell(span(it.algorithm.learning_mode_duration))
+    }),
+];
+
 /// Returns a table with a line for each template.
 pub(crate) fn of(templates: &Templates, palette: Palette) -> Table {
-    let header = [
-        "glob",
-        "algorithm",
-        "capacity",
-        "safe",
-        "lease",
-        "refresh",
-        "learning",
-    ];
-    let mut table = Table::new(header, 2..7, palette);
-    for template in templates.iter() {
-        let algorithm = &template.algorithm;
-        table.add([
-            palette.cell(Tone::Strong, &template.identifier_glob),
-            cell(algorithm.kind),
-            cell(capacity(template)),
-            cell(safe(template).map_or_else(|| "dynamic".to_owned(), number)),
-            cell(span(algorithm.lease_length)),
-            cell(span(algorithm.refresh_interval)),
-            cell(span(algorithm.learning_mode_duration)),
-        ]);
-    }
-    table
+    Table::of(COLUMNS, 2..7, templates.iter(), palette)
 }
 
 /// Returns the templates for programs. Its field names are an interface.

@@ -13,6 +13,9 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table as 
 pub use crate::terminal::palette::cell;
 use crate::terminal::palette::{Palette, Tone};
 
+/// A column of a table of `R`s: its title, and the cell of a row.
+pub type Column<R> = (&'static str, fn(&R, Palette) -> Cell);
+
 /// Spaces between columns.
 const GAP: u16 = 2;
 
@@ -44,6 +47,20 @@ impl Table {
             .map(|title| palette.cell(Tone::Quiet, title))
             .collect();
         table.grid.set_header(header);
+        table
+    }
+
+    /// Returns a table with a row for each of `rows`. The columns of `numbers` are aligned to the right.
+    pub fn of<'a, R: 'a>(
+        columns: &[Column<R>],
+        numbers: Range<usize>,
+        rows: impl IntoIterator<Item = &'a R>,
+        palette: Palette,
+    ) -> Self {
+        let mut table = Self::new(columns.iter().map(|it| it.0), numbers, palette);
+        for row in rows {
+            table.add_of(columns, row, palette);
+        }
         table
     }
 
@@ -87,6 +104,11 @@ impl Table {
     /// Adds a row after the others.
     pub fn add(&mut self, row: impl Into<Row>) {
         self.grid.add_row(row);
+    }
+
+    /// Adds a row by its columns after the others.
+    pub fn add_of<R>(&mut self, columns: &[Column<R>], row: &R, palette: Palette) {
+        self.add(columns.iter().map(|(_, cell)| cell(row, palette)));
     }
 
     /// Writes all rows.
