@@ -9,7 +9,6 @@ mod plans;
 mod status_pages;
 
 use std::error::Error;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +46,9 @@ pub(crate) struct MasterCaller {
     /// Whether another server named the address.
     is_claimed: bool,
 }
+
+/// Answer of a server to a call.
+type Answer<T> = Result<tonic::Response<T>, tonic::Status>;
 
 /// Why an address gave no answer.
 enum Miss {
@@ -110,19 +112,13 @@ impl MasterCaller {
         };
         let keys = node.keys();
         let resolved = directory::resolve(&node.etcd.config, &keys);
-        let found = match tokio::time::timeout(self.timeout, resolved).await {
-            Ok(Ok(servers)) => Ok(servers),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("etcd did not answer within {:?}", self.timeout)),
-        };
-        let problem = match found {
-            Ok(servers) => {
-                if !servers.addresses(&[]).is_empty() {
-                    return Ok(servers.addresses(&self.addresses));
-                }
-                format!("no server of {node} is there; see doorward nodes")
+        let problem = match tokio::time::timeout(self.timeout, resolved).await {
+            Ok(Ok(servers)) if !servers.addresses(&[]).is_empty() => {
+                return Ok(servers.addresses(&self.addresses));
             }
-            Err(problem) => problem,
+            Ok(Ok(_)) => format!("no server of {node} is there; see doorward nodes"),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("etcd did not answer within {:?}", self.timeout),
         };
         if self.addresses.is_empty() {
             Err(Failure::Unreachable(problem))
@@ -135,33 +131,24 @@ impl MasterCaller {
         &self,
         request: doorman::GetCapacityRequest,
     ) -> Result<doorman::GetCapacityResponse, Failure> {
-        let ask = |channel: Channel| {
-            let request = request.clone();
-            async move { capacity(channel).get_capacity(request).await }
-        };
-        self.call(ask, |answer| answer.mastership.as_ref()).await
+        let ask = async |channel| capacity(channel).get_capacity(request.clone()).await;
+        self.call(ask, |answer| answer.mastership.clone()).await
     }
 
     pub(crate) async fn release(
         &self,
         request: doorman::ReleaseCapacityRequest,
     ) -> Result<doorman::ReleaseCapacityResponse, Failure> {
-        let ask = |channel: Channel| {
-            let request = request.clone();
-            async move { capacity(channel).release_capacity(request).await }
-        };
-        self.call(ask, |answer| answer.mastership.as_ref()).await
+        let ask = async |channel| capacity(channel).release_capacity(request.clone()).await;
+        self.call(ask, |answer| answer.mastership.clone()).await
     }
 
     /// Asks one address after the other until one answers, and follows it to the master.
-    pub(crate) async fn call<T, F>(
+    pub(crate) async fn call<T>(
         &self,
-        ask: impl Fn(Channel) -> F,
-        mastership: impl Fn(&T) -> Option<&doorman::Mastership>,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
-    {
+        ask: impl AsyncFn(Channel) -> Answer<T>,
+        mastership: impl Fn(&T) -> Option<doorman::Mastership>,
+    ) -> Result<T, Failure> {
         let servers = self.servers().await?;
         let mut finder = MasterFinder::new(Arc::clone(&servers));
         let mut problems = self.begin_with_first_answer(&mut finder).await;
@@ -198,23 +185,21 @@ impl MasterCaller {
     }
 
     /// Asks a server, and then the master that its answer names, if `master` finds one in it.
-    async fn call_master<T, F>(
+    async fn call_master<T>(
         &self,
-        ask: impl Fn(Channel) -> F,
+        ask: impl AsyncFn(Channel) -> Answer<T>,
         master: impl Fn(&T) -> Option<String>,
         advice: &str,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
-    {
-        let answer = self.call(&ask, no_mastership).await?;
+    ) -> Result<T, Failure> {
+        // An answer of the admin service names the master itself.
+        let answer = self.call(&ask, |_| None).await?;
         let Some(master) = master(&answer) else {
             return Ok(answer);
         };
         let mut finder = MasterFinder::new(Arc::default());
         let named = finder.handle_redirect(Some(&master), None, Duration::ZERO);
         let answer = match named {
-            Ok(_) => self.call_in_turn(&mut finder, &ask, &no_mastership).await,
+            Ok(_) => self.call_in_turn(&mut finder, &ask, &|_| None).await,
             Err(lost) => Err(Miss::Silent(lost.to_string())),
         };
         answer.map_err(|miss| match miss {
@@ -230,10 +215,7 @@ impl MasterCaller {
         if finder.others() == 0 {
             return Vec::new();
         }
-        let mut attempts = Vec::with_capacity(finder.known().len());
-        for address in finder.known().iter() {
-            attempts.push(self.discover(address));
-        }
+        let attempts = finder.known().iter().map(|it| self.discover(it));
         match race::first_success(attempts, || tokio::time::sleep(HEAD_START)).await {
             Ok(first) => {
                 finder.handle_rival(&first);
@@ -245,11 +227,8 @@ impl MasterCaller {
 
     /// Returns the address if its server answers.
     async fn discover(&self, address: &Address) -> Result<Address, String> {
-        let discovery = |channel: Channel| async move {
-            capacity(channel)
-                .discovery(doorman::DiscoveryRequest {})
-                .await
-        };
+        let request = doorman::DiscoveryRequest {};
+        let discovery = async |channel| capacity(channel).discovery(request).await;
         match self.ask_once(address, address.as_str(), &discovery).await {
             Err(Miss::Silent(problem)) => Err(problem),
             // A refusal is an answer, too.
@@ -258,15 +237,12 @@ impl MasterCaller {
     }
 
     /// Asks the address whose turn it is, and whom it leads to.
-    async fn call_in_turn<T, F>(
+    async fn call_in_turn<T>(
         &self,
         finder: &mut MasterFinder,
-        ask: &impl Fn(Channel) -> F,
-        mastership: &impl Fn(&T) -> Option<&doorman::Mastership>,
-    ) -> Result<T, Miss>
-    where
-        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
-    {
+        ask: &impl AsyncFn(Channel) -> Answer<T>,
+        mastership: &impl Fn(&T) -> Option<doorman::Mastership>,
+    ) -> Result<T, Miss> {
         let mut named_by: Option<Address> = None;
         loop {
             let Some(address) = finder.target() else {
@@ -277,9 +253,7 @@ impl MasterCaller {
                 None => address.to_string(),
             };
             let asked = self.ask_once(&address, &name, ask).await;
-            let answer = asked.inspect_err(|_| {
-                finder.handle_failure();
-            })?;
+            let answer = asked.inspect_err(|_| _ = finder.handle_failure())?;
             let Some(mastership) = mastership(&answer) else {
                 return Ok(answer);
             };
@@ -295,21 +269,17 @@ impl MasterCaller {
         }
     }
 
-    async fn ask_once<T, F>(
+    async fn ask_once<T>(
         &self,
         address: &Address,
         name: &str,
-        ask: &impl Fn(Channel) -> F,
-    ) -> Result<T, Miss>
-    where
-        F: Future<Output = Result<tonic::Response<T>, tonic::Status>>,
-    {
+        ask: &impl AsyncFn(Channel) -> Answer<T>,
+    ) -> Result<T, Miss> {
         // The addresses in the flags are valid already. Only an address that a server named can be wrong here.
         let endpoint = endpoint(address.as_str())
             .map_err(|failure| Miss::Silent(format!("{name}: {failure}")))?;
-        let channel = self
-            .dialer
-            .channel(&endpoint.connect_timeout(self.timeout.min(CONNECT_MAX)));
+        let endpoint = endpoint.connect_timeout(self.timeout.min(CONNECT_MAX));
+        let channel = self.dialer.channel(&endpoint);
         match tokio::time::timeout(self.timeout, ask(channel)).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(match self.dialer.refusal() {
@@ -324,11 +294,6 @@ impl MasterCaller {
             }
         }
     }
-}
-
-/// An answer of the admin service names the master itself.
-fn no_mastership<T>(_: &T) -> Option<&doorman::Mastership> {
-    None
 }
 
 fn capacity(channel: Channel) -> CapacityClient<Channel> {
@@ -359,10 +324,8 @@ fn miss_of(name: &str, status: &tonic::Status) -> Miss {
             "{name} does not know this call; it may be an older server, or no Doorward server"
         ))),
         _ => {
-            let problem = status
-                .source()
-                .map(innermost)
-                .unwrap_or_else(|| message.into_owned());
+            let source = status.source().map(innermost);
+            let problem = source.unwrap_or_else(|| message.into_owned());
             Miss::Silent(format!("{name}: {}", visible::cut(&problem)))
         }
     }
@@ -435,10 +398,8 @@ pub(crate) fn lease_on<'a>(
     if let Some(answer) = response.response.iter().find(|r| r.resource_id == resource) {
         return Ok(answer);
     }
-    let refusal = response
-        .refused
-        .iter()
-        .find(|r| r.resource_id() == resource);
+    let mut refusals = response.refused.iter();
+    let refusal = refusals.find(|r| r.resource_id() == resource);
     let message = refusal.map_or("the server has no template for it", |r| r.message());
     let message = visible::cut(message);
     Err(Failure::No(format!("{resource}: {message}")))

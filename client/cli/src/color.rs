@@ -1,7 +1,7 @@
 //! When to colour: `auto` on a terminal, unless `NO_COLOR` is set to anything or the terminal is dumb.
 
 use clap::ValueEnum;
-use doorward_pages::terminal::palette::Palette;
+use doorward_pages::terminal::Palette;
 
 /// When to colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -27,8 +27,7 @@ use std::io::{self, Write};
 
 use doorward_documents::Kind;
 use doorward_etcd::DocumentPlace;
-use doorward_pages::terminal::palette::Palette;
-use doorward_pages::terminal::table::Table;
+use doorward_pages::terminal::{Palette, Table};
 use serde_json::Value;
 
 use self::author::plain;

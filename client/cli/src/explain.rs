@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::{Palette, Tone};
 use doorward_proto::admin::v1::{ChildStatus, GetStatusRequest, LeaseStatus, ResourceStatus};
 use doorward_session::visible::line;
 use serde::Serialize;

@@ -13,12 +13,11 @@ use crate::caller::{MasterCaller, lease_on, new_client_id, sequence, spans};
 use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::flags::{AskFlags, GetFlags};
-use crate::granted::tone_of;
-use crate::granted::{millis, number};
+use crate::granted::{millis, number, tone_of};
 use crate::output;
 use crate::why::{Explanation, LEARNING_ADVICE};
 use doorward_pages::numbers::typed_span as span;
-use doorward_pages::terminal::palette::Tone;
+use doorward_pages::terminal::Tone;
 
 /// A lease, as `--output json` prints it. Its field names are an interface.
 #[derive(Serialize)]

@@ -30,20 +30,12 @@ pub(crate) async fn run(common: &Common, flags: &LearningFlags) -> Result<(), Fa
         confirm(&format!("{of}: {means}. Type yes: "))?;
     }
     let caller = MasterCaller::new(common)?;
-    let ask = |channel: Dialed| {
-        let resource_id = flags.resources.clone();
-        let request = SetLearningRequest {
-            learns,
-            resource_id,
-        };
-        async move {
-            let answer = LearningClient::new(channel).set(request).await?;
-            Ok(answer.map(|it| (elsewhere(&it), it.unknown)))
-        }
+    let request = SetLearningRequest {
+        learns,
+        resource_id: flags.resources.clone(),
     };
-    let (_, unknown) = caller
-        .call(ask, |(elsewhere, _)| elsewhere.as_ref())
-        .await?;
+    let ask = async |channel: Dialed| LearningClient::new(channel).set(request.clone()).await;
+    let unknown = caller.call(ask, elsewhere).await?.unknown;
     let mut out = output::stdout();
     if common.output == Output::Json {
         output::json(&mut out, &json!({"learns": learns, "unknown": unknown}))?;

@@ -43,7 +43,7 @@ use crate::common::Common;
 use crate::failure::Failure;
 use crate::flags::{Command, Flags};
 use doorward_pages::room::Room;
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::{Palette, Tone};
 
 /// Room of every command.
 const ROOM: Room = Room {

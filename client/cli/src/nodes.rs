@@ -16,8 +16,7 @@ use crate::common::{Common, Output, hurried};
 use crate::failure::Failure;
 use crate::flags::NodesFlags;
 use crate::output;
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Cell, Table, cell};
+use doorward_pages::terminal::{Cell, Palette, Table, Tone, cell};
 
 /// For how long the last master of a node may be waited for.
 const BELIEVED_MAX: Duration = Duration::from_secs(600);

@@ -21,7 +21,7 @@ use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::interruption::{interruption, termination};
 use crate::output;
-use doorward_pages::terminal::palette::Tone;
+use doorward_pages::terminal::Tone;
 
 use keyboard::Lines;
 use session::ShellSession;

@@ -31,7 +31,7 @@ use crate::output;
 use crate::status::tables::{WIDE, resources_table, write_leases};
 use crate::status::tree::{write_children, write_own_lease, write_parent};
 use crate::templates::table;
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::{Palette, Tone};
 
 /// Leases that are listed of a resource that was named.
 const LEASES_LISTED: u32 = 100;

@@ -15,8 +15,7 @@ pub(crate) mod table;
 mod warnings;
 
 use doorward_documents::Located;
-use doorward_pages::terminal::palette::Palette;
-use doorward_pages::terminal::table::Table;
+use doorward_pages::terminal::{Palette, Table};
 use serde_json::Value;
 
 use crate::common::Common;

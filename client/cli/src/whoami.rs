@@ -15,9 +15,7 @@ use crate::output;
 /// Asks the server, and prints its answer.
 pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     let caller = MasterCaller::new(common)?;
-    let ask = |channel: Dialed| async move {
-        CallersClient::new(channel).who_am_i(WhoAmIRequest {}).await
-    };
+    let ask = async |channel: Dialed| CallersClient::new(channel).who_am_i(WhoAmIRequest {}).await;
     let WhoAmIResponse {
         identity,
         address,

@@ -45,9 +45,10 @@ impl MasterCaller {
                 break;
             };
             let request = ListInstancesRequest { token };
-            let ask = |channel: Channel| {
-                let request = request.clone();
-                async move { RulesClient::new(channel).list_instances(request).await }
+            let ask = async |channel: Channel| {
+                RulesClient::new(channel)
+                    .list_instances(request.clone())
+                    .await
             };
             let page = self.ask_once(server, server.as_str(), &ask).await?;
             instances.extend(page.instances);

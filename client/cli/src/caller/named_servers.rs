@@ -3,10 +3,9 @@
 //! Its answer is only believed about itself, and it gets no token: its address is what it told its parent.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, timeout_at};
 
 use crate::caller::MasterCaller;
@@ -26,7 +25,6 @@ pub(crate) struct NamedServers<'a> {
     caller: &'a MasterCaller,
     /// Names of the nodes.
     seen: BTreeSet<String>,
-    turns: Arc<Semaphore>,
     until: Instant,
 }
 
@@ -36,45 +34,31 @@ impl<'a> NamedServers<'a> {
         Self {
             caller,
             seen: BTreeSet::from([first.to_owned()]),
-            turns: Arc::new(Semaphore::new(AT_ONCE_MAX)),
             until: Instant::now() + PATIENCE.min(caller.timeout.saturating_mul(12)),
         }
     }
 
     /// Asks each server, given by its node, its address and the question. Returns the answers in that order, or why
     /// there is none. `node_of` finds in an answer which node gave it.
-    pub(crate) async fn ask<Q, A, F>(
+    pub(crate) async fn ask<Q, A>(
         &mut self,
         servers: impl IntoIterator<Item = (String, Option<String>, Q)>,
-        ask: impl Fn(MasterCaller, Q) -> F,
+        ask: impl AsyncFn(MasterCaller, Q) -> Result<A, Failure>,
         node_of: fn(&A) -> &str,
-    ) -> Vec<Result<A, String>>
-    where
-        A: Send + 'static,
-        F: Future<Output = Result<A, Failure>> + Send + 'static,
-    {
+    ) -> Vec<Result<A, String>> {
         let mut asking = Vec::new();
         for (node, address, question) in servers {
-            let asked = self.claimed(&node, address);
-            let asked = asked.map(|caller| ask(caller, question));
-            let (turns, until) = (Arc::clone(&self.turns), self.until);
-            asking.push(tokio::spawn(async move {
-                let asked = asked?;
-                let _turn = turns.acquire().await;
-                let answer = timeout_at(until, asked).await;
+            let (caller, until, ask) = (self.claimed(&node, address), self.until, &ask);
+            asking.push(async move {
+                let answer = timeout_at(until, ask(caller?, question)).await;
                 match answer.map_err(|_| "not in the time for all servers".to_owned())? {
                     Ok(answer) if node_of(&answer) == node => Ok(answer),
                     Ok(answer) => Err(format!("the node {} is at its address", node_of(&answer))),
                     Err(failure) => Err(failure.to_string()),
                 }
-            }));
+            });
         }
-        let mut answers = Vec::new();
-        for answer in asking {
-            let answer = answer.await.map_err(|error| error.to_string());
-            answers.push(answer.flatten());
-        }
-        answers
+        stream::iter(asking).buffered(AT_ONCE_MAX).collect().await
     }
 
     fn claimed(&mut self, node: &str, address: Option<String>) -> Result<MasterCaller, String> {

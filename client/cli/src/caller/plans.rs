@@ -8,7 +8,7 @@ use doorward_proto::admin::v1::plans_client::PlansClient;
 use doorward_tls::dialer::Dialed as Channel;
 
 use crate::caller::status_pages::pushback;
-use crate::caller::{MasterCaller, parse};
+use crate::caller::{Answer, MasterCaller, parse};
 use crate::failure::Failure;
 
 /// The largest answer, in bytes. A page has a mebibyte, and then the rest of a resource.
@@ -36,15 +36,11 @@ impl MasterCaller {
         &self,
         request: &admin::PlanRequest,
     ) -> Result<admin::PlanResponse, Failure> {
-        let timeout = self.timeout;
-        let ask = |channel: Channel| {
-            let request = request.clone();
-            async move { plan(channel, request, timeout).await }
-        };
+        let ask = async |channel| plan(channel, request, self.timeout).await;
         let master = |answer: &admin::PlanResponse| answer.master_address.clone();
         let advice = "Try again once it does";
         let patient = Self {
-            timeout: timeout.saturating_mul(PATIENCE),
+            timeout: self.timeout.saturating_mul(PATIENCE),
             ..self.clone()
         };
         patient.call_master(ask, master, advice).await
@@ -54,9 +50,9 @@ impl MasterCaller {
 /// Asks for a page of a plan, and again when the server says so. Each answer must come in time.
 async fn plan(
     channel: Channel,
-    request: admin::PlanRequest,
+    request: &admin::PlanRequest,
     timeout: Duration,
-) -> Result<tonic::Response<admin::PlanResponse>, tonic::Status> {
+) -> Answer<admin::PlanResponse> {
     let mut plans = PlansClient::new(channel).max_decoding_message_size(PLAN_BYTES_MAX);
     loop {
         let late =

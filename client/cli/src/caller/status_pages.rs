@@ -6,7 +6,7 @@ use doorward_proto::admin::v1 as admin;
 use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_tls::dialer::Dialed as Channel;
 
-use crate::caller::MasterCaller;
+use crate::caller::{Answer, MasterCaller};
 use crate::failure::Failure;
 
 /// The largest page of a status, in bytes.
@@ -47,10 +47,7 @@ impl MasterCaller {
         request: &admin::GetStatusRequest,
         here: bool,
     ) -> Result<admin::GetStatusResponse, Failure> {
-        let ask = |channel: Channel| {
-            let request = request.clone();
-            async move { get_status(channel, request).await }
-        };
+        let ask = async |channel| get_status(channel, request).await;
         let master = |answer: &admin::GetStatusResponse| {
             let is_meant = here || answer.is_master;
             answer.master_address.clone().filter(|_| !is_meant)
@@ -64,8 +61,8 @@ impl MasterCaller {
 /// After the first page this waits for the others.
 async fn get_status(
     channel: Channel,
-    request: admin::GetStatusRequest,
-) -> Result<tonic::Response<admin::GetStatusResponse>, tonic::Status> {
+    request: &admin::GetStatusRequest,
+) -> Answer<admin::GetStatusResponse> {
     let mut admin = AdminClient::new(channel).max_decoding_message_size(STATUS_BYTES_MAX);
     loop {
         let answer = admin.get_status(request.clone()).await;

@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 
 use crate::demo::demo_figures::DemoFigures;
 use crate::demo::outline::{Outline, OutlineEntry, SERVERS, children};
-use doorward_pages::terminal::palette::Palette;
-use doorward_pages::terminal::table::Table;
+use doorward_pages::terminal::{Palette, Table};
 
 /// The tree, with the status page of each server and the clients of each leaf.
 pub(super) fn write_tree(

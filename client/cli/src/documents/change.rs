@@ -17,7 +17,7 @@ use crate::common::Output;
 use crate::failure::Failure;
 use crate::output;
 use doorward_clock::wall;
-use doorward_pages::terminal::palette::Tone;
+use doorward_pages::terminal::Tone;
 
 pub(super) async fn apply<K: Shown>(
     store: Store<'_>,

@@ -11,8 +11,7 @@ use super::{Shown, Standing, Store, show};
 use crate::common::Output;
 use crate::failure::Failure;
 use crate::output;
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Cell, Table, cell};
+use doorward_pages::terminal::{Cell, Palette, Table, Tone, cell};
 
 pub(super) async fn run<K: Shown>(store: &Store<'_>, count: usize) -> Result<(), Failure> {
     if let Some(truth) = K::truth(store).await {

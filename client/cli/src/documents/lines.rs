@@ -6,7 +6,7 @@ use std::time::Duration;
 use similar::{ChangeTag, TextDiff};
 
 use crate::documents::author::plain;
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::{Palette, Tone};
 
 /// Lines shown around a change.
 const CONTEXT: usize = 3;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::{Palette, Tone};
 use serde_json::{Value, json};
 
 use super::author::plain;

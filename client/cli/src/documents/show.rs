@@ -15,7 +15,7 @@ use super::{Document, Standing, Store};
 use crate::common::Output;
 use crate::failure::Failure;
 use crate::output;
-use doorward_pages::terminal::palette::Tone;
+use doorward_pages::terminal::Tone;
 
 pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Result<(), Failure> {
     let mut standing = store.read::<K>().await?;

@@ -8,8 +8,7 @@ use doorward::rules::document::DOCUMENT_BYTES_MAX;
 use doorward::rules::source::files;
 use doorward::rules::{Problems, Rules};
 use doorward_documents::Kind;
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Table, cell};
+use doorward_pages::terminal::{Palette, Table, Tone, cell};
 use serde_json::{Map, Value, json};
 
 use crate::documents::author::plain;

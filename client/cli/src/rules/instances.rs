@@ -2,8 +2,7 @@
 
 use std::io::Write;
 
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Table, cell};
+use doorward_pages::terminal::{Palette, Table, Tone, cell};
 use doorward_proto::admin::v1::{RulesInstance, RunningRules};
 use serde::Serialize;
 

@@ -20,8 +20,7 @@ use crate::granted::{number, span, tone_of};
 use crate::output;
 use crate::status;
 use crate::why::{Explanation, HoldingOutput};
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Table, cell};
+use doorward_pages::terminal::{Palette, Table, Tone, cell};
 
 /// A lease of a client here.
 struct ShellLease {

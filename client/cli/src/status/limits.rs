@@ -7,13 +7,11 @@
 use std::io::{self, Write};
 
 use doorward_pages::numbers::bytes;
-use doorward_pages::terminal::table::Cell;
+use doorward_pages::terminal::{Cell, Palette, Table, Tone};
 use doorward_proto::admin::v1::LimitStatus;
 use doorward_proto::admin::v1::limit_status::Unit;
 
 use crate::granted::number;
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::Table;
 
 /// Limits that the line names.
 const NAMED_MAX: usize = 3;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::{Palette, Tone};
 use doorward_proto::admin::v1::GetStatusResponse as Status;
 use doorward_session::visible::line;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use doorward_proto::admin::v1::States;
 use doorward_session::visible::line;
 
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::{Palette, Tone};
 
 /// A line of all of them.
 pub(super) fn write_line(

@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use doorward_documents::Located;
-use doorward_pages::terminal::palette::{Palette, Tone};
-use doorward_pages::terminal::table::{Cell, Table, cell};
+use doorward_pages::terminal::{Cell, Palette, Table, Tone, cell};
 use doorward_session::visible::line;
 use serde_json::{Value, json};
 

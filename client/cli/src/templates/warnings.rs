@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::documents::author::plain;
 use crate::documents::{counted, refusal};
 use crate::templates::plan::ResourcePlan;
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::{Palette, Tone};
 
 /// Warnings that people are shown at most.
 const WARNINGS_SHOWN: usize = 20;

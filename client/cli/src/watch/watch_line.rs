@@ -16,7 +16,7 @@ use crate::output;
 use crate::why::{Explanation, HoldingOutput, LEARNING_ADVICE};
 use doorward_clock::wall;
 use doorward_pages::numbers::typed_span as span;
-use doorward_pages::terminal::palette::{Palette, Tone};
+use doorward_pages::terminal::{Palette, Tone};
 
 /// A line, as `--output json` prints it. Its field names are an interface.
 #[derive(Serialize)]
