@@ -101,14 +101,11 @@ fn unknown(place: &Place) -> Option<String> {
 /// Explains what the client has at that server. None: nothing.
 fn explain<'a>(client: &str, places: &'a [Place], leaf: &'a Place) -> Option<Explanation<'a>> {
     let leases = &leaf.resource()?.leases;
-    let lease = leases
-        .iter()
-        .find(|it| it.kind == "client" && it.holder == client)?;
-    let above = leaf.above.iter();
-    let above = above.filter_map(|node| {
-        places
-            .iter()
-            .find(|it| it.node == *node && it.status.is_some())
+    let mut leases = leases.iter();
+    let lease = leases.find(|it| it.kind == "client" && it.holder == client)?;
+    let above = leaf.above.iter().filter_map(|node| {
+        let mut answered = places.iter().filter(|it| it.status.is_some());
+        answered.find(|it| it.node == *node)
     });
     let path: Vec<&Place> = above.chain([leaf]).collect();
     let below = path
@@ -117,11 +114,11 @@ fn explain<'a>(client: &str, places: &'a [Place], leaf: &'a Place) -> Option<Exp
         .map(|it| it.lease.as_ref().map(of_child));
     let given = below.chain([Some(lease.clone())]);
     let step = |(place, lease): (&&'a Place, Option<LeaseStatus>)| {
-        let (place, resource) = (*place, place.resource()?);
+        let (resource, lease) = (place.resource()?, lease?);
         Some(Step {
             place,
             resource,
-            lease: lease?,
+            lease,
         })
     };
     let steps: Vec<_> = path.iter().zip(given).filter_map(step).collect();
@@ -169,10 +166,8 @@ fn write(out: &mut impl Write, explanation: &Explanation<'_>, palette: Palette) 
         let algorithm = Some(resource.algorithm()).filter(|it| !it.is_empty());
         let algorithm = line(algorithm.unwrap_or("what its parent has not sent"));
         let divides = format!("{capacity} from {from}, divided by {algorithm}");
-        writeln!(
-            out,
-            "{node} at {address}: {divides}; its holders want {all_want}"
-        )?;
+        let wants = format!("its holders want {all_want}");
+        writeln!(out, "{node} at {address}: {divides}; {wants}")?;
         let (kind, why) = (line(&lease.kind), line(&lease.why));
         let holder = palette.paint(Tone::Strong, &line(&lease.holder));
         let granted = palette.paint(tone_of(lease.granted, lease.wants), &number(lease.granted));
@@ -185,10 +180,8 @@ fn write(out: &mut impl Write, explanation: &Explanation<'_>, palette: Palette) 
         writeln!(out, ", reserved {reserved}: {why}")?;
     }
     writeln!(out, "limited by: {}", line(&explanation.limited_by))?;
-    let remedy = explanation.remedy.iter();
-    remedy
-        .into_iter()
-        .try_for_each(|it| writeln!(out, "what helps: {}", line(it)))
+    let mut remedy = explanation.remedy.iter();
+    remedy.try_for_each(|it| writeln!(out, "what helps: {}", line(it)))
 }
 
 /// Returns what limits the client at the end of the steps, and what helps. `is_matched`: unless the root says that no
@@ -209,55 +202,65 @@ fn limit(steps: &[Step<'_>], is_matched: bool) -> (String, Option<String>) {
     let is_cut_off = |it: &&Step<'_>| parent(it).is_some_and(|it| it.link == "down");
     let waits = |it: &&Step<'_>| is_less(it.lease.granted, it.lease.share);
     let is_cut = |it: &&Step<'_>| it.lease.kind == "server" && it.lease.wants_more;
-    let (limit, remedy);
+    let limited = |limit: String, remedy: &str| (limit, Some(remedy.to_owned()));
     if let Some(why) = steps.clone().find_map(refusal) {
-        limit = format!("a parent refuses the resource: {why}");
-        remedy = "a template at the root that matches it".to_owned();
-    } else if !is_matched || own_lease(first).is_none() && first.resource.template.is_none() {
-        limit = "no template matches the resource: it is refused, and leases run down".to_owned();
-        remedy = "a template at the root that matches it".to_owned();
-    } else if let Some(Step { place, .. }) = steps.clone().find(is_unleased) {
-        limit = format!("{} has no lease from its parent", place.node);
-        remedy = "the link between them: doorward tree".to_owned();
-    } else if !is_short(&last) && last.lease.wants_more {
-        limit = "wants_max: it wants more than counts".to_owned();
-        remedy = "a larger bound in the template".to_owned();
-    } else if !is_short(&last) {
+        let limit = format!("a parent refuses the resource: {why}");
+        return limited(limit, "a template at the root that matches it");
+    }
+    if !is_matched || own_lease(first).is_none() && first.resource.template.is_none() {
+        let limit = "no template matches the resource: it is refused, and leases run down";
+        return limited(limit.to_owned(), "a template at the root that matches it");
+    }
+    if let Some(Step { place, .. }) = steps.clone().find(is_unleased) {
+        let limit = format!("{} has no lease from its parent", place.node);
+        return limited(limit, "the link between them: doorward tree");
+    }
+    if !is_short(&last) && last.lease.wants_more {
+        let limit = "wants_max: it wants more than counts".to_owned();
+        return limited(limit, "a larger bound in the template");
+    }
+    if !is_short(&last) {
         return ("nothing; it has all that it wants".to_owned(), None);
-    } else if let Some(Step { place, .. }) = steps.clone().find(is_cut_off) {
+    }
+    if let Some(Step { place, .. }) = steps.clone().find(is_cut_off) {
         let node = &place.node;
-        limit = format!("{node} cannot reach its parent, and divides what it has");
-        remedy = "the link between them: doorward tree".to_owned();
-    } else if let Some(left) = above.or_else(|| steps.clone().find_map(learning)) {
-        limit = format!("learning mode, {} left at most", span(left));
-        remedy = "waiting; at the root, doorward learning end, if nobody held anything before"
-            .to_owned();
-    } else if let Some(it) = steps.clone().find(waits) {
+        let limit = format!("{node} cannot reach its parent, and divides what it has");
+        return limited(limit, "the link between them: doorward tree");
+    }
+    if let Some(left) = above.or_else(|| steps.clone().find_map(learning)) {
+        let limit = format!("learning mode, {} left at most", span(left));
+        let end = "waiting; at the root, doorward learning end, if nobody held anything before";
+        return limited(limit, end);
+    }
+    if let Some(it) = steps.clone().find(waits) {
         let (node, holder, share) = (&it.place.node, &it.lease.holder, number(it.lease.share));
-        limit = format!(
+        let limit = format!(
             "leases of others at {node}; {holder} gets its share, {share}, once they shrink"
         );
-        remedy = format!("waiting, for {} at most", span(it.resource.lease_length_ms));
-    } else if let Some(Step { place, lease, .. }) = steps.clone().find(is_cut) {
-        let (node, holder, most) = (&place.node, &lease.holder, number(lease.subclients));
-        limit = format!("subclients_max at {node}: only {most} clients of {holder} count");
-        remedy = "a larger subclients_max in the template".to_owned();
-    } else {
-        let short = steps.find(|it| is_less(it.lease.share, it.lease.wants));
-        let Step {
-            place, resource, ..
-        } = short.unwrap_or(last);
-        let (id, node) = (&resource.resource_id, &place.node);
-        let [want, has] = [resource.wants, resource.capacity].map(number);
-        let glob = first.resource.template.as_deref();
-        let glob = glob.unwrap_or("of the resource");
-        let or = match resource.algorithm() {
-            "STATIC" => String::new(),
-            "PRIORITY_BANDS" => format!(", a higher priority, or less demand: doorward top {id}"),
-            _ => format!(", or less demand: doorward top {id}"),
-        };
-        limit = format!("the division at {node}: its holders want {want} of {has}");
-        remedy = format!("a larger capacity in the template {glob}{or}");
+        let wait = format!("waiting, for {} at most", span(it.resource.lease_length_ms));
+        return limited(limit, &wait);
     }
-    (limit, Some(remedy))
+    if let Some(Step { place, lease, .. }) = steps.clone().find(is_cut) {
+        let (node, holder, most) = (&place.node, &lease.holder, number(lease.subclients));
+        let limit = format!("subclients_max at {node}: only {most} clients of {holder} count");
+        return limited(limit, "a larger subclients_max in the template");
+    }
+    let short = steps.find(|it| is_less(it.lease.share, it.lease.wants));
+    let Step {
+        place, resource, ..
+    } = short.unwrap_or(last);
+    let (id, node) = (&resource.resource_id, &place.node);
+    let [want, has] = [resource.wants, resource.capacity].map(number);
+    let glob = first.resource.template.as_deref();
+    let glob = glob.unwrap_or("of the resource");
+    let or = match resource.algorithm() {
+        "STATIC" => String::new(),
+        "PRIORITY_BANDS" => format!(", a higher priority, or less demand: doorward top {id}"),
+        _ => format!(", or less demand: doorward top {id}"),
+    };
+    let limit = format!("the division at {node}: its holders want {want} of {has}");
+    limited(
+        limit,
+        &format!("a larger capacity in the template {glob}{or}"),
+    )
 }

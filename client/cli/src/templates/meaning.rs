@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doorward_engine::amount::Amount;
 use doorward_engine::claims::Subclients;
-use doorward_engine::templates::{Algorithm, SafeCapacity, Shrink, Template, Templates};
+use doorward_engine::templates::{SafeCapacity, Template, Templates};
 use similar::{Algorithm as DiffAlgorithm, DiffTag, capture_diff_slices};
 
 use crate::documents::ChangeLine;
@@ -22,25 +22,18 @@ pub(crate) fn changes(old: &Templates, new: &Templates) -> Vec<ChangeLine> {
     for (place, template) in old.iter().enumerate() {
         let glob = template.identifier_glob.as_str();
         let Some((new_place, now)) = new_by_glob.get(glob) else {
-            lines.push(ChangeLine::new(
-                '-',
-                format!("{glob:?} removed: {}", described(template)),
-            ));
+            let text = format!("{glob:?} removed: {}", described(template));
+            lines.push(ChangeLine::new('-', text));
             continue;
         };
         let mut fields = fields(template, now);
         if moved.contains(glob) {
-            fields.push(format!(
-                "moved from place {} to {}",
-                place + 1,
-                new_place + 1
-            ));
+            let (from, to) = (place + 1, new_place + 1);
+            fields.push(format!("moved from place {from} to {to}"));
         }
         if !fields.is_empty() {
-            lines.push(ChangeLine::new(
-                '~',
-                format!("{glob:?} {}", fields.join("; ")),
-            ));
+            let text = format!("{glob:?} {}", fields.join("; "));
+            lines.push(ChangeLine::new('~', text));
         }
     }
     for (place, template) in new.iter().enumerate() {
@@ -58,12 +51,8 @@ type ByGlob<'a> = BTreeMap<&'a str, (usize, &'a Template)>;
 
 fn by_glob(templates: &Templates) -> ByGlob<'_> {
     let places = templates.iter().enumerate();
-    places
-        .map(|(place, template)| {
-            let template: &Template = template;
-            (template.identifier_glob.as_str(), (place, template))
-        })
-        .collect()
+    let by_glob = places.map(|(place, it)| (&*it.identifier_glob, (place, &**it)));
+    by_glob.collect()
 }
 
 /// The globs of templates that stand before others than they did: as few as explain it.
@@ -75,25 +64,18 @@ fn moved<'a>(old: &'a Templates, new: &'a Templates) -> BTreeSet<&'a str> {
     let (before, after) = (globs(old, &by_glob(new)), globs(new, &by_glob(old)));
     let ops = capture_diff_slices(DiffAlgorithm::Patience, &before, &after);
     let gone = ops.iter().filter(|op| op.tag() != DiffTag::Equal);
-    gone.filter_map(|op| before.get(op.old_range()))
-        .flatten()
-        .copied()
-        .collect()
+    let gone = gone.filter_map(|op| before.get(op.old_range()));
+    gone.flatten().copied().collect()
 }
 
 /// A template as a whole, in a few words.
 fn described(template: &Template) -> String {
-    let Algorithm {
-        kind,
-        lease_length,
-        refresh_interval,
-        ..
-    } = *template.algorithm;
+    let kind = template.algorithm.kind;
+    let capacity = number(template.capacity.get());
+    let lease_length = span(template.algorithm.lease_length);
+    let refresh_interval = span(template.algorithm.refresh_interval);
     format!(
-        "{kind}, capacity {}, lease_length {}, refresh_interval {}",
-        number(template.capacity.get()),
-        span(lease_length),
-        span(refresh_interval)
+        "{kind}, capacity {capacity}, lease_length {lease_length}, refresh_interval {refresh_interval}"
     )
 }
 
@@ -119,15 +101,13 @@ fn fields(old: &Template, new: &Template) -> Vec<String> {
 /// Returns the fields of a template as text.
 fn values(template: &Template) -> Vec<(String, String)> {
     let (algorithm, bounds) = (&template.algorithm, template.holder_bounds);
+    let subclients_max = bounds.subclients_max.map(Subclients::get);
     let exact_span = |span| humantime::format_duration(span).to_string();
     let values = [
         ("capacity", exact(template.capacity.get())),
         ("safe_capacity", safe(template.safe_capacity)),
         ("wants_max", most(bounds.wants_max.map(Amount::get))),
-        (
-            "subclients_max",
-            most(bounds.subclients_max.map(Subclients::get)),
-        ),
+        ("subclients_max", most(subclients_max)),
         ("share_floor", most(template.share_floor.map(Amount::get))),
         ("kind", algorithm.kind.to_string()),
         ("lease_length", exact_span(algorithm.lease_length)),
@@ -136,13 +116,9 @@ fn values(template: &Template) -> Vec<(String, String)> {
             "learning_mode_duration",
             exact_span(algorithm.learning_mode_duration),
         ),
-        ("shrink", shrink(algorithm.shrink)),
-        ("decay_factor", exact(algorithm.decay_factor)),
     ];
     let values = values.map(|(name, value)| (name.to_owned(), value));
-    let shares = algorithm.min_shares.iter();
-    let shares = shares.map(|(priority, share)| (format!("min_share.{priority}"), exact(*share)));
-    values.into_iter().chain(shares).collect()
+    values.into_iter().chain(algorithm.parameters()).collect()
 }
 
 /// All digits: two numbers that differ must not look the same.
@@ -160,13 +136,6 @@ fn safe(safe: Option<SafeCapacity>) -> String {
 
 fn most(most: Option<f64>) -> String {
     most.map_or_else(|| "none".to_owned(), exact)
-}
-
-fn shrink(shrink: Shrink) -> String {
-    match shrink {
-        Shrink::Acknowledged => "acknowledged".to_owned(),
-        Shrink::Immediate => "immediate".to_owned(),
-    }
 }
 
 #[cfg(test)]

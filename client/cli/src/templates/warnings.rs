@@ -129,21 +129,31 @@ pub(super) struct TemplateWarning {
 }
 
 impl TemplateWarning {
-    fn new(kind: WarningKind, index: usize, field: Field, message: String) -> Self {
+    fn new(kind: WarningKind, about: Option<(usize, Field)>, message: String) -> Self {
         Self {
             kind,
-            about: Some((index, field)),
+            about,
             message,
             weight: 0.0,
         }
     }
 
-    fn of_all(kind: WarningKind, message: String) -> Self {
-        Self {
-            kind,
-            about: None,
-            message,
-            weight: 0.0,
+    /// Returns its kind, template and field, by which it is known among those of another document.
+    fn subject<'a>(&self, templates: &'a Templates) -> Option<(WarningKind, &'a str, Field)> {
+        let (index, field) = self.about?;
+        let template = templates.iter().nth(index)?;
+        Some((self.kind, &template.identifier_glob, field))
+    }
+
+    fn in_document(self, document: &Located, stands: bool) -> Warning {
+        let problem = match self.about {
+            Some((index, field)) => document.remark(index, field, self.message),
+            None => document.remark_on_all(self.message),
+        };
+        Warning {
+            kind: self.kind,
+            problem,
+            stands,
         }
     }
 }
@@ -175,27 +185,34 @@ pub(crate) struct Warnings {
 impl Warnings {
     /// Looks for them.
     pub(crate) fn of(name: &str, new: &Located, before: &InForceBefore<'_>) -> Self {
-        let stood = before.templates.map(|old| Stood::of(old, before.in_use));
-        let found = of_templates(&new.templates, before.in_use);
-        let globs = globs(&new.templates);
-        let mut list: Vec<Warning> = found
-            .into_iter()
-            .map(|it| {
-                let stands = stood.as_ref().is_some_and(|stood| stood.has(&it, &globs));
-                warning(new, it, stands)
-            })
-            .collect();
+        // How bad each warning is that what is in force deserves.
+        let mut stood = BTreeMap::new();
+        if let Some(old) = before.templates {
+            let found = of_templates(old, before.in_use);
+            stood.extend(
+                found
+                    .iter()
+                    .filter_map(|it| Some((it.subject(old)?, it.weight))),
+            );
+        }
+        let found = of_templates(&new.templates, before.in_use).into_iter();
+        let found = found.map(|it| {
+            let was = it.subject(&new.templates).and_then(|it| stood.get(&it));
+            let stands = was.is_some_and(|was| *was >= it.weight);
+            it.in_document(new, stands)
+        });
         let mut changes = lengths::findings(&new.templates, before);
         changes.extend(amounts::changes(&new.templates, before));
         let emptied = emptied::finding(before.templates, &new.templates);
         changes.extend(emptied.or_else(|| emptied::unknown(before, &new.templates)));
         changes.extend(emptied::unmatched(before.in_use, &new.templates));
-        list.extend(changes.into_iter().map(|it| warning(new, it, false)));
-        list.extend(new.blanks().iter().map(|problem| Warning {
+        let changes = changes.into_iter().map(|it| it.in_document(new, false));
+        let blanks = new.blanks().iter().map(|problem| Warning {
             kind: WarningKind::Blank,
             problem: problem.clone(),
             stands: false,
-        }));
+        });
+        let mut list: Vec<Warning> = found.chain(changes).chain(blanks).collect();
         list.sort_by_key(|warning| (warning.problem.line, warning.problem.column));
         Self {
             name: name.to_owned(),
@@ -233,47 +250,39 @@ impl Warnings {
     }
 
     fn line(&self, warning: &Warning) -> String {
-        let Problem { line, column, .. } = warning.problem;
-        let stands = if warning.stands {
-            " (so it is in force already)"
-        } else {
-            ""
-        };
         let (name, problem) = (&self.name, &warning.problem);
+        let (line, column) = (problem.line, problem.column);
+        let stands = match warning.stands {
+            true => " (so it is in force already)",
+            false => "",
+        };
         format!("{name}:{line}:{column}: warning: {problem}{stands}")
     }
 
     /// Returns all warnings in one text. None: there are none.
     pub(crate) fn text(&self) -> Option<String> {
-        let said: Vec<String> = self
-            .list
-            .iter()
-            .take(PROBLEMS_SHOWN_MAX)
-            .map(|warning| warning.problem.to_string())
-            .collect();
+        let said = self.list.iter().take(PROBLEMS_SHOWN_MAX);
+        let said: Vec<String> = said.map(|it| it.problem.to_string()).collect();
         (!said.is_empty()).then(|| said.join("\n"))
     }
 
     /// For programs. Its field names are an interface.
     pub(crate) fn to_json(&self) -> Value {
-        self.list
-            .iter()
-            .take(PROBLEMS_SHOWN_MAX)
-            .map(|warning| {
-                let problem = &warning.problem;
-                let (number, glob) = problem.template.clone().unzip();
-                json!({
-                    "kind": warning.kind.as_str(),
-                    "line": problem.line,
-                    "column": problem.column,
-                    "template": number,
-                    "identifier_glob": glob.flatten(),
-                    "field": problem.field,
-                    "message": problem.message,
-                    "needs_force": warning.needs_force(),
-                })
+        let listed = self.list.iter().take(PROBLEMS_SHOWN_MAX).map(|warning| {
+            let problem = &warning.problem;
+            let (number, glob) = problem.template.clone().unzip();
+            json!({
+                "kind": warning.kind.as_str(),
+                "line": problem.line,
+                "column": problem.column,
+                "template": number,
+                "identifier_glob": glob.flatten(),
+                "field": problem.field,
+                "message": problem.message,
+                "needs_force": warning.needs_force(),
             })
-            .collect()
+        });
+        listed.collect()
     }
 }
 
@@ -282,52 +291,6 @@ fn of_templates(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<TemplateW
     let mut findings = amounts::findings(templates, in_use);
     findings.extend(reach::findings(templates));
     findings
-}
-
-/// The warnings that what is in force deserves: how bad each is, by its kind, template and field.
-struct Stood<'a>(BTreeMap<(WarningKind, &'a str, Field), f64>);
-
-impl<'a> Stood<'a> {
-    fn of(old: &'a Templates, in_use: &[ResourcePlan]) -> Self {
-        let globs = globs(old);
-        let found = of_templates(old, in_use).into_iter().filter_map(|it| {
-            let (index, field) = it.about?;
-            Some(((it.kind, *globs.get(index)?, field), it.weight))
-        });
-        Self(found.collect())
-    }
-
-    /// Whether a warning is among them, and no worse than it was.
-    fn has(&self, finding: &TemplateWarning, globs: &[&str]) -> bool {
-        let was = finding.about.and_then(|(index, field)| {
-            let glob = globs.get(index)?;
-            self.0.get(&(finding.kind, *glob, field))
-        });
-        was.is_some_and(|was| *was >= finding.weight)
-    }
-}
-
-fn globs(templates: &Templates) -> Vec<&str> {
-    let globs = templates.iter().map(|it| it.identifier_glob.as_str());
-    globs.collect()
-}
-
-fn warning(new: &Located, finding: TemplateWarning, stands: bool) -> Warning {
-    let TemplateWarning {
-        kind,
-        about,
-        message,
-        ..
-    } = finding;
-    let problem = match about {
-        Some((index, field)) => new.remark(index, field, message),
-        None => new.remark_on_all(message),
-    };
-    Warning {
-        kind,
-        problem,
-        stands,
-    }
 }
 
 fn counted_warnings(count: usize) -> impl fmt::Display {

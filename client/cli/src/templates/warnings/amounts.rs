@@ -25,11 +25,10 @@ pub(super) fn findings(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<Te
         let kind = template.algorithm.kind;
         if template.capacity.get() == 0.0 && kind != AlgorithmKind::NoAlgorithm {
             let message = "is 0: no client gets anything of its resources".to_owned();
-            let field = Field::Capacity;
+            let about = Some((index, Field::Capacity));
             findings.push(TemplateWarning::new(
                 WarningKind::NoCapacity,
-                index,
-                field,
+                about,
                 message,
             ));
         }
@@ -42,19 +41,16 @@ pub(super) fn findings(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<Te
 /// Returns the warnings about capacities beside those in force.
 pub(super) fn changes(new: &Templates, before: &InForceBefore<'_>) -> Vec<TemplateWarning> {
     let replaced = before.replaced(new).into_iter();
-    let pairs = replaced.flat_map(
-        |Replaced {
-             index, new, old, ..
-         }| {
-            let factor = factor(index, new, old).filter(|_| !before.was_in_force);
-            [factor, no_total(index, new, old)]
-        },
-    );
-    pairs.flatten().collect()
+    let found = replaced.flat_map(|it| {
+        let factor = factor(&it).filter(|_| !before.was_in_force);
+        [factor, no_total(&it)]
+    });
+    found.flatten().collect()
 }
 
 /// Whether the capacity of a template changes by a factor of ten, usually a digit too much or too few.
-fn factor(index: usize, new: &Template, old: &Template) -> Option<TemplateWarning> {
+fn factor(it: &Replaced<'_>) -> Option<TemplateWarning> {
+    let (new, old) = (it.new, it.old);
     let is_amount = |template: &Template| template.algorithm.kind != AlgorithmKind::NoAlgorithm;
     let (was, is) = (old.capacity.get(), new.capacity.get());
     let times = if is >= was { is / was } else { was / is };
@@ -62,19 +58,19 @@ fn factor(index: usize, new: &Template, old: &Template) -> Option<TemplateWarnin
     let counts = is_amount(old) && is_amount(new) && was > 0.0 && is > 0.0;
     (counts && times >= FACTOR).then(|| {
         let (is_said, was, times) = (number(is), number(was), number(times));
-        let how = if is >= old.capacity.get() {
-            "times"
-        } else {
-            "times less than"
+        let how = match is >= old.capacity.get() {
+            true => "times",
+            false => "times less than",
         };
         let message = format!("is {is_said}, {times} {how} the {was} in force");
-        TemplateWarning::new(WarningKind::CapacityFactor, index, Field::Capacity, message)
+        let about = Some((it.index, Field::Capacity));
+        TemplateWarning::new(WarningKind::CapacityFactor, about, message)
     })
 }
 
 /// Whether a total that was kept is kept no more.
-fn no_total(index: usize, new: &Template, old: &Template) -> Option<TemplateWarning> {
-    let (was, is) = (old.algorithm.kind, new.algorithm.kind);
+fn no_total(it: &Replaced<'_>) -> Option<TemplateWarning> {
+    let (was, is) = (it.old.algorithm.kind, it.new.algorithm.kind);
     (was.promises_total() && !is.promises_total()).then(|| {
         let how = match is {
             AlgorithmKind::Static => "gives each client up to the capacity",
@@ -83,9 +79,9 @@ fn no_total(index: usize, new: &Template, old: &Template) -> Option<TemplateWarn
         let message = format!(
             "is {is}, which {how}: together they may use more than the {} that {was} keeps to. To limit \
              each client as well, keep {was} and set wants_max",
-            number(old.capacity.get())
+            number(it.old.capacity.get())
         );
-        TemplateWarning::new(WarningKind::NoTotal, index, Field::Kind, message)
+        TemplateWarning::new(WarningKind::NoTotal, Some((it.index, Field::Kind)), message)
     })
 }
 
@@ -116,12 +112,9 @@ fn safe_capacity(
         return None;
     };
     let (safe, capacity) = (safe.get(), template.capacity.get());
-    if !template.algorithm.kind.promises_total() {
-        return None;
-    }
     let clients = fullest.map_or(1, |live| live.clients_count.max(1));
     let together = safe * clients as f64;
-    if together <= capacity {
+    if !template.algorithm.kind.promises_total() || together <= capacity {
         return None;
     }
     let (safe, capacity_said) = (number(safe), number(capacity));
@@ -137,15 +130,9 @@ fn safe_capacity(
              there is when no server answers; give less, or leave it out, for an equal part each"
         ),
     };
-    let found = TemplateWarning::new(
-        WarningKind::SafeCapacity,
-        index,
-        Field::SafeCapacity,
-        message,
-    );
-    Some(TemplateWarning {
-        // Of nothing, everything is infinitely too much.
-        weight: together / capacity,
-        ..found
-    })
+    // Of nothing, everything is infinitely too much.
+    let weight = together / capacity;
+    let about = Some((index, Field::SafeCapacity));
+    let found = TemplateWarning::new(WarningKind::SafeCapacity, about, message);
+    Some(TemplateWarning { weight, ..found })
 }

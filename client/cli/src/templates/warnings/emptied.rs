@@ -21,10 +21,8 @@ pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<Templa
     } else {
         return None;
     };
-    Some(TemplateWarning::of_all(
-        WarningKind::Emptied,
-        message.to_owned(),
-    ))
+    let message = message.to_owned();
+    Some(TemplateWarning::new(WarningKind::Emptied, None, message))
 }
 
 /// Whether clients hold resources that no template matches any more.
@@ -38,13 +36,11 @@ pub(super) fn unmatched(in_use: &[ResourcePlan], new: &Templates) -> Option<Temp
     };
     let id = &first.resource_id;
     // A glob that people take for one of all ids below it.
-    let meant = new
-        .iter()
-        .map(|it| it.identifier_glob.as_str())
-        .find(|glob| {
-            let start = glob.strip_suffix('*').filter(|start| start.ends_with('/'));
-            start.is_some_and(|start| id.starts_with(start))
-        });
+    let mut globs = new.iter().map(|it| it.identifier_glob.as_str());
+    let meant = globs.find(|glob| {
+        let start = glob.strip_suffix('*').filter(|start| start.ends_with('/'));
+        start.is_some_and(|start| id.starts_with(start))
+    });
     let advice = match meant {
         Some(glob) => {
             let levels = id.matches('/').count();
@@ -61,7 +57,7 @@ pub(super) fn unmatched(in_use: &[ResourcePlan], new: &Templates) -> Option<Temp
         "no template matches {id}{more}, which {clients} client{s} hold{verb}: its leases run down, and \
          requests are refused; {advice}"
     );
-    Some(TemplateWarning::of_all(WarningKind::InUse, message))
+    Some(TemplateWarning::new(WarningKind::InUse, None, message))
 }
 
 /// Whether a template goes while it is not known who holds what it matches.
@@ -71,7 +67,7 @@ pub(super) fn unknown(before: &InForceBefore<'_>, new: &Templates) -> Option<Tem
     let mut globs = old.iter().map(|it| it.identifier_glob.as_str());
     let gone = globs.find(|it| !stays.contains(it))?;
     let message = format!("the template {gone:?} goes, and its clients may be refused: {why}");
-    Some(TemplateWarning::of_all(WarningKind::InUse, message))
+    Some(TemplateWarning::new(WarningKind::InUse, None, message))
 }
 
 fn is_replaced(old: &Templates, new: &Templates) -> bool {

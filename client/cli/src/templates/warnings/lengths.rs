@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doorward_engine::templates::{Field, Templates};
+use doorward_engine::templates::{Algorithm, Field, Templates};
 
 use super::{InForceBefore, Replaced, TemplateWarning, WarningKind};
 use crate::granted::number;
@@ -13,6 +13,21 @@ use doorward_pages::numbers::typed_span as span;
 
 /// Factor that needs a warning.
 const FACTOR: u32 = 10;
+
+/// The fields of [`lengths`].
+const FIELDS: [Field; 3] = [
+    Field::RefreshInterval,
+    Field::LeaseLength,
+    Field::LearningModeDuration,
+];
+
+fn lengths(of: &Algorithm) -> [Duration; 3] {
+    [
+        of.refresh_interval,
+        of.lease_length,
+        of.learning_mode_duration,
+    ]
+}
 
 pub(super) fn findings(new: &Templates, before: &InForceBefore<'_>) -> Vec<TemplateWarning> {
     let mut worst: BTreeMap<(usize, Field), TemplateWarning> = BTreeMap::new();
@@ -23,34 +38,25 @@ pub(super) fn findings(new: &Templates, before: &InForceBefore<'_>) -> Vec<Templ
         id,
     } in before.replaced(new)
     {
-        let whose = id.map_or_else(
-            || "in force".to_owned(),
-            |id| format!("that {id} has in force"),
-        );
+        let in_force = || "in force".to_owned();
+        let whose = id.map_or_else(in_force, |id| format!("that {id} has in force"));
         let (was, is) = (&*old.algorithm, &*new.algorithm);
         let (learned, learns) = (was.learning_mode_duration, is.learning_mode_duration);
         // If it is no longer than leases, it follows from them; less of it is an operator's choice.
         let counts = was.learns() && is.learns() && learns > is.lease_length && learns > learned;
-        for (field, was, is) in [
-            (
-                Field::RefreshInterval,
-                was.refresh_interval,
-                is.refresh_interval,
-            ),
-            (Field::LeaseLength, was.lease_length, is.lease_length),
-            (
-                Field::LearningModeDuration,
-                learned,
-                if counts { learns } else { learned },
-            ),
-        ] {
-            let found = finding(index, field, (was, is), &whose);
-            if let Some(found) = found
-                && worst
-                    .get(&(index, field))
-                    .is_none_or(|known| known.weight < found.weight)
+        for (field, pair) in FIELDS
+            .into_iter()
+            .zip(lengths(was).into_iter().zip(lengths(is)))
+        {
+            let about = (index, field);
+            let is_worse = |it: &TemplateWarning| {
+                let known = worst.get(&about);
+                known.is_none_or(|known| known.weight < it.weight)
+            };
+            if (counts || field != Field::LearningModeDuration)
+                && let Some(found) = finding(about, pair, &whose).filter(is_worse)
             {
-                worst.insert((index, field), found);
+                worst.insert(about, found);
             }
         }
     }
@@ -58,11 +64,11 @@ pub(super) fn findings(new: &Templates, before: &InForceBefore<'_>) -> Vec<Templ
 }
 
 fn finding(
-    index: usize,
-    field: Field,
+    about: (usize, Field),
     (was, is): (Duration, Duration),
     whose: &str,
 ) -> Option<TemplateWarning> {
+    let (_, field) = about;
     let ratio = is.as_secs_f64() / was.as_secs_f64();
     let (was_said, is_said) = (span(was), span(is));
     let (kind, weight, said) = if is >= was * FACTOR && is > was {
@@ -76,7 +82,7 @@ fn finding(
     } else {
         return None;
     };
-    let found = TemplateWarning::new(kind, index, field, format!("is {is_said}, {said}"));
+    let found = TemplateWarning::new(kind, Some(about), format!("is {is_said}, {said}"));
     Some(TemplateWarning { weight, ..found })
 }
 

@@ -41,13 +41,8 @@ pub(super) fn findings(templates: &Templates) -> Vec<TemplateWarning> {
         } else {
             continue;
         };
-        let field = Field::IdentifierGlob;
-        findings.push(TemplateWarning::new(
-            WarningKind::Unreached,
-            index,
-            field,
-            message,
-        ));
+        let about = Some((index, Field::IdentifierGlob));
+        findings.push(TemplateWarning::new(WarningKind::Unreached, about, message));
     }
     findings
 }
