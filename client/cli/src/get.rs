@@ -122,8 +122,7 @@ fn print(
             learning_for_ms: why.learning_for_ms(),
             released: matches!(released, Some(Ok(()))),
         };
-        output::json(&mut out, &lease)?;
-        return Ok(());
+        return Ok(output::json(&mut out, &lease)?);
     }
     let palette = common.color.of_stdout();
     let capacity = answer.gets.capacity;

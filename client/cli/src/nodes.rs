@@ -3,7 +3,6 @@
 //! A server is there as long as it renews its registration; a node is there as long as it has a
 //! server, a master, or ever had one.
 
-use std::future::Future;
 use std::io::Write;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use doorward_etcd::address::{self, Etcd, NodeAddress};
 use doorward_etcd::directory::{self, Forgotten, Registration, Role, Servers, SteppedDown};
 use doorward_etcd::layout::NodeKeys;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::common::{Common, Output, hurried};
 use crate::failure::Failure;
@@ -97,76 +97,59 @@ async fn forget(common: &Common, etcd: &Etcd, node: &str) -> Result<(), Failure>
                  nothing was removed"
             )));
         }
-        let waits = format!("waiting {length:?}: its last master did not resign");
-        writeln!(output::stderr(), "{waits}")?;
+        let mut err = output::stderr();
+        writeln!(err, "waiting {length:?}: its last master did not resign")?;
         tokio::time::sleep(length).await;
         let again = directory::forget(&etcd.config, &keys, Some(term));
         forgotten = in_time(common, again).await?;
     }
+    let mut out = output::stdout();
     match forgotten {
         Forgotten::Done if common.output == Output::Json => {
-            output::json(
-                &mut output::stdout(),
-                &serde_json::json!({"forgotten": node}),
-            )?;
+            Ok(output::json(&mut out, &json!({"forgotten": node}))?)
         }
-        Forgotten::Done => writeln!(output::stdout(), "{node} is forgotten")?,
-        Forgotten::Unknown => return Err(unknown(etcd, node)),
-        Forgotten::InUse | Forgotten::MayBeBelieved(..) => {
-            return Err(Failure::No(format!(
-                "{node:?} has a server or a master: nothing was removed. Stop its servers first; \
-                 one that was killed is gone from here a little later"
-            )));
-        }
+        Forgotten::Done => Ok(writeln!(out, "{node} is forgotten")?),
+        Forgotten::Unknown => Err(unknown(etcd, node)),
+        Forgotten::InUse | Forgotten::MayBeBelieved(..) => Err(Failure::No(format!(
+            "{node:?} has a server or a master: nothing was removed. Stop its servers first; one \
+             that was killed is gone from here a little later"
+        ))),
     }
-    Ok(())
 }
 
 /// Lets another server become the master of a node.
 pub(crate) async fn step_down(common: &Common, node: &str) -> Result<(), Failure> {
     let etcd = hurried(etcd(common)?, common.timeout);
     let keys = NodeKeys::new(&etcd.prefix, node);
-    let (master, epoch, before) = match directory::step_down(&etcd.config, &keys, common.timeout)
-        .await?
-    {
+    let outcome = directory::step_down(&etcd.config, &keys, common.timeout).await?;
+    let problem = match outcome {
         SteppedDown::Done {
             master,
             epoch,
             before,
-        } => (master, epoch, before),
-        SteppedDown::NoMaster => {
-            let problem = format!("{node:?} has no master; see doorward nodes");
-            return Err(Failure::No(problem));
+        } => {
+            let mut out = output::stdout();
+            let [after, before] = [&master, &before].map(|it| it.address.as_str());
+            if common.output == Output::Json {
+                let master = json!({"address": after, "epoch": epoch});
+                let done = json!({"node": node, "master": master, "before": before});
+                return Ok(output::json(&mut out, &done)?);
+            }
+            let now = format!("{after} is the master now, epoch {epoch}");
+            return Ok(writeln!(out, "{node}: {now}; it was {before}")?);
         }
-        SteppedDown::IsAlone(master) => {
-            return Err(Failure::No(format!(
-                "{node:?} has no server beside its master, {}: start another one first",
-                master.address
-            )));
-        }
-        SteppedDown::Late(master) => {
-            return Err(Failure::No(format!(
-                "no other server of {node:?} became the master in place of {} within {:?}; see doorward nodes. \
-                     Servers of the previous release do not step down; stop one by SIGTERM instead",
-                master.address, common.timeout
-            )));
-        }
+        SteppedDown::NoMaster => format!("{node:?} has no master; see doorward nodes"),
+        SteppedDown::IsAlone(master) => format!(
+            "{node:?} has no server beside its master, {}: start another one first",
+            master.address
+        ),
+        SteppedDown::Late(master) => format!(
+            "no other server of {node:?} became the master in place of {} within {:?}; see doorward nodes. \
+             Servers of the previous release do not step down; stop one by SIGTERM instead",
+            master.address, common.timeout
+        ),
     };
-    let mut out = output::stdout();
-    if common.output == Output::Json {
-        let before = before.address.as_str();
-        let address = master.address.as_str();
-        let done = serde_json::json!({
-            "node": node, "master": {"address": address, "epoch": epoch}, "before": before,
-        });
-        return Ok(output::json(&mut out, &done)?);
-    }
-    let (after, before) = (&master.address, &before.address);
-    writeln!(
-        out,
-        "{node}: {after} is the master now, epoch {epoch}; it was {before}"
-    )?;
-    Ok(())
+    Err(Failure::No(problem))
 }
 
 /// Returns etcd's answer, or fails after a time.

@@ -24,8 +24,7 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     let mut out = output::stdout();
     if common.output == Output::Json {
         let answer = json!({"identity": identity, "address": address, "may_write": may_write});
-        output::json(&mut out, &answer)?;
-        return Ok(());
+        return Ok(output::json(&mut out, &answer)?);
     }
     let identity = identity.unwrap_or_else(|| "nobody: no certificate, no token".to_owned());
     let may = if may_write { "may" } else { "may not" };

@@ -96,16 +96,8 @@ impl Proof {
     }
 }
 
-/// Beginning of a connection.
-pub(crate) enum Opening<'a> {
-    /// It is plain.
-    Plain(TcpStream),
-    /// A handshake of TLS follows.
-    Tls(&'a ServerTls, TcpStream),
-}
-
 impl Access {
-    /// Looks at the first bytes of a new connection.
+    /// Looks at the first bytes of a new connection. Returns the TLS of the handshake that follows. None: it is plain.
     ///
     /// # Errors
     ///
@@ -114,15 +106,15 @@ impl Access {
         &self,
         mut socket: TcpStream,
         protocol: Protocol,
-    ) -> io::Result<Opening<'_>> {
+    ) -> io::Result<(TcpStream, Option<&ServerTls>)> {
         let Some(tls) = &self.tls else {
-            return Ok(Opening::Plain(socket));
+            return Ok((socket, None));
         };
         if ServerTls::is_tls(&socket).await? {
-            return Ok(Opening::Tls(tls, socket));
+            return Ok((socket, Some(tls)));
         }
         if self.accepts_plain {
-            return Ok(Opening::Plain(socket));
+            return Ok((socket, None));
         }
         socket.write_all(needs_tls(protocol)).await?;
         linger(socket).await;
@@ -159,14 +151,13 @@ impl Access {
         if let (Some(tokens), Some(token)) = (&self.tokens, token) {
             let holder = find(tokens, token)?;
             let (identity, roles) = (holder.identity.clone(), &holder.roles);
-            return if needs.iter().any(|role| roles.contains(role)) {
-                Ok(Proof {
-                    identity: Some(identity),
-                    is_operator: roles.contains(&Role::Operator),
-                })
-            } else {
-                Err(Denied::NoRole(identity, role.as_str()))
-            };
+            if !needs.iter().any(|role| roles.contains(role)) {
+                return Err(Denied::NoRole(identity, role.as_str()));
+            }
+            return Ok(Proof {
+                identity: Some(identity),
+                is_operator: roles.contains(&Role::Operator),
+            });
         }
         match certificate {
             None if self.needs_identity && !self.accepts_plain => Err(match token {

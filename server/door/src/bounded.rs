@@ -7,13 +7,12 @@
 //! sends nothing keeps no other client away. A call that waits counts only for a short time, because it costs the
 //! machine nothing.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::Context;
 use std::time::Duration;
 
-use tokio::time::Sleep;
+use tokio::time::sleep;
 use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 
@@ -71,65 +70,33 @@ where
         &self,
         request: Request<RequestBody<B>>,
     ) -> impl Future<Output = Response<Body>> + Send {
-        let counts = if request.uri().path() == self.path {
-            let permit = CallPermit::take(&self.calls).map(Counts::Still);
-            permit.ok_or_else(|| {
+        let counts = (request.uri().path() == self.path).then(|| {
+            CallPermit::take(&self.calls).ok_or_else(|| {
                 let number = request.body().door().refuse(&self.calls);
                 overload::busy(self.calls.max(), number)
             })
-        } else {
-            Ok(Counts::NoMore)
-        };
+        });
+        let counts = counts.transpose();
         let counted = counts.map(|counts| (self.services.answer(request), counts));
         async move {
-            let (answer, mut counts) = match counted {
+            let (answer, permit) = match counted {
                 Ok(counted) => counted,
                 Err(status) => return status.into_http(),
             };
+            // Most calls never wait, and need no timer.
+            let mut counts = permit.map(|permit| (permit, None));
             let mut answer = pin!(answer);
             poll_fn(|cx| {
                 let answer = answer.as_mut().poll(cx);
-                if answer.is_pending() {
-                    counts.poll_over(cx);
+                if let (true, Some((_, over))) = (answer.is_pending(), &mut counts) {
+                    let over = over.get_or_insert_with(|| Box::pin(sleep(COUNTS_MAX)));
+                    if over.as_mut().poll(cx).is_ready() {
+                        counts = None;
+                    }
                 }
                 answer
             })
             .await
-        }
-    }
-}
-
-/// State of a call: whether it counts as in progress.
-#[derive(Debug)]
-enum Counts {
-    /// The call counts and has not waited yet. Most calls never wait, and need no timer.
-    Still(CallPermit),
-    /// The call waits, and counts until the timer ends.
-    Until {
-        _in_progress: CallPermit,
-        over: Pin<Box<Sleep>>,
-    },
-    /// The call does not count, or no longer.
-    NoMore,
-}
-
-impl Counts {
-    /// Notes that the call waits, and polls its timer.
-    fn poll_over(&mut self, cx: &mut Context<'_>) {
-        *self = match std::mem::replace(self, Self::NoMore) {
-            Self::Still(in_progress) => {
-                let over = Box::pin(tokio::time::sleep(COUNTS_MAX));
-                Self::Until {
-                    _in_progress: in_progress,
-                    over,
-                }
-            }
-            counts => counts,
-        };
-        if let Self::Until { over, .. } = self
-            && over.as_mut().poll(cx).is_ready()
-        {
-            *self = Self::NoMore;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Calls of a gRPC connection: counted for their caller, and received before work on them starts.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::{poll_fn, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -62,24 +62,21 @@ where
         let is_busy = !paths.silent.contains(&request.uri().path());
         let now = self.door.now();
         let call = InFlightCall::begin(&self.door, &self.connection, is_busy, now);
-        if let Some(limit) = call.refusal(request.uri().path(), now) {
-            return Box::pin(std::future::ready(Ok(refused(&limit, call))));
+        let path = request.uri().path();
+        if let Some(limit) = call.refusal(path, now) {
+            return Box::pin(ready(Ok(refused(&limit, call))));
         }
-        match self
-            .door
-            .prove(&self.connection, request.uri().path(), request.headers())
-        {
+        match self.door.prove(&self.connection, path, request.headers()) {
             Ok(proof) => proof.extend(request.extensions_mut()),
             Err(denied) => {
-                let answer = tracked(denied.status().into_http(), call);
-                return Box::pin(std::future::ready(Ok(answer)));
+                return Box::pin(ready(Ok(tracked(denied.status().into_http(), call))));
             }
         }
         let path = request.uri().path();
         let looks = paths.looks.contains(&path);
         // Its message may be large, and is not read then.
         if looks && let Some(limit) = call.refusal_to_look(now) {
-            return Box::pin(std::future::ready(Ok(refused(&limit, call))));
+            return Box::pin(ready(Ok(refused(&limit, call))));
         }
         let waits = looks || paths.with_one_message.contains(&path);
         let is_large = paths.large.contains(&path);

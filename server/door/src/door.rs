@@ -20,7 +20,7 @@ use tonic::Status as RpcStatus;
 use tracing::field::display;
 use tracing::{debug, warn};
 
-use crate::access::{self, Access, Denied, Opening, Proof};
+use crate::access::{self, Access, Denied, Proof};
 use crate::caller_id::CallerId;
 use crate::connection::Connection;
 use crate::door_limits::DoorLimits;
@@ -133,14 +133,13 @@ impl Door {
         socket: TcpStream,
         connection: &Connection,
     ) -> io::Result<(Socket, Option<Certificate>)> {
-        match self.access.look(socket, self.protocol).await? {
-            Opening::Plain(socket) => Ok((Socket::Left(socket), None)),
-            Opening::Tls(tls, socket) => {
-                let handshake = tls.accept(socket, self.protocol);
-                let (stream, certificate) = self.in_turn(connection, handshake).await?;
-                Ok((Socket::Right(Box::new(stream)), certificate))
-            }
-        }
+        let (socket, tls) = self.access.look(socket, self.protocol).await?;
+        let Some(tls) = tls else {
+            return Ok((Socket::Left(socket), None));
+        };
+        let handshake = tls.accept(socket, self.protocol);
+        let (stream, certificate) = self.in_turn(connection, handshake).await?;
+        Ok((Socket::Right(Box::new(stream)), certificate))
     }
 
     /// Does a handshake within the rates of its caller and of all.

@@ -2,7 +2,7 @@
 //! with one message, which must come in time. A request has its `CallerId` as an extension, and its identity.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::ready;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
@@ -93,11 +93,11 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         let call = InFlightCall::begin(&self.door, &self.connection, true, now);
         let path = request.uri().path();
         if let Some(limit) = call.refusal(path, now) {
-            return Box::pin(std::future::ready(Ok(refused(&limit, call))));
+            return Box::pin(ready(Ok(refused(&limit, call))));
         }
         match self.door.prove(&self.connection, path, request.headers()) {
             Ok(proof) => proof.extend(request.extensions_mut()),
-            Err(denied) => return Box::pin(std::future::ready(Ok(unproven(&denied, call)))),
+            Err(denied) => return Box::pin(ready(Ok(unproven(&denied, call)))),
         }
         let path = request.uri().path();
         let paths = self.door.paths();

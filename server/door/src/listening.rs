@@ -5,7 +5,6 @@
 //! pause it would spin.
 
 use std::fmt::Display;
-use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -57,7 +57,8 @@ where
         let answer = self.services.answer(request);
         async move {
             let mut response = answer.await;
-            if let Some(status) = malformed(&response) {
+            let failure = response.extensions().get::<RpcStatus>();
+            if let Some(status) = failure.and_then(decode_failure) {
                 response = status.into_http();
             }
             let code = RpcStatus::from_header_map(response.headers())
@@ -71,11 +72,6 @@ where
             response
         }
     }
-}
-
-/// Returns the corrected status, if the codec could not read the request.
-fn malformed(response: &Response<Body>) -> Option<RpcStatus> {
-    decode_failure(response.extensions().get::<RpcStatus>()?)
 }
 
 /// Returns the corrected status, if `status` says that the codec could not read a message.

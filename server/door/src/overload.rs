@@ -26,19 +26,19 @@ pub fn exhausted(limit: impl Into<LimitTexts>, number: u64) -> RpcStatus {
     let LimitTexts { what, flag, .. } = limit.into();
     let after = pushback(number);
     let message = format!("there are too many {what}; try again in {after:.1?} ({flag})");
-    with_pushback(message, after)
+    full(message, number)
 }
 
 /// Returns the answer to the `number`th call while `max` calls are in progress.
 pub fn busy(max: u64, number: u64) -> RpcStatus {
     let after = pushback(number);
     let message = format!("the server is busy with {max} calls; try again in {after:.1?}");
-    with_pushback(message, after)
+    full(message, number)
 }
 
 /// Returns the answer to the `number`th call that another limit refuses.
 pub fn full(problem: String, number: u64) -> RpcStatus {
-    with_pushback(problem, pushback(number))
+    come_back(RpcStatus::resource_exhausted(problem), number)
 }
 
 /// Returns the last status of the `number`th answer that its client does not read.
@@ -46,21 +46,18 @@ pub fn unread(number: u64) -> RpcStatus {
     let after = pushback(number);
     let message =
         format!("this address does not read its answers; read them, and try again in {after:.1?}");
-    with_pushback(message, after)
+    full(message, number)
 }
 
 /// Returns the answer to the `number`th call whose message does not arrive in time.
 pub fn late(patience: Duration, number: u64) -> RpcStatus {
     let message = format!("no complete message within {patience:?}");
-    come_back(RpcStatus::deadline_exceeded(message), pushback(number))
+    come_back(RpcStatus::deadline_exceeded(message), number)
 }
 
-fn with_pushback(message: String, after: Duration) -> RpcStatus {
-    come_back(RpcStatus::resource_exhausted(message), after)
-}
-
-fn come_back(mut status: RpcStatus, after: Duration) -> RpcStatus {
-    status.metadata_mut().insert(PUSHBACK, millis(after).into());
+fn come_back(mut status: RpcStatus, number: u64) -> RpcStatus {
+    let after = millis(pushback(number));
+    status.metadata_mut().insert(PUSHBACK, after.into());
     status
 }
 

@@ -5,7 +5,7 @@
 //! its client has the answers. So a slow client costs no more than one read. An idle connection has no buffer here.
 
 use std::convert::Infallible;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
@@ -170,10 +170,8 @@ impl Conversation {
             self.connection.end_call(self.door.now());
         }
         let held = u64::try_from(held).unwrap_or(u64::MAX);
-        let (less, more) = (
-            self.held.saturating_sub(held),
-            held.saturating_sub(self.held),
-        );
+        let more = held.saturating_sub(self.held);
+        let less = self.held.saturating_sub(held);
         if more > 0 && self.door.charge_incoming(&self.connection, more).is_err() {
             return false;
         }

@@ -7,7 +7,6 @@
 //! If a caller gives a call up, the library drops an answer that it has begun to send. These bytes count until the
 //! connection closes. At worst, an idle connection is closed because of them.
 
-use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};

@@ -44,9 +44,8 @@ pub(super) fn line(figures: &DemoFigures, killed: Option<usize>) -> String {
     };
     for region in children(0) {
         let name = SERVERS.get(region).map_or("", |place| place.name);
-        let leaves: Vec<String> = children(region)
-            .map(|leaf| format!("{:.1}", has(leaf)))
-            .collect();
+        let leaves = children(region).map(|leaf| format!("{:.1}", has(leaf)));
+        let leaves: Vec<String> = leaves.collect();
         let leaves = format!("({})", leaves.join(" + "));
         line += &format!("   {name} {:>5.1} {leaves:13}", has(region));
     }
@@ -60,35 +59,25 @@ pub(super) fn line(figures: &DemoFigures, killed: Option<usize>) -> String {
 /// The whole.
 pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<()> {
     let seconds = figures.elapsed().as_secs_f64();
-    writeln!(out)?;
-    writeln!(
-        out,
-        "{seconds:.1} s, capacity {} requests/s",
-        figures.capacity
-    )?;
-    let (granted, used) = (figures.most_granted, figures.most_used);
+    let capacity = figures.capacity;
+    writeln!(out, "\n{seconds:.1} s, capacity {capacity} requests/s")?;
     if let Some(utilisation) = figures.utilisation() {
-        writeln!(
-            out,
-            "  utilisation    {:>7.1} % of the usable amount (the demand, up to the capacity)",
-            utilisation * 100.0
-        )?;
+        let percent = utilisation * 100.0;
+        let usable = "the usable amount (the demand, up to the capacity)";
+        writeln!(out, "  utilisation    {percent:>7.1} % of {usable}")?;
     }
-    writeln!(
-        out,
-        "  most granted   {granted:>7.1} at any moment, {}",
-        of_capacity(granted, figures.capacity)
-    )?;
-    writeln!(
-        out,
-        "  most used      {used:>7.1} in any second, {}",
-        of_capacity(used, figures.capacity)
-    )?;
+    for (title, most, when) in [
+        ("most granted", figures.most_granted, "at any moment"),
+        ("most used", figures.most_used, "in any second"),
+    ] {
+        let part = of_capacity(most, capacity);
+        writeln!(out, "  {title:<14} {most:>7.1} {when}, {part}")?;
+    }
     writeln!(out)?;
     let header = ["mean per second", "wanted", "leased", "used"];
     let mut table = Table::new(header, 1..4, Palette { on: false }).in_lines(2);
-    for line in figures.outline.lines() {
-        let part = match line.who {
+    for (who, label) in figures.outline.lines() {
+        let part = match who {
             OutlineEntry::Server(server) => figures.servers.get(server),
             OutlineEntry::Client(client) => figures.clients.get(client),
         };
@@ -96,7 +85,7 @@ pub(super) fn write(out: &mut impl Write, figures: &DemoFigures) -> io::Result<(
         let means = [total.wants, total.has, total.used]
             .map(|total| if seconds > 0.0 { total / seconds } else { 0.0 })
             .map(|mean| format!("{mean:.2}"));
-        table.add([vec![line.label], means.into()].concat());
+        table.add([vec![label], means.into()].concat());
     }
     table.write(out)?;
     writeln!(

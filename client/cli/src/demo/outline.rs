@@ -74,22 +74,13 @@ pub(super) enum OutlineEntry {
     Client(usize),
 }
 
-/// A line of the drawing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OutlineLine {
-    pub(super) who: OutlineEntry,
-    /// Branches and name.
-    pub(super) label: String,
-}
-
 impl Outline {
     /// These clients, dealt to the leaves.
     pub(super) fn new(clients: impl IntoIterator<Item = String>) -> Self {
         let dealt = clients.into_iter().zip(LEAVES.into_iter().cycle());
+        let clients = dealt.map(|(name, leaf)| ClientPlace { name, leaf });
         Self {
-            clients: dealt
-                .map(|(name, leaf)| ClientPlace { name, leaf })
-                .collect(),
+            clients: clients.collect(),
         }
     }
 
@@ -100,21 +91,16 @@ impl Outline {
         of_leaf.map(|(index, client)| (index, client.name.as_str()))
     }
 
-    /// A line for each server and client, from the root down.
-    pub(super) fn lines(&self) -> Vec<OutlineLine> {
+    /// A line for each server and client, from the root down, with its branches and name.
+    pub(super) fn lines(&self) -> Vec<(OutlineEntry, String)> {
         let mut lines = Vec::new();
         for (index, server) in SERVERS.iter().enumerate() {
-            lines.push(OutlineLine {
-                who: OutlineEntry::Server(index),
-                label: server.label(),
-            });
+            lines.push((OutlineEntry::Server(index), server.label()));
             let ([_, below], count) = (server.branches, self.clients_of(index).count());
             for (number, (client, name)) in (1..).zip(self.clients_of(index)) {
                 let branch = if number == count { '└' } else { '├' };
-                lines.push(OutlineLine {
-                    who: OutlineEntry::Client(client),
-                    label: format!("{below}{branch} {name}"),
-                });
+                let label = format!("{below}{branch} {name}");
+                lines.push((OutlineEntry::Client(client), label));
             }
         }
         lines

@@ -162,10 +162,6 @@ fn draw_whole(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     if let Some(killed) = killed {
         sums.push_span(Span::from(format!("   {} killed", killed.name)).red());
     }
-    frame.render_widget(Paragraph::new(vec![sums, verdict(figures)]), area);
-}
-
-fn verdict(figures: &DemoFigures) -> Line<'static> {
     let mut verdict = format!(
         " most used in any second {:.1} ({})",
         figures.most_used,
@@ -174,7 +170,8 @@ fn verdict(figures: &DemoFigures) -> Line<'static> {
     if let Some(utilisation) = figures.utilisation() {
         verdict += &format!("   utilisation {:.1} %", utilisation * 100.0);
     }
-    Line::from(verdict)
+    let lines = vec![sums, Line::from(verdict)];
+    frame.render_widget(Paragraph::new(lines), area);
 }
 
 /// A line for each server and client.
@@ -188,9 +185,9 @@ fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     let whole = figures.whole.last_second;
     let most = whole.wants.max(figures.capacity).max(1.0);
     let number = |amount: f64| Line::from(format!("{amount:.1}")).right_aligned();
-    let rows = lines.iter().map(|line| {
-        let name = Line::from(format!(" {}", line.label));
-        let (name, page, part) = match line.who {
+    let rows = lines.iter().map(|(who, label)| {
+        let name = Line::from(format!(" {label}"));
+        let (name, page, part) = match *who {
             OutlineEntry::Client(client) => (name, None, figures.clients.get(client)),
             OutlineEntry::Server(server) => {
                 let part = figures.servers.get(server);
@@ -198,7 +195,7 @@ fn draw_tree(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
             }
         };
         let part = part.map(|part| part.last_second).unwrap_or_default();
-        let granted = match line.who {
+        let granted = match who {
             OutlineEntry::Server(_) => number(part.granted),
             _ => Line::default(),
         };

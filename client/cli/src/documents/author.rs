@@ -19,28 +19,21 @@ pub(crate) struct Author {
 
 impl Author {
     pub(crate) fn of(flags: &ChangeFlags) -> Result<Self, Failure> {
-        let who = match &flags.who {
-            Some(who) => line("--who", who)?,
-            None => user_at_host(),
-        };
-        let why = match &flags.why {
-            Some(why) => line("--why", why)?,
-            None => String::new(),
-        };
         Ok(Self {
-            who: if who.is_empty() { user_at_host() } else { who },
-            why: (!why.is_empty()).then_some(why),
+            who: line("--who", flags.who.as_deref())?.unwrap_or_else(user_at_host),
+            why: line("--why", flags.why.as_deref())?,
         })
     }
 }
 
-fn line(flag: &str, text: &str) -> Result<String, Failure> {
-    let text = text.trim();
+/// Returns the text of a flag in one line. None: it is empty.
+fn line(flag: &str, text: Option<&str>) -> Result<Option<String>, Failure> {
+    let text = text.unwrap_or_default().trim();
     if text.chars().count() > CHARS_MAX {
         let problem = format!("{flag} is too long: at most {CHARS_MAX} characters");
         return Err(Failure::Usage(problem));
     }
-    Ok(plain(text).replace('\n', " "))
+    Ok((!text.is_empty()).then(|| plain(text).replace('\n', " ")))
 }
 
 fn user_at_host() -> String {

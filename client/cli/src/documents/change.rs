@@ -117,21 +117,18 @@ impl<'a> Changer<'a> {
         new: &Document<K>,
         kind: VersionKind,
     ) -> Result<(), Failure> {
-        match self.change(standing, new, kind, false).await? {
-            Changed::Done => Ok(()),
-            Changed::Refused | Changed::EditAgain => {
-                Err(Failure::No("nothing was written".to_owned()))
-            }
-            Changed::Overtaken(_) => Err(Failure::No(
-                "nothing was written. Look at what is there now, and repeat".to_owned(),
-            )),
-            Changed::Unforced(problem) => Err(Failure::Usage(problem)),
-        }
+        let problem = match self.change(standing, new, kind, false).await? {
+            Changed::Done => return Ok(()),
+            Changed::Unforced(problem) => return Err(Failure::Usage(problem)),
+            Changed::Refused | Changed::EditAgain => "nothing was written",
+            Changed::Overtaken(_) => "nothing was written. Look at what is there now, and repeat",
+        };
+        Err(Failure::No(problem.to_owned()))
     }
 
     /// Fails if another version is in force than the operator expects.
     fn check_expected<K: Kind>(&self, seen: &Standing<K>) -> Result<(), Failure> {
-        let number = show::in_force(&seen.stored).map(|version| version.number);
+        let number = seen.revision();
         let is_met = |it: &u64| *it == 0 || number == Some(*it);
         let Some(expected) = self.flags.expect.filter(|it| !is_met(it)) else {
             return Ok(());
@@ -154,15 +151,9 @@ impl<'a> Changer<'a> {
         kind: VersionKind,
         may_edit: bool,
     ) -> Result<Changed<K>, Failure> {
-        if self.flags.expect == Some(0)
-            && let Some(document) = &seen.document
-        {
-            let name = &document.name;
-            self.tell(
-                false,
-                None,
-                &format!("nothing was written: {name} has a document already"),
-            )?;
+        if let (Some(0), Some(Document { name, .. })) = (self.flags.expect, &seen.document) {
+            let words = format!("nothing was written: {name} has a document already");
+            self.tell(false, None, &words)?;
             return Ok(Changed::Done);
         }
         self.check_expected(seen)?;
@@ -170,7 +161,7 @@ impl<'a> Changer<'a> {
         let was_in_force = matches!(kind, VersionKind::Rollback { .. });
         let preview = Preview::new(&self.store, seen, new, &everybody, was_in_force).await;
         if preview.is_same() {
-            let number = show::in_force(&seen.stored).map(|version| version.number);
+            let number = seen.revision();
             let which = match number {
                 Some(number) => format!("this is revision {number}, which is in force"),
                 None => "this is what is in force".to_owned(),
@@ -245,18 +236,17 @@ impl<'a> Changer<'a> {
         };
         let message = format!("meanwhile the {}s {how}", K::NOUN);
         writeln!(out, "{}", palette.paint(Tone::Bad, &message))?;
-        let (before, after) = (seen.text(), now.text());
-        let (before, after) = (("what you saw", &*before), ("what is there now", &*after));
+        let before = ("what you saw", &*seen.text());
+        let after = ("what is there now", &*now.text());
         Ok(lines::write(&mut out, before, after, palette)?)
     }
 }
 
 /// Asks whether to write. None: yes.
 fn ask<K: Kind>(may_edit: bool) -> Result<Option<Changed<K>>, Failure> {
-    let question = if may_edit {
-        "Apply? [y/N, e: edit again] "
-    } else {
-        "Apply? [y/N] "
+    let question = match may_edit {
+        true => "Apply? [y/N, e: edit again] ",
+        false => "Apply? [y/N] ",
     };
     Ok(match &*output::reply(question)? {
         "y" | "yes" => None,

@@ -42,9 +42,9 @@ pub(crate) async fn files<K: Shown>(
         };
         match &document.read {
             Ok(new) => {
-                let clash = valid
-                    .iter()
-                    .find_map(|it| Some((&it.name, new.clash(it.read.as_ref().ok()?)?)));
+                let mut others = valid.iter();
+                let clash =
+                    others.find_map(|it| Some((&it.name, new.clash(it.read.as_ref().ok()?)?)));
                 if let Some((other, part)) = clash {
                     bad += 1;
                     let name = &document.name;
@@ -94,8 +94,7 @@ pub(super) async fn in_force<K: Shown>(store: &Store<'_>) -> Result<(), Failure>
         search: &Search::default(),
         was_in_force: false,
     };
-    print(store.common, change).await?;
-    Ok(())
+    print(store.common, change).await.map(drop)
 }
 
 /// Returns the document that files would replace and its place, as far as they are known.

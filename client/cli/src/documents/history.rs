@@ -21,13 +21,11 @@ pub(super) async fn run<K: Shown>(store: &Store<'_>, count: usize) -> Result<(),
     let stored = &standing.stored;
     let numbers: Vec<u64> = stored.numbers.iter().copied().take(count).collect();
     let versions = store.versions(&numbers).await?;
-    let in_force = show::in_force(stored).map(|version| version.number);
+    let in_force = standing.revision();
     let mut out = output::stdout();
     if store.common.output == Output::Json {
-        let versions: Vec<Value> = versions
-            .iter()
-            .map(|recorded| row(recorded, in_force))
-            .collect();
+        let versions = versions.iter().map(|recorded| row(recorded, in_force));
+        let versions: Vec<Value> = versions.collect();
         let listed = json!({
             "at": store.name(),
             "in_force": in_force,
@@ -35,8 +33,7 @@ pub(super) async fn run<K: Shown>(store: &Store<'_>, count: usize) -> Result<(),
             "versions_count": stored.numbers.len(),
             "versions": versions,
         });
-        output::json(&mut out, &listed)?;
-        return Ok(());
+        return Ok(output::json(&mut out, &listed)?);
     }
     let palette = store.common.color.of_stdout();
     if !versions.is_empty() {
@@ -73,11 +70,8 @@ fn note<K: Kind>(
         }
         _ => {}
     }
-    if standing
-        .document
-        .as_ref()
-        .is_some_and(|it| it.read.is_err())
-    {
+    let document = standing.document.as_ref();
+    if document.is_some_and(|it| it.read.is_err()) {
         let problem =
             format!("the document is INVALID: servers keep the {noun}s they had; check says why");
         writeln!(out, "{}", palette.paint(Tone::Bad, &problem))?;
@@ -109,10 +103,9 @@ fn table(versions: &[Recorded], in_force: Option<u64>, palette: Palette) -> Tabl
         let number = palette.cell(Tone::Strong, recorded.number);
         match &recorded.version {
             Ok(version) => {
-                let mark = if in_force == Some(recorded.number) {
-                    palette.cell(Tone::Good, "in force")
-                } else {
-                    cell("")
+                let mark = match in_force == Some(recorded.number) {
+                    true => palette.cell(Tone::Good, "in force"),
+                    false => cell(""),
                 };
                 let text = |text: &str| cell(plain(text).replace('\n', " "));
                 table.add([

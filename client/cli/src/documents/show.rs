@@ -24,11 +24,8 @@ pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Re
             let version = store.version(number).await?;
             let bytes = document_of(version.clone())?.into_bytes();
             let is_in_force = standing.stored.document.as_ref() == Some(&bytes);
-            (
-                Document::new(store.name(), bytes),
-                Some(version),
-                is_in_force,
-            )
+            let document = Document::new(store.name(), bytes);
+            (document, Some(version), is_in_force)
         }
         None => match standing.document.take() {
             Some(document) => (document, in_force(&standing.stored).cloned(), true),
@@ -48,8 +45,7 @@ pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Re
             "why": known.and_then(|v| v.why.as_deref()),
             "document": document.text(),
         });
-        output::json(&mut output::stdout(), &shown)?;
-        return Ok(());
+        return Ok(output::json(&mut output::stdout(), &shown)?);
     }
     let palette = store.common.color.of_stderr();
     let note = match &version {
@@ -58,10 +54,9 @@ pub(super) async fn run<K: Kind>(store: &Store<'_>, revision: Option<u64>) -> Re
     };
     let mut note = format!("{}: {note}", store.name());
     if revision.is_some() {
-        note += if is_in_force {
-            " (in force)"
-        } else {
-            " (not in force)"
+        note += match is_in_force {
+            true => " (in force)",
+            false => " (not in force)",
         };
     }
     if store.is_in_etcd() {
@@ -110,18 +105,14 @@ pub(crate) fn document_of(version: Version) -> Result<String, Failure> {
 
 /// A version, in a line.
 pub(crate) fn about(version: &Version) -> String {
-    let Version {
-        number, kind, when, ..
-    } = version;
+    let (number, kind, when) = (version.number, version.kind, &version.when);
     let who = version.who.as_deref().unwrap_or("an unknown author");
     let why = match &version.why {
         Some(why) => format!(": {why}"),
         None => String::new(),
     };
-    plain(&format!(
-        "revision {number}, {kind} by {who} at {when}{why}"
-    ))
-    .replace('\n', " ")
+    let about = format!("revision {number}, {kind} by {who} at {when}{why}");
+    plain(&about).replace('\n', " ")
 }
 
 /// There is no document.
@@ -129,14 +120,13 @@ pub(crate) fn nothing<K: Kind>(store: &Store<'_>, standing: &Standing<K>) -> Fai
     let (name, noun) = (store.name(), K::NOUN);
     Failure::No(match standing.stored.numbers.first() {
         None => {
-            let lost = if store.is_in_etcd() {
-                format!(
+            let lost = match store.is_in_etcd() {
+                true => &format!(
                     ". If there were some, etcd has lost them: running servers still have the last \
                      ones; the file they were applied from, or a backup of etcd, brings them back: \
                      doorward {noun}s apply FILE"
-                )
-            } else {
-                String::new()
+                ),
+                false => "",
             };
             format!(
                 "there are no {noun}s at {name} yet. To begin, write a file and put it in force \

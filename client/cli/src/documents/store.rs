@@ -44,9 +44,13 @@ pub(crate) struct Standing<K: Kind> {
 impl<K: Kind> Standing<K> {
     /// Returns the document as text; an empty one if there is none.
     pub(crate) fn text(&self) -> Cow<'_, str> {
-        self.document
-            .as_ref()
-            .map_or_else(Cow::default, Document::text)
+        let document = self.document.as_ref();
+        document.map_or_else(Cow::default, Document::text)
+    }
+
+    /// Returns the number of the version in force. None: it is not known, or there is none.
+    pub(crate) fn revision(&self) -> Option<u64> {
+        show::in_force(&self.stored).map(|version| version.number)
     }
 }
 

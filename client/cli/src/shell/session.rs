@@ -200,8 +200,7 @@ impl ShellSession {
         let has = HolderOutput::new(key, held);
         let mut out = output::stdout();
         if self.common.output == Output::Json {
-            output::json(&mut out, &has)?;
-            return Ok(());
+            return Ok(output::json(&mut out, &has)?);
         }
         let share = self.palette.paint(has.tone(), &has.share());
         let (client, resource, rest) = (has.client, has.has.resource, has.rest());

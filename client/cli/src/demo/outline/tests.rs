@@ -18,6 +18,6 @@ root
   └ us-2
     └ c3";
     let outline = Outline::new((0..5).map(|index| format!("c{index}")));
-    let lines = outline.lines().into_iter().map(|line| line.label);
+    let lines = outline.lines().into_iter().map(|(_, label)| label);
     assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);
 }
