@@ -1,4 +1,5 @@
-//! Doorward's wire protocol as Rust types: generated code, the JSON form of the status, and the judgement of limits.
+//! Doorward's wire protocol as Rust types: generated code, the JSON form of the status, the judgement of limits, and
+//! the list of states.
 //!
 //! [`doorman`] is Doorman's protocol (package `doorman`, proto2) with optional fields numbered from 101 that an old
 //! peer ignores. [`doorward`] carries the same messages on streams. [`admin`] has the server's status and rule
@@ -39,6 +40,7 @@ pub mod codec;
 mod json;
 mod limits;
 mod quota_reports;
+mod states;
 
 /// Version of the model [`admin::v1::GetStatusResponse`]. It grows when a field is renamed, removed or given another
 /// meaning, and not when one is added.

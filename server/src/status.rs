@@ -134,10 +134,8 @@ impl ServerState {
                     glob: template.map(|template| template.identifier_glob.clone()),
                 });
                 let mut room = Room::EMPTY_PAGE;
-                status.resources = snapshot
-                    .map(|it| self.resource(it, query, &mut room))
-                    .into_iter()
-                    .collect();
+                let resource = snapshot.map(|it| self.resource(it, query, &mut room));
+                status.resources.extend(resource);
             }
             Listed::Page(after, limit) => {
                 (status.resources, status.next_token) = self.page(after.clone(), *limit, query);

@@ -98,20 +98,20 @@ struct PageQuery {
     id: String,
 }
 
-async fn index(State(site): State<Site>, Query(query): Query<PageQuery>) -> Response {
+async fn index(
+    State(site): State<Site>,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, BadRequest> {
     let request = GetStatusRequest {
         limit: RESOURCES_SHOWN,
         limits: true,
         token: query.token,
         ..GetStatusRequest::default()
     };
-    let asked = match status::Query::of(&request) {
-        Ok(asked) => asked,
-        Err(problem) => return bad_request(&problem),
-    };
+    let asked = status::Query::of(&request).map_err(BadRequest)?;
     let is_first = request.token.is_empty();
     let look = move |state: &ServerState| page(&pages::Index::new(&state.answer(&asked), is_first));
-    site.state.look(look).await
+    Ok(site.state.look(look).await)
 }
 
 async fn limits(State(site): State<Site>) -> Response {
@@ -123,15 +123,16 @@ async fn limits(State(site): State<Site>) -> Response {
     site.state.look(look).await
 }
 
-async fn resource(State(site): State<Site>, Query(query): Query<PageQuery>) -> Response {
-    let id = match ResourceId::new(&query.id) {
-        Ok(id) => id,
-        Err(problem) => {
-            return bad_request(&format!(
-                "the id {problem} (example: /resource?id=db/orders)"
-            ));
-        }
+async fn resource(
+    State(site): State<Site>,
+    Query(query): Query<PageQuery>,
+) -> Result<Response, BadRequest> {
+    let bad = |problem| {
+        BadRequest(format!(
+            "the id {problem} (example: /resource?id=db/orders)"
+        ))
     };
+    let id = ResourceId::new(&query.id).map_err(bad)?;
     let look = move |state: &ServerState| {
         let status = state.status(Some(&id), LEASES_SHOWN);
         match status.resources.first() {
@@ -142,7 +143,7 @@ async fn resource(State(site): State<Site>, Query(query): Query<PageQuery>) -> R
             }
         }
     };
-    site.state.look(look).await
+    Ok(site.state.look(look).await)
 }
 
 /// Query of `/status`. Without a limit, the page has the usual size.
@@ -159,7 +160,10 @@ struct StatusQuery {
     resources: Option<bool>,
 }
 
-async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> Response {
+async fn status(
+    State(site): State<Site>,
+    Query(query): Query<StatusQuery>,
+) -> Result<Response, BadRequest> {
     let asked = status::Query::of(&GetStatusRequest {
         resource_id: query.id,
         leases_max: query.leases,
@@ -170,13 +174,11 @@ async fn status(State(site): State<Site>, Query(query): Query<StatusQuery>) -> R
         token: query.token,
         holder: query.holder,
     });
-    match asked {
-        Ok(asked) => {
-            let look = move |state: &ServerState| json(&state.answer(&asked));
-            site.state.look(look).await
-        }
-        Err(problem) => bad_request(&problem),
-    }
+    let asked = asked.map_err(BadRequest)?;
+    Ok(site
+        .state
+        .look(move |state| json(&state.answer(&asked)))
+        .await)
 }
 
 fn json(status: &Status) -> Response {
@@ -197,9 +199,14 @@ fn json(status: &Status) -> Response {
     }
 }
 
-fn bad_request(problem: &str) -> Response {
-    let problem = format!("{}\n", visible::line(problem));
-    (StatusCode::BAD_REQUEST, problem).into_response()
+/// Problem of an invalid query.
+struct BadRequest(String);
+
+impl IntoResponse for BadRequest {
+    fn into_response(self) -> Response {
+        let problem = format!("{}\n", visible::line(&self.0));
+        (StatusCode::BAD_REQUEST, problem).into_response()
+    }
 }
 
 async fn metrics_text(State(site): State<Site>, headers: HeaderMap) -> Response {
@@ -231,11 +238,10 @@ async fn ready(State(site): State<Site>) -> Response {
                 format!("ready; rules are refused: {why}\n").into_response()
             }
         },
-        Readiness::Unready(why) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("{}\n", visible::line(&why)),
-        )
-            .into_response(),
+        Readiness::Unready(why) => {
+            let why = format!("{}\n", visible::line(&why));
+            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! If several addresses are known, the first one that answers a Discovery is asked first. So a server that hangs delays
 //! a call by a second, and no request that changes something goes to two servers at a time.
 
-mod instances;
+pub(crate) mod instances;
 pub(crate) mod named_servers;
 mod plans;
 mod status_pages;

@@ -8,12 +8,11 @@ pub(crate) use platform::{interruption, termination};
 
 #[cfg(unix)]
 mod platform {
-    use std::future::poll_fn;
     use std::io;
     use std::process;
-    use std::task::Poll;
     use std::thread;
 
+    use futures_util::future::select_all;
     use tokio::runtime::Builder;
     use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -60,14 +59,7 @@ mod platform {
     }
 
     async fn any(signals: &mut [Signal]) {
-        poll_fn(|cx| {
-            let mut signals = signals.iter_mut();
-            match signals.any(|it| it.poll_recv(cx).is_ready()) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
-            }
-        })
-        .await;
+        select_all(signals.iter_mut().map(|it| Box::pin(it.recv()))).await;
     }
 }
 

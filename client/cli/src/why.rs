@@ -74,11 +74,6 @@ impl Explanation {
     pub(crate) fn learning_for_ms(self) -> Option<u64> {
         self.learning_for.map(millis)
     }
-
-    /// Returns the reason without its time, so that a reader sees changes only.
-    pub(crate) fn limit(self) -> Option<LimitedBy> {
-        self.limited_by
-    }
 }
 
 /// Holding of a client of the library, for programs. Its field names are an interface.

@@ -290,10 +290,8 @@ impl ServerState {
         let (mut shown, mut last): (_, Option<HolderId>) = (Vec::new(), None);
         loop {
             let (seen, now): (Vec<Conflict>, Time) = self.node().look(|node, now| {
-                (
-                    node.conflicts_after(last.as_ref(), CONFLICTS_PER_LOOK, now),
-                    now,
-                )
+                let seen = node.conflicts_after(last.as_ref(), CONFLICTS_PER_LOOK, now);
+                (seen, now)
             });
             shown.extend(seen.iter().map(|conflict| model::conflict(conflict, now)));
             if seen.len() < CONFLICTS_PER_LOOK {

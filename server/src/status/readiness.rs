@@ -54,31 +54,28 @@ pub struct Facts {
 impl Facts {
     /// Returns the missing condition in words. None: none is missing.
     fn missing(&self) -> Option<String> {
-        let (mut why, problems) = match &self.mastership {
-            _ if self.rules_problem.is_some() => (
-                "the rules are not loaded".to_owned(),
-                [&self.rules_problem, &None],
-            ),
-            Mastership::Unknown => (
-                "no master of this node is known".to_owned(),
-                [&self.etcd_problem, &self.templates_problem],
-            ),
+        let etcd_and_templates = [&self.etcd_problem, &self.templates_problem];
+        let parent = [&self.parent_problem, &None];
+        let (why, problems) = match &self.mastership {
+            _ if self.rules_problem.is_some() => {
+                ("the rules are not loaded", [&self.rules_problem, &None])
+            }
+            Mastership::Unknown => ("no master of this node is known", etcd_and_templates),
             Mastership::Master { .. } if self.is_in_cycle => (
-                "the node is its own ancestor; check --node and --parent of the servers above it"
-                    .to_owned(),
-                [&self.parent_problem, &None],
+                "the node is its own ancestor; check --node and --parent of the servers above it",
+                parent,
             ),
             Mastership::Master { .. } if self.is_second => (
-                "the parent refuses this process, because another one has the name of the node"
-                    .to_owned(),
-                [&self.parent_problem, &None],
+                "the parent refuses this process, because another one has the name of the node",
+                parent,
             ),
             Mastership::Master { .. } if self.parent_answered == Some(false) => (
-                "the parent has not answered since this server started".to_owned(),
-                [&self.parent_problem, &None],
+                "the parent has not answered since this server started",
+                parent,
             ),
             Mastership::Master { .. } | Mastership::Elsewhere { .. } => return None,
         };
+        let mut why = why.to_owned();
         for problem in problems.into_iter().flatten() {
             why.push_str("; ");
             why.push_str(problem);

@@ -302,10 +302,8 @@ impl ServerState {
 
     /// Returns the answers of rules to requests, those of the rules with the most refusals first.
     pub(super) fn rule_decisions(&self) -> Vec<RuleDecisions> {
-        let tallies = self
-            .edge()
-            .map(|edge| edge.limiter().tallies())
-            .unwrap_or_default();
+        let tallies = self.edge().map(|edge| edge.limiter().tallies());
+        let tallies = tallies.unwrap_or_default();
         let decisions = tallies.iter().map(|it| model::rule_decisions(it));
         let weight = |it: &RuleDecisions| {
             let passed = it.waited_count + it.allowed_count;
@@ -333,28 +331,24 @@ impl ServerState {
             let why = "the server is shutting down".to_owned();
             return (Readiness::Unready(why), None);
         }
-        let (mastership, templates, parent, is_in_cycle, is_second, now) =
-            self.node.read_replica(|replica, now| {
-                let node = replica.node();
-                let session = replica.parent_session();
-                (
-                    node.mastership(now).clone(),
-                    node.templates().len(),
-                    replica.parent_status(),
-                    replica.is_in_cycle(),
-                    session.is_some_and(|session| session.is_second(now)),
-                    now,
-                )
-            });
+        let (facts, has_templates, now) = self.node.read_replica(|replica, now| {
+            let node = replica.node();
+            let session = replica.parent_session();
+            let facts = Facts {
+                mastership: node.mastership(now).clone(),
+                parent_answered: replica.parent_status().map(|status| status.has_answered),
+                is_in_cycle: replica.is_in_cycle(),
+                is_second: session.is_some_and(|session| session.is_second(now)),
+                ..Facts::default()
+            };
+            (facts, !node.templates().is_empty(), now)
+        });
         let facts = Facts {
-            is_in_cycle,
-            is_second,
             rules_problem: self.rules_problem(),
-            mastership,
-            parent_answered: parent.map(|status| status.has_answered),
             parent_problem: self.parent_news().and_then(|news| news.problem),
             etcd_problem: self.etcd_health().and_then(|contact| contact.problem),
-            templates_problem: self.templates_problem().filter(|_| templates == 0),
+            templates_problem: self.templates_problem().filter(|_| !has_templates),
+            ..facts
         };
         let mut ready = self.ready.lock();
         let readiness = ready.judge(&facts, now);

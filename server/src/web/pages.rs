@@ -52,28 +52,9 @@ impl Head {
             },
             master_elsewhere: elsewhere.map(|address| MasterPage::new(address, pages)),
             other_parents: parents.map(String::as_str).collect::<Vec<_>>().join(", "),
-            states: status.states.as_ref().map_or_else(Vec::new, states),
+            states: status.states.as_ref().map_or_else(Vec::new, States::listed),
         }
     }
-}
-
-/// Returns the existing state machines and their states, by the names of the metrics.
-fn states(states: &States) -> Vec<(&'static str, String)> {
-    let of = |what, state: Option<&str>| state.map(|state| (what, state.to_owned()));
-    let streams = states.child_streams.iter().filter(|(_, count)| **count > 0);
-    let streams: Vec<_> = streams
-        .map(|(state, count)| format!("{count} {state}"))
-        .collect();
-    let streams = (!streams.is_empty()).then(|| streams.join(" and "));
-    [
-        of("parent session", states.parent_session.as_deref()),
-        of("election", states.election.as_deref()),
-        of("learning", Some(&states.learning)),
-        of("child streams", streams.as_deref()),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
 
 /// A bar: the granted part of the capacity, and the further part that may still be in use.
@@ -92,10 +73,9 @@ struct Bar {
 impl Bar {
     /// Returns the bar of a resource as a whole, or of one child server.
     fn new(resource: &ResourceStatus, wants: f64, granted: f64, reserved: f64) -> Self {
-        let total = if has_total(resource) {
-            resource.capacity
-        } else {
-            0.0
+        let total = match has_total(resource) {
+            true => resource.capacity,
+            false => 0.0,
         };
         let percent_granted = bar_width(granted, total);
         let percent_reserved = bar_width(reserved, total);
@@ -183,13 +163,9 @@ impl<'a> ResourceRow<'a> {
 
     /// Returns learning mode here or above, with the remaining time. Empty: it is over.
     fn learning(&self) -> String {
-        let (own, lease) = (
-            self.resource.learning_remaining_ms,
-            &self.resource.own_lease,
-        );
-        let above = lease.as_ref();
-        let above = above.and_then(|lease| lease.parent_learning_remaining_ms);
-        match (own, above) {
+        let lease = self.resource.own_lease.as_ref();
+        let above = lease.and_then(|lease| lease.parent_learning_remaining_ms);
+        match (self.resource.learning_remaining_ms, above) {
             (Some(left), _) => format!("learning mode, {}", remaining(left, lease.is_none())),
             (None, Some(left)) => format!("learning mode above, {}", remaining(left, false)),
             (None, None) => String::new(),
@@ -208,9 +184,8 @@ impl<'a> ResourceRow<'a> {
 
     /// Returns the number of child servers that are not shown.
     fn children_left_out(&self) -> u64 {
-        self.resource
-            .children_count
-            .saturating_sub(count(self.children.len()))
+        let shown = count(self.children.len());
+        self.resource.children_count.saturating_sub(shown)
     }
 }
 
@@ -237,10 +212,10 @@ impl<'a> ChildRow<'a> {
         match self.child.curve_points {
             0 => format!("{levels}, sends counts and sums only"),
             1 => format!("{levels}, demand curve of 1 point"),
-            points => format!(
-                "{levels}, demand curve of {} points",
-                numbers::count(points)
-            ),
+            points => {
+                let points = numbers::count(points);
+                format!("{levels}, demand curve of {points} points")
+            }
         }
     }
 }
@@ -381,10 +356,9 @@ impl<'a> Missing<'a> {
 
 /// Returns the satisfied part of a client's wants in percent.
 fn satisfied(lease: &LeaseStatus) -> f64 {
-    if lease.wants > 0.0 {
-        bar_width(lease.granted, lease.wants)
-    } else {
-        100.0
+    match lease.wants > 0.0 {
+        true => bar_width(lease.granted, lease.wants),
+        false => 100.0,
     }
 }
 

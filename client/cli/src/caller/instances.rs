@@ -4,6 +4,7 @@ use doorward_proto::admin::v1::rules_client::RulesClient;
 use doorward_proto::admin::v1::{ListInstancesRequest, RulesInstance};
 use doorward_session::address::Address;
 use doorward_tls::dialer::Dialed as Channel;
+use serde::Serialize;
 
 use crate::caller::MasterCaller;
 use crate::failure::Failure;
@@ -11,8 +12,13 @@ use crate::failure::Failure;
 /// Largest number of pages: a server has at most 4,096 instances, 100 on a page.
 const PAGES_MAX: usize = 41;
 
-/// Instances, each with its server.
-pub(crate) type Instances = Vec<(Address, RulesInstance)>;
+/// An instance, as `--output json` prints it. Its field names are an interface.
+#[derive(Debug, Serialize)]
+pub(crate) struct Instance {
+    pub(crate) server: String,
+    #[serde(flatten)]
+    pub(crate) instance: RulesInstance,
+}
 
 impl MasterCaller {
     /// Returns the instances at each server, and the failures of servers that do not answer.
@@ -20,12 +26,15 @@ impl MasterCaller {
     /// # Errors
     ///
     /// If no server answers.
-    pub(crate) async fn instances(&self) -> Result<(Instances, Vec<Failure>), Failure> {
+    pub(crate) async fn instances(&self) -> Result<(Vec<Instance>, Vec<Failure>), Failure> {
         let (mut instances, mut failures) = (Vec::new(), Vec::new());
         let servers = self.servers().await?;
         for server in &*servers {
             match self.instances_at(server).await {
-                Ok(listed) => instances.extend(listed.into_iter().map(|it| (server.clone(), it))),
+                Ok(listed) => instances.extend(listed.into_iter().map(|instance| Instance {
+                    server: server.to_string(),
+                    instance,
+                })),
                 Err(failure) => failures.push(failure),
             }
         }

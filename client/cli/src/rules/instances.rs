@@ -3,30 +3,17 @@
 use std::io::Write;
 
 use doorward_pages::terminal::{Palette, Table, Tone, cell};
-use doorward_proto::admin::v1::{RulesInstance, RunningRules};
-use serde::Serialize;
+use doorward_proto::admin::v1::RunningRules;
 
 use crate::caller::MasterCaller;
+use crate::caller::instances::Instance;
 use crate::common::{Common, Output};
 use crate::failure::Failure;
 use crate::granted::span;
 use crate::output;
 
-/// An instance for programs. Its field names are an interface.
-#[derive(Debug, Serialize)]
-struct Listed {
-    server: String,
-    #[serde(flatten)]
-    instance: RulesInstance,
-}
-
 pub(super) async fn run(common: &Common) -> Result<(), Failure> {
-    let (instances, failures) = MasterCaller::new(common)?.instances().await?;
-    let listed = instances.into_iter().map(|(server, instance)| Listed {
-        server: server.to_string(),
-        instance,
-    });
-    let listed: Vec<Listed> = listed.collect();
+    let (listed, failures) = MasterCaller::new(common)?.instances().await?;
     let mut out = output::stdout();
     if common.output == Output::Json {
         output::json(&mut out, &listed)?;
@@ -44,17 +31,16 @@ pub(super) async fn run(common: &Common) -> Result<(), Failure> {
 }
 
 /// Returns a row for each domain of an instance.
-fn table(listed: &[Listed], palette: Palette) -> Table {
+fn table(listed: &[Instance], palette: Palette) -> Table {
     let header = [
         "instance", "address", "server", "domain", "version", "since", "problem",
     ];
     let mut table = Table::new(header, 5..6, palette);
-    for Listed { server, instance } in listed {
+    for Instance { server, instance } in listed {
         let none = [RunningRules::default()];
-        let running = if instance.running.is_empty() {
-            &none
-        } else {
-            &*instance.running
+        let running = match instance.running.as_slice() {
+            [] => &none,
+            running => running,
         };
         for RunningRules { domain, version } in running {
             table.add([

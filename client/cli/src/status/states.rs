@@ -13,22 +13,13 @@ pub(super) fn write_line(
     states: &States,
     palette: Palette,
 ) -> io::Result<()> {
-    let mut parts = Vec::new();
-    if let Some(state) = &states.parent_session {
-        parts.push(format!("parent session {}", line(state)));
-    }
-    if let Some(state) = &states.election {
-        parts.push(format!("election {}", line(state)));
-    }
-    parts.push(format!("learning {}", line(&states.learning)));
-    let streams = states.child_streams.iter().filter(|(_, count)| **count > 0);
-    let streams: Vec<_> = streams
-        .map(|(state, count)| format!("{count} {}", line(state)))
+    let parts = states.listed().into_iter();
+    let mut parts: Vec<_> = parts
+        .map(|(what, state)| format!("{what} {}", line(&state)))
         .collect();
-    parts.push(match streams.as_slice() {
-        [] => "no child streams".to_owned(),
-        streams => format!("child streams {}", streams.join(" and ")),
-    });
+    if states.child_streams.values().all(|count| *count == 0) {
+        parts.push("no child streams".to_owned());
+    }
     let title = palette.paint(Tone::Quiet, "states");
     writeln!(out, "{title}: {}", parts.join(", "))
 }

@@ -150,7 +150,7 @@ fn printed(resource: &Resource, holding: &Holding) -> Printed {
     Printed {
         capacity: holding.capacity,
         source: holding.source,
-        limited_by: Explanation::of_holding(holding).limit(),
+        limited_by: holding.limited_by,
         wants: resource.wants(),
         problem: resource.problem().as_ref().map(std::mem::discriminant),
     }

@@ -23,30 +23,25 @@ pub struct MasterPage {
 impl MasterPage {
     /// Returns the master at `address`, which reports `pages` as the address of its pages.
     pub fn new(address: &str, pages: Option<&str>) -> Self {
-        let (link, no_link) = match pages.map(|pages| (pages, pages.parse::<SocketAddr>())) {
-            None => (
-                None,
+        let link = match pages.map(|pages| (pages, pages.parse::<SocketAddr>())) {
+            None => Err(
                 "Where its page is, it has not said: look at the machine of that address."
                     .to_owned(),
             ),
             Some((_, Ok(pages))) if pages.ip().is_unspecified() => {
                 let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-                (
-                    Some(format!("http://{host}:{}/", pages.port())),
-                    String::new(),
-                )
+                Ok(format!("http://{host}:{}/", pages.port()))
             }
-            Some((said, Ok(_))) if is_loopback(said) && !is_loopback(address) => (
-                None,
-                format!("Its page is on its own machine only, at {said}."),
-            ),
-            Some((said, Ok(_))) => (Some(format!("http://{said}/")), String::new()),
-            Some((said, Err(_))) => (None, format!("It says that its page is at {said}.")),
+            Some((said, Ok(_))) if is_loopback(said) && !is_loopback(address) => {
+                Err(format!("Its page is on its own machine only, at {said}."))
+            }
+            Some((said, Ok(_))) => Ok(format!("http://{said}/")),
+            Some((said, Err(_))) => Err(format!("It says that its page is at {said}.")),
         };
         Self {
             address: address.to_owned(),
-            link,
-            no_link,
+            no_link: link.as_ref().err().cloned().unwrap_or_default(),
+            link: link.ok(),
         }
     }
 }
