@@ -202,11 +202,11 @@ impl MasterCaller {
             Ok(_) => self.call_in_turn(&mut finder, &ask, &|_| None).await,
             Err(lost) => Err(Miss::Silent(lost.to_string())),
         };
-        answer.map_err(|miss| match miss {
-            Miss::Silent(problem) | Miss::Masterless(problem) => {
+        answer.map_err(|miss| match miss.into() {
+            Failure::Unreachable(problem) => {
                 Failure::Unreachable(format!("the master does not answer: {problem}. {advice}"))
             }
-            Miss::Final(failure) => failure,
+            failure => failure,
         })
     }
 

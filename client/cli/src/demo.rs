@@ -143,7 +143,9 @@ impl Show {
                 _ = ticks.tick() => {}
                 _ = &mut interrupted => break,
             }
-            self.measure();
+            let servers = self.servers.read();
+            let (clients, now) = self.read_clients();
+            self.figures.measure(&servers, &clients, now);
             self.servers.start_killed(self.clock.now()).await;
             let kills = match &mut screen {
                 Some(screen) => match self.draw(screen, &pages)? {
@@ -197,26 +199,19 @@ impl Show {
         Ok(())
     }
 
-    fn measure(&mut self) {
-        let servers = self.servers.read();
-        let (clients, now) = self.read_clients();
-        self.figures.measure(&servers, &clients, now);
-    }
-
     /// Reads all clients, with the time of the reading. If the system stopped this thread between the two, a second
     /// would seem longer or shorter than it was, with more or less use in it.
     fn read_clients(&self) -> (Vec<Amounts>, Time) {
-        let mut before = self.clock.now();
-        let mut attempts = 1;
-        loop {
-            let clients = self.crowd.read();
-            let now = self.clock.now();
-            if now.since(before) <= AT_ONCE || attempts == ATTEMPTS_MAX {
-                return (clients, now);
+        let mut clients = Vec::new();
+        let mut now = self.clock.now();
+        for _attempt in 0..ATTEMPTS_MAX {
+            let before = self.clock.now();
+            (clients, now) = (self.crowd.read(), self.clock.now());
+            if now.since(before) <= AT_ONCE {
+                break;
             }
-            before = self.clock.now();
-            attempts += 1;
         }
+        (clients, now)
     }
 
     fn is_over(&self) -> bool {

@@ -186,7 +186,7 @@ pub(crate) async fn connect(common: &Common, client_id: String) -> Result<Client
 }
 
 /// Returns the failure for a resource without a lease.
-pub(crate) fn failure_of(error: &doorward::ResourceError) -> Failure {
+pub(crate) fn failure_of(error: doorward::ResourceError) -> Failure {
     match error {
         doorward::ResourceError::NotConnected(_) => Failure::Unreachable(error.to_string()),
         _ => Failure::No(error.to_string()),

@@ -13,6 +13,9 @@ use serde::Serialize;
 
 use crate::common::{Common, Output};
 
+/// Begins each colour.
+const ESCAPE: char = '\u{1b}';
+
 /// Whether standard output and standard error have colours.
 static COLOURED: OnceLock<(bool, bool)> = OnceLock::new();
 
@@ -100,13 +103,16 @@ impl<W: Write> Write for Visible<W> {
         }
         let text = String::from_utf8_lossy(bytes);
         let mut shown = String::with_capacity(text.len() + 16);
-        let mut rest = &*text;
-        while let Some((before, colour, after)) = self.next_colour(rest) {
-            shown.push_str(&visible::lines(before));
-            shown.push_str(colour);
-            rest = after;
+        let mut parts = text.split(ESCAPE);
+        shown += &visible::lines(parts.next().unwrap_or_default());
+        for part in parts {
+            let colour = part.strip_prefix('[').and_then(|it| it.split_once('m'));
+            let ours = colour.filter(|(codes, _)| self.is_coloured && is_ours(codes));
+            shown += &match ours {
+                Some((codes, rest)) => format!("{ESCAPE}[{codes}m{}", visible::lines(rest)),
+                None => visible::lines(&format!("{ESCAPE}{part}")).into_owned(),
+            };
         }
-        shown.push_str(&visible::lines(rest));
         self.inner.write_all(shown.as_bytes())?;
         Ok(bytes.len())
     }
@@ -119,21 +125,6 @@ impl<W: Write> Write for Visible<W> {
 impl<W> Visible<W> {
     pub(crate) fn into_inner(self) -> W {
         self.inner
-    }
-
-    /// The text before the next colour of ours, that colour, and what follows it.
-    fn next_colour<'a>(&self, text: &'a str) -> Option<(&'a str, &'a str, &'a str)> {
-        if !self.is_coloured {
-            return None;
-        }
-        text.match_indices("\u{1b}[").find_map(|(at, start)| {
-            let codes = text.get(at + start.len()..)?;
-            let length = codes.find('m')?;
-            let codes = codes.get(..length)?;
-            is_ours(codes).then_some(())?;
-            let end = at + start.len() + length + 1;
-            Some((text.get(..at)?, text.get(at..end)?, text.get(end..)?))
-        })
     }
 }
 

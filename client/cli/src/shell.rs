@@ -13,7 +13,7 @@ mod session;
 mod typed_line;
 
 use std::io::{self, IsTerminal, Write};
-use std::pin::pin;
+use std::pin::Pin;
 
 use crate::caller::MasterCaller;
 use crate::color::ColorFlag;
@@ -39,18 +39,17 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
             format!("Asking {servers}. help lists the commands; Ctrl-D releases and leaves.");
         writeln!(output::stdout(), "{}", palette.paint(Tone::Quiet, &hint))?;
     }
-    let outcome = if interactive {
-        let mut ended = pin!(termination()?);
-        tokio::select! {
-            outcome = play_all(&mut session, common.color, keyboard::read_typed(), false) => outcome,
-            () = &mut ended => Ok(()),
-        }
-    } else {
-        let mut ended = pin!(interruption()?);
-        tokio::select! {
-            outcome = play_all(&mut session, common.color, keyboard::read_script(), true) => outcome,
-            () = &mut ended => Err(Failure::No("the script was interrupted".to_owned())),
-        }
+    let ended: Pin<Box<dyn Future<Output = ()>>> = match interactive {
+        true => Box::pin(termination()?),
+        false => Box::pin(interruption()?),
+    };
+    let lines = keyboard::read(interactive);
+    let outcome = tokio::select! {
+        outcome = play_all(&mut session, common.color, lines, !interactive) => outcome,
+        () = ended => match interactive {
+            true => Ok(()),
+            false => Err(Failure::No("the script was interrupted".to_owned())),
+        },
     };
     session.close().await;
     outcome

@@ -136,11 +136,10 @@ fn write(
         _ => usize::MAX,
     };
     let (short, count, what) = match of_resource {
-        None => (
-            all.iter().filter(|it| short(it) > 0.0).count(),
-            all.len() as u64,
-            "resources",
-        ),
+        None => {
+            let short = all.iter().filter(|it| short(it) > 0.0);
+            (short.count(), all.len() as u64, "resources")
+        }
         Some(it) => {
             let short = it.leases.iter().filter(|it| is_short(it.wants, it.granted));
             (short.count(), it.leases.len() as u64, "holders")

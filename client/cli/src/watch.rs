@@ -97,7 +97,7 @@ async fn wait_for_lease(
     loop {
         tokio::select! {
             lease = &mut lease => {
-                lease.map_err(|error| get::failure_of(&error))?;
+                lease.map_err(get::failure_of)?;
                 return printer.print(resource, &resource.holding());
             }
             _ = look.tick() => printer.print_if_new(resource, &resource.holding())?,

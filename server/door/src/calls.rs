@@ -32,21 +32,10 @@ pub trait CallService<B>: Send + Sync + 'static {
 
 /// The services, as one connection calls them.
 #[derive(Debug)]
-pub struct ConnectionCalls<S> {
-    services: Arc<S>,
-    door: Arc<Door>,
-    connection: Arc<Connection>,
-}
-
-impl<S> ConnectionCalls<S> {
-    /// Serves the calls of `connection`.
-    pub fn new(services: Arc<S>, door: Arc<Door>, connection: Arc<Connection>) -> Self {
-        Self {
-            services,
-            door,
-            connection,
-        }
-    }
+pub(crate) struct ConnectionCalls<S> {
+    pub(crate) services: Arc<S>,
+    pub(crate) door: Arc<Door>,
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl<S> hyper::service::Service<Request<Incoming>> for ConnectionCalls<S>

@@ -102,7 +102,11 @@ where
     let control = ControlFrames::new(limits.control_frames.small(), calls_max);
     let (of_door, of_connection) = (Arc::clone(&door), Arc::clone(&connection));
     let io = Guarded::new(socket, of_door, of_connection, Some(control));
-    let calls = ConnectionCalls::new(services, Arc::clone(&door), connection);
+    let calls = ConnectionCalls {
+        services,
+        door: Arc::clone(&door),
+        connection,
+    };
     let mut serving = pin!(builder.serve_connection(TokioIo::new(io), calls));
     let served = tokio::select! {
         served = serving.as_mut() => served,

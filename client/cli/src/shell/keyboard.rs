@@ -19,17 +19,9 @@ const HISTORY_LINES_MAX: usize = 1_000;
 /// Lines as they come, and where to report that one was played.
 pub(super) type Lines = (mpsc::Receiver<String>, mpsc::Sender<()>);
 
-/// Lines of a script on standard input.
-pub(super) fn read_script() -> Lines {
-    read(read_lines)
-}
-
-/// Reads lines from the keyboard.
-pub(super) fn read_typed() -> Lines {
-    read(edit_lines)
-}
-
-fn read(lines: impl FnOnce(&mut dyn FnMut(String) -> bool) + Send + 'static) -> Lines {
+/// Reads lines from the keyboard, or those of a script on standard input.
+pub(super) fn read(is_typed: bool) -> Lines {
+    let lines = if is_typed { edit_lines } else { read_lines };
     let (line_sender, receiver) = mpsc::channel(1);
     let (done, mut played) = mpsc::channel(1);
     std::thread::spawn(move || {

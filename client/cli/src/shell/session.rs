@@ -99,13 +99,11 @@ impl ShellSession {
             close(self.held.remove(&key)).await;
         }
         if let Some(held) = self.held.get(&key) {
-            let asked = held.resource.ask(wants);
+            let (resource, timeout) = (&held.resource, self.common.timeout);
+            let asked = resource.ask(wants);
             asked.map_err(|error| Failure::Usage(error.to_string()))?;
-            let answer = held
-                .resource
-                .wait_for_answer(wants, self.common.timeout)
-                .await;
-            answer.map_err(|error| get::failure_of(&error))?;
+            let answer = resource.wait_for_answer(wants, timeout).await;
+            answer.map_err(get::failure_of)?;
         } else {
             let held = self.open(&key, wants, priority).await?;
             self.held.insert(key.clone(), held);
@@ -126,7 +124,7 @@ impl ShellSession {
         let opened = client.resource(id).wants(wants).priority(priority).open();
         let resource = opened.map_err(|error| Failure::Usage(error.to_string()))?;
         let lease = resource.wait_for_lease(self.common.timeout).await;
-        lease.map_err(|error| get::failure_of(&error))?;
+        lease.map_err(get::failure_of)?;
         Ok(ShellLease {
             client,
             resource,
@@ -142,10 +140,8 @@ impl ShellSession {
                 of_name.cloned().collect()
             }
         };
-        let held: Vec<ShellLease> = keys
-            .iter()
-            .filter_map(|key| self.held.remove(key))
-            .collect();
+        let held = keys.iter().filter_map(|key| self.held.remove(key));
+        let held: Vec<ShellLease> = held.collect();
         if held.is_empty() {
             let what = match keys.first() {
                 Some((_, id)) => format!("nothing of {id}"),
@@ -180,8 +176,7 @@ impl ShellSession {
         }
         let mut out = output::stdout();
         if self.held.is_empty() {
-            writeln!(out, "no client here has anything; see help")?;
-            return Ok(());
+            return Ok(writeln!(out, "no client here has anything; see help")?);
         }
         let mut table = Table::headless(2..3, self.palette);
         for (key, held) in &self.held {
@@ -204,8 +199,7 @@ impl ShellSession {
         }
         let share = self.palette.paint(has.tone(), &has.share());
         let (client, resource, rest) = (has.client, has.has.resource, has.rest());
-        writeln!(out, "{client}  {resource}  {share}, {rest}")?;
-        Ok(())
+        Ok(writeln!(out, "{client}  {resource}  {share}, {rest}")?)
     }
 }
 
@@ -227,11 +221,8 @@ impl<'a> HolderOutput<'a> {
 
     /// Returns the amount as a part of the wanted one.
     fn share(&self) -> String {
-        format!(
-            "{} of {}",
-            number(self.has.capacity),
-            number(self.has.wants)
-        )
+        let [capacity, wants] = [self.has.capacity, self.has.wants].map(number);
+        format!("{capacity} of {wants}")
     }
 
     fn rest(&self) -> String {

@@ -18,7 +18,8 @@ const COLUMNS: &[Column<Arc<Template>>] = &[
     ("algorithm", |it, _| cell(it.algorithm.kind)),
     ("capacity", |it, _| cell(capacity(it))),
     ("safe", |it, _| {
-        cell(safe(it).map_or_else(|| "dynamic".to_owned(), number))
+        let safe = it.safe_capacity.map(f64::from);
+        cell(safe.map_or_else(|| "dynamic".to_owned(), number))
     }),
     ("lease", |it, _| cell(span(it.algorithm.lease_length))),
     ("refresh", |it, _| cell(span(it.algorithm.refresh_interval))),
@@ -38,7 +39,7 @@ pub(super) fn to_json(templates: &Templates) -> Value {
         json!({
             "identifier_glob": template.identifier_glob,
             "capacity": template.capacity.get(),
-            "safe_capacity": safe(template),
+            "safe_capacity": template.safe_capacity.map(f64::from),
             "wants_max": template.holder_bounds.wants_max.map(Amount::get),
             "subclients_max": template.holder_bounds.subclients_max.map(Subclients::get),
             "share_floor": template.share_floor.map(Amount::get),
@@ -59,9 +60,4 @@ fn capacity(template: &Template) -> String {
         Some(most) => format!("{capacity} ({} a client)", number(most.get())),
         None => capacity,
     }
-}
-
-/// Returns the safe capacity; −1 if it is unlimited. None: dynamic.
-fn safe(template: &Template) -> Option<f64> {
-    template.safe_capacity.map(f64::from)
 }
