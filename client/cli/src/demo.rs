@@ -24,7 +24,7 @@ use doorward_server::logs::{self, LogFormat};
 
 use crate::demo::crowd::DemoCrowd;
 use crate::demo::demo_figures::{Amounts, DemoFigures};
-use crate::demo::outline::{LEAVES, Outline};
+use crate::demo::outline::Outline;
 use crate::demo::screen::{Key, Scene, Screen};
 use crate::demo::servers::DemoServers;
 use crate::failure::Failure;
@@ -178,13 +178,7 @@ impl Show {
 
     fn print_head(&self, pages: &[SocketAddr]) -> io::Result<()> {
         let mut out = output::stdout();
-        writeln!(
-            out,
-            "{} clients at {} leaves share {} requests/s, fairly",
-            self.figures.clients.len(),
-            LEAVES.len(),
-            self.figures.capacity
-        )?;
+        writeln!(out, "{}", closing_summary::title(&self.figures))?;
         closing_summary::write_tree(&mut out, &self.figures.outline, pages)?;
         writeln!(out, "{}", closing_summary::LEGEND)
     }

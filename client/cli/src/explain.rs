@@ -173,11 +173,8 @@ fn write(out: &mut impl Write, explanation: &Explanation<'_>, palette: Palette) 
         let granted = palette.paint(tone_of(lease.granted, lease.wants), &number(lease.granted));
         let [wants, share, reserved] = [lease.wants, lease.share, lease.reserved].map(number);
         let lasts = span(lease.expires_in_ms);
-        write!(
-            out,
-            "  {kind} {holder}: {granted} of {wants} for {lasts}, share {share}"
-        )?;
-        writeln!(out, ", reserved {reserved}: {why}")?;
+        write!(out, "  {kind} {holder}: {granted} of {wants} for {lasts}")?;
+        writeln!(out, ", share {share}, reserved {reserved}: {why}")?;
     }
     writeln!(out, "limited by: {}", line(&explanation.limited_by))?;
     let mut remedy = explanation.remedy.iter();
@@ -234,9 +231,8 @@ fn limit(steps: &[Step<'_>], is_matched: bool) -> (String, Option<String>) {
     }
     if let Some(it) = steps.clone().find(waits) {
         let (node, holder, share) = (&it.place.node, &it.lease.holder, number(it.lease.share));
-        let limit = format!(
-            "leases of others at {node}; {holder} gets its share, {share}, once they shrink"
-        );
+        let then = format!("{holder} gets its share, {share}, once they shrink");
+        let limit = format!("leases of others at {node}; {then}");
         let wait = format!("waiting, for {} at most", span(it.resource.lease_length_ms));
         return limited(limit, &wait);
     }

@@ -126,31 +126,17 @@ fn print(
     }
     let palette = common.color.of_stdout();
     let capacity = answer.gets.capacity;
-    writeln!(
-        out,
-        "{} of {} that {client} wants of {}",
-        palette.paint(tone_of(capacity, ask.wants), &number(capacity)),
-        number(ask.wants),
-        answer.resource_id,
-    )?;
+    let gets = palette.paint(tone_of(capacity, ask.wants), &number(capacity));
+    let (wants, resource) = (number(ask.wants), &answer.resource_id);
+    writeln!(out, "{gets} of {wants} that {client} wants of {resource}")?;
     if let Some(words) = why.words() {
-        writeln!(
-            out,
-            "  why            {}",
-            palette.paint(Tone::Partial, &words)
-        )?;
+        let words = palette.paint(Tone::Partial, &words);
+        writeln!(out, "  why            {words}")?;
     }
-    let (expires_in, refresh_in) = (span(expires_in), span(refresh_in));
-    writeln!(
-        out,
-        "  expires in     {expires_in}; refresh in {refresh_in}"
-    )?;
-    if let Some(safe) = answer.safe_capacity {
-        writeln!(
-            out,
-            "  safe capacity  {} while no server answers",
-            number(safe)
-        )?;
+    let (expires, refresh) = (span(expires_in), span(refresh_in));
+    writeln!(out, "  expires in     {expires}; refresh in {refresh}")?;
+    if let Some(safe) = answer.safe_capacity.map(number) {
+        writeln!(out, "  safe capacity  {safe} while no server answers")?;
     }
     let end = match released {
         Some(Ok(())) => "released".to_owned(),

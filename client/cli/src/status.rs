@@ -94,12 +94,10 @@ pub(crate) async fn run(common: &Common, flags: &StatusFlags) -> Result<(), Fail
             write_resources(&mut out, &status, asked, (in_detail, is_wide), palette)?;
         }
     }
-    match &flags.resource {
-        Some(resource) if status.resources.is_empty() => {
-            Err(no_leases(&caller, resource, &status, flags.here).await)
-        }
-        _ => Ok(()),
+    if let (Some(resource), []) = (&flags.resource, status.resources.as_slice()) {
+        return Err(no_leases(&caller, resource, &status, flags.here).await);
     }
+    Ok(())
 }
 
 /// Returns the failure for a server that does not say something.
@@ -152,13 +150,9 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
     };
     let epoch = status.epoch.map(|it| format!(", epoch {it}"));
     let epoch = epoch.unwrap_or_default();
-    let up = span(status.uptime_ms);
+    let (version, up) = (line(&status.version), span(status.uptime_ms));
     let node = palette.paint(Tone::Strong, &line(&status.node));
-    writeln!(
-        out,
-        "{node} {}: {mastership}{epoch}, up for {up}",
-        line(&status.version)
-    )?;
+    writeln!(out, "{node} {version}: {mastership}{epoch}, up for {up}")?;
     if let Some(etcd) = &status.etcd {
         write_etcd(out, etcd, palette)?;
     }
@@ -167,14 +161,11 @@ fn write_head(out: &mut impl Write, status: &Status, palette: Palette) -> io::Re
     let plural = if count == 1 { "" } else { "s" };
     writeln!(out, "{count} template{plural} from {source}")?;
     for (what, problem) in [
-        ("newer templates were REFUSED", &status.templates_problem),
-        (
-            "changed certificates, lists or tokens were REFUSED",
-            &status.tls_problem,
-        ),
+        ("newer templates", &status.templates_problem),
+        ("changed certificates, lists or tokens", &status.tls_problem),
     ] {
         let Some(problem) = problem else { continue };
-        let refused = palette.paint(Tone::Bad, what);
+        let refused = palette.paint(Tone::Bad, &format!("{what} were REFUSED"));
         writeln!(out, "{refused}, those read before stay in force:")?;
         for line in problem.lines() {
             writeln!(out, "  {}", visible::line(line))?;
@@ -219,8 +210,7 @@ fn write_resources(
     palette: Palette,
 ) -> io::Result<()> {
     if status.resources.is_empty() {
-        if let Some(left) = status.learning_remaining_ms {
-            let left = span(left);
+        if let Some(left) = status.learning_remaining_ms.map(span) {
             let learning = palette.paint(Tone::Partial, "learning mode");
             writeln!(
                 out,
@@ -248,21 +238,17 @@ fn write_etcd(out: &mut impl Write, etcd: &EtcdStatus, palette: Palette) -> io::
     let age = span(etcd.age_ms);
     match (&etcd.problem, etcd.mastership_remaining_ms) {
         (None, Some(_)) => {
-            let confirmed = etcd.mastership_confirmed_ms;
-            let confirmed = confirmed.map_or_else(String::new, |ago| {
-                format!("; mastership confirmed {} ago", span(ago))
-            });
+            let confirmed = etcd.mastership_confirmed_ms.map(span);
+            let confirmed = confirmed.map(|ago| format!("; mastership confirmed {ago} ago"));
+            let confirmed = confirmed.unwrap_or_default();
             writeln!(out, "elected{confirmed}; etcd reachable")
         }
         (None, None) => writeln!(out, "not elected; etcd reachable for {age}"),
         (Some(problem), left) => {
             let down = palette.paint(Tone::Bad, "etcd is NOT reachable");
             writeln!(out, "{down} for {age}: {}", line(problem))?;
-            match left {
-                Some(left) => {
-                    let left = span(left);
-                    writeln!(out, "  this server stops being the master in {left}")
-                }
+            match left.map(span) {
+                Some(left) => writeln!(out, "  this server stops being the master in {left}"),
                 None => Ok(()),
             }
         }

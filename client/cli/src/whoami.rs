@@ -28,11 +28,9 @@ pub(crate) async fn run(common: &Common) -> Result<(), Failure> {
     }
     let identity = identity.unwrap_or_else(|| "nobody: no certificate, no token".to_owned());
     let may = if may_write { "may" } else { "may not" };
-    let from = if address.is_empty() {
-        String::new()
-    } else {
-        format!(" from {address}")
+    let from = match address.as_str() {
+        "" => String::new(),
+        address => format!(" from {address}"),
     };
-    writeln!(out, "{identity}{from}; {may} change rules")?;
-    Ok(())
+    Ok(writeln!(out, "{identity}{from}; {may} change rules")?)
 }

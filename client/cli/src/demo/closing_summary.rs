@@ -4,8 +4,15 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 
 use crate::demo::demo_figures::DemoFigures;
-use crate::demo::outline::{Outline, OutlineEntry, SERVERS, children};
+use crate::demo::outline::{LEAVES, Outline, OutlineEntry, SERVERS, children};
 use doorward_pages::terminal::{Palette, Table};
+
+/// Returns the clients and the capacity.
+pub(super) fn title(figures: &DemoFigures) -> String {
+    let (clients, leaves) = (figures.clients.len(), LEAVES.len());
+    let capacity = figures.capacity;
+    format!("{clients} clients at {leaves} leaves share {capacity} requests/s, fairly")
+}
 
 /// The tree, with the status page of each server and the clients of each leaf.
 pub(super) fn write_tree(

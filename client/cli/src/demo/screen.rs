@@ -16,9 +16,9 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Row, Table};
 
-use crate::demo::closing_summary::of_capacity;
+use crate::demo::closing_summary::{of_capacity, title};
 use crate::demo::demo_figures::{Amounts, DemoFigures};
-use crate::demo::outline::{LEAVES, OutlineEntry, SERVERS};
+use crate::demo::outline::{OutlineEntry, SERVERS};
 
 /// Content of the view.
 #[derive(Clone, Copy, Debug)]
@@ -124,21 +124,14 @@ fn draw(frame: &mut Frame<'_>, scene: &Scene<'_>) {
 }
 
 fn draw_head(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
-    let figures = scene.figures;
     let title = Line::from(vec![
         Span::from(" Doorward ").bold().reversed(),
-        Span::from(format!(
-            "  {} clients at {} leaves share {} requests/s, fairly and never more",
-            figures.clients.len(),
-            LEAVES.len(),
-            figures.capacity
-        )),
+        Span::from(format!("  {} and never more", title(scene.figures))),
     ]);
     let page = scene.pages.first().map(|page| format!("http://{page}/"));
+    let (page, at) = (page.unwrap_or_default(), scene.trace_time.as_secs_f64());
     let place = Line::from(format!(
-        " status page of the root {}   trace at {:.0} s",
-        page.unwrap_or_default(),
-        scene.trace_time.as_secs_f64()
+        " status page of the root {page}   trace at {at:.0} s"
     ));
     frame.render_widget(Paragraph::new(vec![title, place.dim()]), area);
 }
@@ -162,11 +155,9 @@ fn draw_whole(frame: &mut Frame<'_>, area: Rect, scene: &Scene<'_>) {
     if let Some(killed) = killed {
         sums.push_span(Span::from(format!("   {} killed", killed.name)).red());
     }
-    let mut verdict = format!(
-        " most used in any second {:.1} ({})",
-        figures.most_used,
-        of_capacity(figures.most_used, figures.capacity),
-    );
+    let used = figures.most_used;
+    let part = of_capacity(used, figures.capacity);
+    let mut verdict = format!(" most used in any second {used:.1} ({part})");
     if let Some(utilisation) = figures.utilisation() {
         verdict += &format!("   utilisation {:.1} %", utilisation * 100.0);
     }

@@ -71,11 +71,14 @@ impl Shown for RuleDocument {
         let old = change.old.map(paths).unwrap_or_default();
         let are_gone = !old.is_empty() && old.is_disjoint(&paths(change.new));
         let message = "warning: no rule of those in force stays";
+        let gone = are_gone.then(|| format!("{}: {message}", change.name));
         let own = change.store.and_then(Store::file);
+        let clash = own.and_then(|own| change.new.clash_beside(own));
+        let of_rules = change.new.0.warnings().into_iter();
+        let of_rules = of_rules.map(|it| format!("warning: {it}"));
         RuleEffect {
-            of_rules: change.new.0.warnings(),
-            gone: are_gone.then(|| format!("{}: {message}", change.name)),
-            clash: own.and_then(|own| change.new.clash_beside(own)),
+            warnings: of_rules.chain(gone.clone()).chain(clash).collect(),
+            gone,
         }
     }
 
@@ -150,28 +153,16 @@ fn parts(rules: &Rules) -> BTreeMap<(&str, usize), Vec<Field>> {
 /// Warnings about a change of rules.
 #[derive(Debug, Default)]
 pub(crate) struct RuleEffect {
-    /// Warnings about the rules as such.
-    of_rules: Vec<String>,
-    /// All rules in force go.
+    /// About the rules as such, about rules in force that go, and about another file with the domain.
+    warnings: Vec<String>,
+    /// The warning if all rules in force go.
     gone: Option<String>,
-    /// Another file of the directory has the domain.
-    clash: Option<String>,
-}
-
-impl RuleEffect {
-    fn warnings(&self) -> impl Iterator<Item = String> {
-        let of_rules = self.of_rules.iter().map(|it| format!("warning: {it}"));
-        let of_change = self.gone.iter().chain(&self.clash).cloned();
-        of_rules.chain(of_change)
-    }
 }
 
 impl Effect for RuleEffect {
     fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        for warning in self.warnings() {
-            writeln!(out, "{}", palette.paint(Tone::Bad, &plain(&warning)))?;
-        }
-        Ok(())
+        let mut warnings = self.warnings.iter();
+        warnings.try_for_each(|it| writeln!(out, "{}", palette.paint(Tone::Bad, &plain(it))))
     }
 
     fn refusal(&self) -> Option<String> {
@@ -183,7 +174,6 @@ impl Effect for RuleEffect {
     }
 
     fn to_json(&self) -> Value {
-        let warnings: Vec<String> = self.warnings().collect();
-        json!({"warnings": warnings, "needs_force": self.gone.is_some()})
+        json!({"warnings": self.warnings, "needs_force": self.gone.is_some()})
     }
 }

@@ -29,12 +29,9 @@ pub(super) fn of_domain(rules: &Rules, domain: &str) -> Vec<Field> {
 /// Returns the fields of a rule, the same ones for every rule; the limit is the first.
 pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
     let counted = rule.counted();
-    let soft_limit = counted
-        .and_then(|it| it.soft_limit)
-        .map(|it| it.to_string());
-    let ban = counted
-        .and_then(|it| it.settings.hard().bans.as_ref())
-        .map(ban);
+    let soft_limit = counted.and_then(|it| it.soft_limit);
+    let soft_limit = soft_limit.map(|it| it.to_string());
+    let bans = counted.and_then(|it| it.settings.hard().bans.as_ref());
     let (burst, default_burst) = counted.and_then(burst).unzip();
     let on_failure = match rule.scope {
         Scope::Local => OnFailure::Open,
@@ -45,7 +42,7 @@ pub(super) fn of_rule(rule: &Rule) -> Vec<Field> {
         field("limit", rule.limit.to_string(), ""),
         field("burst", or_none(burst), &or_none(default_burst)),
         field("soft_limit", or_none(soft_limit), NONE),
-        field("ban", or_none(ban), NONE),
+        field("ban", or_none(bans.map(ban)), NONE),
         field("action", word(rule.action), "reject"),
         field("max_wait", max_wait(rule.max_wait), &max_wait(MAX_WAIT)),
         field("scope", word(rule.scope), "local"),
@@ -85,10 +82,8 @@ pub(super) fn without_lease(rule: &Rule) -> Option<String> {
 
 /// Returns the fields that differ, with both values.
 pub(super) fn difference(old: &[Field], new: &[Field]) -> String {
-    let pairs = old
-        .iter()
-        .zip(new)
-        .filter(|(old, new)| old.value != new.value);
+    let pairs = old.iter().zip(new);
+    let pairs = pairs.filter(|(old, new)| old.value != new.value);
     let pairs = pairs.map(|(old, new)| format!("{} {} → {}", new.name, old.value, new.value));
     pairs.collect::<Vec<_>>().join(", ")
 }
@@ -115,12 +110,9 @@ fn word(value: impl std::fmt::Debug) -> String {
 
 /// Returns the burst and its default; None for windows.
 fn burst(counted: &Counted) -> Option<(String, String)> {
-    if !matches!(
-        counted.algorithm,
-        Algorithm::TokenBucket | Algorithm::LeakyQueue
-    ) {
+    let (Algorithm::TokenBucket | Algorithm::LeakyQueue) = counted.algorithm else {
         return None;
-    }
+    };
     let default = counted.rate.in_a_second();
     Some((counted.settings.limit().to_string(), default.to_string()))
 }
@@ -138,8 +130,6 @@ fn ban(bans: &Bans) -> String {
         true => length,
         false => format!("{length} to {longest}"),
     };
-    format!(
-        "beyond {}, until {length} after its interval",
-        bans.threshold
-    )
+    let threshold = bans.threshold;
+    format!("beyond {threshold}, until {length} after its interval")
 }

@@ -19,20 +19,12 @@ pub(super) fn write_lines(
     let refused = palette.paint(Tone::Bad, "newer rules were REFUSED");
     let listed = status.rules.iter().enumerate();
     for (_, it) in listed.filter(|(place, it)| *place < LISTED || it.problem.is_some()) {
-        let (rules, domain) = (it.rules_count, line(&it.domain));
-        let age = span(it.age_ms);
-        match &it.version {
-            Some(version) => writeln!(
-                out,
-                "rules of {domain}: {rules} of version {}, for {age}",
-                line(version)
-            )?,
-            None => writeln!(
-                out,
-                "rules of {domain}: {}",
-                palette.paint(Tone::Bad, "NONE in force")
-            )?,
-        }
+        let (rules, age) = (it.rules_count, span(it.age_ms));
+        let in_force = match &it.version {
+            Some(version) => format!("{rules} of version {}, for {age}", line(version)),
+            None => palette.paint(Tone::Bad, "NONE in force"),
+        };
+        writeln!(out, "rules of {}: {in_force}", line(&it.domain))?;
         for problem in it.problem.iter().flat_map(|it| it.lines()) {
             writeln!(out, "  {refused}: {}", line(problem))?;
         }

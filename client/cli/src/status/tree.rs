@@ -29,12 +29,8 @@ pub(super) fn write_parent(
         "idle" => palette.paint(Tone::Partial, "not asked (only the master does)"),
         other => palette.paint(Tone::Partial, &line(other)),
     };
-    let age = span(parent.link_age_ms);
-    write!(
-        out,
-        "parent: {name}{}, {link} for {age}",
-        line(&parent.address)
-    )?;
+    let (address, age) = (line(&parent.address), span(parent.link_age_ms));
+    write!(out, "parent: {name}{address}, {link} for {age}")?;
     if let Some((_, above @ [_, ..])) = ancestors.split_first() {
         let above = above.join(", ");
         write!(out, "; above it: {}", line(&above))?;
@@ -65,17 +61,12 @@ pub(super) fn write_own_lease(
         let refused = palette.paint(Tone::Bad, "REFUSED by the parent");
         write!(out, "{refused}: {}; ", line(why))?;
     }
-    match lease.expires_in_ms {
-        Some(left) => write!(
-            out,
-            "{} (share {}), expires in {}",
-            number(lease.capacity),
-            number(lease.share),
-            span(left)
-        )?,
+    let [capacity, share, below] = [lease.capacity, lease.share, lease.outstanding].map(number);
+    match lease.expires_in_ms.map(span) {
+        Some(left) => write!(out, "{capacity} (share {share}), expires in {left}")?,
         None => write!(out, "none")?,
     }
-    write!(out, "; up to {} in use below", number(lease.outstanding))?;
+    write!(out, "; up to {below} in use below")?;
     if lease.is_in_flight {
         write!(out, "; the parent is asked and has not answered yet")?;
     }

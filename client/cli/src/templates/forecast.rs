@@ -247,9 +247,8 @@ fn words(plan: &ResourcePlan) -> Vec<(Tone, String)> {
     }
     let within = plan.holds_in_ms.map(|it| format!("within {}", span(it)));
     let last = "when the last lease that shrinks has ended";
-    let at_most = plan
-        .holds_max_ms
-        .map(|it| format!("in {}, {last}", span(it)));
+    let at_most = plan.holds_max_ms.map(span);
+    let at_most = at_most.map(|it| format!("in {it}, {last}"));
     let times: Vec<String> = within.into_iter().chain(at_most).collect();
     if !times.is_empty() {
         let text = format!("this holds {}", times.join("; at the latest "));

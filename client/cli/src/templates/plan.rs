@@ -189,15 +189,13 @@ impl ResourcePlan {
         self.holders.sort_by(|a, b| b.by().total_cmp(&a.by()));
         let all = &self.root;
         if all.planned_algorithm.is_some() && all.losing_count.max(all.gaining_count) > 0 {
-            let learning = all
-                .learning_remaining_ms
-                .filter(|_| all.grows_in_ms.is_some());
+            let learning = all.learning_remaining_ms;
+            let learning = learning.filter(|_| all.grows_in_ms.is_some());
             let shrinks = all.shrinks_in_ms.max(learning).unwrap_or_default();
             self.holds_in_ms = Some(shrinks.saturating_add(all.grows_in_ms.unwrap_or_default()));
         }
-        self.holds_max_ms = all
-            .shrinks_max_ms
-            .max(self.holds_in_ms.filter(|_| all.shrinks_max_ms.is_some()));
+        let holds = self.holds_in_ms.filter(|_| all.shrinks_max_ms.is_some());
+        self.holds_max_ms = all.shrinks_max_ms.max(holds);
     }
 }
 
@@ -351,12 +349,10 @@ async fn pages(caller: MasterCaller, mut request: PlanRequest) -> Result<PlanRes
 /// Reads a page of the master's plan.
 async fn page(caller: &MasterCaller, request: &PlanRequest) -> Result<PlanResponse, Failure> {
     let answer = caller.plan(request).await?;
+    let problem = || format!("{} is not the master, and knows of none", answer.node);
     match answer.is_master {
         true => Ok(answer),
-        false => Err(Failure::No(format!(
-            "{} is not the master, and knows of none",
-            answer.node
-        ))),
+        false => Err(Failure::No(problem())),
     }
 }
 

@@ -76,10 +76,10 @@ fn no_total(it: &Replaced<'_>) -> Option<TemplateWarning> {
             AlgorithmKind::Static => "gives each client up to the capacity",
             _ => "gives everyone what it wants",
         };
+        let capacity = number(it.old.capacity.get());
         let message = format!(
-            "is {is}, which {how}: together they may use more than the {} that {was} keeps to. To limit \
-             each client as well, keep {was} and set wants_max",
-            number(it.old.capacity.get())
+            "is {is}, which {how}: together they may use more than the {capacity} that {was} keeps to. \
+             To limit each client as well, keep {was} and set wants_max"
         );
         TemplateWarning::new(WarningKind::NoTotal, Some((it.index, Field::Kind)), message)
     })
