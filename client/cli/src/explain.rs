@@ -242,21 +242,25 @@ fn limit(steps: &[Step<'_>], is_matched: bool) -> (String, Option<String>) {
         return limited(limit, "a larger subclients_max in the template");
     }
     let short = steps.find(|it| is_less(it.lease.share, it.lease.wants));
-    let Step {
-        place, resource, ..
-    } = short.unwrap_or(last);
-    let (id, node) = (&resource.resource_id, &place.node);
+    let (limit, remedy) = division(short.unwrap_or(last), first.resource.template.as_deref());
+    limited(limit, &remedy)
+}
+
+/// Returns the division that gives the client less than it wants, and what helps. `glob`: the template at the first
+/// server.
+fn division(short: &Step<'_>, glob: Option<&str>) -> (String, String) {
+    let (resource, node) = (short.resource, &short.place.node);
     let [want, has] = [resource.wants, resource.capacity].map(number);
-    let glob = first.resource.template.as_deref();
     let glob = glob.unwrap_or("of the resource");
+    let less = format!("or less demand: doorward top {}", resource.resource_id);
     let or = match resource.algorithm() {
         "STATIC" => String::new(),
-        "PRIORITY_BANDS" => format!(", a higher priority, or less demand: doorward top {id}"),
-        _ => format!(", or less demand: doorward top {id}"),
+        "PRIORITY_BANDS" => format!(", a higher priority, {less}"),
+        _ => format!(", {less}"),
     };
     let limit = format!("the division at {node}: its holders want {want} of {has}");
-    limited(
+    (
         limit,
-        &format!("a larger capacity in the template {glob}{or}"),
+        format!("a larger capacity in the template {glob}{or}"),
     )
 }
