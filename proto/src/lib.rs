@@ -41,6 +41,8 @@ mod json;
 mod limits;
 mod quota_reports;
 mod states;
+#[cfg(feature = "json")]
+pub mod tree;
 
 /// Version of the model [`admin::v1::GetStatusResponse`]. It grows when a field is renamed, removed or given another
 /// meaning, and not when one is added.

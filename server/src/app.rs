@@ -313,7 +313,14 @@ impl Server {
     }
 
     fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, edge: Option<Arc<Edge>>) {
-        let pages = web::router(Arc::clone(&self.state), Arc::clone(&self.metrics), edge);
+        self.background.spawn(Arc::clone(&self.state).record());
+        let stop = self.stop_http.clone();
+        let pages = web::router(
+            Arc::clone(&self.state),
+            Arc::clone(&self.metrics),
+            edge,
+            stop,
+        );
         let (limits, access) = (self.state.limits().of_http(), self.access());
         let door = Door::secured(limits, web::PATHS, looking, access, Protocol::Http1);
         let served = http::serve(listener, door, pages, self.stop_http.clone());

@@ -28,7 +28,7 @@ const WARN_EVERY: Duration = Duration::from_secs(86_400);
 /// Configuration of TLS and identities. The default has none.
 #[derive(Clone, Debug, Default)]
 pub struct SecurityConfig {
-    /// Way to the parent.
+    /// Way to other servers.
     pub dialer: Dialer,
     /// Requirements on callers.
     pub access: Arc<Access>,
@@ -48,6 +48,7 @@ pub type Validities = BTreeMap<PathBuf, (Duration, Duration)>;
 /// TLS and identities of a running server.
 #[derive(Debug)]
 pub struct Security {
+    dialer: Dialer,
     access: Arc<Access>,
     validities: Mutex<Validities>,
     is_exposed: bool,
@@ -78,6 +79,7 @@ impl Security {
             );
         }
         let security = Self {
+            dialer: config.dialer.clone(),
             access: Arc::clone(&config.access),
             validities: Mutex::default(),
             is_exposed: exposed.or(plain).is_some(),
@@ -87,6 +89,11 @@ impl Security {
             security.read_end(path);
         }
         security
+    }
+
+    /// Returns the way to other servers.
+    pub(crate) const fn dialer(&self) -> &Dialer {
+        &self.dialer
     }
 
     /// Returns the requirements on callers.

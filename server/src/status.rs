@@ -6,6 +6,7 @@
 //! A reader works on a thread of its own ([`ServerState::look`]), in small steps ([`listing`]), so no client waits for
 //! it. A status lists resources by pages; the token of a page is the last id of the page before.
 
+pub mod history;
 pub mod learning;
 pub mod listing;
 mod looking;
@@ -39,7 +40,7 @@ pub const RESOURCES_DEFAULT: u32 = 1_000;
 pub const RESOURCES_MAX: usize = 10_000;
 
 /// Resources that a status lists.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Listed {
     /// Up to a number of resources after the given one. Absent: from the first one on.
     Page(Option<ResourceId>, usize),
@@ -51,7 +52,7 @@ pub enum Listed {
 }
 
 /// A request for a status.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Query {
     /// Resources to list.
     pub listed: Listed,

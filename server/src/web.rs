@@ -1,48 +1,73 @@
-//! The HTTP port: pages for people, `/status` for programs, `/metrics`, `/healthz`.
+//! The HTTP port: a page for people, `/status` for programs, `/metrics`, `/healthz`.
 //!
 //! | path | answers |
 //! | --- | --- |
-//! | `/?token=T` | the page of resources, a part of them if there are many |
-//! | `/resource?id=ID` | the page of one resource, with its leases and the reason for each |
-//! | `/limits` | the page with every limit: its use, its bound, and its refusals |
+//! | `/`, `/resource?id=ID`, `/limits` | the page, which asks for the rest |
+//! | `/page/…` | its script and style |
 //! | `/status?id=ID&limit=N&token=T&leases=N&limits=true&resources=false` | [`crate::status::Status`] as JSON: of one resource, or a page of up to `limit` after `token`, with up to `leases` leases each, and limits on request |
+//! | `/live?…` | the same once a second, as server-sent events |
+//! | `/tree?id=ID&leases=N` | all servers of the tree, as `doorward tree --output json` prints them |
+//! | `/history?id=ID` | [figures](crate::status::history) of ten minutes and a day |
 //! | `/metrics` | Prometheus, in the requested [format](crate::metrics::format) |
 //! | `/json`, `/v1/…` | on an agent: [decisions by rules](doorward_edge::http) |
 //! | `/healthz` | 200 as long as the process lives |
 //! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and the reason |
 //!
-//! Everything else is read-only, and pages load nothing from elsewhere. Pages are made on a thread of their own
+//! Everything else is read-only, and the page loads nothing from elsewhere. Answers are made on a thread of their own
 //! ([`ServerState::look`]), never by a worker that serves calls.
 
+mod live;
 mod origin;
-pub mod pages;
+mod tree;
 
 use std::sync::Arc;
 
-use askama::Template;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Router, middleware};
 use doorward_door::paths::Paths;
 use doorward_edge::edge::Edge;
 use doorward_engine::id::ResourceId;
 use doorward_session::visible;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::status::readiness::Readiness;
-use crate::status::{self, GetStatusRequest, RESOURCES_DEFAULT, ServerState, Status};
+use crate::status::{self, GetStatusRequest, RESOURCES_DEFAULT, ServerState};
+use crate::web::live::Live;
+use crate::web::tree::Trees;
 use crate::yielding::{self, YieldingWriter};
 
-/// Largest number of leases on the page of a resource.
-pub const LEASES_SHOWN: usize = 1_000;
+/// The page and what it loads: path, type and text. A resource has a page of its own, as before.
+const FILES: [(&str, &str, &str); 13] = [
+    ("/", HTML, PAGE),
+    ("/resource", HTML, PAGE),
+    ("/limits", HTML, PAGE),
+    ("/page/palette.css", CSS, doorward_pages::PALETTE),
+    ("/page/base.css", CSS, doorward_pages::BASE),
+    ("/page/page.css", CSS, include_str!("../page/page.css")),
+    ("/page/page.js", SCRIPT, include_str!("../page/page.js")),
+    ("/page/parts.js", SCRIPT, include_str!("../page/parts.js")),
+    (
+        "/page/resource.js",
+        SCRIPT,
+        include_str!("../page/resource.js"),
+    ),
+    ("/page/tables.js", SCRIPT, include_str!("../page/tables.js")),
+    ("/page/views.js", SCRIPT, include_str!("../page/views.js")),
+    ("/page/uPlot.min.css", CSS, doorward_pages::UPLOT_STYLE),
+    ("/page/uPlot.iife.min.js", SCRIPT, doorward_pages::UPLOT),
+];
 
-/// Largest number of resources on the front page.
-pub const RESOURCES_SHOWN: u32 = 2_000;
+const PAGE: &str = include_str!("../page/page.html");
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Frequent, cheap requests.
 pub const PATHS: Paths = Paths {
@@ -61,15 +86,27 @@ pub const PATHS: Paths = Paths {
 struct Site {
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
+    live: Arc<Live>,
+    trees: Arc<Trees>,
 }
 
-/// Returns the pages of a server, and the answers of an agent.
-pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>, edge: Option<Arc<Edge>>) -> Router {
-    let pages = Router::new()
-        .route("/", get(index))
-        .route("/resource", get(resource))
-        .route("/limits", get(limits))
+/// Returns the pages of a server, and the answers of an agent. `stop` ends streams of events.
+pub fn router(
+    state: Arc<ServerState>,
+    metrics: Arc<Metrics>,
+    edge: Option<Arc<Edge>>,
+    stop: CancellationToken,
+) -> Router {
+    let pages = FILES
+        .into_iter()
+        .fold(Router::new(), |pages, (path, kind, text)| {
+            pages.route(path, get(move || async move { file(kind, text) }))
+        });
+    let pages = pages
         .route("/status", get(status))
+        .route("/live", get(live))
+        .route("/tree", get(tree))
+        .route("/history", get(history))
         .route("/metrics", get(metrics_text))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
@@ -80,6 +117,8 @@ pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>, edge: Option<Arc<E
             )
         })
         .with_state(Site {
+            live: Arc::new(Live::new(Arc::clone(&state), stop)),
+            trees: Arc::default(),
             state: Arc::clone(&state),
             metrics,
         });
@@ -88,62 +127,6 @@ pub fn router(state: Arc<ServerState>, metrics: Arc<Metrics>, edge: Option<Arc<E
         None => pages,
     };
     pages.layer(middleware::from_fn_with_state(state, origin::check))
-}
-
-/// Query of a page: where a list goes on, or the id of a resource.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct PageQuery {
-    token: String,
-    id: String,
-}
-
-async fn index(
-    State(site): State<Site>,
-    Query(query): Query<PageQuery>,
-) -> Result<Response, BadRequest> {
-    let request = GetStatusRequest {
-        limit: RESOURCES_SHOWN,
-        limits: true,
-        token: query.token,
-        ..GetStatusRequest::default()
-    };
-    let asked = status::Query::of(&request).map_err(BadRequest)?;
-    let is_first = request.token.is_empty();
-    let look = move |state: &ServerState| page(&pages::Index::new(&state.answer(&asked), is_first));
-    Ok(site.state.look(look).await)
-}
-
-async fn limits(State(site): State<Site>) -> Response {
-    let asked = status::Query {
-        limits: true,
-        ..status::Query::default()
-    };
-    let look = move |state: &ServerState| page(&pages::LimitsPage::new(&state.answer(&asked)));
-    site.state.look(look).await
-}
-
-async fn resource(
-    State(site): State<Site>,
-    Query(query): Query<PageQuery>,
-) -> Result<Response, BadRequest> {
-    let bad = |problem| {
-        BadRequest(format!(
-            "the id {problem} (example: /resource?id=db/orders)"
-        ))
-    };
-    let id = ResourceId::new(&query.id).map_err(bad)?;
-    let look = move |state: &ServerState| {
-        let status = state.status(Some(&id), LEASES_SHOWN);
-        match status.resources.first() {
-            Some(resource) => page(&pages::ResourcePage::new(&status, resource)),
-            None => {
-                let missing = page(&pages::Missing::new(&status, id.as_str()));
-                (StatusCode::NOT_FOUND, missing).into_response()
-            }
-        }
-    };
-    Ok(site.state.look(look).await)
 }
 
 /// Query of `/status`. Without a limit, the page has the usual size.
@@ -160,42 +143,92 @@ struct StatusQuery {
     resources: Option<bool>,
 }
 
+impl StatusQuery {
+    fn request(self) -> GetStatusRequest {
+        GetStatusRequest {
+            resource_id: self.id,
+            leases_max: self.leases,
+            limits: self.limits,
+            templates: self.templates,
+            without_resources: self.resources == Some(false),
+            limit: self.limit.unwrap_or(RESOURCES_DEFAULT),
+            token: self.token,
+            holder: self.holder,
+        }
+    }
+}
+
 async fn status(
     State(site): State<Site>,
     Query(query): Query<StatusQuery>,
 ) -> Result<Response, BadRequest> {
-    let asked = status::Query::of(&GetStatusRequest {
-        resource_id: query.id,
-        leases_max: query.leases,
-        limits: query.limits,
-        templates: query.templates,
-        without_resources: query.resources == Some(false),
-        limit: query.limit.unwrap_or(RESOURCES_DEFAULT),
-        token: query.token,
-        holder: query.holder,
-    });
-    let asked = asked.map_err(BadRequest)?;
-    Ok(site
-        .state
-        .look(move |state| json(&state.answer(&asked)))
-        .await)
+    let asked = status::Query::of(&query.request()).map_err(BadRequest)?;
+    let look = move |state: &ServerState| json(&state.answer(&asked));
+    Ok(site.state.look(look).await)
 }
 
-fn json(status: &Status) -> Response {
+async fn live(
+    State(site): State<Site>,
+    Query(query): Query<StatusQuery>,
+) -> Result<Response, BadRequest> {
+    let asked = status::Query::of(&query.request()).map_err(BadRequest)?;
+    Ok(site.live.follow(asked).unwrap_or_else(|| {
+        let problem = "too many different views are open\n";
+        (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
+    }))
+}
+
+/// Query for a resource, with up to `leases` of its leases at each server. Without an id: for none.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ResourceQuery {
+    id: String,
+    leases: u32,
+}
+
+async fn tree(
+    State(site): State<Site>,
+    Query(query): Query<ResourceQuery>,
+) -> Result<Response, BadRequest> {
+    let request = GetStatusRequest {
+        without_resources: query.id.is_empty(),
+        resource_id: query.id,
+        leases_max: query.leases,
+        ..GetStatusRequest::default()
+    };
+    let asked = status::Query::of(&request).map_err(BadRequest)?;
+    let places = site.trees.look(&site.state, request, asked).await;
+    Ok(site.state.look(move |_| json(&*places)).await)
+}
+
+async fn history(
+    State(site): State<Site>,
+    Query(query): Query<ResourceQuery>,
+) -> Result<Response, BadRequest> {
+    let bad = |problem| BadRequest(format!("the id {problem}"));
+    let id = ResourceId::new(&query.id).map_err(bad)?;
+    let chart = move |state: &ServerState| json(&state.history().chart(&id, state.age()));
+    Ok(site.state.look(chart).await)
+}
+
+/// Returns a value as JSON in one line. None: it cannot be rendered.
+fn rendered(value: &(impl Serialize + ?Sized)) -> Option<String> {
     let mut written = YieldingWriter::<Vec<u8>>::default();
-    let rendered = serde_json::to_writer(&mut written, status);
+    let rendered = serde_json::to_writer(&mut written, value);
     // The writer only writes UTF-8.
-    let json = rendered.map(|()| String::from_utf8(written.into_inner()));
-    match json {
-        Ok(Ok(json)) => {
-            let mut json = yielding::visible(json, visible::json);
-            json.push('\n');
-            ([(header::CONTENT_TYPE, "application/json")], json).into_response()
-        }
+    match rendered.map(|()| String::from_utf8(written.into_inner())) {
+        Ok(Ok(json)) => Some(yielding::visible(json, visible::json)),
         problem => {
-            error!(?problem, "the status cannot be rendered");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            error!(?problem, "an answer cannot be rendered");
+            None
         }
+    }
+}
+
+fn json(value: &(impl Serialize + ?Sized)) -> Response {
+    match rendered(value) {
+        Some(json) => ([(header::CONTENT_TYPE, "application/json")], json + "\n").into_response(),
+        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
@@ -238,36 +271,24 @@ async fn ready(State(site): State<Site>) -> Response {
                 format!("ready; rules are refused: {why}\n").into_response()
             }
         },
-        Readiness::Unready(why) => {
-            let why = format!("{}\n", visible::line(&why));
-            (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
-        }
+        Readiness::Unready(why) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("{}\n", visible::line(&why)),
+        )
+            .into_response(),
     }
 }
 
-/// Returns a page that loads nothing, runs nothing, and cannot be framed.
-fn page(template: &impl Template) -> Response {
-    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
-    const HEADERS: [(HeaderName, &str); 4] = [
+/// Returns a file of the page. It loads nothing from elsewhere, and cannot be framed.
+fn file(kind: &'static str, text: &'static str) -> Response {
+    const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                          img-src 'self' data:; frame-ancestors 'none'";
+    let headers = [
+        (header::CONTENT_TYPE, kind),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
-        (header::CACHE_CONTROL, "no-store"),
+        (header::CACHE_CONTROL, "no-cache"),
     ];
-    let mut written = YieldingWriter::<String>::default();
-    match template.render_into(&mut written) {
-        Ok(()) => {
-            // All texts of the page, whatever their source: names, descriptions, problems.
-            let html = yielding::visible(written.into_inner(), visible::lines);
-            (HEADERS, Html(html)).into_response()
-        }
-        Err(problem) => {
-            error!(%problem, "a page cannot be rendered");
-            StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
-    }
+    (headers, text).into_response()
 }
-
-#[cfg(test)]
-#[path = "web/hostile_tests.rs"]
-mod hostile_tests;

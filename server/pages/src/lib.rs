@@ -15,6 +15,15 @@ pub const PALETTE: &str = include_str!("../palette.css");
 /// Style of all pages: head and foot, text, tables.
 pub const BASE: &str = include_str!("../base.css");
 
+/// Script of uPlot, which draws charts.
+pub const UPLOT: &str = include_str!("../uplot/uPlot.iife.min.js");
+
+/// Style of uPlot.
+pub const UPLOT_STYLE: &str = include_str!("../uplot/uPlot.min.css");
+
+/// License of uPlot.
+pub const UPLOT_LICENSE: &str = include_str!("../uplot/LICENSE");
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use crate::limits::ServerLimits;
 use crate::replica_handle::ReplicaHandle;
 use crate::security::Security;
+use crate::status::history::History;
 use crate::status::model;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
@@ -35,6 +36,7 @@ pub struct ServerState {
     /// Source of the templates in force.
     templates_source: String,
     news: Mutex<News>,
+    history: History,
     ready: Mutex<ReadyState>,
     /// Decisions by rules. Absent: this server has no rules.
     edge: OnceLock<Arc<Edge>>,
@@ -127,6 +129,7 @@ impl ServerState {
             node,
             templates_source,
             news: Mutex::default(),
+            history: History::default(),
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             edge: OnceLock::new(),
             security: OnceLock::new(),
@@ -193,6 +196,11 @@ impl ServerState {
         &self.node
     }
 
+    /// Returns figures of the last day.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// Returns the limits of the server with their refusals.
     pub fn limits(&self) -> &Arc<ServerLimits> {
         &self.limits
@@ -211,6 +219,10 @@ impl ServerState {
 
     /// Notes that the newest templates came into force (`None`), or why they were refused.
     pub fn set_templates(&self, problem: Option<String>) {
+        self.history.note(match problem {
+            None => "templates came into force".to_owned(),
+            Some(_) => "templates were refused".to_owned(),
+        });
         self.news.lock().templates_problem = problem;
     }
 

@@ -107,33 +107,6 @@ async fn the_json_has_limits_if_they_are_asked_for() {
 }
 
 #[tokio::test]
-async fn the_front_page_has_limits_to_look_at_and_their_own_page_has_all() {
-    let server = bounded().await;
-    let (_, _, front) = page(&server, "/").await;
-    assert!(front.contains("--priorities-max"), "{front}");
-    assert!(front.contains("--message-bytes-max"), "{front}");
-    assert!(!front.contains("--streams-per-connection-max"), "{front}");
-    let (code, _, all) = page(&server, "/limits").await;
-    assert_eq!(code, 200);
-    for limit in ServerLimit::ALL {
-        assert!(all.contains(limit.texts().flag), "{limit:?}");
-    }
-    for shown in ["33 %", "3,000", "full</span>", "256 KiB"] {
-        assert!(all.contains(shown), "{shown}");
-    }
-}
-
-#[tokio::test]
-async fn a_front_page_has_nothing_of_limits_that_are_well() {
-    let server = start().await;
-    let limits = server.state().limits();
-    limits.of(ServerLimit::StreamsPerConnection).set_max(10);
-    limits.of(ServerLimit::StreamsPerConnection).set_used(7);
-    let (_, _, front) = page(&server, "/").await;
-    assert!(!front.contains("--streams-per-connection-max"), "{front}");
-}
-
-#[tokio::test]
 async fn every_limit_has_a_metric_of_what_it_refused_and_of_bound_and_use_as_far_as_they_are_known()
 {
     let server = bounded().await;

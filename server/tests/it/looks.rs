@@ -87,10 +87,9 @@ async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_othe
     get(&mut client, "a", vec![asked("fair/a", 1.0)]).await;
     let mut admin = admin(&server).await;
     for path in [
-        "/",
-        "/resource?id=fair%2Fa",
-        "/limits",
         "/status",
+        "/tree?id=fair%2Fa",
+        "/history?id=fair%2Fa",
         "/metrics",
         "by gRPC",
     ] {

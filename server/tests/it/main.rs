@@ -50,7 +50,6 @@ mod status_pages;
 mod template_file;
 mod templates;
 mod tree;
-mod tree_pages;
 mod unix_sockets;
 mod upstream;
 mod upstream_addresses;

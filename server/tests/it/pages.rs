@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use doorward_server::app::ServerConfig;
+use doorward_server::app::{Server, ServerConfig};
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::net::TcpStream;
 
 use crate::logs::Logs;
 use crate::processes::start_with;
@@ -11,23 +13,27 @@ use crate::running::{asked, capacity, check_lines, config, get, json, page, star
 use crate::upstream::check_count;
 
 #[tokio::test]
-async fn the_front_page_lists_resources_and_escapes_their_ids() {
+async fn the_page_loads_from_its_server_only_and_all_that_it_names_is_there() {
     let server = start().await;
-    let (code, _, empty) = page(&server, "/").await;
-    assert_eq!(code, 200);
-    assert!(empty.contains("Nobody holds anything yet"));
-    let mut client = capacity(&server).await;
-    get(&mut client, "a", vec![asked("fair/<b>&\"'", 1234.5)]).await;
-    let (_, head, full) = page(&server, "/").await;
-    assert!(head.contains("content-security-policy: default-src 'none'"));
-    assert!(full.contains("1,234.5"), "{full}");
-    assert!(!full.contains("<b>&"), "{full}");
-    let link = "/resource?id=fair%2F%3Cb%3E%26%22%27";
-    assert!(full.contains(link), "{full}");
+    for path in ["/", "/resource?id=fair%2Fx", "/limits"] {
+        let (code, head, text) = page(&server, path).await;
+        assert_eq!(code, 200, "{path}");
+        assert!(head.contains("content-security-policy: default-src 'none'; script-src 'self'"));
+        let names = text
+            .split(['"', '\''])
+            .filter(|it| it.starts_with("/page/"));
+        let names: Vec<&str> = names.collect();
+        assert!(names.len() >= 4, "{text}");
+        for name in names {
+            assert_eq!(page(&server, name).await.0, 200, "{name}");
+        }
+        assert!(!text.contains("://"), "{text}");
+    }
+    assert_eq!(page(&server, "/nowhere").await.0, 404);
 }
 
 #[tokio::test]
-async fn learning_mode_is_shown_on_every_page_and_in_the_log() {
+async fn learning_mode_is_in_the_status_and_in_the_log() {
     let logs = Logs::start();
     let server = start_with(|template| {
         template.lease_length = Some(Duration::from_secs(100));
@@ -36,11 +42,7 @@ async fn learning_mode_is_shown_on_every_page_and_in_the_log() {
     .await;
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/r", 5.0)]).await;
-    let (_, _, front) = page(&server, "/").await;
-    assert!(front.contains("learning mode, 1 min "), "{front}");
-    let (_, _, resource) = page(&server, "/resource?id=fair%2Fr").await;
     let advice = "`doorward learning end` ends it now";
-    assert!(resource.contains(advice), "{resource}");
     let status = json(&server, "/status").await;
     let text = status["resources"][0]["learning"].as_str();
     let text = text.expect("it learns");
@@ -50,29 +52,74 @@ async fn learning_mode_is_shown_on_every_page_and_in_the_log() {
     check_count(&logs, "lasts=\"1 min ", 1);
 }
 
-#[tokio::test]
-async fn the_page_of_a_resource_tells_why_each_lease_is_what_it_is() {
-    let server = start().await;
-    let mut client = capacity(&server).await;
-    get(&mut client, "first", vec![asked("fair/x", 90.0)]).await;
-    get(&mut client, "<second>", vec![asked("fair/x", 90.0)]).await;
-    let (code, _, text) = page(&server, "/resource?id=fair%2Fx").await;
-    assert_eq!(code, 200);
-    assert!(text.contains("for fair/*"), "the description");
-    assert!(text.contains("&#60;second&#62;"), "{text}");
-    let why = "held by others until they have shrunk";
-    assert!(text.contains(why), "{text}");
+/// Opens a stream of events. Returns the status code, and what follows.
+async fn follow(server: &Server, path: &str) -> (u16, Lines<BufReader<TcpStream>>) {
+    let address = server.http_address().expect("pages are on");
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    let first = lines.next_line().await.unwrap().unwrap();
+    (first.split(' ').nth(1).unwrap().parse().unwrap(), lines)
+}
+
+/// Returns the data of the next event of a stream.
+async fn event(lines: &mut Lines<BufReader<TcpStream>>) -> Value {
+    loop {
+        let line = lines
+            .next_line()
+            .await
+            .unwrap()
+            .expect("the stream goes on");
+        if let Some(data) = line.strip_prefix("data: ") {
+            return serde_json::from_str(data).unwrap();
+        }
+    }
 }
 
 #[tokio::test]
-async fn a_resource_that_nobody_holds_is_not_found() {
+async fn a_browser_hears_of_a_change_without_asking() {
     let server = start().await;
-    let (code, _, text) = page(&server, "/resource?id=fair%2Fx").await;
-    assert_eq!(code, 404);
-    assert!(text.contains("Nobody holds this resource"));
-    assert_eq!(page(&server, "/resource?id=").await.0, 400);
-    assert_eq!(page(&server, "/resource").await.0, 400);
-    assert_eq!(page(&server, "/nowhere").await.0, 404);
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("fair/x", 10.0)]).await;
+    let (_, mut lines) = follow(&server, "/live?id=fair%2Fx&leases=9").await;
+    assert_eq!(event(&mut lines).await["resources"][0]["wants"], 10.0);
+    get(&mut client, "b", vec![asked("fair/x", 5.0)]).await;
+    while event(&mut lines).await["resources"][0]["wants"] != 15.0 {}
+    server.shutdown().await;
+    while lines.next_line().await.unwrap_or_default().is_some() {}
+}
+
+#[tokio::test]
+async fn no_more_different_views_are_followed_than_the_limit() {
+    let server = start().await;
+    let mut open = Vec::new();
+    for number in 1..=32 {
+        open.push(follow(&server, &format!("/live?limit={number}")).await);
+    }
+    assert!(open.iter().all(|(code, _)| *code == 200));
+    assert_eq!(follow(&server, "/live?limit=33").await.0, 503);
+    let (code, _again) = follow(&server, "/live?limit=1").await;
+    assert_eq!(code, 200, "it is followed already");
+}
+
+#[tokio::test]
+async fn a_history_has_samples_and_changes() {
+    let server = start().await;
+    let mut client = capacity(&server).await;
+    get(&mut client, "a", vec![asked("fair/x", 10.0)]).await;
+    let history = loop {
+        let history = json(&server, "/history?id=fair%2Fx").await;
+        if history["series"][0]["samples"][0].is_array() {
+            break history;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    let sample = history["series"][0]["samples"][0].as_array().unwrap();
+    assert_eq!(sample[1..], [100.0, 10.0, 10.0, 10.0], "{history}");
+    assert_eq!(page(&server, "/history?id=").await.0, 400);
+    let never = json(&server, "/history?id=never").await;
+    assert_eq!(never["series"], Value::Array(Vec::new()));
 }
 
 #[tokio::test]
@@ -166,20 +213,15 @@ async fn the_pages_can_be_switched_off() {
 }
 
 #[tokio::test]
-async fn names_that_steer_a_reader_are_shown_by_their_numbers_and_mean_the_same_in_json() {
+async fn names_that_steer_a_reader_are_escaped_in_json() {
     let server = start().await;
     let mut client = capacity(&server).await;
     let (id, holder) = ("fair/a\u{202e}b", "c\u{200b}d");
     get(&mut client, holder, vec![asked(id, 1.0)]).await;
-    let (_, _, front) = page(&server, "/").await;
-    assert!(front.contains(r">fair/a\u{202e}b</a>"), "{front}");
-    // The link leads to the same resource.
-    let (code, _, resource) = page(&server, "/resource?id=fair%2Fa%E2%80%AEb").await;
-    assert_eq!(code, 200);
-    assert!(resource.contains(r"c\u{200b}d"), "{resource}");
     let (_, _, text) = page(&server, "/status?leases=1").await;
-    assert!(text.contains(r"fair/a\u202eb"), "{text}");
-    for text in [&front, &resource, &text] {
+    let (_, _, tree) = page(&server, "/tree?id=fair%2Fa%E2%80%AEb").await;
+    for text in [&text, &tree] {
+        assert!(text.contains(r"fair/a\u202eb"), "{text}");
         assert!(!text.contains(['\u{202e}', '\u{200b}']), "{text}");
     }
     let status: Value = serde_json::from_str(&text).expect("JSON");

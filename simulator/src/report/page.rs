@@ -4,6 +4,7 @@
 
 use std::io::{self, Write};
 
+use doorward_pages::{BASE, PALETTE, UPLOT, UPLOT_LICENSE, UPLOT_STYLE};
 use serde::Serialize;
 
 use crate::recording::Recording;
@@ -13,9 +14,6 @@ use crate::report::words::WithWords;
 const TEMPLATE: &str = include_str!("../../report-page/report.html");
 const STYLE: &str = include_str!("../../report-page/report.css");
 const SCRIPT: &str = include_str!("../../report-page/report.js");
-const UPLOT_STYLE: &str = include_str!("../../report-page/uplot/uPlot.min.css");
-const UPLOT_SCRIPT: &str = include_str!("../../report-page/uplot/uPlot.iife.min.js");
-const UPLOT_LICENSE: &str = include_str!("../../report-page/uplot/LICENSE");
 
 /// Writes the page with none, one or two recordings and their names.
 pub fn write(out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::Result<()> {
@@ -23,8 +21,7 @@ pub fn write(out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::Resu
     for line in TEMPLATE.lines() {
         match line.trim() {
             "{{style}}" => {
-                let (palette, base) = (doorward_pages::PALETTE, doorward_pages::BASE);
-                writeln!(out, "{palette}{base}{UPLOT_STYLE}\n{STYLE}")?;
+                writeln!(out, "{PALETTE}{BASE}{UPLOT_STYLE}\n{STYLE}")?;
             }
             "{{vocabulary}}" => write_script(out, &figures::vocabulary())?,
             "{{recordings}}" => {
@@ -36,7 +33,7 @@ pub fn write(out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::Resu
             }
             "{{uplot}}" => {
                 let license = UPLOT_LICENSE.trim();
-                writeln!(out, "/*! uPlot\n{license}\n*/\n{UPLOT_SCRIPT}")?;
+                writeln!(out, "/*! uPlot\n{license}\n*/\n{UPLOT}")?;
             }
             "{{script}}" => writeln!(out, "{SCRIPT}")?,
             _ => writeln!(out, "{line}")?,

@@ -24,12 +24,11 @@ use crate::wire::{Failure, GET_STATUS, PLAN, Wire};
 const PACE: Duration = Duration::from_millis(2);
 
 /// Answers whose making may keep clients waiting.
-const PATHS: [&str; 5] = [
+const PATHS: [&str; 4] = [
     "/metrics",
     "/status",
-    "/",
-    "/resource?id=load/r-0000000",
-    "/limits",
+    "/tree?id=load/r-0000000",
+    "/history?id=load/r-0000000",
 ];
 
 /// An event that may make clients wait.

@@ -1,0 +1,286 @@
+// The live page: its state, the connection to the server, and what the keyboard and the pointer do.
+//
+// `/live` sends the status as JSON, at most once a second; the page asks `/tree` and `/history` now and then. Each
+// answer changes `state`, and `draw` makes the whole page from it. There is no other way from data to the screen.
+import { h, morphChildren } from "./parts.js";
+import { details, drawChart, redrawChart, resource } from "./resource.js";
+import { forget, moveCursor, putCursor, search, sortAgain, sortBy, tableState } from "./tables.js";
+import { banners, footer, front, hasTotal, header, limits, resourceLink, templates } from "./views.js";
+
+// The most that the page asks for: of resources, of leases of one resource, and of leases of each server of the tree.
+const RESOURCES_MAX = 2_000, LEASES_MAX = 10_000, TREE_LEASES = 20;
+const TREE_EVERY_MS = 1_000, HISTORY_EVERY_MS = 10_000, RETRY_MS = 3_000, ANSWER_MS = 20_000, SAMPLES_MAX = 900;
+
+const state = {
+  route: readRoute(), status: null, tree: null, treeFor: "", treeProblem: null, history: null, leasesMax: LEASES_MAX,
+  chosen: "", // resource that the tree and the chart of the front view show
+  seen: [], // samples of the shown resource that came with the status
+  holder: "", // text that the server looks for in names of holders
+  range: 0, folds: new Map(), foldsVersion: 0, detail: null,
+  isPaused: false, lostAt: null, heardAt: null,
+  since: 0, treeSince: 0, clockAhead: 0, // ms since the status and the tree; the server's clock before ours
+};
+const views = { front, resource, limits, templates };
+const [head, main, foot, dialog] = ["header", "main", "footer", "dialog"].map((it) => document.querySelector(it));
+
+function readRoute() {
+  const query = new URLSearchParams(location.search), paths = { "/resource": "resource", "/limits": "limits" };
+  const view = paths[location.pathname] ?? (query.get("view") === "templates" ? "templates" : "front");
+  return { view, id: query.get("id") ?? "", token: query.get("token") ?? "" };
+}
+
+// ------------------------------------------------------------------------------------------------------ the connection
+const queries = {
+  front: () => ({ limit: RESOURCES_MAX, limits: true, token: state.route.token }),
+  resource: () => ({ id: state.route.id, leases: LEASES_MAX, holder: state.holder }),
+  limits: () => ({ limits: true, resources: false }),
+  templates: () => ({ templates: true, resources: false }),
+};
+const address = (path, query) => `${path}?${new URLSearchParams(Object.entries(query).filter(([, it]) => it !== ""))}`;
+const shownId = () => ({ resource: state.route.id, front: state.chosen })[state.route.view] ?? "";
+
+let events = null, retry = 0, statusAt = 0, treeAt = 0, stoppedAt = null;
+const runs = { tree: 0, history: 0 };
+
+// Opens the stream of statuses for the view. It is closed in a pause and while nobody sees the page.
+function connect() {
+  events?.close();
+  clearTimeout(retry);
+  for (const name of Object.keys(runs)) runs[name] += 1;
+  if (state.isPaused || document.hidden) return;
+  events = new EventSource(address("/live", queries[state.route.view]()));
+  events.onmessage = ({ data }) => accept(JSON.parse(data));
+  events.onerror = ({ target }) => lose(target.readyState === EventSource.CLOSED);
+  followTree();
+  followHistory();
+}
+
+function accept(status) {
+  Object.assign(state, { status, lostAt: null, heardAt: Date.now() });
+  [statusAt, stoppedAt] = [performance.now(), null];
+  if (state.route.view === "front") choose(state.chosen);
+  const it = status.resources.find((of) => of.resource_id === shownId());
+  const sample = it && [Date.now() + state.clockAhead, it.capacity, it.wants, it.granted, it.reserved];
+  if (it) state.seen = [...state.seen, sample].slice(-SAMPLES_MAX);
+  render();
+}
+
+// The browser connects again by itself, unless the server has refused the stream.
+function lose(isClosed) {
+  state.lostAt ??= Date.now();
+  stoppedAt ??= performance.now();
+  if (isClosed) retry = setTimeout(connect, RETRY_MS);
+  render();
+}
+
+// Chooses the resource that the front view shows: this one, or if it is gone, the one that needs most of its capacity.
+function choose(id) {
+  const { resources: all } = state.status;
+  const need = (it) => (hasTotal(it) && it.capacity > 0 ? it.wants / it.capacity : 0);
+  const first = () => all.reduce((most, it) => (need(it) > need(most) ? it : most), all[0])?.resource_id ?? "";
+  const next = all.some((it) => it.resource_id === id) ? id : first();
+  if (tableState("resources")) putCursor("resources", next);
+  if (next === state.chosen) return;
+  Object.assign(state, { chosen: next, seen: [], history: null });
+  followTree();
+  followHistory();
+}
+
+// Asks for JSON again and again, until the next call for the same name or a pause; less often if answers take long.
+async function follow(name, path, every, take) {
+  const run = ++runs[name], isOver = () => run !== runs[name];
+  while (!isOver()) {
+    const began = performance.now();
+    const answer = await ask(path).then((value) => ({ value }), (error) => ({ problem: error.message }));
+    if (isOver()) return;
+    take(answer);
+    render();
+    await new Promise((resolve) => setTimeout(resolve, Math.max(every, 10 * (performance.now() - began))));
+  }
+}
+
+async function ask(path) {
+  const response = await fetch(path, { signal: AbortSignal.timeout(ANSWER_MS) });
+  if (!response.ok) throw new Error((await response.text()).slice(0, 300) || response.statusText);
+  return response.json();
+}
+
+function followTree() {
+  const id = state.chosen, path = address("/tree", { id, leases: TREE_LEASES });
+  if (state.route.view === "front") follow("tree", path, TREE_EVERY_MS, ({ value, problem }) => {
+    if (value) [state.tree, state.treeFor, treeAt] = [value, id, performance.now()];
+    state.treeProblem = problem ?? null;
+  });
+}
+
+function followHistory() {
+  const id = shownId();
+  if (id) follow("history", address("/history", { id }), HISTORY_EVERY_MS, ({ value }) => {
+    if (value) Object.assign(state, { history: value, clockAhead: value.now_ms - Date.now() });
+  });
+}
+
+// ------------------------------------------------------------------------------------------------------------ drawing
+let isWaiting = false, isChartOld = true;
+
+// Draws the page in the next frame. Scrolling needs other rows, and no other chart.
+function render({ type } = {}) {
+  isChartOld ||= type !== "scroll";
+  if (!isWaiting) requestAnimationFrame(() => { isWaiting = false; draw(); });
+  isWaiting = true;
+}
+
+function draw() {
+  const { status, route } = state, now = stoppedAt ?? performance.now();
+  [state.since, state.treeSince] = [Math.max(now - statusAt, 0), Math.max(now - treeAt, 0)];
+  document.title = [route.id, status?.node, "Doorward"].filter(Boolean).join(" · ");
+  main.classList.toggle("stale", Boolean(state.lostAt));
+  const wait = () => [h("p#wait.empty", "Asking the server…")];
+  const content = (status ? views[route.view](state) : wait()).flat(Infinity).filter(Boolean);
+  morphChildren(head, [header(state)]);
+  morphChildren(main, [h("div#banners", banners(state)), ...content]);
+  morphChildren(foot, footer(state));
+  if (dialog.open) morphChildren(dialog, dialogContent());
+  if (isChartOld) drawChart(state);
+  isChartOld = false;
+}
+
+const KEYS = { "/": "search", "j k ↓ ↑": "move", Enter: "open", "← →": "fold and unfold servers", s: "sort again",
+  p: "pause, or go on", Esc: "back", "?": "this help" };
+const help = () => [h("h2#dialog-title", "Keys"), h("dl.run",
+  Object.entries(KEYS).map(([key, what]) => [h("dt", h("kbd", key)), h("dd", what)]))];
+
+// The dialog shows the row in `state.detail`, or else the help.
+const dialogContent = () => [h("form#dialog-close", { method: "dialog" }, h("button", { "aria-label": "Close" }, "×")),
+  h("div#dialog-body", state.detail ? details(state) : help())];
+
+function openDialog(detail) {
+  state.detail = detail;
+  morphChildren(dialog, dialogContent());
+  dialog.showModal();
+}
+
+// ------------------------------------------------------------------------------------------------- what the user does
+function go(href, isBack) {
+  if (!isBack) history.pushState(null, "", href);
+  Object.assign(state, { route: readRoute(), status: null, history: null, seen: [], holder: "" });
+  ["clients", "children", "resources"].forEach(forget);
+  isChartOld = true;
+  connect();
+  draw();
+  scrollTo(0, 0);
+  main.focus({ preventScroll: true });
+}
+
+// Opens a row: a resource has a view, others a dialog with all that is known.
+const open = (id, key) => key && (id === "resources" ? go(resourceLink(key)) : openDialog({ table: id, key }));
+
+function fold(key, isFolded) {
+  state.folds.set(key, isFolded);
+  state.foldsVersion += 1;
+}
+
+function pause() {
+  state.isPaused = !state.isPaused;
+  stoppedAt = state.isPaused ? performance.now() : null;
+  connect();
+}
+
+// What a button with `data-do` does.
+const acts = {
+  sort: ({ of, column }) => sortBy(of, Number(column)), sortAgain: ({ of }) => sortAgain(of),
+  fold: ({ fold: key }, button) => fold(key, button.getAttribute("aria-expanded") === "true"),
+  range: ({ range }) => { [state.range, isChartOld] = [Number(range), true]; }, help: () => openDialog(null), pause,
+};
+
+addEventListener("click", (event) => {
+  const [link, button, row] = ["a[href^='/']", "[data-do]", "tr[data-key]"].map((it) => event.target.closest(it));
+  const href = link?.getAttribute("href"), hasModifier = event.metaKey || event.ctrlKey || event.shiftKey;
+  if (event.target === dialog) dialog.close();
+  if (link && !hasModifier && /^\/(resource|limits)?(\?|$)/.test(href)) {
+    event.preventDefault();
+    go(href);
+  } else if (button) {
+    acts[button.dataset.do](button.dataset, button);
+    draw();
+  } else if (row && !link && getSelection().isCollapsed) {
+    const id = row.closest("table").dataset.table, { key } = row.dataset;
+    putCursor(id, key);
+    if (id === "resources") choose(key);
+    else open(id, key);
+    draw();
+  }
+});
+
+let typing = 0;
+
+addEventListener("input", ({ target }) => {
+  const id = target.dataset.search, text = target.value.trim();
+  search(id, text);
+  draw();
+  // Only the server can tell which names match if the page has a part of them.
+  if (id !== "clients" || !(tableState(id).spec.isPartial || state.holder)) return;
+  clearTimeout(typing);
+  typing = setTimeout(() => { state.holder = text; forget(id); connect(); }, 300);
+});
+
+// Returns the table that keys act on: the focused one, or the main one of the view.
+function activeTable() {
+  const main_ = { front: state.status?.resources.length > 1 ? "resources" : "tree",
+    resource: document.getElementById("clients") ? "clients" : "children" }[state.route.view] ?? state.route.view;
+  const id = document.activeElement?.closest("[data-table]")?.dataset.table ?? main_;
+  return tableState(id) && document.getElementById(id) ? id : null;
+}
+
+function move(by) {
+  const id = activeTable();
+  if (!id) return;
+  moveCursor(id, by);
+  document.querySelector(`[data-table="${id}"]`).focus({ preventScroll: true });
+  if (id === "resources" && tableState(id).cursor) choose(tableState(id).cursor);
+}
+
+function foldAtCursor(isFolded) {
+  const it = activeTable() === "tree" && tableState("tree"), row = it && it.byKey.get(it.cursor);
+  if (row?.kind === "server" && row.folded !== null) fold(row.key, isFolded);
+}
+
+const withTable = (act) => () => { const id = activeTable(); if (id) act(id); };
+const keys = {
+  j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), PageDown: () => move(15),
+  PageUp: () => move(-15), Home: () => move(-1e9), End: () => move(1e9), ArrowLeft: () => foldAtCursor(true),
+  ArrowRight: () => foldAtCursor(false), Enter: withTable((id) => open(id, tableState(id).cursor)),
+  "/": withTable((id) => document.querySelector(`[data-search="${id}"]`).focus()), s: withTable(sortAgain), p: pause,
+  "?": () => openDialog(null), Escape: () => state.route.view !== "front" && go("/"),
+};
+
+addEventListener("keydown", (event) => {
+  const { target, key } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+  const isSearch = target.matches("input"), isPressed = key === "Enter" && target.matches("a, button");
+  if (isSearch ? !leaveSearch(target, key) : !keys[key] || isPressed) return;
+  event.preventDefault();
+  if (!isSearch) keys[key]();
+  draw();
+});
+
+// In a search field, Enter and the arrow lead to the rows, and Escape out of the search.
+function leaveSearch(field, key) {
+  if (!["Escape", "Enter", "ArrowDown"].includes(key)) return false;
+  if (key === "Escape") {
+    field.value = "";
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  document.querySelector(`[data-table="${field.dataset.search}"]`).focus();
+  if (key !== "Escape") move(0);
+  return true;
+}
+
+addEventListener("popstate", () => go(location.href, true));
+addEventListener("scroll", render, { capture: true, passive: true });
+addEventListener("resize", render);
+document.addEventListener("visibilitychange", connect);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawChart);
+setInterval(() => document.hidden || state.isPaused || render(), 1_000);
+connect();
+draw();

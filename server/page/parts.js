@@ -1,0 +1,148 @@
+// Elements and numbers.
+//
+// Each view is a function that returns new elements; `morph` then changes the shown elements into them. So a view never
+// asks what was there before, and the shown elements keep focus, scroll position and selected text. Names may hold
+// anything: they only become text nodes and attribute values, never HTML.
+
+// Makes an element: `h("p#id.class", { title: "…" }, …children)`. Attributes may be left out; children that are null,
+// undefined or false are. `style` is an object, since the content security policy forbids style attributes.
+export function h(selector, ...rest) {
+  const [start, ...classes] = selector.split("."), [tag, id] = start.split("#"), element = document.createElement(tag);
+  const attributes = rest[0]?.constructor === Object ? rest.shift() : {};
+  if (id) element.id = id;
+  if (classes.length) element.className = classes.join(" ");
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "style") for (const [key, it] of Object.entries(value)) element.style.setProperty(key, it);
+    else if (isPresent(value)) element.setAttribute(name, value);
+  }
+  element.append(...rest.flat(Infinity).filter(isPresent));
+  return element;
+}
+
+const isPresent = (it) => it !== null && it !== undefined && it !== false;
+
+// Changes an element into a new one of the same kind. `data-keep`: its content belongs to somebody else.
+export function morph(old, fresh) {
+  if (old.nodeType === Node.TEXT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return;
+  }
+  if (old.hasAttribute("data-keep")) return;
+  for (const { name } of [...old.attributes]) {
+    if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  }
+  if (fresh.hasAttribute("style") && old.style.cssText !== fresh.style.cssText) old.style.cssText = fresh.style.cssText;
+  morphChildren(old, [...fresh.childNodes]);
+}
+
+// Changes the children of an element. An element with an id is found again by it and never moves, because a moved
+// element loses its focus and scroll position; others match by their place.
+export function morphChildren(parent, children) {
+  let at = parent.firstChild;
+  for (const child of children) {
+    const known = child.id ? laterSibling(at, child.id) : at && !at.id && at.nodeName === child.nodeName ? at : null;
+    if (!known) {
+      parent.insertBefore(child, at);
+      continue;
+    }
+    for (; at !== known; at = removeAndNext(at));
+    morph(known, child);
+    at = known.nextSibling;
+  }
+  while (at) at = removeAndNext(at);
+}
+
+function laterSibling(node, id) {
+  while (node && node.id !== id) node = node.nextSibling;
+  return node;
+}
+
+function removeAndNext(node) {
+  const next = node.nextSibling;
+  node.remove();
+  return next;
+}
+
+export const link = (href, text) => h("a", { href }, text);
+export const bold = (text) => h("b", { title: text }, text);
+export const pill = (tone, text, title) => h("span", { class: `pill ${tone}`, title }, text);
+export const quiet = (...children) => h("span.quiet", children);
+export const sub = (text, title) => h("span.sub", { title: title ?? text }, text);
+export const short = (text) => h("span.short", text);
+
+// ------------------------------------------------------------------------------------------------------------ numbers
+// As `doorward_pages::numbers` formats them, so that the page and the command line show the same text.
+const NONE = "–";
+const formats = [0, 1, 2, 3, 4, 5, 6].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
+const grouped = (value, digits = 0) => formats[digits].format(value);
+
+// Formats an amount: at most six significant digits, `1,234.5`.
+export function amount(value) {
+  if (value === null || !Number.isFinite(value)) return NONE;
+  const size = Math.abs(value);
+  if (size && (size < 1e-6 || size >= 1e15)) return value.toExponential(3);
+  const whole = Math.max(Math.floor(Math.log10(Math.max(size, 1e-6))), -1) + 1;
+  return grouped(value, Math.min(Math.max(6 - whole, 0), 6));
+}
+
+// Formats a value that changes all the time: four digits, or all digits before the point.
+export function measured(value) {
+  if (value === null || !Number.isFinite(value)) return NONE;
+  const size = Math.abs(value), digits = [1000, 100, 10, 1].findIndex((bound) => size >= bound);
+  if (size && (size < 1e-4 || size >= 1e15)) return value.toExponential(2);
+  return grouped(value, digits < 0 ? 4 : digits);
+}
+
+export const count = (value) => (value === null || value === undefined ? NONE : grouped(value));
+export const several = (value, one, many = `${one}s`) => `${amount(value)} ${value === 1 ? one : many}`;
+
+export function bytes(value) {
+  const [unit, name] = value < 1024 ? [1, "B"] : value < 1024 ** 2 ? [1024, "KiB"] : [1024 ** 2, "MiB"];
+  return `${grouped(Math.floor((value / unit) * 10) / 10, 1)} ${name}`;
+}
+
+// Formats a part in percent. A value close to 100 % gets more digits, so that it does not look like 100 %.
+export function percent(part) {
+  const value = part * 100, away = Math.abs(value - 100);
+  if (!Number.isFinite(value)) return NONE;
+  if (value > 1e-7 && value < 0.005) return "< 0.01 %";
+  let digits = Math.abs(value) < 10 ? 2 : 1;
+  while (digits < 4 && away > 1e-7 && away < 0.51 * 10 ** -digits) digits++;
+  return `${grouped(value, digits)} %`;
+}
+
+// Formats a span of milliseconds in its two largest units: `1 h 5 min`, `2.5 s`, `40 ms`.
+export function span(millis) {
+  const seconds = millis / 1000;
+  if (!Number.isFinite(seconds) || seconds < 0) return NONE;
+  if (seconds < 0.9995) return millis === 0 ? "0 s" : millis < 0.5 ? "< 1 ms" : `${Math.round(millis)} ms`;
+  if (seconds < 59.95) return `${Number(seconds.toFixed(1))} s`;
+  const whole = Math.round(seconds), hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
+  const units = [[Math.floor(hours / 24), "d"], [hours % 24, "h"], [minutes, "min"], [whole % 60, "s"]];
+  const first = units.findIndex(([value]) => value);
+  return units.slice(first, first + 2).filter(([value]) => value).map((it) => it.join(" ")).join(" ");
+}
+
+export const left = (millis, since) => span(Math.max(millis - since, 0));
+export const timeOfDay = (millis) => new Date(millis).toLocaleTimeString("en-GB");
+
+// The smallest relative difference that the page shows: sums went through roundings.
+const SHOWN = 1e-9;
+export const isLess = (a, b) => a < b * (1 - SHOWN);
+export const isMore = (a, b) => a > b * (1 + SHOWN);
+export const shortOf = (it) => (isLess(it.granted, it.wants) ? it.wants - it.granted : 0);
+
+// A bar on a scale that ends at `whole`: the granted part, then `held`, what older leases may still use, then `short`,
+// what is wanted beyond that. A mark shows the capacity.
+export function bar({ granted, reserved = granted, wants = granted, capacity }, whole) {
+  const width = (from, to) => `${whole > 0 ? (100 * Math.max(Math.min(to, whole) - from, 0)) / whole : 0}%`;
+  const held = Math.max(reserved, granted);
+  const part = (name, from, to) => h("i", { class: name, style: { width: width(from, to) } });
+  const title = `wants ${amount(wants)}, granted ${amount(granted)}, reserved ${amount(reserved)}`;
+  return h("div.bar", { role: "img", "aria-label": title, title },
+    part("", 0, granted), part("held", granted, held), isMore(wants, held) && part("lack", held, wants),
+    capacity > 0 && capacity < whole && h("b", { style: { left: width(0, capacity) } }));
+}

@@ -1,0 +1,389 @@
+// The parts of every page, and the views of the whole tree, of limits and of templates.
+//
+// A view gets the state of the page (see page.js) and returns elements.
+import { amount, bar, bold, bytes, count, h, isLess, isMore, left, link, measured, percent, pill, quiet, several, short,
+  shortOf, span, sub, timeOfDay } from "./parts.js";
+import { table } from "./tables.js";
+
+const NEARLY_PERCENT = 80, SHORT_NAMED = 3, MARKS_LISTED = 4, ROWS_UNFOLDED = 200;
+export const resourceLink = (id) => `/resource?id=${encodeURIComponent(id)}`;
+// NO_ALGORITHM and STATIC promise no total, so the capacity is no measure of the sum.
+export const hasTotal = (it) => !["NO_ALGORITHM", "STATIC"].includes(it.algorithm);
+export const isShort = (it) => hasTotal(it) && isLess(it.granted, it.wants);
+
+// ------------------------------------------------------------------------------------------------- head, banners, foot
+export function header(state) {
+  const { status } = state;
+  const role = status && (status.is_master ? "master" : status.master_address ? "candidate" : "no master known");
+  const to = (href, text, view) => h("a", { href, "aria-current": state.route.view === view ? "page" : null }, text);
+  return h("div.frame",
+    h("a.brand", { href: "/" }, h("span.door", { "aria-hidden": "true" }), "Doorward"),
+    status && [h("span.node", status.node), pill(status.master_address ? "good" : "bad", role)],
+    h("nav", { "aria-label": "Pages" }, to("/", "Tree", "front"), to("/?view=templates", "Templates", "templates"),
+      to("/limits", "Limits", "limits"), to("/status?leases=100", "JSON"), to("/metrics", "Metrics")),
+    connection(state));
+}
+
+// The mark of a live page, of a lost connection and since when, or of a pause. It keeps its width.
+function connection({ isPaused, lostAt, heardAt, status }) {
+  const [tone, text] = isPaused ? ["warn", `Paused ${timeOfDay(heardAt)}`]
+    : lostAt ? ["bad", `Lost ${timeOfDay(lostAt)}`] : status ? ["good", "Live"] : ["", "Connecting…"];
+  const pause = { "data-do": "pause", "aria-pressed": String(isPaused), title: "Pause, or go on (p)" };
+  return h("span.live", h("span", { role: "status", class: `pill ${tone}` }, text),
+    h("button", pause, isPaused ? "Go on" : "Pause"),
+    h("button", { "data-do": "help", title: "Keys (?)", "aria-label": "Keys" }, "?"));
+}
+
+const banner = (title, text, details) => h("section.banner", { role: "alert" },
+  h("strong", title), text && ` ${text}`, details && h("pre", details));
+const note = (...children) => h("p.note", children);
+const KEPT = "The last valid version stays in force.";
+const CONFLICT = "Each process of a client has a share of its own. Of a child server, the later process is refused. "
+  + "Give each its own name, or stop one.";
+const CYCLE = "Its capacity would come from itself, so it leases nothing from the parent. Check --node and --parent of "
+  + "the servers on the way to the root.";
+
+// Everything that an operator must know on each page, the worst first.
+export function banners({ status: it, lostAt, since }) {
+  const lost = lostAt && banner("No connection to this server",
+    `since ${timeOfDay(lostAt)}. The values below are of that time.`);
+  if (!it) return [lost].filter(Boolean);
+  const ago = (millis) => span(millis + since), { etcd, parent } = it;
+  const conflicts = it.conflicts.map((of) => `${of.kind} ${of.holder}, last seen ${ago(of.age_ms)} ago`).join("\n");
+  const mastership = etcd?.mastership_remaining_ms === null ? "This server cannot become the master."
+    : `This server stops being the master in ${left(etcd?.mastership_remaining_ms, since)}.`;
+  return [
+    lost, it.unready && banner("This server is not ready:", `${it.unready}.`),
+    it.templates_problem && banner("The newest templates are refused.", KEPT, it.templates_problem),
+    it.rules_problem && banner("The rules do not load.", null, it.rules_problem),
+    it.tls_problem && banner("Changed certificates, keys, revocations or tokens are refused.", KEPT, it.tls_problem),
+    conflicts && banner("Two live processes ask under one name.", CONFLICT, conflicts),
+    etcd?.problem && banner("etcd does not answer", `for ${ago(etcd.age_ms)}. ${mastership}`, etcd.problem),
+    it.is_in_cycle && banner("This node is its own ancestor.", CYCLE),
+    parent?.link === "down" && banner("The parent is out of reach",
+      `at ${parent.address}, for ${ago(parent.link_age_ms)}. What it leased to this server runs down.`, parent.problem),
+    it.learning_remaining_ms && note(pill("warn", "learning mode"),
+      ` For up to ${left(it.learning_remaining_ms, since)} more, clients without a lease wait.`),
+    it.is_exposed && note(pill("warn", "exposed"),
+      " Callers on a network need no identity: any program there can act as any client."),
+  ].filter(Boolean);
+}
+
+export function footer({ status: it, since }) {
+  if (!it) return [];
+  const { states, parent } = it, open = Object.entries(states?.child_streams ?? {}).filter(([, number]) => number);
+  const streams = open.map(([name, number]) => `${number} ${name}`).join(" and ");
+  const session = parent?.link === "idle" ? "only the master asks it" : parent?.link;
+  return [
+    `Doorward ${it.version}`, it.address, `up ${span(Math.floor((it.uptime_ms + since) / 1000) * 1000)}`,
+    it.epoch !== null && `epoch ${it.epoch}`, it.master_address && !it.is_master && `master at ${it.master_address}`,
+    parent && `parent at ${parent.addresses.join(", ")} (${session})`,
+    `templates: ${count(it.templates_count)} from ${it.templates_source}`,
+    states?.parent_session && `parent session: ${states.parent_session}`, streams && `child streams: ${streams}`,
+    states?.election && `election: ${states.election}`, states && `learning: ${states.learning}`,
+  ].filter(Boolean).map((text) => h("span", text));
+}
+
+// The link to the master's page, or the reason why there is none. A master that listens on all addresses is reached by
+// the host of its other address; one that listens on loopback, only from its own machine.
+function masterPage({ master_address: address, master_pages_address: pages }, path) {
+  const isLocal = (of) => /^(127\.|\[::1\]|localhost)/.test(of), end = (of) => of.lastIndexOf(":");
+  if (!pages) return "Where its page is, it has not said: look at the machine of that address.";
+  if (!/^(\d+(\.\d+){3}|\[[0-9a-f:.]+\]):\d+$/i.test(pages)) return `It says that its page is at ${pages}.`;
+  if (isLocal(pages) && !isLocal(address)) return `Its page is on its own machine only, at ${pages}.`;
+  const from = /^(0\.0\.0\.0|\[::\]):/.test(pages) ? address : pages;
+  return link(`http://${from.slice(0, end(from))}${pages.slice(end(pages))}/${path}`, "See what the master holds.");
+}
+
+// The reason why a server lists nothing. `id`: of a resource.
+export function nothing({ status: it }, id) {
+  const text = (title, ...more) => h("div#nothing.card", h("p.empty", h("b", title), more));
+  if (!it.master_address) return text(`No master of the node ${it.node} is known`, "Nothing is granted without one.");
+  if (!it.is_master) return text(`This server is a candidate of the node ${it.node}, and not its master`,
+    `It holds nothing: it sends callers to the master at ${it.master_address}, and takes its place when it goes. `,
+    masterPage(it, id ? resourceLink(id).slice(1) : ""));
+  return text(id ? "Nobody holds this resource now" : "Nobody holds anything yet",
+    "A resource appears with the first client that asks, and goes with its last lease.");
+}
+
+// --------------------------------------------------------------------------------------------------- the whole tree
+export function front(state) {
+  const { chosen, status, treeFor } = state, shown = status.resources.find((it) => it.resource_id === chosen);
+  const name = h("h2", link(resourceLink(chosen), chosen));
+  const side = shown && [h("div#chart-head.toolbar", name, quiet("last ten minutes")), h("div#chart-card.card",
+    h("div#chart.chart.low", { "data-keep": "" }), marksList(state)), resources(state)];
+  return [
+    shown && h("section#verdict", { class: `verdict ${isShort(shown) ? "short" : "good"}` }, verdict(state, shown)),
+    h("div#front.front", h("section#tree-part", { class: treeFor === chosen ? "" : "stale" }, tree(state)),
+      h("section#side", shown ? side : nothing(state))),
+    h("div#more", rules(state)),
+  ];
+}
+
+export function marksList({ history }) {
+  const marks = (history?.marks ?? []).slice(-MARKS_LISTED).reverse();
+  return marks.length > 0 && h("ul.marks", marks.map((mark) => h("li", quiet(timeOfDay(mark.at_ms)), ` ${mark.text}`)));
+}
+
+// Says who shares what, and who is short. The tree and the status are of different moments: the sentence goes with the
+// tree below it.
+function verdict(state, it) {
+  const now = (state.treeFor === state.chosen && state.tree?.[0] && resourceOf(state.tree[0])) || it;
+  const what = hasTotal(it) ? `the ${amount(it.capacity)} of ${it.resource_id}` : it.resource_id;
+  const wants = `They want ${measured(now.wants)} and get ${measured(now.granted)}.`;
+  const holders = shortHolders(state, now), others = holders.length - SHORT_NAMED;
+  const names = holders.slice(0, SHORT_NAMED).map(({ name, at, lack }, index) => [
+    index ? ", " : "", h("b", name), at && ` at ${at}`, ` by ${measured(lack)}`]);
+  const text = ["Short: ", names.length ? names : link(resourceLink(it.resource_id), "see its clients"),
+    others > 0 && ` and ${several(others, "other")}`, "."];
+  return [h("strong", `${several(now.clients_count, "client")} share ${what}. ${wants}`),
+    h("p", isShort(now) ? text : "Everyone gets what it wants.")];
+}
+
+// Clients that get less than they want, most first; child servers, if the tree does not list all clients.
+function shortHolders({ tree: places }, resource) {
+  const lackOf = (it, at) => ({ name: it.holder, at, lack: shortOf(it) });
+  const clients = (places ?? []).flatMap((place) => clientsOf(place).map((it) => lackOf(it, place.node)));
+  const children = resource.children.map((it) => ({ name: it.child, lack: shortOf(it) }));
+  const all = clients.length >= resource.clients_count ? clients : children;
+  return all.filter(({ lack }) => lack > 0).sort((a, b) => b.lack - a.lack);
+}
+
+const resourceOf = (place) => place.status?.resources?.[0];
+const clientsOf = (place) => resourceOf(place)?.leases?.filter((it) => it.kind === "client") ?? [];
+// A server's figures: by its parent's record, or its own account if no server above it is in the tree.
+const figuresOf = (place) => place.lease ?? resourceOf(place);
+const isGone = (place) => place.known?.state === "gone";
+
+function tree(state) {
+  const rows = treeRows(state), places = state.tree ?? [], top = places[0] && resourceOf(places[0]);
+  const total = top && hasTotal(top) ? top.capacity : 0;
+  const whole = rows.reduce((most, { figures: it }) => Math.max(most, it?.wants ?? 0, it?.reserved ?? 0), total);
+  const gone = places.filter(isGone).length, silent = places.filter((it) => it.problem && !isGone(it)).length;
+  const number = (title, of) => [title, "n", ({ figures: it }) => it && of(it)];
+  const treeBar = ({ figures: it, place }) => it && bar({ ...it, capacity: place.known ? 0 : total }, whole);
+  return [above(state.status), table("tree", {
+    title: "Servers and clients", noun: "row", class: "tree", rows, isFixed: true, key: (row) => row.key,
+    search: (row) => `${row.name} ${row.place.address ?? ""}`,
+    rowClass: (row) => `${row.kind}${isGone(row.place) ? " cut" : ""}`,
+    tools: [gone > 0 && pill("bad", `${several(gone, "server")} gone`),
+      silent > 0 && pill("warn", `${several(silent, "server")} out of reach`),
+      state.treeProblem && pill("warn", "not up to date", state.treeProblem)],
+    empty: state.treeProblem ? `The tree cannot be shown: ${state.treeProblem}` : "Asking the servers…",
+    columns: [
+      ["Server or client", "name", (row) => treeName(row, state)],
+      ["Granted and missing", "use", treeBar],
+      number("Wants", (it) => measured(it.wants)), number("Granted", (it) => measured(it.granted)),
+      number("Short", (it) => shortOf(it) > 0 && short(measured(shortOf(it)))),
+    ],
+  }), legend()];
+}
+
+const LEGEND = { "": "granted to a server", client: "granted to a client", held: "still held by an older lease",
+  lack: "wanted beyond that" };
+const legend = () => h("p#legend.legend",
+  Object.entries(LEGEND).map(([name, text]) => h("span", h("i", { class: name }), text)));
+
+// Nodes above the server that made the page.
+function above({ parent: it, ancestors, node }) {
+  if (!it) return null;
+  const tone = it.link === "down" ? "bad" : it.link === "idle" || it.problem ? "warn" : "good";
+  const way = [...ancestors].reverse().concat(`${node}, this node`).join(" → ");
+  return h("p#above.lead", "Parent: ", h("b", ancestors[0] ?? ""), ` at ${it.address} `,
+    pill(tone, it.link === "idle" ? "only the master asks it" : it.link), it.problem && ` ${it.problem}`, quiet(way));
+}
+
+// The rows of the tree: each server, the clients that it lists, and the servers below it. They are made anew only if
+// the tree or a fold changes, so that scrolling is cheap.
+let made = { rows: [] };
+
+function treeRows({ tree: places, folds, foldsVersion: version }) {
+  if (made.places === places && made.version === version) return made.rows;
+  const size = (places ?? []).reduce((sum, place) => sum + 1 + clientsOf(place).length, 0), rows = [];
+  let hidden = Infinity;
+  for (const place of places ?? []) {
+    const depth = place.above.length, key = JSON.stringify([...place.above, place.node]), figures = figuresOf(place);
+    if (depth > hidden) continue;
+    const isLeaf = !place.status?.children?.length && !figures?.clients_count;
+    const folded = !isLeaf && (folds.get(key) ?? (size > ROWS_UNFOLDED && depth > 0));
+    hidden = folded ? depth : Infinity;
+    rows.push({ key, kind: "server", name: place.node, depth, place, figures, folded: isLeaf ? null : folded });
+    if (!folded) rows.push(...clientRows(place, key, depth + 1));
+  }
+  made = { places, version, rows };
+  return rows;
+}
+
+function clientRows(place, key, depth) {
+  const clients = clientsOf(place), own = resourceOf(place);
+  const rest = own ? own.leases_count - own.children_count - clients.length : 0;
+  const rows = clients.map((lease) => ({
+    key: `${key} ${lease.holder}`, kind: "client", name: lease.holder, depth, place, lease, figures: lease }));
+  const name = several(rest, clients.length ? "more client" : "client");
+  return rest > 0 ? [...rows, { key: `${key} +`, kind: "others", name, depth, place }] : rows;
+}
+
+function treeName(row, state) {
+  const { kind, place, depth, folded, key } = row, isServer = kind === "server";
+  const button = { "data-do": "fold", "data-fold": key, tabindex: "-1", "aria-expanded": String(!folded) };
+  const fold = !isServer || folded === null ? h("span.fold")
+    : h("button.fold", { ...button, "aria-label": folded ? "Unfold" : "Fold" }, folded ? "▸" : "▾");
+  // The clients that the tree leaves out are on the page of the resource, if they are of this server.
+  const isOwnRest = kind === "others" && !place.known;
+  const name = isOwnRest ? link(resourceLink(state.chosen), row.name) : bold(row.name);
+  const text = isServer ? serverText(place, row.figures) : row.lease?.why ?? "";
+  return h("div.knot", { style: { "--depth": String(depth) } }, fold,
+    h("div", name, isServer && serverPills(place, state), h("span.sub", { title: text }, text)));
+}
+
+const serverText = (place, it) => [
+  place.problem, !place.known && resourceOf(place) && `capacity ${amount(resourceOf(place).capacity)}`,
+  it && several(it.clients_count, "client"), place.address, !isGone(place) && place.known?.state,
+].filter(Boolean).join(" · ");
+
+function serverPills(place, { treeSince: since }) {
+  const { known, status: it, problem, lease } = place, gone = isGone(place);
+  const learns = it ? !["over", "standby"].includes(it.states?.learning ?? "over") : known?.is_learning;
+  const ends = known?.leases_remaining_ms == null ? "its leases have ended"
+    : `its leases last ${left(known.leases_remaining_ms, since)} more`;
+  return [
+    !known && pill("good", it?.parent ? "this node" : "root"),
+    gone && pill("bad", `gone for ${span(known.state_age_ms + since)}; ${ends}`),
+    problem && !gone && pill("bad", "out of reach", problem),
+    it?.parent?.link === "down" && pill("bad", "cut off from its parent", it.parent.problem),
+    it && !it.is_master && pill("warn", it.master_address ? "candidate" : "no master"),
+    it?.unready && pill("bad", "not ready", it.unready), learns && pill("warn", "learning"),
+    it?.is_in_cycle && pill("bad", "its own ancestor"), it?.conflicts?.length > 0 && pill("bad", "name conflict"),
+    it?.templates_problem && pill("bad", "templates refused"), lease?.curve_points === 0 && pill("", "Doorman server"),
+  ];
+}
+
+// ------------------------------------------------------------------------------------------------------- resources
+const use = (it) => (hasTotal(it) && it.capacity > 0 ? it.granted / it.capacity : 0);
+
+function resources({ status, route, since }) {
+  const { next_token: next, resources: rows, resources_count: all } = status, isPartial = Boolean(next || route.token);
+  const number = (title, of) => [title, "n", (it) => measured(of(it)), of];
+  const pages = isPartial && note(`${count(rows.length)} of ${several(all ?? 0, "resource")}, by name. `,
+    "Other columns cannot sort a part. ", route.token && link("/", "← First resources"), " ",
+    next && link(`/?token=${encodeURIComponent(next)}`, "Next resources →"));
+  return [table("resources", {
+    title: "Resources", noun: "resource", class: "resources", rows, isPartial, sort: { column: 4, falls: true },
+    key: (it) => it.resource_id, search: (it) => `${it.resource_id} ${it.description}`,
+    columns: [
+      ["Resource", "name", (it) => resourceName(it, since), (it) => it.resource_id],
+      number("Capacity", (it) => it.capacity),
+      ["Wants", "n", (it) => (isShort(it) ? short(measured(it.wants)) : measured(it.wants)), (it) => it.wants],
+      number("Granted", (it) => it.granted), ["Use", "use", resourceUse, use, "Granted part of the capacity"],
+    ],
+  }), pages];
+}
+
+export function resourcePills(it, since) {
+  const { own_lease: lease, learning_remaining_ms: own, learning } = it, most = lease ? "at most " : "";
+  const higher = own === null ? lease?.parent_learning_remaining_ms ?? null : null;
+  return [
+    own !== null && pill("warn", `learning mode, ${most}${left(own, since)} left`, learning),
+    higher !== null && pill("warn", `learning mode above, at most ${left(higher, since)} left`, learning),
+    it.template === null && !lease && pill("bad", "template gone"),
+    lease?.refusal && pill("bad", "refused by the parent", lease.refusal),
+    lease && !lease.refusal && lease.expires_in_ms === null && pill("warn", "waits for the parent"),
+    hasTotal(it) && isMore(it.reserved, it.capacity) && pill("bad", "over capacity"),
+  ];
+}
+
+function resourceName(it, since) {
+  const children = it.children.filter((child) => shortOf(child) > 0).map((child) => child.child);
+  const wrong = [isShort(it) && `short: ${children.slice(0, 4).join(", ") || "its clients"}`,
+    it.clients_below_floor > 0 && `${several(it.clients_below_floor, "client")} below the floor`,
+    it.waiting_count > 0 && `${count(it.waiting_count)} waiting`].filter(Boolean).join(" · ");
+  const about = it.description || `${it.algorithm}, ${several(it.clients_count, "client")}`;
+  return [h("a", { href: resourceLink(it.resource_id), tabindex: "-1", title: it.resource_id }, it.resource_id),
+    resourcePills(it, since), h("span", { class: wrong ? "sub short" : "sub", title: wrong || about }, wrong || about)];
+}
+
+const resourceUse = (it) => (hasTotal(it) && it.capacity > 0
+  ? [percent(use(it)), bar(it, Math.max(it.capacity, it.wants))] : sub(hasTotal(it) ? "capacity of 0" : "no total"));
+
+// --------------------------------------------------------------------------------------- rules, limits, templates
+
+// A table whose rows are all elements. Columns are [title, kind, cell].
+const plainTable = (title, columns, rows) => [h("h2", title), h("div.card",
+  h("table.stacks", { "aria-label": title },
+    h("thead", h("tr", columns.map(([name, kind]) => h("th", { class: kind, scope: "col" }, name)))),
+    h("tbody", rows.map((row) => h("tr", columns.map(([name, kind, cell]) => h("td", {
+      class: kind, "data-of": kind === "n" ? name : null }, cell(row))))))))];
+
+const alarming = (number) => (number > 0 ? short(count(number)) : count(number));
+
+function rules({ status: { rules: documents, rule_decisions: decisions, limits: all }, since }) {
+  const refusal = (it) => (it.refused_version ? `version ${it.refused_version} refused` : "document gone");
+  const refused = (it) => it.problem && [pill("bad", refusal(it)), sub(it.problem)], standing = all.filter(standsOut);
+  return [
+    documents.length > 0 && plainTable("Rules", [
+      ["Domain", "name", (it) => [h("b", it.domain), refused(it)]], ["Version", "text", (it) => it.version],
+      ["Rules", "n", (it) => count(it.rules_count)], ["Age", "n", (it) => it.version && span(it.age_ms + since)],
+    ], documents),
+    decisions.length > 0 && plainTable("Requests by rule since the start, most refusals first", [
+      ["Rule", "name", (it) => (it.rule === "unmatched" ? `${it.domain}: unmatched` : it.rule)],
+      ["Allowed", "n", (it) => count(it.allowed_count)], ["Waited", "n", (it) => count(it.waited_count)],
+      ["Shadow", "n", (it) => count(it.shadow_count)], ["Refused", "n", (it) => alarming(it.refused_count)],
+      ["Last refusal", "n", (it) => it.refused_age_ms !== null && `${span(it.refused_age_ms + since)} ago`],
+    ], decisions),
+    standing.length > 0 && plainTable("Limits nearly reached, or with refusals", limitColumns, standing),
+  ];
+}
+
+const percentOf = (used, max) => (max ? Math.floor((used * 100) / max) : 100);
+const limitPercent = ({ used, max }) => (used === null || max === null ? null : percentOf(used, max));
+const standsOut = (it) => it.refused_count > 0 || limitPercent(it) >= NEARLY_PERCENT;
+
+function limitValue({ unit }, value) {
+  if (value === null) return "-";
+  return { bytes: bytes(value), per_second: `${count(value)}/s`, millis: span(value) }[unit] ?? count(value);
+}
+
+function limitName(it) {
+  const part = limitPercent(it), nearly = part >= NEARLY_PERCENT && pill("warn", "nearly full");
+  return [h(standsOut(it) ? "b" : "span", it.description), part >= 100 ? pill("bad", "full") : nearly,
+    h("code.sub", it.flag)];
+}
+
+const limitColumns = [
+  ["Limit", "name", limitName, (it) => it.description],
+  ["In use", "use", (it) => limitPercent(it) !== null && [`${limitPercent(it)} %`, bar({ granted: it.used }, it.max)],
+    (it) => limitPercent(it) ?? -1],
+  ["Used", "n", (it) => limitValue(it, it.used), (it) => it.used ?? -1],
+  ["Bound", "n", (it) => limitValue(it, it.max), (it) => it.max ?? Infinity],
+  ["Refused", "n", (it) => alarming(it.refused_count), (it) => it.refused_count],
+];
+
+export const limits = ({ status }) => [
+  h("p#limits-lead.lead", "What this server accepts at most. It refuses what comes beyond, and keeps what is there. ",
+    "Of a limit for each address, template or resource, this is the one that uses most."),
+  table("limits", { title: "Limits", noun: "limit", class: "limits", rows: status.limits, key: (it) => it.name,
+    search: (it) => `${it.description} ${it.flag}`, columns: limitColumns }),
+];
+
+const safe = ({ safe_capacity: it }) => (it === null ? "a part each" : it < 0 ? "no limit" : amount(it));
+const parameters = (it) => Object.entries(it.parameters).map((of) => of.join(" ")).join(", ");
+const bounds = (it) => [["wants", it.wants_max], ["subclients", it.subclients_max], ["floor", it.share_floor]]
+  .filter(([, value]) => value !== null).map(([name, value]) => `${name} ${amount(value)}`).join(", ");
+
+export const templates = ({ status }) => [
+  h("p#templates-lead.lead", `From ${status.templates_source}. A resource takes the template that is its id, or else `,
+    "the first that matches.", status.parent && " Below the root, they count only if the parent sends no algorithm."),
+  table("templates", { title: "Templates in force", noun: "template", class: "templates", rows: status.templates,
+    key: (it) => it.identifier_glob, search: (it) => `${it.identifier_glob} ${it.kind} ${it.description}`,
+    empty: "This server has no templates of its own.",
+    columns: [
+      ["Glob", "name", (it) => [bold(it.identifier_glob), sub(it.description)], (it) => it.identifier_glob],
+      ["Algorithm", "text", (it) => [it.kind, sub(parameters(it))], (it) => it.kind],
+      ["Capacity", "n", (it) => amount(it.capacity), (it) => it.capacity],
+      ["Safe capacity", "n", safe, (it) => it.safe_capacity ?? 0],
+      ["Lease", "n", (it) => [span(it.lease_length_ms), sub(`every ${span(it.refresh_interval_ms)}`)],
+        (it) => it.lease_length_ms],
+      ["Learning", "n", (it) => span(it.learning_mode_duration_ms), (it) => it.learning_mode_duration_ms],
+      ["Bounds", "text", bounds],
+    ] }),
+];

@@ -1,0 +1,90 @@
+//! The status as server-sent events, once a second while a browser looks on. Browsers with the same query share the
+//! work.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::status::{Query, ServerState};
+
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Largest number of different queries.
+const VIEWS_MAX: usize = 32;
+
+/// Queries that browsers follow, with the newest answer to each.
+#[derive(Debug)]
+pub(super) struct Live {
+    state: Arc<ServerState>,
+    views: Mutex<BTreeMap<Query, Arc<watch::Sender<Arc<str>>>>>,
+    /// Ends all streams.
+    stop: CancellationToken,
+}
+
+impl Live {
+    pub(super) fn new(state: Arc<ServerState>, stop: CancellationToken) -> Self {
+        Self {
+            state,
+            views: Mutex::default(),
+            stop,
+        }
+    }
+
+    /// Follows a query. None: too many different ones are followed.
+    pub(super) fn follow(self: &Arc<Self>, query: Query) -> Option<Response> {
+        let mut views = self.views.lock();
+        let is_full = views.len() >= VIEWS_MAX;
+        let view = match views.get(&query) {
+            Some(view) => Arc::clone(view),
+            None if is_full => return None,
+            None => {
+                let view = Arc::new(watch::Sender::new(Arc::from("")));
+                views.insert(query.clone(), Arc::clone(&view));
+                tokio::spawn(Arc::clone(self).keep(query, Arc::clone(&view)));
+                view
+            }
+        };
+        let mut answers = view.subscribe();
+        drop(views);
+        if !answers.borrow().is_empty() {
+            answers.mark_changed();
+        }
+        let events = stream::unfold((answers, self.stop.clone()), |(mut answers, stop)| async {
+            tokio::select! {
+                changed = answers.changed() => changed.ok()?,
+                () = stop.cancelled() => return None,
+            }
+            let answer = Arc::clone(&answers.borrow_and_update());
+            let event = Event::default().data(&*answer);
+            Some((Ok::<_, Infallible>(event), (answers, stop)))
+        });
+        let events = Sse::new(events).keep_alive(KeepAlive::new());
+        Some(events.into_response())
+    }
+
+    /// Answers a query until nobody follows it.
+    async fn keep(self: Arc<Self>, query: Query, view: Arc<watch::Sender<Arc<str>>>) {
+        loop {
+            let asked = query.clone();
+            let look = move |state: &ServerState| super::rendered(&state.answer(&asked));
+            if let Some(answer) = self.state.look(look).await {
+                view.send_replace(answer.into());
+            }
+            sleep(EVERY).await;
+            let mut views = self.views.lock();
+            if view.receiver_count() == 0 {
+                views.remove(&query);
+                return;
+            }
+        }
+    }
+}
