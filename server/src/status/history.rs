@@ -18,7 +18,7 @@ use crate::status::ServerState;
 /// Resources with a history: those that want most. Their figures take 48 MB at most.
 const RESOURCES_MAX: usize = 2_000;
 
-/// Time between two choices of those.
+/// Seconds between two choices of those, if there are more.
 const CHOSEN_EVERY: u32 = 10;
 
 /// Resources that are read at a time.
@@ -172,7 +172,8 @@ impl ServerState {
                     Mastership::Unknown => "no master is known".to_owned(),
                 });
             }
-            let chooses = number.is_multiple_of(CHOSEN_EVERY);
+            let has_room = self.history().samples.lock().len() < RESOURCES_MAX;
+            let chooses = has_room || number.is_multiple_of(CHOSEN_EVERY);
             self.look(move |state| state.sample(chooses)).await;
         }
     }

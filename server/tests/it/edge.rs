@@ -245,7 +245,8 @@ async fn a_hashed_value_of_each_door_is_shown_nowhere() {
     answers.message().await.unwrap();
     // `printf 'api_key\\0sk-live-1' | sha256sum | head -c 32`
     let resource = "shared/api/api_key==42b13d4b489581ca068d4528b06bb6eb";
-    for path in ["/status?leases=9", "/tree", "/metrics"] {
+    let tree = format!("/tree?id={}", resource.replace('=', "%3D"));
+    for path in ["/status?leases=9", &tree, "/metrics"] {
         let (_, _, text) = page(&server, path).await;
         assert!(!text.contains("sk-live-1"), "{path}: {text}");
         assert!(text.contains(resource), "{path}: {text}");

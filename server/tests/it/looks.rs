@@ -86,13 +86,7 @@ async fn while_somebody_who_looks_waits_for_the_lock_the_only_worker_serves_othe
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/a", 1.0)]).await;
     let mut admin = admin(&server).await;
-    for path in [
-        "/status",
-        "/tree?id=fair%2Fa",
-        "/history?id=fair%2Fa",
-        "/metrics",
-        "by gRPC",
-    ] {
+    for path in ["/status", "/tree?id=fair%2Fa", "/metrics", "by gRPC"] {
         let (holds, is_held) = mpsc::channel();
         let (release, released) = mpsc::channel();
         let node = Arc::clone(server.state().node());

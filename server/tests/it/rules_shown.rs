@@ -115,6 +115,4 @@ async fn an_agent_is_ready_with_its_rules_and_shows_them_with_refused_versions()
         body.starts_with("ready; rules are refused: api.yaml:2: "),
         "{body}"
     );
-    let (_, _, front) = page(&server, "/").await;
-    assert!(front.contains("refused"), "{front}");
 }
