@@ -4,20 +4,19 @@
 // answer changes `state`, and `draw` makes the whole page from it. There is no other way from data to the screen.
 import { h, morphChildren } from "./parts.js";
 import { details, drawChart, redrawChart, resource } from "./resource.js";
-import { forget, moveCursor, putCursor, search, sortAgain, sortBy, tableState } from "./tables.js";
-import { banners, footer, front, hasTotal, header, limits, resourceLink, templates } from "./views.js";
+import { forget, isCovered, moveCursor, putCursor, renew, search, sortAgain, sortBy, tableState } from "./tables.js";
+import { banners, footer, front, header, limits, need, resourceLink, templates } from "./views.js";
 
 // The most that the page asks for: of resources, of leases of one resource, and of leases of each server of the tree.
 const RESOURCES_MAX = 2_000, LEASES_MAX = 10_000, TREE_LEASES = 20;
 const TREE_EVERY_MS = 1_000, HISTORY_EVERY_MS = 10_000, RETRY_MS = 3_000, ANSWER_MS = 20_000, SAMPLES_MAX = 900;
 
 const state = {
-  route: readRoute(), status: null, tree: null, treeFor: "", treeProblem: null, history: null, leasesMax: LEASES_MAX,
-  chosen: "", // resource that the tree and the chart of the front view show
+  route: readRoute(), status: null, isOfOtherView: false, tree: null, treeFor: "", treeProblem: null, history: null,
+  leasesMax: LEASES_MAX, range: 0, folds: new Map(), detail: null, isPaused: false, lostAt: null, heardAt: null,
+  chosen: readRoute().id, // resource that the tree and the chart of the front view show
   seen: [], // samples of the shown resource that came with the status
   holder: "", // text that the server looks for in names of holders
-  range: 0, folds: new Map(), foldsVersion: 0, detail: null,
-  isPaused: false, lostAt: null, heardAt: null,
   since: 0, treeSince: 0, clockAhead: 0, // ms since the status and the tree; the server's clock before ours
 };
 const views = { front, resource, limits, templates };
@@ -56,9 +55,10 @@ function connect() {
 }
 
 function accept(status) {
-  Object.assign(state, { status, lostAt: null, heardAt: Date.now() });
+  Object.assign(state, { status, isOfOtherView: false, lostAt: null, heardAt: Date.now() });
   [statusAt, stoppedAt] = [performance.now(), null];
   if (state.route.view === "front") choose(state.chosen);
+  if (isNewSearch) isNewSearch = !renew("clients");
   const it = status.resources.find((of) => of.resource_id === shownId());
   const sample = it && [Date.now() + state.clockAhead, it.capacity, it.wants, it.granted, it.reserved];
   if (it) state.seen = [...state.seen, sample].slice(-SAMPLES_MAX);
@@ -76,7 +76,6 @@ function lose(isClosed) {
 // Chooses the resource that the front view shows: this one, or if it is gone, the one that needs most of its capacity.
 function choose(id) {
   const { resources: all } = state.status;
-  const need = (it) => (hasTotal(it) && it.capacity > 0 ? it.wants / it.capacity : 0);
   const first = () => all.reduce((most, it) => (need(it) > need(most) ? it : most), all[0])?.resource_id ?? "";
   const next = all.some((it) => it.resource_id === id) ? id : first();
   if (tableState("resources")) putCursor("resources", next);
@@ -123,8 +122,9 @@ function followHistory() {
 // ------------------------------------------------------------------------------------------------------------ drawing
 let isWaiting = false, isChartOld = true;
 
-// Draws the page in the next frame. Scrolling needs other rows, and no other chart.
+// Draws the page in the next frame. Scrolling needs other rows at most, and no other chart.
 function render({ type } = {}) {
+  if (type === "scroll" && isCovered()) return;
   isChartOld ||= type !== "scroll";
   if (!isWaiting) requestAnimationFrame(() => { isWaiting = false; draw(); });
   isWaiting = true;
@@ -136,7 +136,7 @@ function draw() {
   document.title = [route.id, status?.node, "Doorward"].filter(Boolean).join(" · ");
   main.classList.toggle("stale", Boolean(state.lostAt));
   const wait = () => [h("p#wait.empty", "Asking the server…")];
-  const content = (status ? views[route.view](state) : wait()).flat(Infinity).filter(Boolean);
+  const content = (status && !state.isOfOtherView ? views[route.view](state) : wait()).flat(Infinity).filter(Boolean);
   morphChildren(head, [header(state)]);
   morphChildren(main, [h("div#banners", banners(state)), ...content]);
   morphChildren(foot, footer(state));
@@ -163,9 +163,11 @@ function openDialog(detail) {
 // ------------------------------------------------------------------------------------------------- what the user does
 function go(href, isBack) {
   if (!isBack) history.pushState(null, "", href);
-  Object.assign(state, { route: readRoute(), status: null, history: null, seen: [], holder: "" });
+  Object.assign(state, { route: readRoute(), isOfOtherView: true, history: null, seen: [], holder: "" });
+  state.chosen = state.route.id || state.chosen;
   ["clients", "children", "resources"].forEach(forget);
   isChartOld = true;
+  clearTimeout(typing);
   connect();
   draw();
   scrollTo(0, 0);
@@ -174,11 +176,7 @@ function go(href, isBack) {
 
 // Opens a row: a resource has a view, others a dialog with all that is known.
 const open = (id, key) => key && (id === "resources" ? go(resourceLink(key)) : openDialog({ table: id, key }));
-
-function fold(key, isFolded) {
-  state.folds.set(key, isFolded);
-  state.foldsVersion += 1;
-}
+const fold = (key, isFolded) => { state.folds = new Map(state.folds).set(key, isFolded); };
 
 function pause() {
   state.isPaused = !state.isPaused;
@@ -212,8 +210,7 @@ addEventListener("click", (event) => {
   }
 });
 
-let typing = 0;
-
+let typing = 0, isNewSearch = false;
 addEventListener("input", ({ target }) => {
   const id = target.dataset.search, text = target.value.trim();
   search(id, text);
@@ -221,14 +218,14 @@ addEventListener("input", ({ target }) => {
   // Only the server can tell which names match if the page has a part of them.
   if (id !== "clients" || !(tableState(id).spec.isPartial || state.holder)) return;
   clearTimeout(typing);
-  typing = setTimeout(() => { state.holder = text; forget(id); connect(); }, 300);
+  typing = setTimeout(() => { [state.holder, isNewSearch] = [text, true]; connect(); }, 300);
 });
 
 // Returns the table that keys act on: the focused one, or the main one of the view.
 function activeTable() {
-  const main_ = { front: state.status?.resources.length > 1 ? "resources" : "tree",
+  const usual = { front: state.status?.resources.length > 1 ? "resources" : "tree",
     resource: document.getElementById("clients") ? "clients" : "children" }[state.route.view] ?? state.route.view;
-  const id = document.activeElement?.closest("[data-table]")?.dataset.table ?? main_;
+  const id = document.activeElement?.closest("[data-table]")?.dataset.table ?? usual;
   return tableState(id) && document.getElementById(id) ? id : null;
 }
 
@@ -271,8 +268,11 @@ function leaveSearch(field, key) {
     field.value = "";
     field.dispatchEvent(new Event("input", { bubbles: true }));
   }
-  document.querySelector(`[data-table="${field.dataset.search}"]`).focus();
+  const id = field.dataset.search, name = field.value.trim();
+  document.querySelector(`[data-table="${id}"]`).focus();
   if (key !== "Escape") move(0);
+  // The page may list a part of the resources. This one may exist, too.
+  if (key === "Enter" && id === "resources" && name && !tableState(id).cursor) go(resourceLink(name));
   return true;
 }
 

@@ -15,14 +15,14 @@ export function h(selector, ...rest) {
     if (name === "style") for (const [key, it] of Object.entries(value)) element.style.setProperty(key, it);
     else if (isPresent(value)) element.setAttribute(name, value);
   }
-  element.append(...rest.flat(Infinity).filter(isPresent));
+  element.append(...rest.flat(Infinity).filter((it) => isPresent(it) && it !== ""));
   return element;
 }
 
 const isPresent = (it) => it !== null && it !== undefined && it !== false;
 
 // Changes an element into a new one of the same kind. `data-keep`: its content belongs to somebody else.
-export function morph(old, fresh) {
+function morph(old, fresh) {
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
@@ -38,12 +38,12 @@ export function morph(old, fresh) {
   morphChildren(old, [...fresh.childNodes]);
 }
 
-// Changes the children of an element. An element with an id is found again by it and never moves, because a moved
-// element loses its focus and scroll position; others match by their place.
+// Changes the children of an element. An element with an id is found again by it, others by their kind and order. Shown
+// elements never move, because a moved element loses its focus and scroll position.
 export function morphChildren(parent, children) {
   let at = parent.firstChild;
   for (const child of children) {
-    const known = child.id ? laterSibling(at, child.id) : at && !at.id && at.nodeName === child.nodeName ? at : null;
+    const known = findShown(at, child);
     if (!known) {
       parent.insertBefore(child, at);
       continue;
@@ -55,9 +55,10 @@ export function morphChildren(parent, children) {
   while (at) at = removeAndNext(at);
 }
 
-function laterSibling(node, id) {
-  while (node && node.id !== id) node = node.nextSibling;
-  return node;
+function findShown(at, { id, nodeName }) {
+  const isOther = (it) => (id ? it.id !== id : !it.id && it.nodeName !== nodeName);
+  while (at && isOther(at)) at = at.nextSibling;
+  return at && (id || !at.id) ? at : null;
 }
 
 function removeAndNext(node) {
@@ -76,14 +77,16 @@ export const short = (text) => h("span.short", text);
 // ------------------------------------------------------------------------------------------------------------ numbers
 // As `doorward_pages::numbers` formats them, so that the page and the command line show the same text.
 const NONE = "–";
-const formats = [0, 1, 2, 3, 4, 5, 6].map((digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits }));
-const grouped = (value, digits = 0) => formats[digits].format(value);
+const format = (digits) => new Intl.NumberFormat("en", { maximumFractionDigits: digits, roundingMode: "halfEven" });
+const formats = [0, 1, 2, 3, 4, 5, 6].map(format);
+const grouped = (value, digits = 0) => formats[digits].format(value || 0);
+const exponent = (value, digits) => value.toExponential(digits).replace("+", "");
 
 // Formats an amount: at most six significant digits, `1,234.5`.
 export function amount(value) {
   if (value === null || !Number.isFinite(value)) return NONE;
   const size = Math.abs(value);
-  if (size && (size < 1e-6 || size >= 1e15)) return value.toExponential(3);
+  if (size && (size < 1e-6 || size >= 1e15)) return exponent(value, 3);
   const whole = Math.max(Math.floor(Math.log10(Math.max(size, 1e-6))), -1) + 1;
   return grouped(value, Math.min(Math.max(6 - whole, 0), 6));
 }
@@ -92,7 +95,7 @@ export function amount(value) {
 export function measured(value) {
   if (value === null || !Number.isFinite(value)) return NONE;
   const size = Math.abs(value), digits = [1000, 100, 10, 1].findIndex((bound) => size >= bound);
-  if (size && (size < 1e-4 || size >= 1e15)) return value.toExponential(2);
+  if (size && (size < 1e-4 || size >= 1e15)) return exponent(value, 2);
   return grouped(value, digits < 0 ? 4 : digits);
 }
 
@@ -111,7 +114,7 @@ export function percent(part) {
   if (value > 1e-7 && value < 0.005) return "< 0.01 %";
   let digits = Math.abs(value) < 10 ? 2 : 1;
   while (digits < 4 && away > 1e-7 && away < 0.51 * 10 ** -digits) digits++;
-  return `${grouped(value, digits)} %`;
+  return `${Math.abs(value - Math.round(value)) < 1e-7 ? Math.round(value) : value.toFixed(digits)} %`;
 }
 
 // Formats a span of milliseconds in its two largest units: `1 h 5 min`, `2.5 s`, `40 ms`.

@@ -22,7 +22,8 @@ export function resource(state) {
       refusal && h("section.banner", h("strong", "The parent refuses this resource:"), ` ${refusal}.`)),
     h("dl#facts.facts", facts(it)),
     h("div#chart-head.toolbar", h("h2", "History"), h("span.push"), ranges),
-    h("div#chart-card.card", h("div#chart.chart", { "data-keep": "" }), marksList(state)),
+    h("div#chart-card.card", h("div#chart.chart", { "data-keep": "", role: "img", "aria-label": "History" }),
+      marksList(state)),
     ownLease(it, since), children(it, since), clients(state, it),
   ];
 }
@@ -66,7 +67,6 @@ function ownLease({ own_lease: it }, since) {
 }
 
 // ------------------------------------------------------------------------------------------ child servers and clients
-
 // The columns that child servers and clients share. `most`: end of the scale of their bars.
 const leaseColumns = (since, most) => [
   ["Wants", "n", (it) => [amount(it.wants), it.wants_more && sub("and more", "more than its template lets it want")],
@@ -85,16 +85,13 @@ const largest = (rows) => rows.reduce((most, it) => Math.max(most, it.wants, it.
 
 function childName(it) {
   const levels = it.height === 1 ? "a leaf" : `${it.height} levels of servers`;
-  return [bold(it.child),
-    it.is_learning && pill("warn", "learning", "It confirms what is out and grants nothing new"),
+  return [bold(it.child), it.is_learning && pill("warn", "learning", "It confirms what is out and grants nothing new"),
     it.curve_points === 0 && pill("", "Doorman server", "It sends counts and sums, and no demand curve"),
     sub(`${levels}, ${several(it.clients_count, "client")}`)];
 }
 
-function outstanding({ outstanding: it, reserved }) {
-  if (it === null) return sub("not reported");
-  return isMore(it, reserved) ? h("span.over", amount(it)) : amount(it);
-}
+const outstanding = ({ outstanding: it, reserved }) => (it === null ? sub("not reported")
+  : h(isMore(it, reserved) ? "span.over" : "span", amount(it)));
 
 function children({ children_count: number, children: rows }, since) {
   if (!number) return null;
@@ -135,7 +132,6 @@ function clients(state, it) {
 }
 
 // ---------------------------------------------------------------------------------------------------------- the chart
-
 // The lines of the chart: name, place in a sample, colour, width and dashes. The last one lies on top.
 const LINES = [["Capacity", 1, "ink", 1.4, [7, 4]], ["Wants", 2, "orange", 1.8, [2, 2.5]],
   ["Reserved", 4, "purple", 1.5, [4, 2]], ["Granted", 3, "blue", 1.9, []]];
@@ -146,16 +142,9 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 function samples({ history, seen }, range) {
   const { samples: old = [], every_ms: every = 1_000 } = history.series[range] ?? {}, last = old.at(-1)?.[0] ?? 0;
   const rows = range === 0 ? [...old, ...seen.filter(([at]) => at > last)] : old;
-  const times = [], columns = LINES.map(() => []);
-  const push = (at, valueOf) => {
-    times.push(at / 1000);
-    LINES.forEach(([, place], index) => columns[index].push(valueOf(place)));
-  };
-  for (const [index, row] of rows.entries()) {
-    if (index && row[0] - rows[index - 1][0] > 4 * every) push(row[0] - 1, () => null);
-    push(row[0], (place) => row[place]);
-  }
-  return [times, ...columns];
+  const isGap = (row, index) => index > 0 && row[0] - rows[index - 1][0] > 4 * every;
+  const all = rows.flatMap((row, index) => (isGap(row, index) ? [[row[0] - 1, null, null, null, null], row] : [row]));
+  return [all.map(([at]) => at / 1000), ...LINES.map(([, place]) => all.map((row) => row[place]))];
 }
 
 let chart = {};
@@ -226,6 +215,7 @@ export function details({ detail: { table: id, key }, since }) {
   const row = tableState(id)?.byKey.get(key), all = id === "tree" && row ? treeDetails(row) : row ?? {};
   const pairs = Object.entries(all).filter(([, it]) => it !== null && it !== "");
   const title = row?.name ?? row?.holder ?? row?.child ?? row?.identifier_glob ?? "This row is gone.";
+  const words = (name) => name.replace(/_ms$/, "").replaceAll("_", " ");
   return [h("h2#dialog-title", title), h("dl.run",
     pairs.map(([name, value]) => [h("dt", words(name)), h("dd", valueText(name, value, since))]))];
 }
@@ -236,8 +226,6 @@ function treeDetails({ place: { node, above, problem, status, known, lease: own 
   return { node, above: above.join(" → "), problem, ...scalars(status), ...scalars(known), ...scalars(own),
     ...scalars(status?.states), parent_problem: status?.parent?.problem ?? null };
 }
-
-const words = (name) => name.replace(/_ms$/, "").replaceAll("_", " ");
 
 function valueText(name, value, since) {
   if (name.endsWith("_age_ms") || name === "uptime_ms") return span(value + since);

@@ -5,18 +5,19 @@
 // A table of which the server sent only a part cannot be sorted: it would show a sample as if it were all.
 import { count, h, quiet, several } from "./parts.js";
 
-const OVERSCAN = 6, FIRST_ROWS = 30;
+const STEP = 8, FIRST_ROWS = 30;
 const collator = new Intl.Collator("en", { numeric: true });
 const tables = new Map();
 
-// Returns the elements of a table. `spec`: title; noun; columns [title, kind, cell(row), by(row), hint], of which `by`
-// sorts; rows; key(row); search(row), its text; sort {column, falls}, the first order; isPartial; isFixed, if rows have
-// their own order; class; rowClass(row); tools; empty, the text without rows.
+// Returns the elements of a table. `spec`: title; heading, its element; noun; columns [title, kind, cell(row), by(row),
+// hint], of which `by` sorts; rows; key(row); search(row), its text; sort {column, falls}, the first order; isPartial;
+// isFixed, if rows have their own order; class; rowClass(row); tools; empty, the text without rows.
 export function table(id, spec) {
   const it = tables.get(id) ?? { id, sort: spec.sort ?? null, cursor: null, text: "", rows: null };
   tables.set(id, Object.assign(it, { spec }));
   if (it.rows !== spec.rows) accept(it, spec.rows);
   const shown = visibleKeys(it), [first, last] = visibleRange(id, shown.length), body = shown.slice(first, last);
+  it.covered = [shown.length, first, last];
   const pad = (name, rows) => h("tr", { id: `${id}-${name}`, class: "pad", "aria-hidden": "true" },
     h("td", { style: { height: `calc(${rows} * var(--row))` } }));
   const active = body.indexOf(it.cursor), head = spec.columns.map((column, index) => heading(it, column, index));
@@ -26,9 +27,8 @@ export function table(id, spec) {
   }, h("thead", { role: "rowgroup" }, h("tr", { role: "row", "aria-rowindex": "1" }, head)),
   h("tbody", { role: "rowgroup" }, pad("above", first), body.map((key, index) => row(it, key, first + index)),
     pad("below", shown.length - last)));
-  const empty = it.rows.length ? "Nothing matches the search." : spec.empty ?? "There are none.";
-  return [toolbar(it, shown.length, isOutOfDate(it)),
-    h("div.card.rows", { id }, grid, !shown.length && h("p.empty", empty))];
+  const empty = h("p.empty", it.rows.length ? "Nothing matches the search." : spec.empty ?? "There are none.");
+  return [toolbar(it, shown.length, isOutOfDate(it)), h("div.card.rows", { id }, grid, !shown.length && empty)];
 }
 
 // Takes new rows into the order: known ones stay in their places.
@@ -86,16 +86,20 @@ function visibleKeys({ text, spec, order, byKey }) {
   return text ? order.filter(isMatch) : order;
 }
 
-// Returns the rows on the screen and some around them. A table scrolls in its box, or with the window where the box is
-// as high as the table.
+// Returns the rows on the screen and some around them, in steps, so that most scrolling needs no other rows. A table
+// scrolls in its box, or with the window where the box is as high as the table.
 function visibleRange(id, length) {
   const box = document.getElementById(id);
   if (!box) return [0, Math.min(FIRST_ROWS, length)];
   const height = rowHeight(box), rows = Math.min(box.clientHeight, innerHeight) / height;
   const offset = Math.max(box.scrollTop, -box.getBoundingClientRect().top);
-  const first = Math.max(Math.min(Math.floor(offset / height), length - Math.floor(rows)) - OVERSCAN, 0);
-  return [first, Math.min(first + Math.ceil(rows) + 2 * OVERSCAN, length)];
+  const top = Math.min(offset / height, length - rows), first = Math.floor(top / STEP - 1) * STEP;
+  return [Math.max(first, 0), Math.min(first + Math.ceil(rows) + 3 * STEP, length)];
 }
+
+// Whether the elements of all tables still cover the screen after scrolling.
+export const isCovered = () => [...tables.values()].every(({ id, covered: [length, first, last] }) => (
+  !document.getElementById(id) || `${visibleRange(id, length)}` === `${[first, last]}`));
 
 const rowHeight = (box) => parseFloat(getComputedStyle(box).getPropertyValue("--row"));
 
@@ -123,10 +127,10 @@ function heading({ id, spec, sort: chosen }, [title, kind, , by, hint], index) {
 function toolbar({ id, spec, rows }, shown, isOld) {
   const number = `${shown === rows.length ? "" : `${count(shown)} of `}${several(rows.length, spec.noun)}`;
   const field = { type: "search", "data-search": id, placeholder: "Search  /", "aria-label": `Search ${spec.title}` };
-  return h("div.toolbar", { id: `${id}-tools` }, h("h2", spec.title), quiet(number), spec.tools,
-    h("span.push"),
-    h("button.again", { "data-do": "sortAgain", "data-of": id, disabled: isOld ? null : "" }, "Sort again"),
-    h("input", { ...field, autocomplete: "off", spellcheck: "false" }));
+  const title = h(spec.heading ?? "h2", spec.title);
+  return h("div.toolbar", { id: `${id}-tools` }, title, quiet(number), spec.tools, h("span.push"),
+    h(`button#${id}-again.again`, { "data-do": "sortAgain", "data-of": id, disabled: isOld ? null : "" }, "Sort again"),
+    h(`input#${id}-search`, { ...field, autocomplete: "off", spellcheck: "false" }));
 }
 
 // -------------------------------------------------------------------------------------------- what the user does to it
@@ -134,8 +138,9 @@ export const tableState = (id) => tables.get(id);
 export const sortAgain = (id) => sort(tables.get(id));
 export const search = (id, text) => { tables.get(id).text = text.toLowerCase(); };
 export const putCursor = (id, key) => { tables.get(id).cursor = key; };
-// Forgets what the user did to a table of another view.
+// Forgets what the user did to a table of another view; takes the next rows as the first ones.
 export const forget = (id) => tables.delete(id);
+export const renew = (id) => tables.has(id) && Object.assign(tables.get(id), { rows: null });
 
 export function sortBy(id, column) {
   const it = tables.get(id), isNumber = it.spec.columns[column][1] !== "name";

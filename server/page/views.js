@@ -1,6 +1,6 @@
 // The parts of every page, and the views of the whole tree, of limits and of templates.
 //
-// A view gets the state of the page (see page.js) and returns elements.
+// A view gets the state of the page (see page.js), and returns elements.
 import { amount, bar, bold, bytes, count, h, isLess, isMore, left, link, measured, percent, pill, quiet, several, short,
   shortOf, span, sub, timeOfDay } from "./parts.js";
 import { table } from "./tables.js";
@@ -9,7 +9,7 @@ const NEARLY_PERCENT = 80, SHORT_NAMED = 3, MARKS_LISTED = 4, ROWS_UNFOLDED = 20
 export const resourceLink = (id) => `/resource?id=${encodeURIComponent(id)}`;
 // NO_ALGORITHM and STATIC promise no total, so the capacity is no measure of the sum.
 export const hasTotal = (it) => !["NO_ALGORITHM", "STATIC"].includes(it.algorithm);
-export const isShort = (it) => hasTotal(it) && isLess(it.granted, it.wants);
+const isShort = (it) => hasTotal(it) && isLess(it.granted, it.wants);
 
 // ------------------------------------------------------------------------------------------------- head, banners, foot
 export function header(state) {
@@ -34,8 +34,8 @@ function connection({ isPaused, lostAt, heardAt, status }) {
     h("button", { "data-do": "help", title: "Keys (?)", "aria-label": "Keys" }, "?"));
 }
 
-const banner = (title, text, details) => h("section.banner", { role: "alert" },
-  h("strong", title), text && ` ${text}`, details && h("pre", details));
+const banner = (title, text, details) => h("section.banner", h("strong", title), text && ` ${text}`,
+  details && h("pre", { tabindex: "0" }, details));
 const note = (...children) => h("p.note", children);
 const KEPT = "The last valid version stays in force.";
 const CONFLICT = "Each process of a client has a share of its own. Of a child server, the later process is refused. "
@@ -111,7 +111,8 @@ export function front(state) {
   const { chosen, status, treeFor } = state, shown = status.resources.find((it) => it.resource_id === chosen);
   const name = h("h2", link(resourceLink(chosen), chosen));
   const side = shown && [h("div#chart-head.toolbar", name, quiet("last ten minutes")), h("div#chart-card.card",
-    h("div#chart.chart.low", { "data-keep": "" }), marksList(state)), resources(state)];
+    h("div#chart.chart.low", { "data-keep": "", role: "img", "aria-label": "History" }), marksList(state)),
+  resources(state)];
   return [
     shown && h("section#verdict", { class: `verdict ${isShort(shown) ? "short" : "good"}` }, verdict(state, shown)),
     h("div#front.front", h("section#tree-part", { class: treeFor === chosen ? "" : "stale" }, tree(state)),
@@ -129,14 +130,14 @@ export function marksList({ history }) {
 // tree below it.
 function verdict(state, it) {
   const now = (state.treeFor === state.chosen && state.tree?.[0] && resourceOf(state.tree[0])) || it;
-  const what = hasTotal(it) ? `the ${amount(it.capacity)} of ${it.resource_id}` : it.resource_id;
+  const what = hasTotal(it) ? `the ${measured(now.capacity)} of ${it.resource_id}` : it.resource_id;
   const wants = `They want ${measured(now.wants)} and get ${measured(now.granted)}.`;
   const holders = shortHolders(state, now), others = holders.length - SHORT_NAMED;
   const names = holders.slice(0, SHORT_NAMED).map(({ name, at, lack }, index) => [
     index ? ", " : "", h("b", name), at && ` at ${at}`, ` by ${measured(lack)}`]);
   const text = ["Short: ", names.length ? names : link(resourceLink(it.resource_id), "see its clients"),
     others > 0 && ` and ${several(others, "other")}`, "."];
-  return [h("strong", `${several(now.clients_count, "client")} share ${what}. ${wants}`),
+  return [h("h1", `${several(now.clients_count, "client")} share ${what}. ${wants}`),
     h("p", isShort(now) ? text : "Everyone gets what it wants.")];
 }
 
@@ -151,17 +152,18 @@ function shortHolders({ tree: places }, resource) {
 
 const resourceOf = (place) => place.status?.resources?.[0];
 const clientsOf = (place) => resourceOf(place)?.leases?.filter((it) => it.kind === "client") ?? [];
-// A server's figures: by its parent's record, or its own account if no server above it is in the tree.
-const figuresOf = (place) => place.lease ?? resourceOf(place);
+const extent = (figures) => Math.max(figures?.wants ?? 0, figures?.reserved ?? 0);
 const isGone = (place) => place.known?.state === "gone";
 
 function tree(state) {
-  const rows = treeRows(state), places = state.tree ?? [], top = places[0] && resourceOf(places[0]);
+  const { rows, isLarge } = treeRows(state), places = state.tree ?? [], top = places[0] && resourceOf(places[0]);
   const total = top && hasTotal(top) ? top.capacity : 0;
-  const whole = rows.reduce((most, { figures: it }) => Math.max(most, it?.wants ?? 0, it?.reserved ?? 0), total);
+  // Ends of the scales of bars. In a large tree, each level has its own: the bars of leaves would be too short.
+  const wholes = [total], level = (row) => (isLarge ? row.depth : 0);
+  for (const row of rows) wholes[level(row)] = Math.max(wholes[level(row)] ?? 0, extent(row.figures));
   const gone = places.filter(isGone).length, silent = places.filter((it) => it.problem && !isGone(it)).length;
   const number = (title, of) => [title, "n", ({ figures: it }) => it && of(it)];
-  const treeBar = ({ figures: it, place }) => it && bar({ ...it, capacity: place.known ? 0 : total }, whole);
+  const treeBar = (row) => row.figures && bar({ ...row.figures, capacity: row.depth ? 0 : total }, wholes[level(row)]);
   return [above(state.status), table("tree", {
     title: "Servers and clients", noun: "row", class: "tree", rows, isFixed: true, key: (row) => row.key,
     search: (row) => `${row.name} ${row.place.address ?? ""}`,
@@ -169,7 +171,7 @@ function tree(state) {
     tools: [gone > 0 && pill("bad", `${several(gone, "server")} gone`),
       silent > 0 && pill("warn", `${several(silent, "server")} out of reach`),
       state.treeProblem && pill("warn", "not up to date", state.treeProblem)],
-    empty: state.treeProblem ? `The tree cannot be shown: ${state.treeProblem}` : "Asking the servers…",
+    empty: state.treeProblem ?? (state.tree ? "No server is known." : "Asking the servers…"),
     columns: [
       ["Server or client", "name", (row) => treeName(row, state)],
       ["Granted and missing", "use", treeBar],
@@ -179,10 +181,9 @@ function tree(state) {
   }), legend()];
 }
 
-const LEGEND = { "": "granted to a server", client: "granted to a client", held: "still held by an older lease",
-  lack: "wanted beyond that" };
-const legend = () => h("p#legend.legend",
-  Object.entries(LEGEND).map(([name, text]) => h("span", h("i", { class: name }), text)));
+const swatch = (tone, text) => h("span", h("i", { class: tone }), text);
+const legend = () => h("p#legend.legend", swatch("", "granted to a server"), swatch("client", "granted to a client"),
+  swatch("held", "still held by an older lease"), swatch("lack", "wanted beyond that"));
 
 // Nodes above the server that made the page.
 function above({ parent: it, ancestors, node }) {
@@ -195,23 +196,26 @@ function above({ parent: it, ancestors, node }) {
 
 // The rows of the tree: each server, the clients that it lists, and the servers below it. They are made anew only if
 // the tree or a fold changes, so that scrolling is cheap.
-let made = { rows: [] };
+let made = { rows: [], isLarge: false };
 
-function treeRows({ tree: places, folds, foldsVersion: version }) {
-  if (made.places === places && made.version === version) return made.rows;
-  const size = (places ?? []).reduce((sum, place) => sum + 1 + clientsOf(place).length, 0), rows = [];
+function treeRows({ tree: places, folds }) {
+  if (made.places === places && made.folds === folds) return made;
+  const size = (places ?? []).reduce((sum, place) => sum + 1 + clientsOf(place).length, 0);
+  const isLarge = size > ROWS_UNFOLDED, rows = [];
   let hidden = Infinity;
   for (const place of places ?? []) {
-    const depth = place.above.length, key = JSON.stringify([...place.above, place.node]), figures = figuresOf(place);
+    const depth = place.above.length, key = JSON.stringify([...place.above, place.node]);
     if (depth > hidden) continue;
+    // By its parent's record, or by its own account if no server above it is in the tree.
+    const figures = place.lease ?? resourceOf(place);
     const isLeaf = !place.status?.children?.length && !figures?.clients_count;
-    const folded = !isLeaf && (folds.get(key) ?? (size > ROWS_UNFOLDED && depth > 0));
+    const folded = !isLeaf && (folds.get(key) ?? (isLarge && depth > 0));
     hidden = folded ? depth : Infinity;
     rows.push({ key, kind: "server", name: place.node, depth, place, figures, folded: isLeaf ? null : folded });
     if (!folded) rows.push(...clientRows(place, key, depth + 1));
   }
-  made = { places, version, rows };
-  return rows;
+  made = { places, folds, rows, isLarge };
+  return made;
 }
 
 function clientRows(place, key, depth) {
@@ -231,24 +235,25 @@ function treeName(row, state) {
   // The clients that the tree leaves out are on the page of the resource, if they are of this server.
   const isOwnRest = kind === "others" && !place.known;
   const name = isOwnRest ? link(resourceLink(state.chosen), row.name) : bold(row.name);
-  const text = isServer ? serverText(place, row.figures) : row.lease?.why ?? "";
+  const text = isServer ? serverText(place, row.figures, state.treeSince) : row.lease?.why ?? "";
   return h("div.knot", { style: { "--depth": String(depth) } }, fold,
     h("div", name, isServer && serverPills(place, state), h("span.sub", { title: text }, text)));
 }
 
-const serverText = (place, it) => [
-  place.problem, !place.known && resourceOf(place) && `capacity ${amount(resourceOf(place).capacity)}`,
-  it && several(it.clients_count, "client"), place.address, !isGone(place) && place.known?.state,
-].filter(Boolean).join(" · ");
+function serverText(place, it, since) {
+  const { known, problem, address } = place, own = known ? null : resourceOf(place);
+  const until = known?.leases_remaining_ms ?? null;
+  const end = until === null ? "its leases have ended" : `its leases last ${left(until, since)} more`;
+  return [isGone(place) && end, problem, own && `capacity ${amount(own.capacity)}`,
+    it && several(it.clients_count, "client"), address, !isGone(place) && known?.state].filter(Boolean).join(" · ");
+}
 
 function serverPills(place, { treeSince: since }) {
   const { known, status: it, problem, lease } = place, gone = isGone(place);
   const learns = it ? !["over", "standby"].includes(it.states?.learning ?? "over") : known?.is_learning;
-  const ends = known?.leases_remaining_ms == null ? "its leases have ended"
-    : `its leases last ${left(known.leases_remaining_ms, since)} more`;
   return [
     !known && pill("good", it?.parent ? "this node" : "root"),
-    gone && pill("bad", `gone for ${span(known.state_age_ms + since)}; ${ends}`),
+    gone && pill("bad", `gone for ${span(known.state_age_ms + since)}`),
     problem && !gone && pill("bad", "out of reach", problem),
     it?.parent?.link === "down" && pill("bad", "cut off from its parent", it.parent.problem),
     it && !it.is_master && pill("warn", it.master_address ? "candidate" : "no master"),
@@ -259,13 +264,14 @@ function serverPills(place, { treeSince: since }) {
 }
 
 // ------------------------------------------------------------------------------------------------------- resources
-const use = (it) => (hasTotal(it) && it.capacity > 0 ? it.granted / it.capacity : 0);
+// The part of the capacity that is wanted: the more, the busier the resource.
+export const need = (it) => (hasTotal(it) && it.capacity > 0 ? it.wants / it.capacity : 0);
 
 function resources({ status, route, since }) {
   const { next_token: next, resources: rows, resources_count: all } = status, isPartial = Boolean(next || route.token);
   const number = (title, of) => [title, "n", (it) => measured(of(it)), of];
   const pages = isPartial && note(`${count(rows.length)} of ${several(all ?? 0, "resource")}, by name. `,
-    "Other columns cannot sort a part. ", route.token && link("/", "← First resources"), " ",
+    "Other columns cannot sort a part; the search opens any name. ", route.token && link("/", "← First resources"), " ",
     next && link(`/?token=${encodeURIComponent(next)}`, "Next resources →"));
   return [table("resources", {
     title: "Resources", noun: "resource", class: "resources", rows, isPartial, sort: { column: 4, falls: true },
@@ -274,7 +280,7 @@ function resources({ status, route, since }) {
       ["Resource", "name", (it) => resourceName(it, since), (it) => it.resource_id],
       number("Capacity", (it) => it.capacity),
       ["Wants", "n", (it) => (isShort(it) ? short(measured(it.wants)) : measured(it.wants)), (it) => it.wants],
-      number("Granted", (it) => it.granted), ["Use", "use", resourceUse, use, "Granted part of the capacity"],
+      number("Granted", (it) => it.granted), ["Use", "use", resourceUse, need, "Sorted by the wanted part"],
     ],
   }), pages];
 }
@@ -283,8 +289,8 @@ export function resourcePills(it, since) {
   const { own_lease: lease, learning_remaining_ms: own, learning } = it, most = lease ? "at most " : "";
   const higher = own === null ? lease?.parent_learning_remaining_ms ?? null : null;
   return [
-    own !== null && pill("warn", `learning mode, ${most}${left(own, since)} left`, learning),
-    higher !== null && pill("warn", `learning mode above, at most ${left(higher, since)} left`, learning),
+    own !== null && pill("warn", `learning, ${most}${left(own, since)} left`, learning),
+    higher !== null && pill("warn", `learning above, at most ${left(higher, since)} left`, learning),
     it.template === null && !lease && pill("bad", "template gone"),
     lease?.refusal && pill("bad", "refused by the parent", lease.refusal),
     lease && !lease.refusal && lease.expires_in_ms === null && pill("warn", "waits for the parent"),
@@ -299,11 +305,13 @@ function resourceName(it, since) {
     it.waiting_count > 0 && `${count(it.waiting_count)} waiting`].filter(Boolean).join(" · ");
   const about = it.description || `${it.algorithm}, ${several(it.clients_count, "client")}`;
   return [h("a", { href: resourceLink(it.resource_id), tabindex: "-1", title: it.resource_id }, it.resource_id),
-    resourcePills(it, since), h("span", { class: wrong ? "sub short" : "sub", title: wrong || about }, wrong || about)];
+    h(wrong ? "div.line.short" : "div.line", { title: wrong || about }, resourcePills(it, since), wrong || about)];
 }
 
-const resourceUse = (it) => (hasTotal(it) && it.capacity > 0
-  ? [percent(use(it)), bar(it, Math.max(it.capacity, it.wants))] : sub(hasTotal(it) ? "capacity of 0" : "no total"));
+function resourceUse(it) {
+  if (!hasTotal(it) || !it.capacity) return sub(hasTotal(it) ? "capacity of 0" : "no total");
+  return [percent(it.granted / it.capacity), bar(it, Math.max(it.capacity, it.wants))];
+}
 
 // --------------------------------------------------------------------------------------- rules, limits, templates
 
@@ -315,7 +323,6 @@ const plainTable = (title, columns, rows) => [h("h2", title), h("div.card",
       class: kind, "data-of": kind === "n" ? name : null }, cell(row))))))))];
 
 const alarming = (number) => (number > 0 ? short(count(number)) : count(number));
-
 function rules({ status: { rules: documents, rule_decisions: decisions, limits: all }, since }) {
   const refusal = (it) => (it.refused_version ? `version ${it.refused_version} refused` : "document gone");
   const refused = (it) => it.problem && [pill("bad", refusal(it)), sub(it.problem)], standing = all.filter(standsOut);
@@ -345,7 +352,7 @@ function limitValue({ unit }, value) {
 
 function limitName(it) {
   const part = limitPercent(it), nearly = part >= NEARLY_PERCENT && pill("warn", "nearly full");
-  return [h(standsOut(it) ? "b" : "span", it.description), part >= 100 ? pill("bad", "full") : nearly,
+  return [h(standsOut(it) ? "b" : "b.plain", it.description), part >= 100 ? pill("bad", "full") : nearly,
     h("code.sub", it.flag)];
 }
 
@@ -361,8 +368,8 @@ const limitColumns = [
 export const limits = ({ status }) => [
   h("p#limits-lead.lead", "What this server accepts at most. It refuses what comes beyond, and keeps what is there. ",
     "Of a limit for each address, template or resource, this is the one that uses most."),
-  table("limits", { title: "Limits", noun: "limit", class: "limits", rows: status.limits, key: (it) => it.name,
-    search: (it) => `${it.description} ${it.flag}`, columns: limitColumns }),
+  table("limits", { title: "Limits", heading: "h1", noun: "limit", class: "limits", rows: status.limits,
+    key: (it) => it.name, search: (it) => `${it.description} ${it.flag}`, columns: limitColumns }),
 ];
 
 const safe = ({ safe_capacity: it }) => (it === null ? "a part each" : it < 0 ? "no limit" : amount(it));
@@ -373,9 +380,9 @@ const bounds = (it) => [["wants", it.wants_max], ["subclients", it.subclients_ma
 export const templates = ({ status }) => [
   h("p#templates-lead.lead", `From ${status.templates_source}. A resource takes the template that is its id, or else `,
     "the first that matches.", status.parent && " Below the root, they count only if the parent sends no algorithm."),
-  table("templates", { title: "Templates in force", noun: "template", class: "templates", rows: status.templates,
-    key: (it) => it.identifier_glob, search: (it) => `${it.identifier_glob} ${it.kind} ${it.description}`,
-    empty: "This server has no templates of its own.",
+  table("templates", { title: "Templates in force", heading: "h1", noun: "template", class: "templates",
+    rows: status.templates, key: (it) => it.identifier_glob, empty: "This server has no templates of its own.",
+    search: (it) => `${it.identifier_glob} ${it.kind} ${it.description}`,
     columns: [
       ["Glob", "name", (it) => [bold(it.identifier_glob), sub(it.description)], (it) => it.identifier_glob],
       ["Algorithm", "text", (it) => [it.kind, sub(parameters(it))], (it) => it.kind],
