@@ -26,18 +26,15 @@ fn play(scenario: &Scenario, command: String, folder: Option<&Path>) -> Result<(
     if let Some(folder) = folder {
         claim(folder).map_err(anyhow::Error::from)?;
     }
-    let bar = bar(
-        millis(scenario.duration),
-        "{percent:>3} % of the time played",
-    );
+    let text = "{percent:>3} % of the time played";
+    let bar = bar(millis(scenario.duration), text);
     let mut recording = World::new(scenario).run(|at| bar.set_position(millis(at)));
     bar.finish_and_clear();
     recording.command = command;
     show_outcome(&recording, folder)?;
-    if recording.verdicts.iter().all(|verdict| verdict.holds) {
-        Ok(())
-    } else {
-        Err(Failure::Reported(1))
+    match recording.verdicts.iter().all(|verdict| verdict.holds) {
+        true => Ok(()),
+        false => Err(Failure::Reported(1)),
     }
 }
 

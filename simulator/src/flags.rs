@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use doorward_documents::parse_duration_within;
 use doorward_engine::id::ResourceId;
 use doorward_simulator::fuzz::Part;
-use doorward_simulator::scenario::Node;
+use doorward_simulator::scenario::{DURATION_MAX, Node};
 
 use crate::tree_flag::tree;
 
@@ -208,15 +208,13 @@ pub(crate) struct CompareFlags {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let range = Duration::from_secs(1)..=Duration::from_secs(365 * 24 * 3600);
+    let range = Duration::from_secs(1)..=DURATION_MAX;
     parse_duration_within(text, range, "give a duration from 1s to 365d")
 }
 
 fn factor(text: &str) -> Result<f64, String> {
-    let factor = text
-        .parse()
-        .ok()
-        .filter(|factor| (1e-6..=1e6).contains(factor));
+    let factor = text.parse().ok();
+    let factor = factor.filter(|factor| (1e-6..=1e6).contains(factor));
     factor.ok_or_else(|| "give a number from 0.000001 to 1000000".to_owned())
 }
 

@@ -87,9 +87,8 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
 
 /// Completes a world: faults happen for a while and then stop.
 fn finished(seed: u64, draft: Draft) -> Scenario {
-    let drawn = Part::ALL
-        .into_iter()
-        .filter(|part| draft.strength(*part).is_some());
+    let drawn = Part::ALL.into_iter();
+    let drawn = drawn.filter(|part| draft.strength(*part).is_some());
     let drawn: Vec<&str> = drawn.map(Part::as_str).collect();
     let mut scenario = Scenario {
         name: format!("fuzz-{seed}"),
@@ -120,10 +119,8 @@ fn finished(seed: u64, draft: Draft) -> Scenario {
 /// Plays a scenario, and returns the promise it broke. After every event of a node it asserts that
 /// the node's books add up. A failed assertion or another panic ends the run without a recording.
 pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
-    let played = catch_unwind(AssertUnwindSafe(|| {
-        World::new(scenario).asserting().run(|_| {})
-    }));
-    let recording = match played {
+    let run = || World::new(scenario).asserting().run(|_| {});
+    let recording = match catch_unwind(AssertUnwindSafe(run)) {
         Ok(recording) => recording,
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -137,9 +134,8 @@ pub fn play(scenario: &Scenario) -> (Recording, Option<FoundFailure>) {
     };
     let broken = recording.verdicts.iter().find(|it| !it.holds);
     let failure = broken.map(|verdict| {
-        let at = verdict
-            .at_s
-            .map_or(String::new(), |at| format!(", worst at {at:.3} s"));
+        let at = verdict.at_s.map(|at| format!(", worst at {at:.3} s"));
+        let at = at.unwrap_or_default();
         FoundFailure {
             checker: Some(verdict.checker),
             detail: format!(

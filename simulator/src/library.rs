@@ -58,9 +58,8 @@ impl LibraryEntry {
         let like = LIBRARY.iter().find(|entry| {
             name.len() > 2 && (entry.name.contains(name) || name.contains(entry.name))
         });
-        like.map_or_else(String::new, |entry| {
-            format!("; did you mean {}?", entry.name)
-        })
+        let hint = like.map(|entry| format!("; did you mean {}?", entry.name));
+        hint.unwrap_or_default()
     }
 
     /// Reads it.

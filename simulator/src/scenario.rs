@@ -29,7 +29,7 @@ use serde_json::Value;
 
 pub use crate::scenario::clients::ClientGroup;
 use crate::scenario::fault::{Event, Fault, FaultFile};
-use crate::scenario::forms::{Form, Maybe, Step, Time, Times, is_default, one, unsaid};
+use crate::scenario::forms::{Form, Maybe, Step, Time, Times, is_default, one, seconds, unsaid};
 pub use crate::scenario::network::{Latency, Network};
 pub use crate::scenario::nodes::Node;
 use crate::scenario::nodes::TreeForm;
@@ -46,6 +46,9 @@ pub const CLIENTS_MAX: usize = 5_000_000;
 /// Most rows of a trace: 2.4 GB of memory.
 pub const TRACE_ROWS_MAX: usize = 100_000_000;
 
+/// The longest time in a scenario: a year.
+pub const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// A duration between these two, by chance.
 pub type Span = (Duration, Duration);
 
@@ -60,7 +63,7 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "is_default")]
     pub description: String,
     /// The duration of the simulation.
-    #[serde(default = "ten_minutes", with = "Step")]
+    #[serde(default = "seconds::<600>", with = "Step")]
     pub duration: Duration,
     /// The seed of all chance. The same seed gives the same run.
     #[serde(default = "one::<u64>")]
@@ -120,19 +123,10 @@ pub struct Scenario {
     pub limits: Limits,
 }
 
-const fn ten_minutes() -> Duration {
-    Duration::from_secs(600)
-}
-
 /// The default time after the first learning mode until averages are judged.
 const SETTLES_FOR: Duration = Duration::from_secs(30);
 
 impl Scenario {
-    /// The nodes that have none below them.
-    pub fn leaves(&self) -> Vec<usize> {
-        leaves_of(&self.nodes)
-    }
-
     /// The default of `settled_after`: some time after the first learning mode, but within the first half.
     pub fn settled_by_default(&self) -> Duration {
         let used = self.clients.iter().flat_map(ClientGroup::usages);

@@ -159,8 +159,6 @@ pub struct World<'a> {
     wakes: Numbered<Option<Time>>,
     watched: Numbered<Watched>,
     templates: Templates,
-    /// Number of endings put into the queue so far.
-    endings: u64,
     elections: Elections,
     etcd: Etcd,
     /// All templates that the operator wrote, except the last.
@@ -207,7 +205,6 @@ impl<'a> World<'a> {
             wakes: Numbered::default(),
             watched: Numbered::default(),
             templates: scenario.templates.clone(),
-            endings: 0,
             elections: Elections {
                 take: scenario.servers.election,
                 changes: 0,
@@ -231,13 +228,16 @@ impl<'a> World<'a> {
         world.spawn_clients();
         world.schedule_faults();
         world.describe();
-        world.events.put(Time::ZERO, EventKind::Sample);
+        world.events.act(Time::ZERO, |world| world.sample());
         world.look_later();
         if let Some(at) = scenario.heal_at {
-            world.events.put(Time::ZERO + at, EventKind::Heal);
+            world.events.act(Time::ZERO + at, |world| world.heal());
         }
         for at in &scenario.right_at {
-            world.events.put(Time::ZERO + *at, EventKind::ShareDue);
+            let at = Time::ZERO + *at;
+            let settled = move |it: &mut Watched| it.note_settled(at);
+            let look = move |world: &mut World<'_>| world.watched.iter_mut().for_each(settled);
+            world.events.act(at, look);
         }
         world
     }
@@ -281,18 +281,7 @@ impl<'a> World<'a> {
             EventKind::Demand(client, which) => self.follow_curve(client, which),
             EventKind::Work(client, which) => self.pass_work(client, which.into()),
             EventKind::Trace(trace) => self.follow_trace(trace),
-            EventKind::Fault(fault) => self.play_fault(fault),
-            EventKind::Ending(ending) => ending(self),
-            EventKind::Heal => self.heal(),
-            EventKind::Sample => self.sample(),
-            EventKind::ShareDue => {
-                for watched in self.watched.iter_mut() {
-                    watched.note_settled(self.now);
-                }
-            }
-            EventKind::Settle => self.settle(),
-            EventKind::Look => self.look(),
-            EventKind::Nesting => self.run_nesting_check(),
+            EventKind::Action(action) => action(self),
         }
     }
 
@@ -374,10 +363,8 @@ impl<'a> World<'a> {
             recorded.figures = watched.figures();
         }
         self.describe_shortages();
-        let verdicts = self
-            .watched
-            .iter()
-            .flat_map(|watched| judge(watched, &self.scenario.limits));
+        let watched = self.watched.iter();
+        let verdicts = watched.flat_map(|it| judge(it, &self.scenario.limits));
         self.recording.verdicts = verdicts.collect();
         self.recording.work = self.work;
         self.recording.trace_hash = format!("{:016x}", self.hash.finish());

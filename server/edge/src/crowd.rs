@@ -77,9 +77,8 @@ impl Crowds {
             return None;
         }
         let others = crowd.iter().filter(|(other, _)| *other != name);
-        let (count, taken) = others.fold((1.0, 0.0), |(count, taken), (_, it)| {
-            (count + 1.0, taken + it.weight)
-        });
+        let count = 1.0 + others.clone().count() as f64;
+        let taken: f64 = others.map(|(_, it)| it.weight).sum();
         let weight = (WEIGHT_MAX - taken).min(1.0 / count).max(WEIGHT_LEAST);
         let program = Program {
             // The node may not take the new one yet.

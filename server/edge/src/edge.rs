@@ -60,8 +60,8 @@ const BYTES_MAX: usize = 256 << 20;
 /// Rules in force, with their counters, and the leases of all callers.
 #[derive(Debug)]
 pub struct Edge {
-    node: Arc<dyn Node>,
-    clock: Clock,
+    pub(crate) node: Arc<dyn Node>,
+    pub(crate) clock: Clock,
     pub(crate) wall: Wall,
     limiter: Limiter,
     /// By identity and priority.
@@ -75,7 +75,7 @@ pub struct Edge {
     pub(crate) streams: AtomicUsize,
     /// Buckets of all streams.
     pub(crate) buckets: AtomicUsize,
-    room: Arc<Room>,
+    pub(crate) room: Arc<Room>,
     records: Arc<Records>,
     /// Decisions of many descriptors.
     work: Work,
@@ -86,7 +86,7 @@ pub struct Edge {
     /// Whether the newest version of the rules is not in force.
     is_refused: AtomicBool,
     /// Cancelled when the process stops: then streams end.
-    stopping: CancellationToken,
+    pub(crate) stopping: CancellationToken,
 }
 
 type Callers = HashMap<(Box<str>, i64), Arc<Caller>>;
@@ -132,15 +132,11 @@ pub struct Asked<'a> {
 impl Edge {
     /// Decides by rules, with leases of a node. Without a domain, no door decides until rules are [set](Edge::set_rules).
     pub fn new(node: Arc<dyn Node>, rules: Rules) -> Arc<Self> {
-        Self::with_wall(node, rules, Wall::Machine)
+        Self::within(BYTES_MAX, node, rules, Wall::Machine, Records::default())
     }
 
-    /// Does the same with a wall clock that a test may set. Leases and waits use the monotonic clock.
-    pub fn with_wall(node: Arc<dyn Node>, rules: Rules, wall: Wall) -> Arc<Self> {
-        Self::within(BYTES_MAX, node, rules, wall, Records::default())
-    }
-
-    /// Does the same within that memory, and with a record of what outlasts the process.
+    /// Does the same within that memory, with a wall clock that a test may set, and with a record of what outlasts the
+    /// process. Leases and waits use the monotonic clock.
     pub fn within(
         bytes_max: usize,
         node: Arc<dyn Node>,
@@ -165,7 +161,7 @@ impl Edge {
             buckets: AtomicUsize::new(0),
             room: Arc::new(Room::new(bytes_max)),
             records: Arc::new(records),
-            work: Work::new(),
+            work: Work::default(),
             crowds: Crowds::default(),
             is_loaded: AtomicBool::new(is_loaded),
             is_refused: AtomicBool::new(false),
@@ -189,10 +185,6 @@ impl Edge {
         self.stopping.cancel();
     }
 
-    pub(crate) const fn stopping(&self) -> &CancellationToken {
-        &self.stopping
-    }
-
     /// Returns whether rules have been read. Before that, no door decides.
     pub fn is_loaded(&self) -> bool {
         self.is_loaded.load(Ordering::Relaxed)
@@ -201,14 +193,6 @@ impl Edge {
     /// Returns the rules in force.
     pub fn rules(&self) -> Rules {
         self.limiter.rules()
-    }
-
-    pub(crate) const fn node(&self) -> &Arc<dyn Node> {
-        &self.node
-    }
-
-    pub(crate) const fn room(&self) -> &Arc<Room> {
-        &self.room
     }
 
     /// Keeps the record of what outlasts the process. Runs for ever: spawn it.
@@ -228,10 +212,6 @@ impl Edge {
     /// Returns the rules with their counters.
     pub const fn limiter(&self) -> &Limiter {
         &self.limiter
-    }
-
-    pub(crate) const fn clock(&self) -> Clock {
-        self.clock
     }
 
     /// Returns the counts so far.
@@ -288,23 +268,19 @@ impl Edge {
         let shared = self.limiter.shared(asked.domain, asked.descriptors);
         let leases = self.leases(asked);
         for (descriptor, rule) in &shared {
-            leases.with(rule, descriptor, |caller, resource, by| {
-                caller.open(resource, by, self.clock.now());
-            });
+            if let Some((caller, resource, by)) = leases.of(rule, descriptor) {
+                caller.open(&resource, &by, self.clock.now());
+            }
         }
         for (descriptor, rule) in shared {
-            let found = leases.with(&rule, &descriptor, |caller, resource, _| {
-                (Arc::clone(caller), resource.to_owned())
-            });
-            if let Some((caller, resource)) = found {
+            if let Some((caller, resource, _)) = leases.of(&rule, &descriptor) {
                 caller.ready(&resource, rule.max_wait, self.clock).await;
             }
         }
         let now = self.wall.now();
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
-        let decision = self
-            .limiter
-            .decide_with(domain, descriptors, hits, &leases, now);
+        let limiter = &self.limiter;
+        let decision = limiter.decide_with(domain, descriptors, hits, &leases, now);
         self.count(&decision);
         if decision.why == Why::NoRule {
             self.note_domain(domain);
@@ -379,10 +355,8 @@ fn logged(domain: &str, rule: &str) -> Tell {
 
 /// Keeps the leases of an identity, and forgets the identity when it has none.
 async fn keep(edge: Weak<Edge>, key: (Box<str>, i64), caller: Arc<Caller>) {
-    let Some((node, clock)) = edge
-        .upgrade()
-        .map(|edge| (Arc::clone(&edge.node), edge.clock))
-    else {
+    let parts = edge.upgrade().map(|edge| (edge.node.clone(), edge.clock));
+    let Some((node, clock)) = parts else {
         return;
     };
     loop {
@@ -417,20 +391,14 @@ struct CallerLeases<'a> {
 }
 
 impl CallerLeases<'_> {
-    /// Calls a function with the leases for a rule, the resource, and the caller among those that share them.
-    fn with<R>(
-        &self,
-        rule: &Rule,
-        descriptor: &str,
-        call: impl FnOnce(&Arc<Caller>, &str, &By<'_>) -> R,
-    ) -> Option<R> {
+    /// Returns the leases for a rule, the resource, and the caller among those that share them.
+    fn of(&self, rule: &Rule, descriptor: &str) -> Option<(Arc<Caller>, String, By<'_>)> {
         let rank = rule.ranks.of(self.asker.name());
         let caller = self.edge.caller(self.asker.identity(), rank.priority)?;
-        let is_safe = rule.on_failure == OnFailure::Safe;
         let by = By {
             name: cut(self.asker.name()),
             weight: rank.weight,
-            is_safe,
+            is_safe: rule.on_failure == OnFailure::Safe,
             whole: rule.counted().map(|counted| Whole {
                 rate: counted.rate.as_per_second(),
                 at_once: counted.debt_max().as_f64(),
@@ -438,7 +406,7 @@ impl CallerLeases<'_> {
                 part: f64::from(rule.processes.max(1)).recip(),
             }),
         };
-        Some(call(&caller, &ids::resource(self.domain, descriptor), &by))
+        Some((caller, ids::resource(self.domain, descriptor), by))
     }
 
     fn now(&self) -> Time {
@@ -448,30 +416,31 @@ impl CallerLeases<'_> {
 
 impl Leases for CallerLeases<'_> {
     fn take(&self, rule: &Rule, descriptor: &str, cost: u64) -> Option<Result<(), Taken>> {
-        let taken = self.with(rule, descriptor, |caller, resource, by| {
-            caller.take(resource, by, cost, self.now())
-        });
-        taken.unwrap_or(Some(Err(Taken::After(RETRY_IN))))
+        match self.of(rule, descriptor) {
+            Some((caller, resource, by)) => caller.take(&resource, &by, cost, self.now()),
+            None => Some(Err(Taken::After(RETRY_IN))),
+        }
     }
 
     fn left(&self, rule: &Rule, descriptor: &str) -> Option<u64> {
-        self.with(rule, descriptor, |caller, resource, by| {
-            caller.left(resource, by, self.now())
-        })?
+        let (caller, resource, by) = self.of(rule, descriptor)?;
+        caller.left(&resource, &by, self.now())
     }
 
     fn give_back(&self, rule: &Rule, descriptor: &str, cost: u64, _took: Duration) -> u64 {
-        let given = self.with(rule, descriptor, |caller, resource, by| {
-            caller.give_back(resource, by, cost, self.now())
-        });
-        given.unwrap_or_default()
+        match self.of(rule, descriptor) {
+            Some((caller, resource, by)) => caller.give_back(&resource, &by, cost, self.now()),
+            None => 0,
+        }
     }
 
     fn charge(&self, rule: &Rule, descriptor: &str, cost: u64, debt_max: u64) -> u64 {
-        let charged = self.with(rule, descriptor, |caller, resource, by| {
-            caller.charge(resource, by, cost, debt_max, self.now())
-        });
-        charged.unwrap_or_default()
+        match self.of(rule, descriptor) {
+            Some((caller, resource, by)) => {
+                caller.charge(&resource, &by, cost, debt_max, self.now())
+            }
+            None => 0,
+        }
     }
 
     fn caller(&self) -> Option<&str> {

@@ -110,9 +110,8 @@ impl Records {
         if let Err(error) = state.rewrite() {
             state.note(Err(error));
             if state.is_wrong {
-                return Err(io::Error::other(
-                    "the record can be neither written nor removed",
-                ));
+                let problem = "the record can be neither written nor removed";
+                return Err(io::Error::other(problem));
             }
         }
         let mut sums = BTreeMap::<&str, f64>::new();
@@ -170,10 +169,8 @@ impl Records {
         let nothing = ByName::new();
         let before = before.unwrap_or(&nothing);
         let gone = before.keys().filter(|name| !by_name.contains_key(*name));
-        let new = by_name
-            .iter()
-            .filter(|(name, it)| before.get(*name) != Some(*it));
-        let new = new.map(|(name, amount)| (name, *amount));
+        let new = by_name.iter().map(|(name, amount)| (name, *amount));
+        let new = new.filter(|(name, amount)| before.get(*name) != Some(amount));
         let changed = gone.map(|name| (name, 0.0)).chain(new);
         let changed: ByName = changed.map(|(name, it)| (name.clone(), it)).collect();
         if !changed.is_empty() {
@@ -200,9 +197,8 @@ impl Records {
     pub fn lend(&self, resource: &str) -> bool {
         let mut state = self.0.lock();
         let known = state.amounts.get_mut(&(resource.into(), "".into()));
-        let is_known = known
-            .filter(|it| !it.is_former)
-            .map(|it| it.is_idle = false);
+        let known = known.filter(|it| !it.is_former);
+        let is_known = known.map(|it| it.is_idle = false);
         let may = state.header.is_empty() || is_known.is_some() && !state.is_wrong;
         drop(state);
         may || self.set(resource, "", &BTreeMap::from([("", f64::MAX)]))

@@ -60,7 +60,7 @@ pub async fn serve(
     door: Arc<Door>,
     stop: CancellationToken,
 ) {
-    let keys_max = KEYS_MAX.min(edge.room().bytes_max() / BYTES_OF_KEY);
+    let keys_max = KEYS_MAX.min(edge.room.bytes_max() / BYTES_OF_KEY);
     let buckets = Buckets::new(keys_max, clock::seed());
     let server = Arc::new(Server { edge, buckets });
     let stopping = stop.clone();
@@ -116,8 +116,8 @@ impl Server {
                 return Ok(());
             }
             if !client.end(left, done > 0) {
-                let full = Reply::Error("too many bytes in incomplete commands".to_owned());
-                full.write(session.version(), &mut answers);
+                let full = Reply::error("too many bytes in incomplete commands");
+                full.write(session.version, &mut answers);
                 return client.write(&answers).await;
             }
             for buffer in [&mut held, &mut answers] {
@@ -143,8 +143,8 @@ impl Server {
                 Ok(Some(words)) => words,
                 Ok(None) => return Ok(Next::Continue),
                 Err(Malformed(problem)) => {
-                    let malformed = Reply::Error(format!("Protocol error: {problem}"));
-                    malformed.write(session.version(), answers);
+                    let malformed = Reply::error(format!("Protocol error: {problem}"));
+                    malformed.write(session.version, answers);
                     return Ok(Next::Close);
                 }
             };
@@ -152,8 +152,8 @@ impl Server {
                 continue;
             }
             if !client.takes_request(now) {
-                let busy = "too many commands of this address; try again".to_owned();
-                Reply::Error(busy).write(session.version(), answers);
+                let busy = "too many commands of this address; try again";
+                Reply::error(busy).write(session.version, answers);
             } else if self.answer(client, session, &words, answers).await == Next::Close {
                 return Ok(Next::Close);
             }
@@ -182,33 +182,30 @@ impl Server {
             match client.prove(token) {
                 Ok(identity) => session.identify(identity),
                 Err(denied) => {
-                    let denied = format!("{denied}");
-                    Reply::Coded("WRONGPASS", denied).write(session.version(), answers);
+                    let denied = Reply::Error("WRONGPASS", denied.to_string());
+                    denied.write(session.version, answers);
                     return Next::Continue;
                 }
             }
         }
-        match command {
-            Err(refusal) => refusal.write(session.version(), answers),
-            Ok(command) if !session.is_open() && command != Command::Quit => {
+        let is_last = command == Ok(Command::Quit);
+        let reply = match command {
+            Err(refusal) => refusal,
+            Ok(_) if !session.is_open && !is_last => {
                 let advice = "Authentication required: AUTH TOKEN, or a client certificate";
-                Reply::Coded("NOAUTH", advice.to_owned()).write(session.version(), answers);
+                Reply::Error("NOAUTH", advice.to_owned())
             }
-            Ok(Command::Throttle(_)) if !self.edge.is_loaded() => {
-                Reply::Error(NOT_LOADED.to_owned()).write(session.version(), answers);
-            }
+            Ok(Command::Throttle(_)) if !self.edge.is_loaded() => Reply::error(NOT_LOADED),
             Ok(Command::Throttle(command)) => {
-                let answer = self.throttle(&command, session.caller()).await;
-                Reply::Integers(answer).write(session.version(), answers);
+                Reply::Integers(self.throttle(&command, &session.caller).await)
             }
             Ok(command) => {
-                session.answer(&command, answers);
-                if command == Command::Quit {
-                    return Next::Close;
-                }
+                session.note(&command);
+                session.reply(&command)
             }
-        }
-        Next::Continue
+        };
+        reply.write(session.version, answers);
+        if is_last { Next::Close } else { Next::Continue }
     }
 
     async fn throttle(&self, command: &Throttle<'_>, caller: &Asker) -> Answer {
@@ -232,7 +229,7 @@ impl Server {
         }
         let decision = self.edge.decide(&asked).await;
         command.answer_by_rule(&decision).unwrap_or_else(|| {
-            let now = self.edge.clock().now().since_origin();
+            let now = self.edge.clock.now().since_origin();
             let now = Moment::ORIGIN.after(now);
             self.buckets.take(command, caller, now)
         })

@@ -69,7 +69,7 @@ impl Rlqs {
         Self {
             edge,
             streams: Arc::default(),
-            work: Arc::new(Work::new()),
+            work: Arc::default(),
         }
     }
 }
@@ -90,7 +90,7 @@ impl RateLimitQuotaService for Rlqs {
         let stream = QuotaStream {
             edge: Arc::clone(&self.edge),
             number: self.streams.fetch_add(1, Ordering::Relaxed) + 1,
-            work: self.work.of(asker.identity(), self.edge.clock().now()),
+            work: self.work.of(asker.identity(), self.edge.clock.now()),
             asker,
             answers,
         };
@@ -110,10 +110,10 @@ struct QuotaStream {
 
 impl QuotaStream {
     async fn run(self, mut reports: Streaming<RateLimitQuotaUsageReports>) {
-        let (clock, mut took) = (self.edge.clock(), Duration::ZERO);
+        let (clock, mut took) = (self.edge.clock, Duration::ZERO);
         tokio::select! {
             () = clock.sleep_until(self.work.charge(Duration::ZERO, self.now())) => {}
-            () = self.edge.stopping().cancelled() => return,
+            () = self.edge.stopping.cancelled() => return,
         }
         let first = timed(reports.message(), clock, &mut took).await;
         self.work.charge(took, self.now());
@@ -124,20 +124,15 @@ impl QuotaStream {
         if domain.is_empty() || domain.len() > DOMAIN_BYTES_MAX {
             let problem =
                 "domain: is empty or too long; give that of the rules in the first message";
-            let _ = self
-                .answers
-                .try_send(Err(Status::invalid_argument(problem)));
+            let problem = Status::invalid_argument(problem);
+            let _ = self.answers.try_send(Err(problem));
             return;
         }
         let (number, asker) = (self.number, self.asker.clone());
-        debug!(
-            number,
-            name = asker.name(),
-            domain,
-            "a stream for quotas begins"
-        );
+        let name = asker.name();
+        debug!(number, name, domain, "a stream for quotas begins");
         self.edge.note_domain(&domain);
-        let room = Arc::clone(self.edge.room());
+        let room = Arc::clone(&self.edge.room);
         let mut buckets = Buckets::new(domain, asker, number, room, clock::generation());
         self.handle(&mut buckets, first);
         self.serve(&mut buckets, &mut reports).await;
@@ -146,7 +141,7 @@ impl QuotaStream {
     }
 
     fn now(&self) -> Time {
-        self.edge.clock().now()
+        self.edge.clock.now()
     }
 
     /// Handles a message, and counts the work. Other tasks must not run in between, or each stream would have a message
@@ -171,7 +166,7 @@ impl QuotaStream {
         buckets: &mut Buckets,
         reports: &mut Streaming<RateLimitQuotaUsageReports>,
     ) {
-        let clock = self.edge.clock();
+        let clock = self.edge.clock;
         let mut wakes_at = clock.now();
         let (mut looks_at, mut listens_until) = (wakes_at + LOOKS_EVERY, wakes_at);
         let mut counted = Counted::new(&self.edge);
@@ -208,10 +203,9 @@ impl QuotaStream {
                 false => now + WAKES_EVERY,
             };
             let pauses = reads_at > now;
-            let next_at = if pauses {
-                wakes_at.min(reads_at)
-            } else {
-                wakes_at
+            let next_at = match pauses {
+                true => wakes_at.min(reads_at),
+                false => wakes_at,
             };
             tokio::select! {
                 report = timed(reports.message(), clock, &mut took), if !pauses => match report {
@@ -220,7 +214,7 @@ impl QuotaStream {
                 },
                 () = buckets.changed(), if !listens => {}
                 () = clock.sleep_until(next_at) => {}
-                () = self.edge.stopping().cancelled() => return,
+                () = self.edge.stopping.cancelled() => return,
             }
         }
     }

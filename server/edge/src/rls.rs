@@ -71,9 +71,8 @@ impl RateLimitService for Rls {
         request: Request<RateLimitRequest>,
     ) -> Result<Response<RateLimitResponse>, Status> {
         let caller = caller_of(&request);
-        self.answer(request.get_ref(), &caller)
-            .await
-            .map(Response::new)
+        let answer = self.answer(request.get_ref(), &caller).await?;
+        Ok(Response::new(answer))
     }
 }
 
@@ -95,18 +94,7 @@ pub async fn answer(
     request: &RateLimitRequest,
     caller: &Asker,
 ) -> Result<RateLimitResponse, String> {
-    if request.domain.is_empty() {
-        return Err("domain: is empty; give that of the rules".to_owned());
-    }
-    let count = request.descriptors.len();
-    if count == 0 {
-        return Err("descriptors: is empty; give at least one".to_owned());
-    }
-    if count > DESCRIPTORS_MAX {
-        return Err(format!(
-            "descriptors: there are {count}; give at most {DESCRIPTORS_MAX}"
-        ));
-    }
+    check(&request.domain, request.descriptors.len())?;
     if request.descriptors.iter().any(|it| it.limit.is_some()) {
         edge.tell_once(&request.domain, "limits in requests are ignored");
     }
@@ -143,6 +131,16 @@ pub async fn answer(
     Ok(response(request, &decision))
 }
 
+/// Refuses a request without a domain, or without descriptors, or with too many.
+pub(crate) fn check(domain: &str, descriptors: usize) -> Result<(), String> {
+    Err(match descriptors {
+        _ if domain.is_empty() => "domain: is empty; give that of the rules".to_owned(),
+        0 => "descriptors: is empty; give at least one".to_owned(),
+        1..=DESCRIPTORS_MAX => return Ok(()),
+        count => format!("descriptors: there are {count}; give at most {DESCRIPTORS_MAX}"),
+    })
+}
+
 fn entries(descriptor: &RateLimitDescriptor) -> Vec<Entry<'_>> {
     let entries = descriptor.entries.iter();
     let entries = entries.map(|it| Entry {
@@ -154,13 +152,11 @@ fn entries(descriptor: &RateLimitDescriptor) -> Vec<Entry<'_>> {
 
 fn response(request: &RateLimitRequest, decision: &Decision) -> RateLimitResponse {
     let mut decided = decision.statuses.iter();
-    let statuses = request
-        .descriptors
-        .iter()
-        .map(|it| match it.is_negative_hits {
-            true => given_back_status(),
-            false => decided.next().map(status).unwrap_or_default(),
-        });
+    let statuses = request.descriptors.iter();
+    let statuses = statuses.map(|it| match it.is_negative_hits {
+        true => given_back_status(),
+        false => decided.next().map(status).unwrap_or_default(),
+    });
     let jitter = JITTER_MAX.mul_f64(clock::chance());
     let headers = decision.headers(jitter).into_iter();
     let headers = headers.map(|(key, value)| HeaderValue {

@@ -95,11 +95,8 @@ impl Room {
 
     /// Returns the number of holders of a resource; at least 1.
     pub(crate) fn holders(&self, resource: &str) -> u32 {
-        self.used
-            .lock()
-            .holders
-            .get(resource)
-            .map_or(1, |it| (*it).max(1))
+        let used = self.used.lock();
+        used.holders.get(resource).map_or(1, |it| (*it).max(1))
     }
 }
 

@@ -19,65 +19,47 @@ const PART_OF_ALL: u32 = 2;
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Work of all streams.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Work {
     by_identity: Mutex<HashMap<Box<str>, Arc<Account>>>,
     all: Arc<Account>,
 }
 
-/// Work of the streams of an identity, or of all.
-#[derive(Debug)]
-struct Account {
-    part: u32,
-    /// Time that has paid for all work so far.
-    paid_until: Mutex<Time>,
-}
+/// Time that has paid for all work so far: of the streams of an identity, or of all.
+type Account = Mutex<Time>;
 
 /// The accounts of a stream.
 #[derive(Debug)]
-pub(crate) struct WorkOf([Arc<Account>; 2]);
+pub(crate) struct WorkOf {
+    own: Arc<Account>,
+    all: Arc<Account>,
+}
 
 impl Work {
-    pub(crate) fn new() -> Self {
-        Self {
-            by_identity: Mutex::default(),
-            all: Arc::new(Account::new(PART_OF_ALL)),
-        }
-    }
-
     /// Returns the accounts of a stream of an identity. Forgets those of others that are at rest.
     pub(crate) fn of(&self, identity: &str, now: Time) -> WorkOf {
         let mut accounts = self.by_identity.lock();
         let known = accounts.get(identity).cloned();
         let own = known.unwrap_or_else(|| {
-            accounts.retain(|_, it| Arc::strong_count(it) > 1 || *it.paid_until.lock() > now);
-            let own = Arc::new(Account::new(PART_OF_IDENTITY));
+            accounts.retain(|_, it| Arc::strong_count(it) > 1 || *it.lock() > now);
+            let own = Arc::default();
             accounts.insert(identity.into(), Arc::clone(&own));
             own
         });
-        WorkOf([own, Arc::clone(&self.all)])
-    }
-}
-
-impl Account {
-    fn new(part: u32) -> Self {
-        Self {
-            part,
-            paid_until: Mutex::new(Time::ZERO),
-        }
+        let all = Arc::clone(&self.all);
+        WorkOf { own, all }
     }
 }
 
 impl WorkOf {
     /// Counts work. Returns the time from which on the next report may be read.
     pub(crate) fn charge(&self, took: Duration, now: Time) -> Time {
-        let charge = |account: &Arc<Account>| {
-            let mut paid_until = account.paid_until.lock();
-            *paid_until = (*paid_until).max(now) + took * account.part;
+        let charge = |account: &Account, part: u32| {
+            let mut paid_until = account.lock();
+            *paid_until = (*paid_until).max(now) + took * part;
             now + paid_until.since(now).saturating_sub(AT_ONCE)
         };
-        let [own, all] = &self.0;
-        charge(own).max(charge(all))
+        charge(&self.own, PART_OF_IDENTITY).max(charge(&self.all, PART_OF_ALL))
     }
 }
 
@@ -87,7 +69,7 @@ mod tests {
 
     #[test]
     fn streams_of_an_identity_share_its_part_and_others_go_on() {
-        let (work, now) = (Work::new(), Time::from_secs(60));
+        let (work, now) = (Work::default(), Time::from_secs(60));
         let millis = Duration::from_millis;
         let (one, same, other) = (work.of("a", now), work.of("a", now), work.of("b", now));
         assert_eq!(one.charge(millis(125), now), now);
@@ -106,7 +88,7 @@ mod tests {
 
     #[test]
     fn all_identities_together_have_half_of_a_processor() {
-        let (work, now) = (Work::new(), Time::from_secs(60));
+        let (work, now) = (Work::default(), Time::from_secs(60));
         for number in 0..6 {
             work.of(&number.to_string(), now)
                 .charge(Duration::from_millis(100), now);

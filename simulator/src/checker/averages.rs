@@ -5,8 +5,7 @@
 
 use doorward_engine::time::Time;
 
-use crate::recording::part;
-use crate::recording::{Figures, Sample};
+use crate::recording::{Figures, Sample, part};
 
 /// Integrals over time; the unit is seconds times the unit of the figure.
 #[derive(Debug, Default)]
@@ -55,7 +54,6 @@ impl Averages {
         if state.demand > state.capacity {
             self.scarce += time;
         }
-        #[expect(clippy::cast_precision_loss, reason = "counts of clients")]
         let (wanting, short) = (state.wanting as f64, state.short as f64);
         self.wanting += time * wanting;
         self.short += time * short;

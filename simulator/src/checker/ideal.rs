@@ -91,7 +91,6 @@ fn level(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> f64 {
             return level;
         }
         others = above;
-        #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
         let share = (capacity - met) / above as f64;
         // Rounding must not lower the level again.
         level = level.max(share);
@@ -100,7 +99,6 @@ fn level(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> f64 {
 
 /// Gives each client the equal share, and splits the rest in proportion to wants beyond it.
 fn proportional(capacity: f64, wants: impl Iterator<Item = f64> + Clone) -> Ideal {
-    #[expect(clippy::cast_precision_loss, reason = "a count of clients")]
     let equal = capacity / wants.clone().count() as f64;
     let met: f64 = wants.clone().map(|wants| wants.min(equal)).sum();
     let beyond: f64 = wants.map(|wants| (wants - equal).max(0.0)).sum();
@@ -121,12 +119,8 @@ where
         let part = algorithm.min_shares.get(&priority).copied().unwrap_or(0.0);
         wanted.min(part * capacity)
     };
-    let all_sure: f64 = wanted
-        .iter()
-        .rev()
-        .map(|(p, wanted)| sure(*p, *wanted))
-        .sum();
-    let mut left = capacity - all_sure;
+    let all_sure = wanted.iter().rev().map(|(p, wanted)| sure(*p, *wanted));
+    let mut left = capacity - all_sure.sum::<f64>();
     let mut levels = BTreeMap::new();
     for (&priority, &wanted) in wanted.iter().rev() {
         let sure = sure(priority, wanted);

@@ -14,7 +14,6 @@ impl Watched {
     /// Returns averages and extremes.
     pub fn figures(&self) -> Figures {
         let (convergence, looks) = (&self.convergence, &self.fairness);
-        #[expect(clippy::cast_precision_loss, reason = "a count for a mean")]
         let shifts = convergence.shifts.max(1) as f64;
         let unfinished = convergence.unfinished.unwrap_or_default();
         Figures {

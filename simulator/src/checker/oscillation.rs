@@ -51,7 +51,6 @@ impl Oscillation {
     /// Returns turns per client and minute of quiet.
     pub(super) fn per_minute(&self, clients: u32) -> f64 {
         let minutes = self.quiet_for.as_secs_f64() / 60.0;
-        #[expect(clippy::cast_precision_loss, reason = "counts for a mean")]
         let (turns, clients) = (self.count as f64, f64::from(clients));
         part(part(turns, clients, 0.0), minutes, 0.0)
     }
@@ -61,10 +60,9 @@ impl Course {
     /// Returns whether the grant has turned.
     fn turns(&mut self, lease: Amount) -> bool {
         let now = lease.get();
-        let goes_on = if self.rises {
-            now >= self.extreme
-        } else {
-            now <= self.extreme
+        let goes_on = match self.rises {
+            true => now >= self.extreme,
+            false => now <= self.extreme,
         };
         if goes_on {
             self.extreme = now;

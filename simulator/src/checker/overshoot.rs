@@ -129,10 +129,9 @@ impl Overshoot {
     pub(super) fn note_known_late(&mut self, former: &Template, granted_until: Time, now: Time) {
         let capacity = former.capacity.get();
         let local = self.clock.shows(now);
-        self.former_leases_end = self
-            .former_leases_end
-            .max(granted_until + former.algorithm.lease_length);
-        let until = self.former_leases_end;
+        let until = granted_until + former.algorithm.lease_length;
+        let until = self.former_leases_end.max(until);
+        self.former_leases_end = until;
         if self.total > Total::of(&former.algorithm) {
             self.former = Some((f64::INFINITY, until));
         } else if capacity > self.capacity {

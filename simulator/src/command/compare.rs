@@ -22,13 +22,11 @@ const SEEDS: u32 = 5;
 /// Compares them.
 pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
     let (a, b) = (flags.a.as_str(), flags.b.as_str());
+    let plays = flags.seeds.is_some() || flags.seed.is_some() || flags.duration.is_some();
     let sides = match (is_recording(a), is_recording(b)) {
-        (true, true)
-            if flags.seeds.is_some() || flags.seed.is_some() || flags.duration.is_some() =>
-        {
-            let message =
-                "--seeds, --seed and --duration play scenarios, but A and B are recordings";
-            return Err(anyhow!(message).into());
+        (true, true) if plays => {
+            let flags = "--seeds, --seed and --duration play scenarios";
+            return Err(anyhow!("{flags}, but A and B are recordings").into());
         }
         (true, true) => [read(a)?, read(b)?],
         (false, false) => {
@@ -46,10 +44,8 @@ pub(crate) fn run(flags: &CompareFlags) -> Result<(), Failure> {
 /// Returns true for the folder of a report and for a JSON file.
 fn is_recording(name: &str) -> bool {
     let path = Path::new(name);
-    path.is_dir()
-        || path
-            .extension()
-            .is_some_and(|it| it.eq_ignore_ascii_case("json"))
+    let ending = path.extension();
+    path.is_dir() || ending.is_some_and(|it| it.eq_ignore_ascii_case("json"))
 }
 
 fn read(name: &str) -> anyhow::Result<Side> {
@@ -60,13 +56,10 @@ fn read(name: &str) -> anyhow::Result<Side> {
     let shown = path.display();
     let advice = || format!("cannot open {shown}; give the folder of a report, or its {RECORDING}");
     let file = File::open(&path).with_context(advice)?;
-    let advice =
-        || format!("{shown} holds no recording; give a {RECORDING} that this version wrote");
-    let recording = serde_json::from_reader(BufReader::new(file)).with_context(advice)?;
-    Ok(Side {
-        name: name.to_owned(),
-        runs: vec![recording],
-    })
+    let recording = serde_json::from_reader(BufReader::new(file));
+    let advice = || format!("{shown} holds no recording; give a {RECORDING} of this version");
+    let (name, runs) = (name.to_owned(), vec![recording.with_context(advice)?]);
+    Ok(Side { name, runs })
 }
 
 /// Plays a scenario with all seeds. Only the first recording keeps its samples.

@@ -13,7 +13,6 @@ use crate::flags::FuzzFlags;
 
 /// Outcome of a seed.
 struct SeedOutcome {
-    seed: u64,
     failure: Option<String>,
     /// Scenario of the recording: that of the seed, or a smaller one that still fails.
     scenario: Scenario,
@@ -57,7 +56,6 @@ fn outcome(seed: u64, flags: &FuzzFlags) -> SeedOutcome {
             format!("Shrunk scenario of the seed {seed}: {faults} faults, {clients} clients.");
     }
     SeedOutcome {
-        seed,
         failure: failure.map(|failure| failure.to_string()),
         scenario,
         recording,
@@ -77,7 +75,7 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
             failed += 1;
             bar.suspend(|| {
                 write_failure(&outcome)?;
-                let seed = outcome.seed.to_string();
+                let seed = outcome.scenario.seed.to_string();
                 let mut words = vec!["fuzz", "--seed", &seed];
                 words.extend(flags.focus.iter().flat_map(|it| ["--focus", it.as_str()]));
                 words.extend(["--shrink", "--out", "report"]);
@@ -99,16 +97,14 @@ fn many(flags: &FuzzFlags) -> Result<(), Failure> {
 fn write_failure(outcome: &SeedOutcome) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let failure = outcome.failure.as_deref().unwrap_or_default();
-    writeln!(out, "seed {} fails: {failure}", outcome.seed)?;
+    writeln!(out, "seed {} fails: {failure}", outcome.scenario.seed)?;
     let Some((faults, clients)) = outcome.whole else {
         return Ok(());
     };
     let kept = &outcome.scenario;
     let (some, few) = (kept.faults.len(), kept.clients.len());
-    writeln!(
-        out,
-        "  fails with {some} of {faults} faults and {few} of {clients} clients:"
-    )?;
+    let left = format!("{some} of {faults} faults and {few} of {clients} clients");
+    writeln!(out, "  fails with {left}:")?;
     for mark in &outcome.recording.marks {
         let until = mark.until_s.map(|until| format!(", until {until:.3} s"));
         let until = until.unwrap_or_default();

@@ -23,10 +23,8 @@ pub(crate) fn list() -> Result<(), Failure> {
 pub(crate) fn show(name: &str) -> Result<(), Failure> {
     let Some(entry) = LibraryEntry::find(name) else {
         let hint = LibraryEntry::hint(name);
-        return Err(anyhow!(
-            "{name:?} is no built-in scenario; `doorward-sim list` shows them{hint}"
-        )
-        .into());
+        let problem = format!("{name:?} is no built-in scenario");
+        return Err(anyhow!("{problem}; `doorward-sim list` shows them{hint}").into());
     };
     Ok(io::stdout().write_all(entry.text.as_bytes())?)
 }

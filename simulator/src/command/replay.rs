@@ -12,6 +12,7 @@ use doorward::state::Mode;
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Template, Templates};
+use doorward_simulator::scenario::DURATION_MAX;
 use doorward_simulator::scenario::clients::Connection;
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::file_stem;
@@ -29,9 +30,6 @@ use crate::flags::ReplayFlags;
 const SAMPLE_EVERY: Duration = Duration::from_secs(5);
 const SAMPLES: u32 = 1_440;
 
-/// Longest run, as in scenario files.
-const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
-
 /// Plays the trace, or prints its scenario.
 pub(crate) fn run(flags: &ReplayFlags) -> Result<(), Failure> {
     let mut scenario = scenario(flags)?;
@@ -47,16 +45,13 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
     let (templates, resource) = templates(flags)?;
     let source = TraceSource::File(flags.trace.clone());
     let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX)?;
-    let nodes = match &flags.tree {
-        Some(tree) => tree.to_vec(),
-        None => vec![Node::new("root", None, 1)],
-    };
+    let alone = || vec![Node::new("root", None, 1)];
+    let nodes = flags.tree.as_deref().map_or_else(alone, <[Node]>::to_vec);
     let duration = read.length().as_secs_f64() / flags.speed;
     let duration = Duration::try_from_secs_f64(duration).unwrap_or(Duration::MAX);
     if duration < Duration::from_secs(1) || duration > DURATION_MAX {
-        bail!(
-            "the trace would take {duration:?}; choose --speed so that it takes between 1 s and 365 days"
-        );
+        let advice = "choose --speed so that it takes between 1 s and 365 days";
+        bail!("the trace would take {duration:?}; {advice}");
     }
     let template = templates.find(&resource);
     let refresh = template.map(|template| template.algorithm.refresh_interval);

@@ -25,10 +25,9 @@ pub(super) fn draw(draft: &mut Draft) {
 /// Gives wrong addresses to clients and children of a node.
 fn wrong_addresses(chance: &mut Chance, node: NodeChoice, lease: Duration) -> Event {
     let length = (Duration::from_secs(1), lease * chance.pick([1, 2, 4]) / 2);
-    if chance.happens(0.5) {
-        Event::RedirectLoop { node, length }
-    } else {
-        Event::StaleAddresses { node, length }
+    match chance.happens(0.5) {
+        true => Event::RedirectLoop { node, length },
+        false => Event::StaleAddresses { node, length },
     }
 }
 

@@ -11,10 +11,10 @@ use doorward_engine::templates::{AlgorithmKind, TemplateSpec};
 
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Strength};
-use crate::scenario::ClientGroup;
 use crate::scenario::clients::Connection;
 use crate::scenario::demand::{Demand, Diurnal, FlashCrowd, OnOff, Ramp, Sine, Spike};
 use crate::scenario::usage::{Adaptive, Limiter, Usage};
+use crate::scenario::{ClientGroup, leaves_of};
 
 /// Maximum number of clients.
 const CLIENTS_MAX: usize = 24;
@@ -27,7 +27,7 @@ const PERMITS_WANTED_MIN: f64 = 4.0;
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     let most = chance.pick([1, 2, 4, 8]);
-    let leaves = draft.scenario.leaves().into_iter();
+    let leaves = leaves_of(&draft.scenario.nodes).into_iter();
     let at = leaves.flat_map(|leaf| vec![leaf; 1 + chance.below(most)]);
     let mut at: Vec<usize> = at.collect();
     // Clients may be at any node.
@@ -166,11 +166,6 @@ fn limiter(chance: &mut Chance, amount: f64, lease: Duration) -> Limiter {
     match is_gauge {
         true => {
             let most = (lease / 2).min(Duration::from_secs(chance.pick([2, 8, 20])));
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a number of permits; the cast saturates"
-            )]
             let permits = (amount / pieces / 2.0).max(1.0) as u32;
             (limiter.concurrency, limiter.takes) = (Some(permits), Some((most / 10, most)));
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Strength};
+use crate::scenario::Node;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice};
-use crate::scenario::{ClientGroup, Node};
 
 /// Largest error of a clock: half of what leases allow for.
 const DRIFT: f64 = 0.0005;
@@ -19,9 +19,8 @@ pub(super) fn draw(draft: &mut Draft) {
         return;
     }
     let nodes = draft.scenario.nodes.iter().map(of_node);
-    let clocks: Vec<_> = nodes
-        .chain(draft.scenario.clients.iter().map(of_client))
-        .collect();
+    let clients = draft.scenario.clients.iter().map(ClientChoice::one_of);
+    let clocks: Vec<_> = nodes.chain(clients.map(ClockChoice::Clients)).collect();
     for clock in clocks {
         let speed = speed(chance);
         draft.put(Duration::ZERO, Event::Drift { clock, speed });
@@ -65,10 +64,6 @@ fn slow_servers(draft: &mut Draft, chance: &mut Chance) {
 
 fn of_node(node: &Node) -> ClockChoice {
     ClockChoice::Node(NodeChoice::of(&node.name))
-}
-
-fn of_client(group: &ClientGroup) -> ClockChoice {
-    ClockChoice::Clients(ClientChoice::one_of(group))
 }
 
 /// Draws a speed; in half of all cases the error is the largest.

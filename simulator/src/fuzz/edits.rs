@@ -28,8 +28,7 @@ pub(super) fn draw(draft: &mut Draft) {
     }
     for _ in 0..strength.many(chance, 2, 5) {
         let at = draft.some_time(chance);
-        let edited = edited(chance, &draft.specs, draft.quality, lengths);
-        let templates = written(&edited);
+        let templates = written(&edited(draft, chance, lengths));
         draft.put(at, Event::Edit { templates });
     }
 }
@@ -37,30 +36,24 @@ pub(super) fn draw(draft: &mut Draft) {
 /// Returns whether etcd may lose the longest lease length of the root while no candidate runs that
 /// remembers it.
 fn forgets(faults: &[Fault]) -> bool {
-    let happens = |of: fn(&Event) -> bool| {
+    let happens = |of: &dyn Fn(&Event) -> bool| {
         let mut events = faults.iter().flat_map(|fault| &fault.choices);
         events.any(|(_, event)| of(event))
     };
-    happens(|event| matches!(event, Event::Etcd { .. }))
-        && happens(
-            |event| matches!(event, Event::Stop { node, .. } if *node == NodeChoice::of("root")),
-        )
+    let root = NodeChoice::of("root");
+    happens(&|event| matches!(event, Event::Etcd { .. }))
+        && happens(&|event| matches!(event, Event::Stop { node, .. } if *node == root))
 }
 
 /// Draws changes to the templates; to lengths only if `lengths` is set.
-fn edited(
-    chance: &mut Chance,
-    specs: &[TemplateSpec],
-    quality: Quality,
-    lengths: bool,
-) -> Vec<TemplateSpec> {
-    let mut edited = specs.to_vec();
+fn edited(draft: &Draft, chance: &mut Chance, lengths: bool) -> Vec<TemplateSpec> {
+    let mut edited = draft.specs.clone();
     for spec in &mut edited {
         let factor = chance.pick([0.3, 0.6, 0.8, 1.0, 1.2, 2.0]);
         spec.capacity = spec.capacity.map(|capacity| capacity * factor);
         if lengths && chance.happens(0.5) {
             let lease = Duration::from_secs(chance.pick([20, 30, 45, 90]));
-            let refresh = match quality {
+            let refresh = match draft.quality {
                 Quality::Quick => lease / chance.pick([20, 8, 3]),
                 Quality::Usual | Quality::Bad => lease / chance.pick([20, 8, 4]),
             };

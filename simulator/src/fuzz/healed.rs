@@ -71,10 +71,9 @@ pub(super) fn demand_ideal_shares(scenario: &mut Scenario) {
     let again = refreshed + work + (ROUND + slowest(&scenario.network)) * levels;
     let again = first + again.mul_f64(SLOW);
     let client = chance.below(scenario.clients.len());
-    let Some(client) = scenario.clients.get(client) else {
-        return;
-    };
-    let Some(template) = scenario.templates.find(&client.first.resource) else {
+    let client = scenario.clients.get(client);
+    let template = client.and_then(|it| scenario.templates.find(&it.first.resource));
+    let Some((client, template)) = client.zip(template) else {
         return;
     };
     let event = Event::Demand {

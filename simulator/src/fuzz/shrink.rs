@@ -16,9 +16,8 @@ pub fn shrink(whole: &Scenario, failure: &FoundFailure) -> Scenario {
         let mut from = 0;
         while from < kept.faults.len() {
             let mut fewer = kept.clone();
-            fewer
-                .faults
-                .drain(from..(from + step).min(kept.faults.len()));
+            let to = kept.faults.len().min(from + step);
+            fewer.faults.drain(from..to);
             if fails(&fewer) {
                 kept = fewer;
             } else {

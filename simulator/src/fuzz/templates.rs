@@ -13,7 +13,7 @@ use crate::fuzz::draft::{Draft, Part, Quality, Strength};
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     let of_total = [FairShare, FairShare, ProportionalShare, PriorityBands];
     let kind = chance.pick(of_total);
-    let mut specs = vec![spec("shared", kind, draft.quality, chance)];
+    let mut specs = vec![spec("shared", kind, draft, chance)];
     let many = match draft.strength(Part::Resources) {
         Strength::None => 0,
         Strength::Little => 1,
@@ -28,7 +28,7 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
             NoAlgorithm,
         ];
         let kind = chance.pick(any);
-        let mut other = spec(resource, kind, draft.quality, chance);
+        let mut other = spec(resource, kind, draft, chance);
         if chance.happens(0.3) && of_total.contains(&kind) {
             let shrink = ("shrink".to_owned(), Some("immediate".to_owned()));
             other.parameters.push(shrink);
@@ -42,19 +42,14 @@ pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     draft.specs = specs;
 }
 
-fn spec(
-    resource: &str,
-    kind: AlgorithmKind,
-    quality: Quality,
-    chance: &mut Chance,
-) -> TemplateSpec {
+fn spec(resource: &str, kind: AlgorithmKind, draft: &Draft, chance: &mut Chance) -> TemplateSpec {
     // With shorter leases, one may expire under way on slow links.
-    let lease = match quality {
+    let lease = match draft.quality {
         Quality::Quick => chance.pick([10, 20, 60]),
         Quality::Usual | Quality::Bad => chance.pick([20, 20, 30, 60]),
     };
     let lease = Duration::from_secs(lease);
-    let refresh = match quality {
+    let refresh = match draft.quality {
         Quality::Quick => lease / chance.pick([3, 4, 8]),
         Quality::Usual | Quality::Bad => lease / chance.pick([4, 8, 20]),
     };

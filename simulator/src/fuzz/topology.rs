@@ -28,10 +28,8 @@ fn small(chance: &mut Chance) -> Vec<Node> {
         nodes.push(node("region", Some(0), chance));
         above = 1;
     }
-    for name in ["leaf-a", "leaf-b", "leaf-c"]
-        .iter()
-        .take(2 + chance.below(2))
-    {
+    let leaves = ["leaf-a", "leaf-b", "leaf-c"].iter();
+    for name in leaves.take(2 + chance.below(2)) {
         nodes.push(node(name, Some(above), chance));
     }
     nodes

@@ -33,8 +33,7 @@ fn are_of_clients(draft: &Draft) -> bool {
 
 pub(super) fn draw(draft: &mut Draft) {
     let of_clients = are_of_clients(draft);
-    let mut chance = draft.chance_of(Twins).fork(1);
-    let chance = &mut chance;
+    let chance = &mut draft.chance_of(Twins).fork(1);
     for _ in 0..draft.strength(Twins).many(chance, 2, 5) {
         let at = draft.some_time(chance);
         let length = (Duration::from_secs(1), draft.lease() * 2);

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recording::ClientFigures;
-use crate::recording::part;
+use crate::recording::{ClientFigures, part};
 
 /// Distribution over all clients that wanted something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -32,18 +32,14 @@ impl Side {
         let name = printable(&self.name);
         let mut about = match self.runs.as_slice() {
             [run] => format!("{name}: seed {}. {}", run.seed, Words::of(run).headline),
-            runs => {
-                let seeds = runs.iter().map(|run| run.seed);
-                let (first, last) = (seeds.clone().min(), seeds.max());
+            [first, .., last] => {
+                let (first, last, count) = (first.seed, last.seed, self.runs.len());
                 let holds = |run: &&Recording| run.verdicts.iter().all(|verdict| verdict.holds);
-                format!(
-                    "{name}: seeds {} to {}. All limits hold in {} of {} runs.",
-                    first.unwrap_or_default(),
-                    last.unwrap_or_default(),
-                    runs.iter().filter(holds).count(),
-                    runs.len(),
-                )
+                let fine = self.runs.iter().filter(holds).count();
+                let seeds = format!("{name}: seeds {first} to {last}.");
+                format!("{seeds} All limits hold in {fine} of {count} runs.")
             }
+            [] => name,
         };
         let verdicts = self.runs.iter().flat_map(|run| &run.verdicts);
         let violated = verdicts.filter(|verdict| !verdict.holds);
@@ -125,31 +121,25 @@ impl ComparedFigure {
     }
 }
 
-/// A resource that both sides have.
-struct ComparedResource {
-    id: String,
-    figures: Vec<ComparedFigure>,
-    waits: Vec<ComparedFigure>,
-}
+/// A table: its title, and its rows.
+type Rows = (String, Vec<ComparedFigure>);
 
-fn compared(a: &Side, b: &Side) -> Vec<ComparedResource> {
+/// Returns the tables of each resource that both sides have.
+fn tables(a: &Side, b: &Side) -> Vec<Rows> {
     let ids = |side: &Side| -> Vec<String> {
         let first = side.runs.iter().take(1).flat_map(|run| &run.resources);
         first.map(|it| it.resource.clone()).collect()
     };
     let others = ids(b);
     let both = ids(a).into_iter().filter(|id| others.contains(id));
-    let resource = |id: String| {
+    let tables = both.flat_map(|id| {
         let figures = FIGURES.iter().map(|it| ComparedFigure::of(it, &id, a, b));
         let waits = WAITS.iter().map(|it| ComparedFigure::of(it, &id, a, b));
         let waits = waits.filter(|row| is_shown(row.a.most) || is_shown(row.b.most));
-        ComparedResource {
-            figures: figures.collect(),
-            waits: waits.collect(),
-            id,
-        }
-    };
-    both.map(resource).collect()
+        let lost_to = ("points lost to".to_owned(), waits.collect::<Vec<_>>());
+        [(printable(&id), figures.collect()), lost_to]
+    });
+    tables.filter(|(_, rows)| !rows.is_empty()).collect()
 }
 
 /// Writes the differences of the conditions, then the tables.
@@ -165,19 +155,11 @@ pub fn write(out: &mut impl Write, a: &Side, b: &Side, palette: Palette) -> io::
             terminal.item("-", line)?;
         }
     }
-    let resources = compared(a, b);
-    terminal.title(Tone::Strong, &title(&resources, a, b))?;
-    for resource in &resources {
-        let id = printable(&resource.id);
-        let is_many = a.runs.len() > 1 || b.runs.len() > 1;
-        for (title, rows) in [
-            (id.as_str(), &resource.figures),
-            ("points lost to", &resource.waits),
-        ] {
-            if !rows.is_empty() {
-                write_figures(&mut terminal, title, rows, is_many)?;
-            }
-        }
+    let tables = tables(a, b);
+    let runs = a.runs.len().max(b.runs.len());
+    terminal.title(Tone::Strong, &title(&tables, runs))?;
+    for rows in &tables {
+        write_figures(&mut terminal, rows, runs > 1)?;
     }
     Ok(())
 }
@@ -206,38 +188,29 @@ fn differences(a: &Side, b: &Side) -> Vec<String> {
     lines
 }
 
-fn title(resources: &[ComparedResource], a: &Side, b: &Side) -> String {
-    if resources.is_empty() {
+fn title(tables: &[Rows], runs: usize) -> String {
+    if tables.is_empty() {
         return "A and B have no resource in common.".to_owned();
     }
     let won = |side: &str| {
-        let rows = resources.iter().flat_map(|resource| &resource.figures);
+        let rows = tables.iter().flat_map(|(_, rows)| rows);
         let count = rows.filter(|row| row.better == side).count();
         several(count, "figure", "figures")
     };
-    let beyond = match a.runs.len().max(b.runs.len()) {
+    let beyond = match runs {
         1 => "",
         _ => ", by more than the spread of the runs",
     };
     format!("A is better in {}, B in {}{beyond}.", won("A"), won("B"))
 }
 
-fn write_figures(
-    to: &mut Terminal<'_>,
-    title: &str,
-    rows: &[ComparedFigure],
-    is_many: bool,
-) -> io::Result<()> {
-    let palette = to.palette;
+fn write_figures(to: &mut Terminal<'_>, rows: &Rows, is_many: bool) -> io::Result<()> {
+    let ((title, rows), palette) = (rows, to.palette);
     let (header, numbers) = match is_many {
-        false => (vec![title, "A", "B", "B - A", "better"], 1..4),
-        true => {
-            let header = vec![
-                title, "A", "range", "B", "range", "B - A", "> spread", "better",
-            ];
-            (header, 1..6)
-        }
+        false => ("A,B,B - A,better", 1..4),
+        true => ("A,range,B,range,B - A,> spread,better", 1..6),
     };
+    let header = [title.as_str()].into_iter().chain(header.split(','));
     let mut table = Table::new(header, numbers, palette).in_lines(2);
     for row in rows {
         let unit = row.figure.unit;

@@ -194,11 +194,11 @@ pub(super) fn values(resource: &ResourceRecording) -> Value {
     serde_json::to_value(&resource.figures).unwrap_or_default()
 }
 
+/// Figures with their values.
+pub(super) type Values = Vec<(&'static Figure, f64)>;
+
 /// Returns figures of a resource with their values.
-pub(super) fn with_values(
-    figures: &'static [Figure],
-    resource: &ResourceRecording,
-) -> Vec<(&'static Figure, f64)> {
+pub(super) fn with_values(figures: &'static [Figure], resource: &ResourceRecording) -> Values {
     let values = values(resource);
     let figures = figures.iter();
     figures.map(|figure| (figure, figure.of(&values))).collect()

@@ -69,9 +69,7 @@ pub fn write_all(recording: &Recording, folder: &Path) -> Result<PathBuf, Report
         writeln!(out)
     })?;
     let page = folder.join(PAGE);
-    write_file(&page, |out| {
-        page::write(out, &[(&recording.scenario, recording)])
-    })?;
+    write_file(&page, |out| page::write(out, recording))?;
     Ok(page)
 }
 

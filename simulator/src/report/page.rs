@@ -15,8 +15,8 @@ const TEMPLATE: &str = include_str!("../../report-page/report.html");
 const STYLE: &str = include_str!("../../report-page/report.css");
 const SCRIPT: &str = include_str!("../../report-page/report.js");
 
-/// Writes the page with none, one or two recordings and their names.
-pub fn write(out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::Result<()> {
+/// Writes the page with a recording.
+pub fn write(out: &mut dyn Write, recording: &Recording) -> io::Result<()> {
     // The template has a line `{{name}}` for each part.
     for line in TEMPLATE.lines() {
         match line.trim() {
@@ -25,11 +25,8 @@ pub fn write(out: &mut dyn Write, recordings: &[(&str, &Recording)]) -> io::Resu
             }
             "{{vocabulary}}" => write_script(out, &figures::vocabulary())?,
             "{{recordings}}" => {
-                let named = recordings.iter().map(|(name, recording)| Named {
-                    name,
-                    recording: WithWords::of(recording),
-                });
-                write_script(out, &named.collect::<Vec<_>>())?;
+                let (name, recording) = (&recording.scenario, WithWords::of(recording));
+                write_script(out, &[Named { name, recording }])?;
             }
             "{{uplot}}" => {
                 let license = UPLOT_LICENSE.trim();
@@ -59,9 +56,9 @@ mod tests {
     use super::*;
     use crate::report::testing::{hostile, played};
 
-    fn page(recordings: &[(&str, &Recording)]) -> String {
+    fn page(recording: &Recording) -> String {
         let mut out = Vec::new();
-        write(&mut out, recordings).unwrap();
+        write(&mut out, recording).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -72,16 +69,16 @@ mod tests {
     }
 
     #[test]
-    fn the_page_holds_its_recordings_and_needs_no_network() {
+    fn the_page_holds_its_recording_and_needs_no_network() {
         let run = played();
-        let page = page(&[("before", &run), ("after", &run)]);
+        let page = page(&run);
         let data = embedded(&page);
-        assert_eq!(data[0]["name"], "before");
+        assert_eq!(data[0]["name"], "small");
         assert_eq!(
-            data[1]["recording"]["words"]["headline"],
+            data[0]["recording"]["words"]["headline"],
             "All 2 limits hold."
         );
-        let read: Recording = serde_json::from_value(data[1]["recording"].clone()).unwrap();
+        let read: Recording = serde_json::from_value(data[0]["recording"].clone()).unwrap();
         assert_eq!(read, *run);
         for outside in ["src=", "href=\"http", "@import", "url(", "fetch(", "{{"] {
             let count = page.matches(outside).count();
@@ -93,20 +90,15 @@ mod tests {
     #[test]
     fn hostile_names_end_no_script_and_stay_as_they_are() {
         let run = hostile();
-        let page = page(&[("</script><b>", &run)]);
-        let empty = super::tests::page(&[]);
+        let page = page(&run);
+        let empty = super::tests::page(&Recording::default());
         assert_eq!(
             page.matches("</script").count(),
             empty.matches("</script").count()
         );
         assert_eq!(page.matches("<!--").count(), empty.matches("<!--").count());
         let data = embedded(&page);
-        assert_eq!(data[0]["name"], "</script><b>");
+        assert_eq!(data[0]["name"], run.scenario.as_str());
         assert_eq!(data[0]["recording"]["scenario"], run.scenario.as_str());
-    }
-
-    #[test]
-    fn without_recordings_the_list_is_empty() {
-        assert_eq!(embedded(&page(&[])), serde_json::json!([]));
     }
 }

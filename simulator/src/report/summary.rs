@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
-use crate::report::figures::{FIGURES, Figure, WAITS, about, is_shown, with_values};
+use crate::report::figures::{FIGURES, Values, WAITS, about, is_shown, with_values};
 use crate::report::terminal::{Terminal, printable, shortened};
 use crate::report::words::{self, RunOutcome, Words};
 use doorward_pages::numbers::{clock, count, measured, percent, several};
@@ -97,11 +97,7 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
 }
 
 /// Writes a table of figures, unless there are none.
-fn write_figures(
-    to: &mut Terminal<'_>,
-    header: [&str; 2],
-    figures: &[(&Figure, f64)],
-) -> io::Result<()> {
+fn write_figures(to: &mut Terminal<'_>, header: [&str; 2], figures: &Values) -> io::Result<()> {
     let palette = to.palette;
     if figures.is_empty() {
         return Ok(());

@@ -91,27 +91,22 @@ fn notes(recording: &Recording) -> Vec<String> {
         figures.unfinished_s > 0.0 && figures.unfinished_s >= figures.convergence_max_s
     });
     notes.extend(restless.map(|resource| {
-        format!(
-            "{} was not at rest at the end, and had not been for {}.",
-            printable(&resource.resource),
-            seconds(resource.figures.unfinished_s)
-        )
+        let id = printable(&resource.resource);
+        let time = seconds(resource.figures.unfinished_s);
+        format!("{id} was not at rest at the end, and had not been for {time}.")
     }));
     if let [one] = recording.resources.as_slice() {
         notes.extend(demand(&one.figures));
     }
     if recording.settled_after_s > 0.0 && recording.settled_after_s < recording.duration_s {
-        notes.push(format!(
-            "Averages begin at {}.",
-            clock(recording.settled_after_s)
-        ));
+        let begin = clock(recording.settled_after_s);
+        notes.push(format!("Averages begin at {begin}."));
     }
     notes
 }
 
 fn overshoot(resources: &[ResourceRecording]) -> Vec<String> {
-    let is_over =
-        |figures: &Figures| figures.peak_of_capacity > 1.0 + 1e-9 || figures.overshoot_s > 0.0;
+    let is_over = |it: &Figures| it.peak_of_capacity > 1.0 + 1e-9 || it.overshoot_s > 0.0;
     let over = resources.iter().filter(|it| is_over(&it.figures));
     let over: Vec<_> = over.collect();
     match over.as_slice() {
@@ -132,17 +127,15 @@ fn overshoot(resources: &[ResourceRecording]) -> Vec<String> {
 
 /// Says whether there was enough; None if that was not measured.
 fn demand(figures: &Figures) -> Option<String> {
-    if !figures.demand_met.is_finite() {
-        return None;
-    }
-    let met = percent(figures.demand_met);
-    Some(match figures.scarce {
-        scarce if scarce > 0.0 => format!(
-            "Clients got {met} of what they wanted; demand exceeded the capacity for {} of the time.",
-            percent(scarce)
-        ),
-        _ => format!("Clients got {met} of what they wanted; demand never exceeded the capacity."),
-    })
+    let met = Some(figures.demand_met).filter(|met| met.is_finite())?;
+    let (met, scarce) = (percent(met), percent(figures.scarce));
+    let demand = match figures.scarce > 0.0 {
+        true => format!("exceeded the capacity for {scarce} of the time"),
+        false => "never exceeded the capacity".to_owned(),
+    };
+    Some(format!(
+        "Clients got {met} of what they wanted; demand {demand}."
+    ))
 }
 
 fn facts(recording: &Recording) -> Vec<String> {
@@ -168,9 +161,8 @@ fn done(recording: &Recording) -> Vec<String> {
     let work = &recording.work;
     let mut messages = format!("{} messages", count(work.messages));
     if work.lost > 0 && work.messages > 0 {
-        #[expect(clippy::cast_precision_loss, reason = "shown with three digits")]
-        let part = work.lost as f64 / work.messages as f64;
-        messages += &format!(" ({} lost, {})", count(work.lost), percent(part));
+        let part = percent(work.lost as f64 / work.messages as f64);
+        messages += &format!(" ({} lost, {part})", count(work.lost));
     }
     let mut done = vec![
         format!("{} refreshes answered", count(work.refreshes)),
@@ -178,18 +170,12 @@ fn done(recording: &Recording) -> Vec<String> {
         format!("{} events", count(work.events)),
     ];
     // The first of the busiest nodes.
-    let busiest = recording
-        .nodes
-        .iter()
-        .rev()
-        .max_by_key(|it| it.requests_most);
+    let nodes = recording.nodes.iter().rev();
+    let busiest = nodes.max_by_key(|it| it.requests_most);
     done.extend(busiest.filter(|node| node.requests_most > 0).map(|node| {
-        format!(
-            "at most {} requests in a second, at {} at {}",
-            count(node.requests_most),
-            printable(&node.name),
-            clock(node.requests_most_at_s)
-        )
+        let (most, name) = (count(node.requests_most), printable(&node.name));
+        let at = clock(node.requests_most_at_s);
+        format!("at most {most} requests in a second, at {name} at {at}")
     }));
     done
 }
@@ -206,9 +192,8 @@ fn conditions(recording: &Recording) -> Vec<(String, String)> {
         ("clients", count(recording.clients)),
         ("events from outside", count(recording.marks.len())),
     ];
-    let mut conditions = of_the_run
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec();
+    let of_the_run = of_the_run.map(|(name, value)| (name.to_owned(), value));
+    let mut conditions = of_the_run.to_vec();
     for resource in &recording.resources {
         let id = printable(&resource.resource);
         let capacities = resource.samples.iter().map(|sample| sample.capacity);

@@ -13,7 +13,7 @@ pub use crate::scenario::demand::diurnal::Diurnal;
 use crate::scenario::demand::traced::TraceForm;
 pub use crate::scenario::demand::traced::{PlayedRow, Trace};
 use crate::scenario::forms::{
-    Amount, As, Form, Never, Part, STEP_MIN, Step, Time, UNSAID, schema, unsaid,
+    Amount, As, Form, Never, Part, STEP_MIN, Step, Time, UNSAID, schema, seconds, unsaid,
 };
 use crate::scenario::source::{OneOf, Read, Within, is_within, refuse};
 
@@ -53,7 +53,7 @@ pub enum Demand {
         #[serde(default = "walk_factor")]
         factor: (f64, f64),
         /// The time between two steps.
-        #[serde(default = "walk_every", with = "Step")]
+        #[serde(default = "seconds::<10>", with = "Step")]
         every: Duration,
     },
     /// Two amounts in turn, for random times around these means (exponential).
@@ -175,10 +175,6 @@ const fn walk_factor() -> (f64, f64) {
     (0.9, 1.1)
 }
 
-const fn walk_every() -> Duration {
-    Duration::from_secs(10)
-}
-
 impl Demand {
     /// Fills in the defaults that depend on other fields, and checks what depends on them.
     pub(super) fn complete(&mut self, end: Duration) -> Read<()> {
@@ -199,9 +195,7 @@ impl Demand {
                 fill(&mut it.every, it.rise.min(it.half_life), 10);
             }
             Self::Sine(it) => {
-                let Sine {
-                    mean, amplitude, ..
-                } = *it;
+                let (mean, amplitude) = (it.mean, it.amplitude);
                 if amplitude > mean {
                     let message = format!("is {amplitude}; give at most the mean, {mean}");
                     return refuse("sine.amplitude", message);

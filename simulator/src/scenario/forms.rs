@@ -9,10 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::source::OneOf;
-use crate::scenario::{CLIENTS_MAX, Span as TimeSpan};
-
-/// The longest time in a scenario: a year.
-const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+use crate::scenario::{CLIENTS_MAX, DURATION_MAX, Span as TimeSpan};
 
 /// The shortest time between two steps of anything: what is faster would do nothing but step.
 pub(super) const STEP_MIN: Duration = Duration::from_millis(1);
@@ -22,6 +19,11 @@ pub(super) const UNSAID: Duration = Duration::MAX;
 
 pub(super) const fn unsaid() -> Duration {
     UNSAID
+}
+
+/// Returns the default of a duration.
+pub(super) const fn seconds<const SECONDS: u64>() -> Duration {
+    Duration::from_secs(SECONDS)
 }
 
 /// Returns the default of a count or factor.
@@ -255,12 +257,11 @@ impl Form for Span {
     type Value = TimeSpan;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<TimeSpan, D::Error> {
+        let problem = "goes backwards; give the shorter duration first";
         match SpanFile::deserialize(from)? {
             OneOf::Plain(As(span)) => Ok((span, span)),
             OneOf::List((As(least), As(most))) if least <= most => Ok((least, most)),
-            _ => Err(D::Error::custom(
-                "goes backwards; give the shorter duration first",
-            )),
+            _ => Err(D::Error::custom(problem)),
         }
     }
 

@@ -147,16 +147,17 @@ impl SingleLinks {
             let message = "says nothing of the link; give a latency, loss or duplication";
             return refuse("", message);
         }
-        let (places, link): (_, fn(&mut Links) -> &mut Link) = match (&self.between, &self.at) {
-            (Some(ends), None) => (lower_ends(ends, nodes).within("between")?, |it| {
-                &mut it.parent
-            }),
-            (None, Some(names)) => (all_named(nodes, names).within("at")?, |it| &mut it.clients),
+        let places = match (&self.between, &self.at) {
+            (Some(ends), None) => lower_ends(ends, nodes).within("between")?,
+            (None, Some(names)) => all_named(nodes, names).within("at")?,
             _ => return refuse("", "give one of between and at"),
         };
         for place in places {
-            if let Some(links) = all.get_mut(place) {
-                let link = link(links);
+            let link = all.get_mut(place).map(|it| match self.between {
+                Some(_) => &mut it.parent,
+                None => &mut it.clients,
+            });
+            if let Some(link) = link {
                 *link = self.link.apply(*link);
             }
         }

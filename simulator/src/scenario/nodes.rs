@@ -201,12 +201,9 @@ impl Planting {
             let message = "give a node before it; only the first node has no parent";
             return refuse("parent", message);
         }
-        let key = node.key.unwrap_or_else(|| node.name.clone());
-        let node = Node {
-            key,
-            ..Node::new(node.name, parent, node.candidates)
-        };
-        self.add(node).map(|_| ())
+        let mut added = Node::new(node.name, parent, node.candidates);
+        added.key = node.key.unwrap_or(added.key);
+        self.add(added).map(|_| ())
     }
 
     /// Adds a node, and returns its place.

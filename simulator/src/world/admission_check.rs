@@ -78,10 +78,8 @@ impl AdmissionCheck {
     fn pass(&mut self, now: Time) {
         let before = self.at;
         self.at = now.max(before);
-        let turn = self
-            .allowance
-            .until
-            .map_or(now, |until| until.clamp(before, now.max(before)));
+        let until = self.allowance.until;
+        let turn = until.map_or(now, |until| until.clamp(before, self.at));
         for (from, to) in [(before, turn), (turn, now)] {
             if to > from {
                 let came = self.allowance.at(from).get() * to.since(from).as_secs_f64();

@@ -9,8 +9,8 @@ use doorward_engine::time::Time;
 use crate::world::World;
 use crate::world::message::Message;
 
-/// End of a fault's effect.
-pub(crate) type FaultEnd = Box<dyn FnOnce(&mut World<'_>)>;
+/// Anything that a world can do.
+pub(crate) type Action = Box<dyn FnOnce(&mut World<'_>)>;
 
 /// Kind of an event. It is small because there is one for every client and every message.
 pub(crate) enum EventKind {
@@ -28,22 +28,8 @@ pub(crate) enum EventKind {
     Work(u32, u8),
     /// The next rows of a trace are due.
     Trace(u32),
-    /// A fault happens.
-    Fault(u32),
-    /// The effect of a fault ends.
-    Ending(FaultEnd),
-    /// Faults are over.
-    Heal,
-    /// The recording takes a sample.
-    Sample,
-    /// All clients must have their ideal share.
-    ShareDue,
-    /// The checkers test for rest after a shift.
-    Settle,
-    /// The checkers measure the distance from the ideal.
-    Look,
-    /// The checkers read the books of the nodes.
-    Nesting,
+    /// A fault happens, or its effect ends; the recording takes a sample, or the checkers look.
+    Action(Action),
 }
 
 /// Queue of events.
@@ -59,6 +45,11 @@ impl Events {
     pub(crate) fn put(&mut self, at: Time, what: EventKind) {
         self.number += 1;
         self.queued.insert((at, self.number), what);
+    }
+
+    /// Adds an action at a time.
+    pub(crate) fn act(&mut self, at: Time, action: impl FnOnce(&mut World<'_>) + 'static) {
+        self.put(at, EventKind::Action(Box::new(action)));
     }
 
     /// Returns the next event, unless it comes after `end`.

@@ -7,9 +7,7 @@ use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
 use crate::checker::Watched;
-use crate::numbered::Numbered;
 use crate::recording::{NodeInfo, Recording, ResourceRecording};
-use crate::scenario::ClientGroup;
 use crate::scenario::demand::Demand;
 use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::usage::Usage;
@@ -18,7 +16,7 @@ use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
 use crate::world::{ClientProcess, PlayedTrace, World, addresses_of};
 
-impl<'a> World<'a> {
+impl World<'_> {
     /// Builds the tree.
     pub(super) fn build_tree(&mut self) {
         let nodes = &self.scenario.nodes;
@@ -76,8 +74,14 @@ impl<'a> World<'a> {
                 let Ok(name) = HolderName::new(&group.client_name(index)) else {
                     continue;
                 };
-                let place = *place as u32;
-                let uses = self.uses_of(group, &resources, place, index);
+                let (place, client) = (*place as u32, self.clients.len());
+                let usages = (0..).zip(group.usages().zip(&resources));
+                let uses = usages.map(|(which, (usage, resource))| {
+                    let account = self.watched[*resource].join(usage.priority, place);
+                    let chance = chance_of(&self.chance, client, which);
+                    Use::new(usage, *resource, account, DemandPlayer::new(index, chance))
+                });
+                let uses = uses.collect();
                 let there = &mut self.places[place];
                 there.clients += 1;
                 let finder = MasterFinder::new(Arc::clone(&there.published));
@@ -95,24 +99,6 @@ impl<'a> World<'a> {
                 self.await_row(number);
             }
         }
-    }
-
-    /// Creates the use of all resources by the next client, from its index in its group.
-    fn uses_of(
-        &mut self,
-        group: &'a ClientGroup,
-        resources: &[u32],
-        place: u32,
-        index: usize,
-    ) -> Numbered<Use<'a>> {
-        let client = self.clients.len();
-        let create = |(which, (usage, resource)): (u32, (&'a Usage, &u32))| {
-            let account = self.watched[*resource].join(usage.priority, place);
-            let chance = chance_of(&self.chance, client, which);
-            Use::new(usage, *resource, account, DemandPlayer::new(index, chance))
-        };
-        let usages = group.usages().zip(resources);
-        (0..).zip(usages).map(create).collect()
     }
 
     /// Returns the number of a resource among the watched ones.

@@ -96,9 +96,16 @@ impl World<'_> {
 
     /// Makes a server hand over: it resigns and ends, and another process starts in its place.
     pub(super) fn resign(&mut self, id: ServerId) {
-        self.input(id, |replica, now| {
-            replica.change_candidate(Candidate::handle_resign, now);
-        });
+        self.input_candidate(id, Candidate::handle_resign);
+    }
+
+    /// Passes an input to the candidate of a server, and drives the server.
+    pub(super) fn input_candidate(
+        &mut self,
+        id: ServerId,
+        input: impl FnOnce(&mut Candidate, Time),
+    ) {
+        self.input(id, |replica, now| replica.change_candidate(input, now));
     }
 
     /// Starts another process in the place of a server that has left its election.
@@ -115,13 +122,8 @@ impl World<'_> {
     }
 
     /// Notes that a grant or renewal sent at `sent` has arrived.
-    pub(super) fn note_renewal(
-        &mut self,
-        id: ServerId,
-        granted: Option<LeaseId>,
-        ttl: Duration,
-        sent: Time,
-    ) {
+    pub(super) fn note_renewal(&mut self, id: ServerId, granted: Option<LeaseId>, sent: Time) {
+        let ttl = self.ttl_of(id);
         let sent = self.places[id.place].clock.shows(sent);
         let server = self.server_of(id);
         if let Some(candidacy) = server.and_then(|it| it.candidacy.as_mut()) {

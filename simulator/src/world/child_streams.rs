@@ -32,14 +32,7 @@ impl World<'_> {
     }
 
     /// Notes that a child server has left its connection to a server of its parent, or has ended.
-    pub(super) fn leave(&mut self, child: ServerId, above: u64) {
-        let Some(parent) = self.places[child.place].parent else {
-            return;
-        };
-        let above = ServerId {
-            place: parent,
-            term: above,
-        };
+    pub(super) fn leave(&mut self, child: ServerId, above: ServerId) {
         let is_cut = self.is_cut(child.place);
         let Some(server) = self.server_of(above) else {
             return;
@@ -73,18 +66,14 @@ impl World<'_> {
     /// answer.
     pub(super) fn hear_stream(&mut self, line: Line, to: ServerId, request: GetServerCapacity) {
         self.count_at_server(to.place);
-        let Some((server, local)) = self.server_at(to) else {
-            return;
-        };
-        let mut streams = server.streams.iter();
-        let found = streams.find(|(_, of)| **of == line);
-        if let Some((number, _)) = found {
-            let message = ChildMessage::Request(request);
-            server
-                .replica
-                .handle_stream_message(*number, message, local);
-        }
-        self.drive(to);
+        let streams = self.server_of(to).map(|server| server.streams.iter());
+        let found = streams.and_then(|mut all| all.find(|(_, of)| **of == line));
+        let found = found.map(|(number, _)| *number);
+        self.input(to, |replica, now| {
+            if let Some(number) = found {
+                replica.handle_stream_message(number, ChildMessage::Request(request), now);
+            }
+        });
     }
 
     /// Answers a child server's request that came as a call of its own.
@@ -117,19 +106,14 @@ impl World<'_> {
 
     /// Sends a message of a server down a stream, or ends the stream.
     pub(super) fn send_to_child(&mut self, id: ServerId, stream: u64, message: ToChild) {
-        let Some(server) = self.server_of(id) else {
-            return;
-        };
-        let Some(line) = server.streams.get(&stream).copied() else {
+        let server = self.server_of(id);
+        let Some(line) = server.and_then(|it| it.streams.get(&stream).copied()) else {
             return;
         };
         match message {
             ToChild::Answer { reply, .. } | ToChild::Push { reply, .. } => {
                 if self.is_full(line.0) {
-                    if let Some(server) = self.server_of(id) {
-                        server.replica.handle_stream_full(stream);
-                    }
-                    return self.drive(id);
+                    return self.input(id, |replica, _| replica.handle_stream_full(stream));
                 }
                 self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
                 self.note(3, line.0.place.into(), reply.leases.len() as f64);

@@ -147,22 +147,15 @@ impl World<'_> {
             return;
         };
         if ends > now {
-            self.schedule_lease_check(lease, ends);
-            return;
+            return self.schedule_lease_check(lease, ends);
         }
         let (least, most) = self.elections.take;
         let later = (Duration::ZERO, most.saturating_sub(least));
-        let until = match self.etcd.lasting.get(&lease) {
-            Some(until) => *until,
-            None => {
-                let until = now + self.etcd.some_time(later);
-                self.etcd.lasting.insert(lease, until);
-                until
-            }
-        };
+        let until = self.etcd.lasting.get(&lease).copied();
+        let until = until.unwrap_or_else(|| now + self.etcd.some_time(later));
+        self.etcd.lasting.insert(lease, until);
         if until > now {
-            self.schedule_lease_check(lease, until);
-            return;
+            return self.schedule_lease_check(lease, until);
         }
         self.end_lease(lease);
     }

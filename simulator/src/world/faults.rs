@@ -17,7 +17,6 @@ use crate::local_clock::LocalClock;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, ClockChoice, Event, NodeChoice, Side, Span, When};
 use crate::world::World;
-use crate::world::agenda::EventKind;
 use crate::world::message::CLIENT_TIMEOUT;
 use crate::world::uses::Use;
 
@@ -48,7 +47,8 @@ impl World<'_> {
                 last.unwrap_or(from) + Duration::from_secs_f64(seconds.min(1e9))
             }
         };
-        self.events.put(Time::ZERO + next, EventKind::Fault(number));
+        let at = Time::ZERO + next;
+        self.events.act(at, move |world| world.play_fault(number));
     }
 
     /// Ends all faults: stopped processes start, and frozen ones continue.
@@ -178,9 +178,8 @@ impl World<'_> {
                 resource,
             } => {
                 let what = format!("wants {wants}");
-                self.demand(clients, resource.as_ref(), &what, |it| {
-                    it.fixed = Some(*wants)
-                });
+                let fix = |it: &mut Use<'_>| it.fixed = Some(*wants);
+                self.demand(clients, resource.as_ref(), &what, fix);
             }
         }
     }
@@ -210,11 +209,7 @@ impl World<'_> {
     }
 
     /// Returns the index of a resource among those that a client uses; without one, the first.
-    pub(in crate::world) fn which_of(
-        &self,
-        client: u32,
-        resource: Option<&ResourceId>,
-    ) -> Option<u32> {
+    pub(crate) fn which_of(&self, client: u32, resource: Option<&ResourceId>) -> Option<u32> {
         let Some(resource) = resource else {
             return Some(0);
         };
@@ -224,12 +219,12 @@ impl World<'_> {
     }
 
     /// Draws the end of a fault that begins now.
-    pub(in crate::world) fn end_of(&mut self, (least, most): Span) -> Time {
+    pub(crate) fn end_of(&mut self, (least, most): Span) -> Time {
         self.now + self.fault_rng.duration(least, most)
     }
 
     /// Draws the end of a fault that may last for the rest of the run.
-    pub(in crate::world) fn end_if_any(&mut self, length: Option<Span>) -> Option<Time> {
+    pub(crate) fn end_if_any(&mut self, length: Option<Span>) -> Option<Time> {
         length.map(|length| self.end_of(length))
     }
 
@@ -250,10 +245,9 @@ impl World<'_> {
 
     fn change_elections(&mut self, take: Span, length: Option<Span>) {
         let until = self.end_if_any(length);
-        let text = if take.0 == take.1 {
-            format!("elections take {:?}", take.0)
-        } else {
-            format!("elections take {:?} to {:?}", take.0, take.1)
+        let text = match take {
+            (least, most) if least == most => format!("elections take {least:?}"),
+            (least, most) => format!("elections take {least:?} to {most:?}"),
         };
         self.mark(until, MarkKind::Election, text);
         self.elections.take = take;
@@ -329,7 +323,7 @@ impl World<'_> {
 
     /// Chooses clients for a fault, marks the fault, and returns its end: after the end of the run
     /// without a length.
-    pub(in crate::world) fn begin_for(
+    pub(crate) fn begin_for(
         &mut self,
         clients: &ClientChoice,
         length: Option<Span>,
@@ -344,12 +338,7 @@ impl World<'_> {
     }
 
     /// Schedules the end of a fault's effect.
-    pub(in crate::world) fn end_with(
-        &mut self,
-        at: Time,
-        ending: impl FnOnce(&mut World<'_>) + 'static,
-    ) {
-        self.endings += 1;
-        self.events.put(at, EventKind::Ending(Box::new(ending)));
+    pub(crate) fn end_with(&mut self, at: Time, ending: impl FnOnce(&mut World<'_>) + 'static) {
+        self.events.act(at, ending);
     }
 }

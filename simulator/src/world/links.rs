@@ -39,14 +39,24 @@ impl World<'_> {
             ToParent::Report(_) => return,
             _ => {}
         }
-        self.send_up(id, command);
+        let link = self.server_of(id).map(|server| server.parent_link);
+        if let Some((link, to)) = link.and_then(|link| Some((link, link.to?))) {
+            let is_call = matches!(command, ToParent::Call(_));
+            let message = Message::Up((id, link.connection), to, command);
+            self.send_between(id, true, is_call, message);
+        }
     }
 
     /// Begins a connection to the server at an address.
     fn connect(&mut self, id: ServerId, connection: ConnectionNumber, to: &Address) {
-        let parent = self.places[id.place].parent;
-        let runs = parent.and_then(|parent| self.places[parent].at_address(to));
-        let to = runs.map_or(0, |server| server.id.term);
+        let Some(place) = self.places[id.place].parent else {
+            return;
+        };
+        let above = &self.places[place];
+        let slot = above.slot_of(to);
+        let mut servers = above.servers.iter().filter(|server| !server.is_twin);
+        let runs = servers.find(|server| Some(server.slot) == slot);
+        let to = runs.map_or(ServerId { place, term: 0 }, |server| server.id);
         if let Some(server) = self.server_of(id) {
             let link = &mut server.parent_link;
             link.connection = connection;
@@ -54,18 +64,6 @@ impl World<'_> {
             // Messages on the last connection do not block the new one.
             link.is_stalled = false;
         }
-    }
-
-    fn send_up(&mut self, child: ServerId, what: ToParent) {
-        let parent = self.places[child.place].parent;
-        let link = self.server_of(child).map(|server| server.parent_link);
-        let Some((link, place)) = link.zip(parent) else {
-            return;
-        };
-        let Some(term) = link.to else { return };
-        let is_call = matches!(what, ToParent::Call(_));
-        let (line, to) = ((child, link.connection), ServerId { place, term });
-        self.send_between(child, true, is_call, Message::Up(line, to, what));
     }
 
     /// Sends a message down on a connection.
@@ -100,10 +98,9 @@ impl World<'_> {
         }
         if let Some(server) = self.server_of(child) {
             let link = &mut server.parent_link;
-            let last = if up {
-                &mut link.last_up
-            } else {
-                &mut link.last_down
+            let last = match up {
+                true => &mut link.last_up,
+                false => &mut link.last_down,
             };
             at = at.max(*last);
             *last = at;

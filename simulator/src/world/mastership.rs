@@ -44,7 +44,7 @@ impl World<'_> {
         };
         server.leads = false;
         self.note_templates_waiting(id);
-        self.break_children(id.place, id.term);
+        self.break_children(id);
         self.break_client_streams(id);
     }
 

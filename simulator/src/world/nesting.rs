@@ -12,7 +12,6 @@ use crate::checker::NodeBook;
 use crate::numbered::Numbered;
 use crate::recording::MarkKind::{self, Close, Crash, Demand, Leave};
 use crate::world::World;
-use crate::world::agenda::EventKind;
 
 /// Interval between checks during a fault.
 const OFTEN: Duration = Duration::from_millis(100);
@@ -52,15 +51,12 @@ impl World<'_> {
         let at = self.now + every.max(OFTEN);
         if !self.nesting.is_due && at <= self.nesting.until {
             self.nesting.is_due = true;
-            self.events.put(at, EventKind::Nesting);
+            self.events.act(at, |world| {
+                world.check_nesting();
+                world.nesting.is_due = false;
+                world.schedule_nesting_check();
+            });
         }
-    }
-
-    /// Runs a scheduled check.
-    pub(super) fn run_nesting_check(&mut self) {
-        self.check_nesting();
-        self.nesting.is_due = false;
-        self.schedule_nesting_check();
     }
 
     /// Checks all resources.
@@ -95,10 +91,8 @@ impl World<'_> {
                 // A server that learns, or has no lease from its own parent yet, does not know all
                 // leases below it.
                 Some(snapshot) => {
-                    let has_lease = snapshot
-                        .upstream
-                        .as_ref()
-                        .is_none_or(|lease| lease.expires_in.is_some());
+                    let lease = snapshot.upstream.as_ref();
+                    let has_lease = lease.is_none_or(|lease| lease.expires_in.is_some());
                     snapshot.learning_remaining.is_none() && has_lease
                 }
                 // A root without the resource that no longer learns has reserved nothing. Any other

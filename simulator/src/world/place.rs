@@ -127,8 +127,8 @@ pub(crate) struct Backlog {
 pub(crate) struct ParentLink {
     /// Number of the present connection, or the last one.
     pub(crate) connection: ConnectionNumber,
-    /// Server of the parent that it is connected to, by its term.
-    pub(crate) to: Option<u64>,
+    /// Server of the parent that it is connected to.
+    pub(crate) to: Option<ServerId>,
     /// True if a partition lost a message on this connection. Later messages would have to wait for
     /// it, so none passes until the next connection.
     pub(crate) is_stalled: bool,
@@ -209,9 +209,8 @@ impl ServerProcess {
 impl Place {
     /// Returns the server of that term, if it runs.
     pub(crate) fn server(&mut self, term: u64) -> Option<&mut ServerProcess> {
-        self.servers
-            .iter_mut()
-            .find(|server| server.id.term == term)
+        let mut servers = self.servers.iter_mut();
+        servers.find(|server| server.id.term == term)
     }
 
     /// Returns the server that believes to be master, even a frozen one.
@@ -220,13 +219,6 @@ impl Place {
         let masters = self.servers.iter();
         let masters = masters.filter(|it| !it.is_twin && it.node().mastership(local).is_master());
         masters.max_by_key(|server| server.node().mastership(local).epoch())
-    }
-
-    /// Returns the server that runs at one of the node's addresses.
-    pub(crate) fn at_address(&self, address: &Address) -> Option<&ServerProcess> {
-        let slot = self.slot_of(address)?;
-        let mut all = self.servers.iter().filter(|server| !server.is_twin);
-        all.find(|server| server.slot == slot)
     }
 
     /// Returns the slot of an address, if it is one of the node's.

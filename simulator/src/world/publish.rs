@@ -7,7 +7,6 @@ use doorward_engine::time::Time;
 
 use crate::checker::by_source;
 use crate::recording::Wait;
-use crate::scenario::usage::Usage;
 use crate::world::World;
 use crate::world::agenda::EventKind;
 use crate::world::message::CallId;
@@ -55,9 +54,8 @@ impl World<'_> {
         let (mut lease, mut fallback) = (0.0, 0.0);
         let wants = it.wants();
         let state = client.state.as_ref();
-        if let Some((state, resource)) =
-            state.and_then(|state| Some((state, state.resource(it.id())?)))
-        {
+        let used = state.and_then(|state| Some((state, state.resource(it.id())?)));
+        if let Some((state, resource)) = used {
             let local = client.clock.shows(now);
             let allowance = resource.allowance(local);
             let newest = resource.lease(local);
@@ -110,32 +108,25 @@ impl World<'_> {
         let Some(state) = &client.state else {
             return;
         };
-        let is_reported = |usage: &Usage| {
-            let resource = state.resource(usage.resource.as_str());
-            let resource = resource.filter(|it| it.lease(local).is_some())?;
-            let mut leases = reply.leases.iter();
-            leases.find(|lease| lease.resource == usage.resource)?;
-            Some(resource)
-        };
         let mut was_lost = None;
         for it in client.uses.iter() {
-            let Some(resource) = is_reported(it.usage) else {
+            let mut leases = reply.leases.iter();
+            let is_reported = leases.any(|lease| lease.resource == it.usage.resource);
+            let resource = state.resource(it.id()).filter(|_| is_reported);
+            let Some(resource) = resource.filter(|it| it.lease(local).is_some()) else {
                 continue;
             };
             let watched = &mut self.watched[it.resource];
             if let (Mode::Safe, Some(safe)) = (it.usage.mode, resource.safe_capacity()) {
-                let asked_at = client.seen.asked_at;
-                watched
-                    .safe_use
-                    .note_safe_capacity(it.account, safe.get(), asked_at, now);
+                let (safe_use, asked_at) = (&mut watched.safe_use, client.seen.asked_at);
+                safe_use.note_safe_capacity(it.account, safe.get(), asked_at, now);
             }
             let seen = &mut client.seen;
             let was_lost =
                 *was_lost.get_or_insert_with(|| std::mem::take(&mut seen.has_lost_server));
             if let Some(without_since) = it.without_since.filter(|_| was_lost) {
-                watched
-                    .comebacks
-                    .note(without_since.max(place.reachable_since(now)), now);
+                let since = without_since.max(place.reachable_since(now));
+                watched.comebacks.note(since, now);
             }
         }
     }

@@ -8,7 +8,6 @@ use crate::checker::Watched;
 use crate::recording::{
     CLIENT_FIGURES_MAX, ClientFigures, ClientSample, ClientSeries, ClientSpread, NodeSample,
 };
-use crate::world::agenda::EventKind;
 use crate::world::place::Place;
 use crate::world::{CLIENTS_SHOWN, ClientProcess, World};
 
@@ -61,7 +60,7 @@ impl World<'_> {
             }
         }
         let next = now + self.scenario.sample_every;
-        self.events.put(next, EventKind::Sample);
+        self.events.act(next, |world| world.sample());
     }
 
     fn sample_nodes(&self, resource: u32) -> Vec<NodeSample> {
@@ -110,7 +109,7 @@ impl World<'_> {
         let every = self.scenario.sample_every;
         let at = Time::ZERO + every * self.looks + every.mul_f64(part);
         self.looks += 1;
-        self.events.put(at, EventKind::Look);
+        self.events.act(at, |world| world.look());
     }
 
     /// Checks whether clients are at rest after a shift.
@@ -127,7 +126,7 @@ impl World<'_> {
     pub(super) fn settle_later(&mut self) {
         if !self.is_settling && self.watched.iter().any(Watched::is_restless) {
             self.is_settling = true;
-            self.events.put(self.now + SETTLE, EventKind::Settle);
+            self.events.act(self.now + SETTLE, |world| world.settle());
         }
     }
 
@@ -136,10 +135,8 @@ impl World<'_> {
         for (resource, watched) in self.watched.enumerate() {
             let clients = self.clients.iter();
             let clients = clients.filter_map(|client| Some((client, client.use_of(resource)?)));
-            let mut shown: Vec<_> = clients
-                .map(|(client, it)| (client, watched.figures_of(it.account)))
-                .filter(|(_, figures)| figures.wanted > 0.0)
-                .collect();
+            let shown = clients.map(|(client, it)| (client, watched.figures_of(it.account)));
+            let mut shown: Vec<_> = shown.filter(|(_, it)| it.wanted > 0.0).collect();
             let spread = ClientSpread::of(shown.iter().map(|(_, figures)| figures));
             let missing = |figures: &ClientFigures| figures.wanted - figures.got;
             // A stable sort keeps equal shortages in order.

@@ -38,7 +38,6 @@ impl World<'_> {
     pub(super) fn start_server(&mut self, number: u32, slot: u32) {
         let (now, scenario) = (self.now, self.scenario);
         let seed = self.chance.bits();
-        let templates = self.templates.clone();
         let place = &mut self.places[number];
         let runs = |server: &ServerProcess| server.slot == slot && !server.is_twin;
         if place.servers.iter().any(runs) || place.slots[slot].down_until > now {
@@ -50,7 +49,7 @@ impl World<'_> {
             place.state.open();
         }
         let templates = match place.parent {
-            None => templates,
+            None => self.templates.clone(),
             Some(_) => Templates::default(),
         };
         let mut server = ServerProcess::new(place, slot, seed, scenario.servers, templates);
@@ -87,17 +86,16 @@ impl World<'_> {
         for message in gone.backlog.messages {
             self.bounce(message);
         }
-        self.break_children(id.place, id.term);
+        self.break_children(id);
     }
 
     /// Closes the connections of children to a server that is gone.
-    pub(super) fn break_children(&mut self, number: u32, term: u64) {
-        for child in self.places[number].children.clone() {
+    pub(super) fn break_children(&mut self, id: ServerId) {
+        for child in self.places[id.place].children.clone() {
             let servers = self.places[child].servers.iter();
-            let connected = servers.filter(|it| it.parent_link.to == Some(term));
-            let broken: Vec<_> = connected
-                .map(|it| (it.id, it.parent_link.connection))
-                .collect();
+            let connected = servers.filter(|it| it.parent_link.to == Some(id));
+            let broken = connected.map(|it| (it.id, it.parent_link.connection));
+            let broken: Vec<Line> = broken.collect();
             broken.into_iter().for_each(|it| self.break_connection(it));
         }
     }
@@ -184,10 +182,9 @@ impl World<'_> {
             return;
         };
         let mut answers = Answers::to_client(request);
+        let replica = &mut server.replica;
         let answer = loop {
-            let next = server
-                .replica
-                .answer_client_next(request, &mut answers, local);
+            let next = replica.answer_client_next(request, &mut answers, local);
             if let Poll::Ready(answer) = next {
                 break answer;
             }

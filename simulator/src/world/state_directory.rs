@@ -52,9 +52,7 @@ impl World<'_> {
     pub(super) fn write_marks(&mut self, id: ServerId, number: u64, batch: MarkWrites) {
         let at = self.now + self.chance.duration(Duration::ZERO, WRITE_MAX);
         let mut late = Some(batch);
-        if self.chance.happens(0.5)
-            && let Some(batch) = late.take()
-        {
+        if let Some(batch) = late.take_if(|_| self.chance.happens(0.5)) {
             self.places[id.place].state.write(batch);
         }
         self.end_with(at, move |world| {

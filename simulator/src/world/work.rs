@@ -300,16 +300,10 @@ impl LimiterWork {
     /// Returns when it has something to do. `measures`: whether it still measures its demand.
     pub(crate) fn due(&self, clock: &LocalClock, measures: bool) -> Option<Time> {
         let measure_at = (measures && self.demand.is_some()).then_some(self.measure_at);
-        let ends = self.former.iter().map(|it| it.expires_at).min();
-        [
-            self.arrives_at,
-            self.ends.peek().map(|end| end.0),
-            self.tries_at,
-            measure_at,
-            ends.map(|at| clock.when(at)),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let work = self.ends.peek().map(|end| end.0);
+        let lease = self.former.iter().map(|it| it.expires_at).min();
+        let lease = lease.map(|ends| clock.when(ends));
+        let all = [self.arrives_at, self.tries_at, measure_at, work, lease];
+        all.into_iter().flatten().min()
     }
 }

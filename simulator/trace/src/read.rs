@@ -45,10 +45,8 @@ impl Trace {
             match reader.read_byte_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) if trace.rows.is_empty() => {
-                    return Err(error(
-                        line(None),
-                        "has no rows; add at least one".to_owned(),
-                    ));
+                    let problem = "has no rows; add at least one".to_owned();
+                    return Err(error(line(None), problem));
                 }
                 Ok(false) => return Ok(trace),
                 Err(cause) => return Err(error(line(cause.position()), unreadable(&cause))),
@@ -69,15 +67,13 @@ impl Trace {
         let time_s = number(record, 0)?;
         // This also refuses a time that is not a number.
         if !(0.0..=TIME_MAX_S).contains(&time_s) {
-            return Err(format!(
-                "time_s is {time_s:?}; give seconds from the start, from 0 to {TIME_MAX_S}"
-            ));
+            let range = format!("give seconds from the start, from 0 to {TIME_MAX_S}");
+            return Err(format!("time_s is {time_s:?}; {range}"));
         }
         let before_s = self.rows.last().map_or(0.0, |row| row.time_s);
         if time_s < before_s {
-            return Err(format!(
-                "time goes back from {before_s} to {time_s}; sort the rows by time_s"
-            ));
+            let back = format!("time goes back from {before_s} to {time_s}");
+            return Err(format!("{back}; sort the rows by time_s"));
         }
         let wants = Amount::new(number(record, 2)?).map_err(|cause| format!("wants {cause}"))?;
         let name = text(record, 1)?;
@@ -98,11 +94,12 @@ impl Trace {
             return Err(format!("has more than the allowed {rows_max} rows"));
         }
         let wants = wants.get();
-        self.rows.push(Row {
+        let row = Row {
             time_s,
             client,
             wants,
-        });
+        };
+        self.rows.push(row);
         Ok(())
     }
 }
@@ -116,9 +113,8 @@ fn check_header(reader: &mut Reader<impl Read>) -> Result<(), String> {
     let found: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
     let found: String = found.join(",").chars().take(60).collect();
     let expected = COLUMNS.join(",");
-    Err(format!(
-        "the header is {found:?}; a trace starts with the line \"{expected}\""
-    ))
+    let advice = format!("a trace starts with the line \"{expected}\"");
+    Err(format!("the header is {found:?}; {advice}"))
 }
 
 fn unreadable(cause: &Error) -> String {

@@ -37,7 +37,7 @@ impl Caller {
             return 0;
         };
         let mut sharing = used.sharing.lock();
-        let level = sharing.level();
+        let level = sharing.level;
         let Some(name) = sharing.known(by.name) else {
             return 0;
         };

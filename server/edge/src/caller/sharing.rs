@@ -51,7 +51,8 @@ pub(super) struct Sharing {
     pub(super) owes_until: Time,
     names: HashMap<Box<str>, Name>,
     streams: BTreeMap<u64, Stream>,
-    level: Level,
+    /// Level that each name may reach, for each unit of weight.
+    pub(super) level: Level,
     /// Largest weight of those that use it.
     pub(super) weight: u32,
 }
@@ -90,7 +91,7 @@ impl Sharing {
     pub(super) fn new(weight: u32, now: Time) -> Self {
         Self {
             demand: Demand::new(now),
-            unleased: UnleasedPart::new(),
+            unleased: UnleasedPart::default(),
             owes_until: now,
             names: HashMap::new(),
             streams: BTreeMap::new(),
@@ -126,10 +127,9 @@ impl Sharing {
 
     /// Returns a name that is known.
     pub(super) fn known(&mut self, name: &str) -> Option<&mut Name> {
-        let name = if self.names.contains_key(name) {
-            name
-        } else {
-            ""
+        let name = match self.names.contains_key(name) {
+            true => name,
+            false => "",
         };
         self.names.get_mut(name)
     }
@@ -236,12 +236,7 @@ impl Sharing {
 
     /// Returns whether something is in use or owed although no request comes.
     pub(super) fn stays(&self, now: Time) -> bool {
-        !self.streams.is_empty() || self.owes_until.max(self.unleased.paid_until()) > now
-    }
-
-    /// Returns the level that each name may reach, for each unit of weight.
-    pub(super) fn level(&self) -> Level {
-        self.level
+        !self.streams.is_empty() || self.owes_until.max(self.unleased.paid_until) > now
     }
 
     /// Forgets all names. Returns their bytes.
@@ -270,12 +265,10 @@ impl Sharing {
         (records, holder): (&Records, &str),
         now: Time,
     ) -> usize {
-        let mut freed = 0;
-        self.names.retain(|name, it| {
-            let stays = now.since(it.used_at) < IDLE || name.is_empty();
-            freed += if stays { 0 } else { bytes(name) };
-            stays
-        });
+        let idle = self
+            .names
+            .extract_if(|name, it| now.since(it.used_at) >= IDLE && !name.is_empty());
+        let freed = idle.map(|(name, _)| bytes(&name)).sum();
         self.streams.retain(|_, it| !it.is_over || it.sent.1 > now);
         let mut wants = BTreeMap::<&str, (f64, u32)>::new();
         let names = self.names.iter();
@@ -316,10 +309,9 @@ impl Sharing {
         in_use.retain(|_, amount| *amount > 0.0);
         let may_grow = records.set(resource, holder, &in_use);
         for (stream, assigned) in self.streams.values_mut().zip(all) {
-            let most = if may_grow {
-                f64::INFINITY
-            } else {
-                stream.in_use(now)
+            let most = match may_grow {
+                true => f64::INFINITY,
+                false => stream.in_use(now),
             };
             let assigned = assigned.min(most);
             // Only if the lease lasts longer than what was sent: else the same would be sent again and again.

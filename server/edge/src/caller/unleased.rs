@@ -30,24 +30,13 @@ impl Whole {
 }
 
 /// An identity's part.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct UnleasedPart {
     /// Time until which its part has paid (GCRA).
-    paid_until: Time,
+    pub(super) paid_until: Time,
 }
 
 impl UnleasedPart {
-    pub(super) const fn new() -> Self {
-        Self {
-            paid_until: Time::ZERO,
-        }
-    }
-
-    /// Returns the time until which the part has paid.
-    pub(super) const fn paid_until(&self) -> Time {
-        self.paid_until
-    }
-
     /// Takes a cost, or returns the time until that is possible. A cost above the part passes after a rest, up to a bound.
     pub(super) fn take(
         &mut self,
@@ -90,7 +79,7 @@ mod tests {
         };
         let start = Time::from_secs(60);
         let passes = |identities: u32, every: Duration| {
-            let mut part = UnleasedPart::new();
+            let mut part = UnleasedPart::default();
             let calls = 0..(10_000_000 / every.as_micros()) as u32;
             let taken = calls.map(|call| part.take(all, identities, 1.0, start + every * call));
             taken.filter(Result::is_ok).count()
@@ -113,7 +102,7 @@ mod tests {
             usual: 1.0,
             part: 1.0,
         };
-        let (mut part, start) = (UnleasedPart::new(), Time::from_secs(60));
+        let (mut part, start) = (UnleasedPart::default(), Time::from_secs(60));
         assert_eq!(part.take(all, 8, 5.0, start), Ok(()));
         let wait = part.take(all, 8, 5.0, start).unwrap_err();
         assert_eq!(wait, Duration::from_secs(40));

@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use doorward::rules::{Advice, Decision, Descriptor, Entry, Settled, Why};
 use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;
-use super::problem::{Problem, jitter, whole_seconds};
+use super::problem::{Body, Problem, jitter, whole_seconds};
 use crate::edge::{Asked, Edge};
-use crate::rls::DESCRIPTORS_MAX;
+use crate::rls;
 
 /// Wait of a caller whose shared limit has no lease.
 const LEASE_RETRY: Duration = Duration::from_secs(1);
@@ -66,9 +65,6 @@ struct Answer<'a> {
     action: Option<&'static str>,
 }
 
-/// Body, as read or refused.
-type Body<T> = Result<Json<T>, JsonRejection>;
-
 pub(super) async fn check(
     State(edge): State<Arc<Edge>>,
     peer: Peer,
@@ -77,7 +73,7 @@ pub(super) async fn check(
     let Json(form) = body?;
     if form.cost.is_some_and(i64::is_negative) {
         let detail = "cost: is negative; give units back by /v1/charge";
-        return Err(Problem::invalid(detail.to_owned()));
+        return Err(Problem::invalid(detail));
     }
     let entries = form.entries(&edge)?;
     let asked = Asked {
@@ -113,26 +109,20 @@ pub(super) async fn charge(
 impl Form {
     /// Returns the entries of each descriptor.
     fn entries(&self, edge: &Edge) -> Result<Vec<Vec<Entry<'_>>>, Problem> {
-        let invalid = |detail: &str| Err(Problem::invalid(detail.to_owned()));
-        if self.domain.is_empty() {
-            return invalid("domain: is empty; give that of the rules");
-        }
-        match (&self.entries, &self.descriptors) {
-            (Some(values), None) if values.len() > ENTRIES_MAX => Err(Problem::invalid(format!(
-                "entries: there are {}; give at most {ENTRIES_MAX}",
-                values.len()
-            ))),
-            (Some(values), None) => Ok(edge.limiter().descriptors(&self.domain, values)),
-            (None, Some(all)) if all.is_empty() => {
-                invalid("descriptors: is empty; give at least one")
+        let alone = self.descriptors.as_ref().filter(|_| self.entries.is_none());
+        rls::check(&self.domain, alone.map_or(1, Vec::len)).map_err(Problem::invalid)?;
+        let problem = match (&self.entries, &self.descriptors) {
+            (Some(values), None) if values.len() <= ENTRIES_MAX => {
+                return Ok(edge.limiter().descriptors(&self.domain, values));
             }
-            (None, Some(all)) if all.len() > DESCRIPTORS_MAX => Err(Problem::invalid(format!(
-                "descriptors: there are {}; give at most {DESCRIPTORS_MAX}",
-                all.len()
-            ))),
-            (None, Some(all)) => Ok(all.iter().map(|it| entries(it)).collect()),
-            (None, None) | (Some(_), Some(_)) => invalid("give either `entries` or `descriptors`"),
-        }
+            (None, Some(all)) => return Ok(all.iter().map(|it| entries(it)).collect()),
+            (Some(values), None) => {
+                let count = values.len();
+                format!("entries: there are {count}; give at most {ENTRIES_MAX}")
+            }
+            _ => "give either `entries` or `descriptors`".to_owned(),
+        };
+        Err(Problem::invalid(problem))
     }
 }
 

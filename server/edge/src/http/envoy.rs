@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
+use axum::extract::rejection::{BytesRejection, JsonRejection};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use doorward_proto::envoy::ratelimit::rate_limit_descriptor::{Entry, RateLimitOverride};
@@ -32,9 +32,9 @@ pub(super) async fn answer(
 ) -> Result<Response, Problem> {
     if headers.contains_key(header::ORIGIN) {
         let detail = "pages of browsers have no access";
-        return Err(Problem::new(StatusCode::FORBIDDEN, detail.to_owned()));
+        return Err(Problem::new(StatusCode::FORBIDDEN, detail));
     }
-    let Json(asked) = Json::<RequestForm>::from_bytes(&body?)?;
+    let Json(asked) = Json::<RequestForm>::from_bytes(&body.map_err(JsonRejection::from)?)?;
     let request = RateLimitRequest::try_from(asked).map_err(Problem::invalid)?;
     let answered = rls::answer(&edge, &request, &peer.asker(None)).await;
     let answered = answered.map_err(Problem::invalid)?;
@@ -94,11 +94,9 @@ impl TryFrom<Value> for Whole {
             Value::String(text) if text.trim() == text => serde_json::from_str(text).ok(),
             _ => None,
         };
-        let whole = number.as_ref().and_then(whole);
-        let largest = u64::MAX;
-        whole
-            .map(Self)
-            .ok_or_else(|| format!("{form} is no whole number from 0 to {largest}"))
+        let (whole, largest) = (number.as_ref().and_then(whole), u64::MAX);
+        let problem = || format!("{form} is no whole number from 0 to {largest}");
+        whole.map(Self).ok_or_else(problem)
     }
 }
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use doorward_engine::amount::{Amount, AmountError};
 use doorward_engine::claims::Subclients;
@@ -21,7 +20,7 @@ use doorward_engine::node::mastership::{Mastership, Outcome};
 use serde::{Deserialize, Serialize};
 
 use super::peer::Peer;
-use super::problem::Problem;
+use super::problem::{Body, Problem};
 use crate::crowd::Place;
 use crate::edge::Edge;
 use crate::holder::LEASE_HOLDERS;
@@ -71,9 +70,6 @@ pub(super) struct LeaseAnswer {
     learning_for_seconds: Option<f64>,
 }
 
-/// Body, as read or refused.
-type Body<T> = Result<Json<T>, JsonRejection>;
-
 pub(super) async fn lease(
     State(edge): State<Arc<Edge>>,
     peer: Peer,
@@ -91,9 +87,9 @@ pub(super) async fn lease(
     };
     let place = place(&peer, id);
     if let Some(place) = &place {
-        let (room, now) = (edge.room(), edge.clock().now());
+        let (room, now) = (&edge.room, edge.clock.now());
         let weight = edge.crowds.enter(place, &name, room, now);
-        ask.weight = weight.ok_or_else(|| unready(TOO_MANY.to_owned()))?;
+        ask.weight = weight.ok_or_else(|| unready(TOO_MANY))?;
     }
     let (weight, lent) = (ask.weight, ask.resource.clone());
     let request = GetCapacity {
@@ -103,32 +99,31 @@ pub(super) async fn lease(
         sequence: None,
         asks: vec![ask],
     };
-    match edge.node().get_capacity(request).await {
+    match edge.node.get_capacity(request).await {
         Some(Outcome::Served(reply)) => match (reply.leases.first(), reply.refused.first()) {
             (Some(lease), _) => {
                 // Before the answer leaves.
                 if !edge.records().lend(lent.as_str()) {
-                    return Err(unready(NO_RECORD.to_owned()));
+                    return Err(unready(NO_RECORD));
                 }
                 if let Some(place) = &place {
-                    let until = edge.clock().now() + lease.expires_in;
+                    let until = edge.clock.now() + lease.expires_in;
                     let weight = lease.decided.then_some(weight);
                     edge.crowds.note(place, &name, weight, until);
                 }
-                Ok(Json(lease.into()))
+                Ok(Json(answer(lease)))
             }
             (None, Some(refusal)) => Err(refused(refusal)),
-            (None, None) => Err(unready("the node gave no answer".to_owned())),
+            (None, None) => Err(unready("the node gave no answer")),
         },
-        Some(Outcome::NotMaster(mastership)) => Err(unready(match mastership {
-            Mastership::Elsewhere { master_address, .. } => {
-                format!("this server is not the master; the master is {master_address}")
-            }
-            Mastership::Master { .. } | Mastership::Unknown => {
-                "this server is not the master, and knows none".to_owned()
-            }
-        })),
-        None => Err(unready("the node was started anew".to_owned())),
+        Some(Outcome::NotMaster(Mastership::Elsewhere { master_address, .. })) => {
+            let detail = format!("this server is not the master; the master is {master_address}");
+            Err(unready(detail))
+        }
+        Some(Outcome::NotMaster(_)) => {
+            Err(unready("this server is not the master, and knows none"))
+        }
+        None => Err(unready("the node was started anew")),
     }
 }
 
@@ -146,9 +141,9 @@ pub(super) async fn release(
         sequence: None,
         resources: vec![id.clone()],
     };
-    edge.node().release(request).await;
+    edge.node.release(request).await;
     if let Some(place) = place(&peer, id) {
-        edge.crowds.leave(&place, &name, edge.room());
+        edge.crowds.leave(&place, &name, &edge.room);
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -165,7 +160,7 @@ fn resource(id: &str) -> Result<ResourceId, Problem> {
 fn client(peer: &Peer, in_body: Option<String>) -> Result<HolderName, Problem> {
     let Some(name) = peer.given_name(in_body) else {
         let detail = "client: is missing; give each program a name of its own";
-        return Err(Problem::invalid(detail.to_owned()));
+        return Err(Problem::invalid(detail));
     };
     field("client", HolderName::new(&format!("{LEASE_HOLDERS}{name}")))
 }
@@ -190,7 +185,7 @@ fn has(form: HasForm) -> Result<Has, Problem> {
     })
 }
 
-fn unready(detail: String) -> Problem {
+fn unready(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_in(Some(NODE_RETRY))
 }
 
@@ -207,14 +202,12 @@ fn refused(refusal: &Refusal) -> Problem {
     Problem::new(status, refusal.to_string()).retry_in(wait)
 }
 
-impl From<&ClientLease> for LeaseAnswer {
-    fn from(lease: &ClientLease) -> Self {
-        Self {
-            capacity: lease.capacity.get(),
-            expires_in_seconds: lease.expires_in.as_secs_f64(),
-            refresh_in_seconds: lease.refresh_in.as_secs_f64(),
-            limited_by: lease.limited_by.as_str(),
-            learning_for_seconds: lease.learning_for.map(|it| it.as_secs_f64()),
-        }
+fn answer(lease: &ClientLease) -> LeaseAnswer {
+    LeaseAnswer {
+        capacity: lease.capacity.get(),
+        expires_in_seconds: lease.expires_in.as_secs_f64(),
+        refresh_in_seconds: lease.refresh_in.as_secs_f64(),
+        limited_by: lease.limited_by.as_str(),
+        learning_for_seconds: lease.learning_for.map(|it| it.as_secs_f64()),
     }
 }

@@ -38,11 +38,8 @@ impl Peer {
     pub(super) fn asker(&self, in_body: Option<String>) -> Asker {
         let given = in_body.filter(|name| !name.is_empty());
         let given = given.or_else(|| self.named.clone());
-        Asker::new(
-            given.as_deref(),
-            self.identity.as_ref(),
-            self.address.as_ref(),
-        )
+        let (identity, address) = (self.identity.as_ref(), self.address.as_ref());
+        Asker::new(given.as_deref(), identity, address)
     }
 }
 

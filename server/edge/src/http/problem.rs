@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::{BytesRejection, JsonRejection};
+use axum::extract::rejection::JsonRejection;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use doorward::rules::answer::PROBLEM_TYPE;
@@ -16,6 +16,9 @@ pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Longest random addition to a wait.
 const JITTER_MAX: Duration = Duration::from_secs(1);
+
+/// Body of a request, as read or refused.
+pub(super) type Body<T> = Result<Json<T>, JsonRejection>;
 
 /// An error: its status, and the remedy.
 #[derive(Debug)]
@@ -35,16 +38,16 @@ struct Document<'a> {
 }
 
 impl Problem {
-    pub(super) const fn new(status: StatusCode, detail: String) -> Self {
+    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
             status,
-            detail,
+            detail: detail.into(),
             retry_after: None,
         }
     }
 
     /// Makes the problem of a body with an invalid value.
-    pub(super) const fn invalid(detail: String) -> Self {
+    pub(super) fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
@@ -56,29 +59,19 @@ impl Problem {
             ..self
         }
     }
+}
 
-    /// Makes the problem of a body that was not read, or does not fit. An invalid value is a bad request, too.
-    fn unread(status: StatusCode, detail: String) -> Self {
-        match status {
-            StatusCode::PAYLOAD_TOO_LARGE => {
+/// The problem of a body that was not read, or does not fit. An invalid value is a bad request, too.
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Self {
+        match rejection.status() {
+            status @ StatusCode::PAYLOAD_TOO_LARGE => {
                 let detail = format!("the body has more than {BODY_BYTES_MAX} bytes");
                 Self::new(status, detail)
             }
-            StatusCode::UNPROCESSABLE_ENTITY => Self::invalid(detail),
-            status => Self::new(status, detail),
+            StatusCode::UNPROCESSABLE_ENTITY => Self::invalid(rejection.body_text()),
+            status => Self::new(status, rejection.body_text()),
         }
-    }
-}
-
-impl From<JsonRejection> for Problem {
-    fn from(rejection: JsonRejection) -> Self {
-        Self::unread(rejection.status(), rejection.body_text())
-    }
-}
-
-impl From<BytesRejection> for Problem {
-    fn from(rejection: BytesRejection) -> Self {
-        Self::unread(rejection.status(), rejection.body_text())
     }
 }
 

@@ -140,31 +140,31 @@ pub(super) enum Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reply<'a> {
     Simple(&'static str),
-    /// A text of one line.
-    Error(String),
-    /// An error with a code of its own.
-    Coded(&'static str, String),
-    /// The error for an unknown version of the protocol.
-    NoProtocol,
+    /// A code, and a text of one line.
+    Error(&'static str, String),
     Bulk(&'a [u8]),
     Null,
     Integer(i64),
-    Array(&'a [Reply<'a>]),
-    /// Keys and values, in turn.
-    Map(&'a [Reply<'a>]),
+    /// An array without elements.
+    Empty,
+    /// Keys and their values.
+    Map(Vec<(&'static str, Reply<'a>)>),
     /// The answer to `THROTTLE`.
     Integers([i64; 5]),
 }
 
 impl Reply<'_> {
+    /// Returns an error with the usual code.
+    pub(super) fn error(text: impl Into<String>) -> Self {
+        Self::Error("ERR", text.into())
+    }
+
     /// Appends the reply.
     pub(super) fn write(&self, version: Version, answers: &mut Vec<u8>) {
         // Writing to memory cannot fail.
         let _ = match self {
             Self::Simple(text) => write!(answers, "+{text}\r\n"),
-            Self::Error(text) => write!(answers, "-ERR {text}\r\n"),
-            Self::Coded(code, text) => write!(answers, "-{code} {text}\r\n"),
-            Self::NoProtocol => answers.write_all(b"-NOPROTO unsupported protocol version\r\n"),
+            Self::Error(code, text) => write!(answers, "-{code} {text}\r\n"),
             Self::Bulk(text) => {
                 let _ = write!(answers, "${}\r\n", text.len());
                 answers.extend_from_slice(text);
@@ -173,13 +173,17 @@ impl Reply<'_> {
             Self::Null if version == Version::Resp3 => answers.write_all(b"_\r\n"),
             Self::Null => answers.write_all(b"$-1\r\n"),
             Self::Integer(number) => write!(answers, ":{number}\r\n"),
-            Self::Map(replies) if version == Version::Resp3 => {
-                let _ = write!(answers, "%{}\r\n", replies.len() / 2);
-                return replies.iter().for_each(|it| it.write(version, answers));
-            }
-            Self::Array(replies) | Self::Map(replies) => {
-                let _ = write!(answers, "*{}\r\n", replies.len());
-                return replies.iter().for_each(|it| it.write(version, answers));
+            Self::Empty => answers.write_all(b"*0\r\n"),
+            Self::Map(entries) => {
+                let _ = match version {
+                    Version::Resp2 => write!(answers, "*{}\r\n", entries.len() * 2),
+                    Version::Resp3 => write!(answers, "%{}\r\n", entries.len()),
+                };
+                for (key, value) in entries {
+                    Reply::Bulk(key.as_bytes()).write(version, answers);
+                    value.write(version, answers);
+                }
+                return;
             }
             Self::Integers([limited, limit, remaining, retry, reset]) => write!(
                 answers,

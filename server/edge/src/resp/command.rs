@@ -10,6 +10,8 @@ use crate::resp::throttle::{Numbers, Throttle};
 /// Longest key, in bytes: a shared rule has a resource for each key, with a name that contains it.
 const KEY_BYTES_MAX: usize = 1_024;
 
+const USAGE: &str = "Usage: THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]";
+
 /// A valid command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command<'a> {
@@ -73,12 +75,12 @@ impl<'a> Command<'a> {
 }
 
 fn error<T>(text: impl Into<String>) -> Result<T, Reply<'static>> {
-    Err(Reply::Error(text.into()))
+    Err(Reply::error(text))
 }
 
 fn wrong_number(name: &[u8]) -> Reply<'static> {
     let name = quoted(name);
-    Reply::Error(format!("wrong number of arguments for '{name}' command"))
+    Reply::error(format!("wrong number of arguments for '{name}' command"))
 }
 
 fn throttle<'a>(arguments: &[&'a [u8]]) -> Result<Throttle<'a>, Reply<'static>> {
@@ -87,11 +89,7 @@ fn throttle<'a>(arguments: &[&'a [u8]]) -> Result<Throttle<'a>, Reply<'static>> 
         [key, max_burst, count, period, quantity] => {
             (key, max_burst, count, period, Some(quantity))
         }
-        _ => {
-            return error(
-                "Usage: THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]",
-            );
-        }
+        _ => return error(USAGE),
     };
     if key.len() > KEY_BYTES_MAX {
         return error(format!("a key has at most {KEY_BYTES_MAX} bytes"));
@@ -115,7 +113,7 @@ fn throttle<'a>(arguments: &[&'a [u8]]) -> Result<Throttle<'a>, Reply<'static>> 
 }
 
 fn number(text: &[u8]) -> Result<i64, Reply<'static>> {
-    let unread = || Reply::Error(format!("Couldn't parse as integer: {}", quoted(text)));
+    let unread = || Reply::error(format!("Couldn't parse as integer: {}", quoted(text)));
     integer(text).ok_or_else(unread)
 }
 
@@ -131,7 +129,10 @@ fn hello<'a>(arguments: &[&'a [u8]]) -> Result<Command<'a>, Reply<'a>> {
         [] => (None, arguments),
         [b"2", options @ ..] => (Some(Version::Resp2), options),
         [b"3", options @ ..] => (Some(Version::Resp3), options),
-        _ => return Err(Reply::NoProtocol),
+        _ => {
+            let problem = "unsupported protocol version".to_owned();
+            return Err(Reply::Error("NOPROTO", problem));
+        }
     };
     let (mut name, mut token) = (None, None);
     while let [option, values @ ..] = options {
@@ -170,10 +171,8 @@ fn client<'a>(subcommand: &[u8], arguments: &[&'a [u8]]) -> Result<Command<'a>, 
 }
 
 fn client_name(name: &[u8]) -> Result<&str, Reply<'static>> {
-    let name = str::from_utf8(name)
-        .ok()
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()));
-    match name {
+    let is_plain = name.iter().all(u8::is_ascii_graphic);
+    match str::from_utf8(name).ok().filter(|_| is_plain) {
         Some(name) if name.len() <= NAME_BYTES_MAX => Ok(name),
         Some(_) => error(format!("Client names have at most {NAME_BYTES_MAX} bytes")),
         None => error("Client names cannot contain spaces, newlines or special characters."),

@@ -20,15 +20,15 @@ const INFO: &str = concat!(
 pub(super) struct Session {
     /// Number of the connection.
     id: i64,
-    version: Version,
+    pub(super) version: Version,
     /// Empty: the client has not given one.
     name: String,
     address: CallerId,
     /// The caller for fair shares.
-    caller: Asker,
+    pub(super) caller: Asker,
     identity: Option<Identity>,
-    /// Whether commands are answered: the caller needs no token, or has given one.
-    is_open: bool,
+    /// Whether commands are answered, or only `AUTH` and `HELLO`: the caller needs no token, or has given one.
+    pub(super) is_open: bool,
 }
 
 impl Session {
@@ -53,16 +53,6 @@ impl Session {
         session
     }
 
-    /// Returns the version of the protocol.
-    pub(super) const fn version(&self) -> Version {
-        self.version
-    }
-
-    /// Returns whether commands are answered, or only `AUTH` and `HELLO`.
-    pub(super) const fn is_open(&self) -> bool {
-        self.is_open
-    }
-
     /// Notes the identity that the caller has proved. None: it needs none.
     pub(super) fn identify(&mut self, identity: Option<Identity>) {
         self.is_open = true;
@@ -75,13 +65,8 @@ impl Session {
         self.caller = Asker::new(name, identity, Some(&self.address));
     }
 
-    /// Returns the caller for fair shares.
-    pub(super) const fn caller(&self) -> &Asker {
-        &self.caller
-    }
-
-    /// Appends the answer to a command other than `THROTTLE`.
-    pub(super) fn answer(&mut self, command: &Command<'_>, answers: &mut Vec<u8>) {
+    /// Notes what a command changes.
+    pub(super) fn note(&mut self, command: &Command<'_>) {
         if let Command::Hello { version, .. } = command {
             self.version = version.unwrap_or(self.version);
         }
@@ -93,10 +78,14 @@ impl Session {
             (*name).clone_into(&mut self.name);
             self.rename();
         }
-        let reply = match command {
+    }
+
+    /// Returns the reply to a command other than `THROTTLE`.
+    pub(super) fn reply<'a>(&'a self, command: &Command<'a>) -> Reply<'a> {
+        match *command {
             Command::Ping(None) => Reply::Simple("PONG"),
             Command::Ping(Some(message)) | Command::Echo(message) => Reply::Bulk(message),
-            Command::Hello { .. } => return self.introduce(answers),
+            Command::Hello { .. } => self.introduction(),
             Command::GetName if self.name.is_empty() => Reply::Null,
             Command::GetName => Reply::Bulk(self.name.as_bytes()),
             Command::Id => Reply::Integer(self.id),
@@ -106,27 +95,24 @@ impl Session {
             | Command::SetInfo
             | Command::Select
             | Command::Quit => Reply::Simple("OK"),
-            Command::Commands | Command::Throttle(_) => Reply::Array(&[]),
-        };
-        reply.write(self.version, answers);
+            Command::Commands | Command::Throttle(_) => Reply::Empty,
+        }
     }
 
-    fn introduce(&self, answers: &mut Vec<u8>) {
+    fn introduction(&self) -> Reply<'static> {
         let text = |text: &'static str| Reply::Bulk(text.as_bytes());
         let version = match self.version {
             Version::Resp2 => 2,
             Version::Resp3 => 3,
         };
-        let introduction = [
-            (text("server"), text("doorward")),
-            (text("version"), text(env!("CARGO_PKG_VERSION"))),
-            (text("proto"), Reply::Integer(version)),
-            (text("id"), Reply::Integer(self.id)),
-            (text("mode"), text("standalone")),
-            (text("role"), text("master")),
-            (text("modules"), Reply::Array(&[])),
-        ];
-        let introduction: Vec<_> = introduction.into_iter().flat_map(<[_; 2]>::from).collect();
-        Reply::Map(&introduction).write(self.version, answers);
+        Reply::Map(vec![
+            ("server", text("doorward")),
+            ("version", text(env!("CARGO_PKG_VERSION"))),
+            ("proto", Reply::Integer(version)),
+            ("id", Reply::Integer(self.id)),
+            ("mode", text("standalone")),
+            ("role", text("master")),
+            ("modules", Reply::Empty),
+        ])
     }
 }

@@ -56,14 +56,18 @@ impl Core {
                 Err(_) => return (answers, true),
             };
             match Command::parse(&words) {
-                Err(refusal) => refusal.write(self.session.version(), &mut answers),
+                Err(refusal) => refusal.write(self.session.version, &mut answers),
                 Ok(Command::Throttle(command)) => {
                     let answer = self
                         .buckets
                         .take(&command, &asker(1), Moment::ORIGIN.after(now));
-                    Reply::Integers(answer).write(self.session.version(), &mut answers);
+                    Reply::Integers(answer).write(self.session.version, &mut answers);
                 }
-                Ok(command) => self.session.answer(&command, &mut answers),
+                Ok(command) => {
+                    self.session.note(&command);
+                    let version = self.session.version;
+                    self.session.reply(&command).write(version, &mut answers);
+                }
             }
         }
     }
@@ -80,11 +84,11 @@ impl Core {
 #[test]
 fn a_session_opens_when_its_client_has_proved_an_identity() {
     let mut session = Session::new(7, address(), Err(Denied::NoIdentity));
-    assert!(!session.is_open());
-    assert_eq!(session.caller().name(), "192.0.2.1");
+    assert!(!session.is_open);
+    assert_eq!(session.caller.name(), "192.0.2.1");
     session.identify(Identity::parse("token:batch"));
-    assert!(session.is_open());
-    assert_eq!(session.caller().name(), "token:batch");
+    assert!(session.is_open);
+    assert_eq!(session.caller.name(), "token:batch");
 }
 
 #[test]
@@ -113,13 +117,13 @@ fn clients_introduce_themselves_and_go_on() {
     core.check("HELLO", &format!("*14 {rest}"));
     let rest = rest.replace(":2", ":3");
     core.check("HELLO 3 SETNAME web-2", &format!("%7 {rest}"));
-    assert_eq!(core.session.caller().name(), "web-2");
+    assert_eq!(core.session.caller.name(), "web-2");
     core.check(
         "CLIENT SETNAME",
         "-ERR unknown subcommand or wrong number of arguments for 'SETNAME'",
     );
     core.session = Session::new(8, address(), Ok(None));
-    assert_eq!(core.session.caller().name(), "192.0.2.1");
+    assert_eq!(core.session.caller.name(), "192.0.2.1");
     core.check("HELLO 3", &format!("%7 {}", rest.replace(":7", ":8")));
     core.check("CLIENT GETNAME", "_");
     core.check("QUIT", "+OK");

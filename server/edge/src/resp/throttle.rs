@@ -94,11 +94,7 @@ impl Buckets {
 
     /// Decides a command by its own numbers.
     pub(super) fn take(&self, command: &Throttle<'_>, caller: &Asker, now: Moment) -> Answer {
-        let Numbers {
-            max_burst,
-            count,
-            period,
-        } = command.numbers;
+        let numbers = command.numbers;
         let cost = Units::from_parts(command.cost());
         let of_caller = self.hash.key().text(command.key).text(caller.name());
         let of_caller = of_caller.finish();
@@ -113,7 +109,13 @@ impl Buckets {
         let key = self.hash.key().text(command.key).finish();
         if let Some(wait) = self.newcomer_wait(&self.keys, key, caller, now) {
             let wait = number(wait.as_secs().saturating_add(1));
-            return [1, number(max_burst.saturating_add(1)), 0, wait, wait];
+            return [
+                1,
+                number(numbers.max_burst.saturating_add(1)),
+                0,
+                wait,
+                wait,
+            ];
         }
         let answer = self.keys.update(key, now, |span, state, now| {
             span.refund(state, back, now);
@@ -121,17 +123,15 @@ impl Buckets {
             has_room.then(|| command.take(span, state, now))
         });
         let answer = answer.unwrap_or_else(|| {
-            let settings = self.hash.key().number(max_burst).number(count);
-            let settings = settings.number(period).finish();
+            let settings = self.hash.key().number(numbers.max_burst);
+            let settings = settings.number(numbers.count).number(numbers.period);
+            let settings = settings.finish();
             let take = |span: &Gcra, state: &mut _, now| command.take(span, state, now);
             self.shared.update(settings, now, take)
         });
         let is_taken = answer[0] == 0 && !command.gives_back();
-        let has_room = || {
-            self.newcomer_wait(&self.taken, of_caller, caller, now)
-                .is_none()
-        };
-        if is_taken && has_room() {
+        let wait = || self.newcomer_wait(&self.taken, of_caller, caller, now);
+        if is_taken && wait().is_none() {
             self.taken.charge(of_caller, cost, now);
         }
         answer
@@ -208,14 +208,9 @@ impl Throttle<'_> {
             true => -1,
             false => seconds(wanted - burst),
         };
-        let remaining = burst.saturating_sub(missing) / interval;
-        [
-            i64::from(!is_allowed),
-            number(limit),
-            number(remaining),
-            retry,
-            seconds(missing),
-        ]
+        let remaining = number(burst.saturating_sub(missing) / interval);
+        let (limited, reset) = (i64::from(!is_allowed), seconds(missing));
+        [limited, number(limit), remaining, retry, reset]
     }
 
     /// Returns the answer of a rule. None: no rule matches. Where a rule has no numbers, those of the command stand in.
@@ -229,9 +224,8 @@ impl Throttle<'_> {
         let remaining = decision.remaining();
         let remaining = remaining.unwrap_or(if is_allowed { limit } else { 0 });
         let whole_seconds = |span: Duration| number(span.as_nanos().div_ceil(1_000_000_000));
-        let is_shared = decision
-            .rule()
-            .is_some_and(|rule| rule.scope == Scope::Shared);
+        let rule = decision.rule();
+        let is_shared = rule.is_some_and(|rule| rule.scope == Scope::Shared);
         let retry = match decision.retry_after() {
             Some(span) => whole_seconds(span),
             None if is_shared && !is_allowed => SHARED_RETRY,
@@ -240,13 +234,8 @@ impl Throttle<'_> {
         let is_counted = decision.status().is_some_and(|it| it.answer.is_some());
         let never = if is_counted || !is_allowed { -1 } else { 0 };
         let reset = decision.reset().map_or(never, whole_seconds);
-        Some([
-            i64::from(!is_allowed),
-            number(limit),
-            number(remaining),
-            retry,
-            reset,
-        ])
+        let (limited, remaining) = (i64::from(!is_allowed), number(remaining));
+        Some([limited, number(limit), remaining, retry, reset])
     }
 }
 

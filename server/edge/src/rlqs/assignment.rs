@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::BucketAction;
 use doorward_proto::envoy::rate_limit_quota::rate_limit_quota_response::bucket_action::{
-    self, AbandonAction, QuotaAssignmentAction,
+    AbandonAction, BucketAction as Action, QuotaAssignmentAction,
 };
 use doorward_proto::envoy::rate_limit_quota::rate_limit_strategy::{BlanketRule, Strategy};
 use doorward_proto::envoy::rate_limit_quota::{BucketId, RateLimitStrategy, TokenBucket};
@@ -55,21 +55,20 @@ impl Assignment {
         size: u32,
         generation: u32,
     ) -> BucketAction {
-        let tokens = match self {
-            Self::AllowAll => None,
-            Self::Rate(rate) => Some(tokens(rate)),
-        };
-        let strategy = match tokens {
-            None => Strategy::BlanketRule(BlanketRule::AllowAll.into()),
-            Some(0) => Strategy::BlanketRule(BlanketRule::DenyAll.into()),
-            Some(tokens) => Strategy::TokenBucket(TokenBucket {
-                max_tokens: size,
-                tokens_per_fill: Some(tokens),
-                fill_interval: Some(prost_types::Duration {
-                    seconds: FILL_SECONDS.into(),
-                    nanos: i32::try_from(generation % GENERATIONS).unwrap_or_default(),
-                }),
+        let bucket_of = |tokens| TokenBucket {
+            max_tokens: size,
+            tokens_per_fill: Some(tokens),
+            fill_interval: Some(prost_types::Duration {
+                seconds: FILL_SECONDS.into(),
+                nanos: i32::try_from(generation % GENERATIONS).unwrap_or_default(),
             }),
+        };
+        let strategy = match self {
+            Self::AllowAll => Strategy::BlanketRule(BlanketRule::AllowAll.into()),
+            Self::Rate(rate) => match tokens(rate) {
+                0 => Strategy::BlanketRule(BlanketRule::DenyAll.into()),
+                tokens => Strategy::TokenBucket(bucket_of(tokens)),
+            },
         };
         let assignment = QuotaAssignmentAction {
             assignment_time_to_live: Some(prost_types::Duration {
@@ -80,31 +79,25 @@ impl Assignment {
                 strategy: Some(strategy),
             }),
         };
-        BucketAction {
-            bucket_id: Some(bucket),
-            bucket_action: Some(bucket_action::BucketAction::QuotaAssignmentAction(
-                assignment,
-            )),
-        }
+        action(bucket, Action::QuotaAssignmentAction(assignment))
     }
 }
 
 /// Returns the action by which Envoy forgets a bucket.
 pub fn abandon(bucket: BucketId) -> BucketAction {
+    action(bucket, Action::AbandonAction(AbandonAction {}))
+}
+
+fn action(bucket: BucketId, action: Action) -> BucketAction {
     BucketAction {
         bucket_id: Some(bucket),
-        bucket_action: Some(bucket_action::BucketAction::AbandonAction(AbandonAction {})),
+        bucket_action: Some(action),
     }
 }
 
 /// Returns the tokens of a fill interval, rounded down.
 fn tokens(rate: f64) -> u32 {
     let tokens = (rate * f64::from(FILL_SECONDS)).floor();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the cast saturates"
-    )]
-    let tokens = tokens as u32;
-    tokens
+    // The cast saturates.
+    tokens as u32
 }

@@ -83,8 +83,11 @@ pub struct Buckets {
     generation: u32,
 }
 
-/// Keys and values of a bucket. Several maps have it.
-type Id = Arc<BTreeMap<String, String>>;
+/// Keys and values of a bucket.
+type Entries = BTreeMap<String, String>;
+
+/// The same, which several maps have.
+type Id = Arc<Entries>;
 
 #[derive(Debug)]
 struct Bucket {
@@ -171,10 +174,9 @@ impl Buckets {
         let allowed = usage.num_requests_allowed.min(REQUESTS_MAX);
         let denied = usage.num_requests_denied.min(REQUESTS_MAX);
         let count = allowed + denied;
-        let told = usage
-            .time_elapsed
-            .and_then(|it| Duration::try_from(it).ok());
-        let Some(id) = self.enter(id, rate(count, told.unwrap_or_default()), now) else {
+        let told = usage.time_elapsed.map(Duration::try_from);
+        let told = told.and_then(Result::ok).unwrap_or_default();
+        let Some(id) = self.enter(id, rate(count, told), now) else {
             return;
         };
         self.due.insert(Arc::clone(&id));
@@ -212,7 +214,7 @@ impl Buckets {
     }
 
     /// Returns the id of a bucket, which is added if it is new and there is room.
-    fn enter(&mut self, id: BTreeMap<String, String>, demand: f64, now: Time) -> Option<Id> {
+    fn enter(&mut self, id: Entries, demand: f64, now: Time) -> Option<Id> {
         if let Some((known, _)) = self.by_id.get_key_value(&id) {
             return Some(Arc::clone(known));
         }
@@ -221,17 +223,20 @@ impl Buckets {
             return None;
         }
         let id = Arc::new(id);
-        let bucket = Bucket::new(demand, self.generation, now);
+        let bucket = Bucket {
+            demand,
+            limit: Limit::None,
+            reported_at: now,
+            used_at: now,
+            sent: None,
+            generation: self.generation,
+            renews: true,
+        };
         self.by_id.insert(Arc::clone(&id), bucket);
         Some(id)
     }
 
-    fn limit_of(
-        &self,
-        id: &BTreeMap<String, String>,
-        limiter: &Limiter,
-        callers: Callers<'_>,
-    ) -> Limit {
+    fn limit_of(&self, id: &Entries, limiter: &Limiter, callers: Callers<'_>) -> Limit {
         match limiter.find_unordered(&self.domain, id) {
             None if limiter.rejects_unmatched(&self.domain) => Limit::Rejected,
             None => Limit::None,
@@ -254,26 +259,16 @@ impl Buckets {
 
     /// Forgets buckets that have been idle.
     pub fn forget_idle(&mut self, now: Time) {
-        let Self {
-            by_resource,
-            abandoned,
-            number,
-            room,
-            asker,
-            ..
-        } = self;
-        self.by_id.retain(|id, bucket| {
-            let is_used = now.since(bucket.used_at) < IDLE;
-            if !is_used {
-                if let Limit::Leased(leased) = &bucket.limit {
-                    by_resource.remove(&leased.resource);
-                    leased.end(*number, true, now);
-                }
-                room.free(asker.identity(), bytes_of(id).unwrap_or_default());
-                abandoned.push(Arc::clone(id));
+        let is_idle = |_: &Id, bucket: &mut Bucket| now.since(bucket.used_at) >= IDLE;
+        for (id, bucket) in self.by_id.extract_if(.., is_idle) {
+            if let Limit::Leased(leased) = &bucket.limit {
+                self.by_resource.remove(&leased.resource);
+                leased.end(self.number, true, now);
             }
-            is_used
-        });
+            let bytes = bytes_of(&id).unwrap_or_default();
+            self.room.free(self.asker.identity(), bytes);
+            self.abandoned.push(id);
+        }
     }
 
     /// Returns the assignments to send now.
@@ -305,18 +300,6 @@ impl Drop for Buckets {
 }
 
 impl Bucket {
-    fn new(demand: f64, generation: u32, now: Time) -> Self {
-        Self {
-            demand,
-            limit: Limit::None,
-            reported_at: now,
-            used_at: now,
-            sent: None,
-            generation,
-            renews: true,
-        }
-    }
-
     /// Returns the demand at the end of a window of reports.
     fn demand_in(&self, allowed: u64, denied: u64, span: Duration) -> f64 {
         let count = |requests| Units::whole(requests).as_f64();
@@ -408,11 +391,7 @@ impl Bucket {
         let Limit::Leased(Leased { rate, .. }) = self.limit else {
             return 1;
         };
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the cast saturates"
-        )]
+        // The cast saturates.
         let size = (rate / 10.0).ceil() as u32;
         size.max(1)
     }
@@ -425,7 +404,7 @@ fn bucket_id(id: &Id) -> BucketId {
 }
 
 /// Returns the estimated bytes of a bucket. None: its id is too long.
-fn bytes_of(id: &BTreeMap<String, String>) -> Option<usize> {
+fn bytes_of(id: &Entries) -> Option<usize> {
     let text: usize = id.iter().map(|(key, value)| key.len() + value.len()).sum();
     let is_short = text <= ID_BYTES_MAX && id.len() <= ENTRIES_MAX;
     is_short.then(|| BUCKET_BYTES + id.len() * ENTRY_BYTES + text)

@@ -18,6 +18,7 @@ use doorward_door::caller_id::CallerId;
 use doorward_edge::clock::Wall;
 use doorward_edge::edge::Edge;
 use doorward_edge::node::{Later, Node};
+use doorward_edge::records::Records;
 use doorward_engine::amount::Amount;
 use doorward_engine::messages::{
     ClientLease, GetCapacity, GetCapacityReply, LimitedBy, Refusal, RefusalReason, ReleaseCapacity,
@@ -124,7 +125,13 @@ impl Site {
     pub(crate) fn new(rules: &str, node: Arc<FakeNode>) -> Self {
         let rules = Rules::load(&[("rules.yaml", rules)]).unwrap();
         let clock = Arc::new(AtomicI64::new(0));
-        let edge = Edge::with_wall(node, rules, Wall::Set(Arc::clone(&clock)));
+        let edge = Edge::within(
+            256 << 20,
+            node,
+            rules,
+            Wall::Set(Arc::clone(&clock)),
+            Records::default(),
+        );
         let router = doorward_edge::http::router(Arc::clone(&edge));
         Self {
             router,

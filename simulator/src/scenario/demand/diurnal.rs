@@ -9,7 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::forms::{Amount, Form, Part, Step, Time, UNSAID, unsaid};
+use crate::scenario::forms::{Amount, Form, Part, Step, Time, UNSAID, seconds, unsaid};
 use crate::scenario::source::{Read, refuse};
 
 /// The parts of a day, from the peak on: 1 is the most, 0 the least.
@@ -29,7 +29,7 @@ pub struct Diurnal {
     #[serde(with = "Amount")]
     pub most: f64,
     /// The length of a day.
-    #[serde(default = "one_day", with = "Step")]
+    #[serde(default = "seconds::<86_400>", with = "Step")]
     pub period: Duration,
     /// The time of the peak, from the beginning of a period. Absent: five sixths of the period (20:00).
     #[serde(default = "unsaid", with = "Time")]
@@ -40,10 +40,6 @@ pub struct Diurnal {
     /// The time between two steps. Absent: a hundredth of the period.
     #[serde(default = "unsaid", with = "Step")]
     pub every: Duration,
-}
-
-const fn one_day() -> Duration {
-    Duration::from_secs(24 * 3600)
 }
 
 impl Diurnal {

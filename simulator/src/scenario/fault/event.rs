@@ -270,9 +270,10 @@ impl Event {
         };
         let node = match kind.as_str() {
             "etcd" | "elections" => None,
-            "edit" => templates::insert(value, files)
-                .within(&kind)
-                .map(|()| None)?,
+            "edit" => {
+                templates::insert(value, files).within(&kind)?;
+                None
+            }
             _ => NodeChoice::deserialize(&*value).ok(),
         };
         let resource = fields.get("resource").filter(|it| !it.is_null()).cloned();

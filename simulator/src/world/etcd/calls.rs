@@ -11,7 +11,7 @@ use crate::world::message::{EtcdNews, Message, ServerId};
 
 impl World<'_> {
     /// Sends a server's request to etcd.
-    pub(in crate::world) fn ask_etcd(&mut self, from: ServerId, asking: EtcdRequest) {
+    pub(crate) fn ask_etcd(&mut self, from: ServerId, asking: EtcdRequest) {
         let now = self.now;
         let Some(way) = self.etcd_connection(from) else {
             return;
@@ -34,12 +34,7 @@ impl World<'_> {
     }
 
     /// Executes a request that has arrived, whether or not its answer will arrive.
-    pub(in crate::world) fn answer_question(
-        &mut self,
-        from: ServerId,
-        asking: EtcdRequest,
-        sent: Time,
-    ) {
+    pub(crate) fn answer_question(&mut self, from: ServerId, asking: EtcdRequest, sent: Time) {
         let now = self.now;
         let answer = match &asking.op {
             Op::ReadHistory(_) => OpAnswer::History(Some(self.longer_leases_ever(from))),
@@ -50,7 +45,7 @@ impl World<'_> {
                 self.schedule_lease_check(*lease, now + *ttl);
                 // The lease of a lease span is longer.
                 if *ttl == self.ttl_of(from) {
-                    self.note_renewal(from, Some(*lease), *ttl, sent);
+                    self.note_renewal(from, Some(*lease), sent);
                 }
             }
             (Op::Renew(lease), OpAnswer::Renewed)
@@ -88,7 +83,7 @@ impl World<'_> {
         let ttl = self.ttl_of(from);
         let stored = self.etcd.store.lease(lease);
         if stored.is_some_and(|it| it.ttl == ttl) {
-            self.note_renewal(from, None, ttl, sent);
+            self.note_renewal(from, None, sent);
         }
     }
 

@@ -93,14 +93,13 @@ impl EtcdStore {
     fn read_marks(&self, node: u32) -> StoredMarks {
         let node = self.node(node);
         let head = node.get(&EtcdKey::MarksHead);
-        let marks = node
-            .iter()
-            .filter_map(|(key, entry)| match (key, &entry.value) {
-                (EtcdKey::Mark(resource), Value::Mark(mark)) => {
-                    Some((&**resource, (mark.amount, mark.longest)))
-                }
-                _ => None,
-            });
+        let marks = node.iter();
+        let marks = marks.filter_map(|(key, entry)| match (key, &entry.value) {
+            (EtcdKey::Mark(resource), Value::Mark(mark)) => {
+                Some((&**resource, (mark.amount, mark.longest)))
+            }
+            _ => None,
+        });
         StoredMarks {
             head: head.and_then(|entry| match entry.value {
                 Value::MarksHead(head) => Some(head),
@@ -159,9 +158,8 @@ impl EtcdStore {
         self.leases_granted += 1;
         let id = LeaseId(self.leases_granted);
         let ends = now + ttl;
-        self.state
-            .leases
-            .insert(id, StoredLease { node, ttl, ends });
+        let lease = StoredLease { node, ttl, ends };
+        self.state.leases.insert(id, lease);
         self.note(now);
         id
     }

@@ -46,7 +46,7 @@ impl World<'_> {
     }
 
     /// Starts to watch the keys of a server's node.
-    pub(in crate::world) fn start_watch(&mut self, id: ServerId) {
+    pub(crate) fn start_watch(&mut self, id: ServerId) {
         let now = self.now;
         if let Some(follow) = self.watch_of(id) {
             follow.heard_at = now;
@@ -56,7 +56,7 @@ impl World<'_> {
 
     /// Schedules the reads at which a server notices that its connection to etcd was cut or is
     /// back.
-    pub(in crate::world) fn notice_cut(&mut self, id: ServerId, until: Time) {
+    pub(crate) fn notice_cut(&mut self, id: ServerId, until: Time) {
         let now = self.now;
         let since = self.etcd.some_time(LOOK);
         let looks = now + self.etcd.some_time(LOOK);
@@ -110,7 +110,7 @@ impl World<'_> {
     }
 
     /// Sends the changed keys of a node to every server that watches them.
-    pub(in crate::world) fn send_keys(&mut self, node: u32) {
+    pub(crate) fn send_keys(&mut self, node: u32) {
         let now = self.now;
         let keys = self.etcd.store.read(node);
         for id in self.candidates_of(node) {
@@ -158,9 +158,7 @@ impl World<'_> {
                 self.change_contact(id, asked, false);
             }
         }
-        self.input(id, |replica, now| {
-            replica.change_candidate(|candidate, now| candidate.handle_view(view, now), now);
-        });
+        self.input_candidate(id, |candidate, now| candidate.handle_view(view, now));
     }
 
     /// Tells a server's candidate about its contact with etcd.

@@ -22,7 +22,7 @@ impl World<'_> {
     }
 
     /// Returns what a server says about the master of its node.
-    pub(in crate::world) fn mastership_said_by(&self, id: ServerId) -> Mastership {
+    pub(crate) fn mastership_said_by(&self, id: ServerId) -> Mastership {
         let place = &self.places[id.place];
         let Some(server) = place.servers.iter().find(|it| it.id == id) else {
             return Mastership::Unknown;

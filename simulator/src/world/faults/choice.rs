@@ -2,7 +2,7 @@
 //! choice.
 
 use crate::scenario::fault::{ClientChoice, NodeChoice};
-use crate::world::World;
+use crate::world::{ClientProcess, World};
 
 impl World<'_> {
     pub(super) fn choose(&mut self, choice: &NodeChoice) -> u32 {
@@ -15,7 +15,7 @@ impl World<'_> {
     }
 
     /// Chooses distinct clients at random; consecutive ones if it takes more than half.
-    pub(in crate::world) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
+    pub(crate) fn choose_clients(&mut self, choice: &ClientChoice) -> Vec<u32> {
         if choice.group.is_some() || choice.nodes.is_some() {
             return self.choose_among(choice);
         }
@@ -39,21 +39,16 @@ impl World<'_> {
     /// Chooses distinct clients at random, among those of the given groups and nodes.
     fn choose_among(&mut self, choice: &ClientChoice) -> Vec<u32> {
         let places = choice.places(&self.scenario.nodes).unwrap_or_default();
-        let groups = self
-            .scenario
-            .clients
-            .iter()
-            .map(|group| choice.is_of(group));
-        let groups: Vec<bool> = groups.collect();
+        let groups = self.scenario.clients.iter();
+        let groups: Vec<bool> = groups.map(|group| choice.is_of(group)).collect();
+        let is_meant = |client: &ClientProcess<'_>| {
+            let place = client.place as usize;
+            groups.get(client.group as usize) == Some(&true)
+                && places.as_ref().is_none_or(|places| places.contains(&place))
+        };
         let clients = self.clients.enumerate();
-        let mut meant: Vec<u32> = clients
-            .filter(|(_, client)| {
-                let (group, place) = (client.group as usize, client.place as usize);
-                groups.get(group) == Some(&true)
-                    && places.as_ref().is_none_or(|places| places.contains(&place))
-            })
-            .map(|(number, _)| number)
-            .collect();
+        let meant = clients.filter(|(_, client)| is_meant(client));
+        let mut meant: Vec<u32> = meant.map(|(number, _)| number).collect();
         let many = choice.count.min(meant.len());
         for place in 0..many {
             let other = place + self.fault_rng.below(meant.len() - place);
@@ -67,7 +62,7 @@ impl World<'_> {
         self.places[place].name.clone()
     }
 
-    pub(in crate::world) fn names_of(&self, clients: &[u32]) -> String {
+    pub(crate) fn names_of(&self, clients: &[u32]) -> String {
         match clients {
             [] => "no client".to_owned(),
             [only] => self.clients[*only].name.to_string(),

@@ -59,12 +59,11 @@ impl World<'_> {
         let number = self.choose(node);
         let text = format!("{} holds an election", self.name_of(number));
         self.mark(None, MarkKind::Elect, text);
-        let Some(id) = self.leader(number) else {
+        let server = self.leader(number).and_then(|id| self.server_of(id));
+        let Some(server) = server else {
             return;
         };
-        let Some(server) = self.server_of(id) else {
-            return;
-        };
+        let id = server.id;
         if server.candidacy.is_none() {
             self.take_down_server(id, now);
         } else if server.is_frozen(now) {
@@ -105,9 +104,7 @@ impl World<'_> {
         let now = self.now;
         let able = self.places[number].unable_until <= now;
         for id in self.candidates_of(number) {
-            self.input(id, |replica, now| {
-                replica.change_candidate(|candidate, now| candidate.handle_able(able, now), now);
-            });
+            self.input_candidate(id, |candidate, now| candidate.handle_able(able, now));
         }
     }
 }

@@ -41,12 +41,11 @@ impl World<'_> {
         let text = |name: &str| format!("{name}'s master is frozen");
         let (number, until) = self.begin_at(node, length, MarkKind::Freeze, text);
         let succession = self.end_of(self.elections.take);
-        let Some(id) = self.leader(number) else {
+        let server = self.leader(number).and_then(|id| self.server_of(id));
+        let Some(server) = server.filter(|server| !server.is_frozen(now)) else {
             return;
         };
-        let Some(server) = self.server_of(id).filter(|server| !server.is_frozen(now)) else {
-            return;
-        };
+        let id = server.id;
         server.frozen_until = Some(until);
         self.keep_lease_of(id, succession);
         self.plan(number);
@@ -55,10 +54,8 @@ impl World<'_> {
     /// Deletes the key of a node's master in etcd, as an operator can.
     pub(super) fn depose(&mut self, node: &NodeChoice) {
         let number = self.choose(node);
-        let text = format!(
-            "the key of {}'s master is deleted from etcd",
-            self.name_of(number)
-        );
+        let name = self.name_of(number);
+        let text = format!("the key of {name}'s master is deleted from etcd");
         self.mark(None, MarkKind::Depose, text);
         if self.etcd.store.delete_master(number, self.now) {
             self.note(6, number.into(), 0.0);
@@ -129,7 +126,7 @@ impl World<'_> {
 
     /// Lets a frozen server continue. It handles the messages of the meantime, those from etcd
     /// first or last, at random.
-    pub(in crate::world) fn unfreeze(&mut self, id: ServerId) {
+    pub(crate) fn unfreeze(&mut self, id: ServerId) {
         let now = self.now;
         let place = &mut self.places[id.place];
         let (parents, at) = (Arc::clone(&place.parents), place.clock.shows(now));

@@ -32,7 +32,7 @@ impl<'a> World<'a> {
         let seed = self.chance.bits();
         let settings = self.scenario.servers;
         // No master of the node ever has such a term.
-        let term = TWINS + self.endings;
+        let term = TWINS + self.work.events;
         let place = &mut self.places[number];
         if place.slots.len() > 1 || place.parent.is_none() {
             return;

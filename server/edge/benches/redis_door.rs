@@ -1,4 +1,5 @@
-//! The door for clients of Redis, without rules: `cargo run --release --example redis_door 127.0.0.1:6380`.
+//! The door for clients of Redis, without rules, for a benchmark from outside:
+//! `cargo bench -p doorward-edge --bench redis_door -- 127.0.0.1:6380`.
 
 use std::sync::Arc;
 
@@ -30,8 +31,11 @@ impl Node for NoNode {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let address = std::env::args().nth(1);
-    let address = address.unwrap_or_else(|| "127.0.0.1:6380".to_owned());
+    // Without an address, as with other benchmarks, it has nothing to do.
+    let address = std::env::args().nth(1).filter(|it| !it.starts_with('-'));
+    let Some(address) = address else {
+        return Ok(());
+    };
     let listener = TcpListener::bind(&address).await?;
     let limits = DoorLimits::unbounded();
     limits.connections.set_max(10_000);
