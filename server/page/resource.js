@@ -85,9 +85,10 @@ const largest = (rows) => rows.reduce((most, it) => Math.max(most, it.wants, it.
 
 function childName(it) {
   const levels = it.height === 1 ? "a leaf" : `${it.height} levels of servers`;
-  return [bold(it.child), it.is_learning && pill("warn", "learning", "It confirms what is out and grants nothing new"),
+  return [bold(it.child), h("div.line",
+    it.is_learning && pill("warn", "learning", "It confirms what is out and grants nothing new"),
     it.curve_points === 0 && pill("", "Doorman server", "It sends counts and sums, and no demand curve"),
-    sub(`${levels}, ${several(it.clients_count, "client")}`)];
+    `${levels}, ${several(it.clients_count, "client")}`)];
 }
 
 const outstanding = ({ outstanding: it, reserved }) => (it === null ? sub("not reported")

@@ -109,12 +109,11 @@ export function nothing({ status: it }, id) {
 // --------------------------------------------------------------------------------------------------- the whole tree
 export function front(state) {
   const { chosen, status, treeFor } = state, shown = status.resources.find((it) => it.resource_id === chosen);
-  const name = h("h2", link(resourceLink(chosen), chosen));
-  const side = shown && [h("div#chart-head.toolbar", name, quiet("last ten minutes")), h("div#chart-card.card",
-    h("div#chart.chart.low", { "data-keep": "", role: "img", "aria-label": "History" }), marksList(state)),
-  resources(state)];
+  const title = h("div#chart-head.toolbar", h("h2", link(resourceLink(chosen), chosen)), quiet("last ten minutes"));
+  const chart = h("div#chart.chart.low", { "data-keep": "", role: "img", "aria-label": "History" });
+  const side = shown && [title, h("div#chart-card.card", chart, marksList(state)), resources(state)];
   return [
-    shown && h("section#verdict", { class: `verdict ${isShort(shown) ? "short" : "good"}` }, verdict(state, shown)),
+    shown && verdict(state, shown),
     h("div#front.front", h("section#tree-part", { class: treeFor === chosen ? "" : "stale" }, tree(state)),
       h("section#side", shown ? side : nothing(state))),
     h("div#more", rules(state)),
@@ -131,14 +130,15 @@ export function marksList({ history }) {
 function verdict(state, it) {
   const now = (state.treeFor === state.chosen && state.tree?.[0] && resourceOf(state.tree[0])) || it;
   const what = hasTotal(it) ? `the ${measured(now.capacity)} of ${it.resource_id}` : it.resource_id;
+  const who = several(now.clients_count, "client");
   const wants = `They want ${measured(now.wants)} and get ${measured(now.granted)}.`;
   const holders = shortHolders(state, now), others = holders.length - SHORT_NAMED;
   const names = holders.slice(0, SHORT_NAMED).map(({ name, at, lack }, index) => [
     index ? ", " : "", h("b", name), at && ` at ${at}`, ` by ${measured(lack)}`]);
   const text = ["Short: ", names.length ? names : link(resourceLink(it.resource_id), "see its clients"),
     others > 0 && ` and ${several(others, "other")}`, "."];
-  return [h("h1", `${several(now.clients_count, "client")} share ${what}. ${wants}`),
-    h("p", isShort(now) ? text : "Everyone gets what it wants.")];
+  return h("section#verdict", { class: `verdict ${isShort(now) ? "short" : "good"}` },
+    h("h1", `${who} share ${what}. ${wants}`), h("p", isShort(now) ? text : "Everyone gets what it wants."));
 }
 
 // Clients that get less than they want, most first; child servers, if the tree does not list all clients.
@@ -352,8 +352,8 @@ function limitValue({ unit }, value) {
 
 function limitName(it) {
   const part = limitPercent(it), nearly = part >= NEARLY_PERCENT && pill("warn", "nearly full");
-  return [h(standsOut(it) ? "b" : "b.plain", it.description), part >= 100 ? pill("bad", "full") : nearly,
-    h("code.sub", it.flag)];
+  return [h(standsOut(it) ? "b" : "b.plain", it.description),
+    h("div.line", part >= 100 ? pill("bad", "full") : nearly, h("code", it.flag))];
 }
 
 const limitColumns = [
