@@ -73,7 +73,8 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub const PATHS: Paths = Paths {
     vital: &["/healthz", "/readyz"],
     looks: &[],
-    with_one_message: &["/json", "/v1/check", "/v1/charge", "/v1/lease"],
+    // A tree waits for other servers. It is made once a second, one at a time.
+    with_one_message: &["/json", "/tree", "/v1/check", "/v1/charge", "/v1/lease"],
     large: &[],
     silent: &[],
     open: &["/healthz", "/readyz"],
