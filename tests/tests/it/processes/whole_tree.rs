@@ -15,6 +15,18 @@ fn json(server: &Server, arguments: &[&str]) -> Value {
     serde_json::from_str(&stdout(&output)).unwrap()
 }
 
+/// Returns the nodes that the page of a server shows, with their leases.
+fn nodes_on_the_page(server: &mut Server) -> Vec<String> {
+    let answer = server.get("/tree?id=shared&leases=9");
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    let tree: Vec<Value> = serde_json::from_str(body).unwrap();
+    let nodes = tree.iter().map(|it| {
+        assert!(it["status"]["resources"][0]["wants"].is_number(), "{it}");
+        it["node"].as_str().unwrap().to_owned()
+    });
+    nodes.collect()
+}
+
 /// Waits until the tree below a server is as wanted, and returns it.
 async fn tree_until(server: &Server, what: &str, is_it: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let deadline = Instant::now() + PATIENCE;
@@ -40,7 +52,9 @@ async fn the_whole_tree_is_shown_and_explained_and_a_killed_region_stays_visible
     let below =
         |parent: &Server, name: &str| Server::start(&["--node", name, "--parent", &parent.address]);
     let eu = below(&root, "eu");
-    let leaf = below(&eu, "eu-a");
+    let pages = ["--http-listen", "127.0.0.1:0"];
+    let to_eu = ["--node", "eu-a", "--parent", &eu.address];
+    let mut leaf = Server::start(&[&to_eu[..], &pages].concat());
     let other = below(&root, "us");
     for (server, client) in [(&leaf, "web-1"), (&leaf, "web-2"), (&other, "job")] {
         let at = ["--server", server.address.as_str()];
@@ -58,6 +72,8 @@ async fn the_whole_tree_is_shown_and_explained_and_a_killed_region_stays_visible
     assert_eq!(tree[1]["address"], *eu.address);
     assert_eq!(tree[2]["above"], serde_json::json!(["root", "eu"]));
     assert_eq!(tree[2]["known"]["clients_count"], 2.0);
+
+    assert_eq!(nodes_on_the_page(&mut leaf), ["root", "eu", "eu-a", "us"]);
 
     let found = json(&root, &["explain", "shared", "web-2"]);
     let path = found[0]["path"].as_array().unwrap();
@@ -78,6 +94,8 @@ async fn the_whole_tree_is_shown_and_explained_and_a_killed_region_stays_visible
     let left = tree[1]["known"]["leases_remaining_ms"].as_u64().unwrap();
     assert!((1_000..=60_000).contains(&left), "{left}");
     assert_eq!(tree[2]["node"], "us");
+    // A page asks at most once a second.
+    while nodes_on_the_page(&mut leaf) != ["eu-a"] {}
     let text = stdout(&doorward(&["--server", &root.address, "tree"]));
     assert!(
         text.contains("GONE for ") && text.contains("; its leases last "),
