@@ -416,6 +416,10 @@ impl ClientState {
         if self.take_under_way(sequence).is_none() {
             return;
         }
+        if kind == FailureKind::Masterless {
+            // The server works, and says that it is not the master.
+            self.streaming = Streaming::default();
+        }
         let is_served = self.resources.values().all(|state| state.is_served(now));
         let wait = self
             .backoff

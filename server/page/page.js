@@ -7,8 +7,8 @@ import { details, drawChart, redrawChart, resource } from "./resource.js";
 import { forget, isCovered, moveCursor, putCursor, renew, search, sortAgain, sortBy, tableState } from "./tables.js";
 import { banners, footer, front, header, limits, need, resourceLink, templates } from "./views.js";
 
-// The most that the page asks for: of resources, of leases of one resource, and of leases of each server of the tree.
-const RESOURCES_MAX = 2_000, LEASES_MAX = 10_000, TREE_LEASES = 20;
+// The most that the page asks for: of resources, and of leases of one resource.
+const RESOURCES_MAX = 2_000, LEASES_MAX = 10_000;
 const TREE_EVERY_MS = 1_000, HISTORY_EVERY_MS = 10_000, RETRY_MS = 3_000, ANSWER_MS = 20_000, SAMPLES_MAX = 900;
 
 const state = {
@@ -105,7 +105,7 @@ async function ask(path) {
 }
 
 function followTree() {
-  const id = state.chosen, path = address("/tree", { id, leases: TREE_LEASES });
+  const id = state.chosen, path = address("/tree", { id });
   if (state.route.view === "front") follow("tree", path, TREE_EVERY_MS, ({ value, problem }) => {
     if (value) [state.tree, state.treeFor, treeAt] = [value, id, performance.now()];
     state.treeProblem = problem ?? null;

@@ -6,7 +6,7 @@
 //! | `/page/…` | its script and style |
 //! | `/status?id=ID&limit=N&token=T&leases=N&limits=true&resources=false` | [`crate::status::Status`] as JSON: of one resource, or a page of up to `limit` after `token`, with up to `leases` leases each, and limits on request |
 //! | `/live?…` | the same once a second, as server-sent events |
-//! | `/tree?id=ID&leases=N` | all servers of the tree, as `doorward tree --output json` prints them |
+//! | `/tree?id=ID` | all servers of the tree, as `doorward tree --output json` prints them |
 //! | `/history?id=ID` | [figures](crate::status::history) of ten minutes and a day |
 //! | `/metrics` | Prometheus, in the requested [format](crate::metrics::format) |
 //! | `/json`, `/v1/…` | on an agent: [decisions by rules](doorward_edge::http) |
@@ -74,9 +74,28 @@ pub const PATHS: Paths = Paths {
     vital: &["/healthz", "/readyz"],
     looks: &[],
     // A tree waits for other servers. It is made once a second, one at a time.
-    with_one_message: &["/json", "/tree", "/v1/check", "/v1/charge", "/v1/lease"],
+    with_one_message: &[
+        "/",
+        "/resource",
+        "/limits",
+        "/page/palette.css",
+        "/page/base.css",
+        "/page/page.css",
+        "/page/page.js",
+        "/page/parts.js",
+        "/page/resource.js",
+        "/page/tables.js",
+        "/page/views.js",
+        "/page/uPlot.min.css",
+        "/page/uPlot.iife.min.js",
+        "/tree",
+        "/json",
+        "/v1/check",
+        "/v1/charge",
+        "/v1/lease",
+    ],
     large: &[],
-    silent: &[],
+    silent: &["/live"],
     open: &["/healthz", "/readyz"],
     of_all: &[],
     of_servers: &[],
@@ -179,27 +198,23 @@ async fn live(
     }))
 }
 
-/// Query for a resource, with up to `leases` of its leases at each server. Without an id: for none.
+/// Query for a resource. Without an id: for none.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ResourceQuery {
     id: String,
-    leases: u32,
 }
 
 async fn tree(
     State(site): State<Site>,
     Query(query): Query<ResourceQuery>,
 ) -> Result<Response, BadRequest> {
-    let request = GetStatusRequest {
-        without_resources: query.id.is_empty(),
-        resource_id: query.id,
-        leases_max: query.leases,
-        ..GetStatusRequest::default()
-    };
+    let request = tree::request(query.id);
     let asked = status::Query::of(&request).map_err(BadRequest)?;
-    let places = site.trees.look(&site.state, request, asked).await;
-    Ok(site.state.look(move |_| json(&*places)).await)
+    Ok(match site.trees.look(&site.state, request, asked).await {
+        Some(json) => answer_of((*json).to_owned()),
+        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    })
 }
 
 async fn history(
@@ -213,7 +228,7 @@ async fn history(
 }
 
 /// Returns a value as JSON in one line. None: it cannot be rendered.
-fn rendered(value: &(impl Serialize + ?Sized)) -> Option<String> {
+fn rendered(value: &impl Serialize) -> Option<String> {
     let mut written = YieldingWriter::<Vec<u8>>::default();
     let rendered = serde_json::to_writer(&mut written, value);
     // The writer only writes UTF-8.
@@ -226,11 +241,15 @@ fn rendered(value: &(impl Serialize + ?Sized)) -> Option<String> {
     }
 }
 
-fn json(value: &(impl Serialize + ?Sized)) -> Response {
+fn json(value: &impl Serialize) -> Response {
     match rendered(value) {
-        Some(json) => ([(header::CONTENT_TYPE, "application/json")], json + "\n").into_response(),
+        Some(json) => answer_of(json),
         None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+fn answer_of(json: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], json + "\n").into_response()
 }
 
 /// Problem of an invalid query.

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use tonic::transport::Channel;
 
 /// A text that would run as a script, and steers the direction of writing.
-const EVIL: &str = "<img src=x onerror=\"document.title='broken out'\">\u{202e}x";
+const EVIL: &str = "<img src=x onerror=\"brokenOut = true\">\u{202e}x";
 
 /// A program that ends with the test.
 struct Running(Child);
@@ -197,15 +197,19 @@ async fn a_change_is_seen_without_a_reload_and_hostile_names_stay_text() {
     browser
         .until("the resource as text", &shows("<b>orders"))
         .await;
-    assert_ne!(browser.js("return document.title").await, "broken out");
-    assert_eq!(browser.js("return document.images.length").await, 0);
+    assert_eq!(
+        browser
+            .js("return typeof brokenOut + document.querySelectorAll('img').length")
+            .await,
+        "undefined0"
+    );
     ask(&mut client, "another", "<b>orders", 345.0).await;
     let took = browser.until("the change", &shows("345")).await;
     println!("a change is seen after {took:.0?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_thousand_holders_are_listed_and_found() {
+async fn ten_thousand_holders_are_listed_in_few_rows() {
     let (mut server, client) = served().await;
     let asks = (0..10_000).map(|number| {
         let mut client = client.clone();
@@ -227,11 +231,9 @@ async fn ten_thousand_holders_are_listed_and_found() {
         .until("holders", "document.body.innerText.includes('client-')")
         .await;
     println!("10,000 holders are shown after {:.0?}", began.elapsed());
-    assert!(
-        browser
-            .js("return document.querySelectorAll('tr').length")
-            .await
-            .as_u64()
-            < Some(500)
-    );
+    let rows = browser
+        .js("return document.querySelectorAll('tr').length")
+        .await;
+    let rows = rows.as_u64().unwrap();
+    assert!((10..500).contains(&rows), "{rows}");
 }

@@ -35,21 +35,21 @@ impl Streaming {
 
 impl ClientState {
     /// Returns whether the next request goes on a stream, which may be a new one.
-    pub(super) fn asks_on_stream(&mut self, now: Time) -> bool {
-        if self.streaming.is_open {
-            return true;
-        }
-        let opens = self.streaming.from <= now
-            && match self.config.streams {
-                Streams::Always => true,
-                Streams::OnceLeased => self.leases_end(now).is_some(),
-                Streams::Never => false,
-            };
-        if opens {
+    pub(super) fn asks_on_stream(&self, now: Time) -> bool {
+        let may_open = || match self.config.streams {
+            Streams::Always => true,
+            Streams::OnceLeased => self.leases_end(now).is_some(),
+            Streams::Never => false,
+        };
+        self.streaming.is_open || self.streaming.from <= now && may_open()
+    }
+
+    /// Notes that a stream is being opened to a server that answers.
+    pub fn handle_opening(&mut self, now: Time) {
+        if !self.streaming.is_open {
             self.streaming.from = now + STREAM_AGAIN;
             self.streaming.lasts_at = now + STREAM_LASTS;
         }
-        opens
     }
 
     /// Notes whether the server pushes changes from now on. Then a lease that became smaller is acknowledged at once,

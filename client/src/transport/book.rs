@@ -8,6 +8,7 @@ use crate::measured::SOON;
 use crate::slot::Slot;
 use crate::state::ClientState;
 use crate::time::Time;
+use crate::transport::connection::Connection;
 
 /// The client's state, and the handles that use it.
 pub(crate) struct Book {
@@ -29,6 +30,14 @@ impl Book {
         }
         self.handles.insert(slot.id.clone(), handle);
         self.slots.insert(slot.id.clone(), slot);
+    }
+
+    /// Tells the state what became of the stream.
+    pub(crate) fn note_streams(&mut self, connection: &mut Connection, now: Time) {
+        if connection.take_opening() {
+            self.state.handle_opening(now);
+        }
+        self.state.set_streaming(connection.is_streaming(), now);
     }
 
     /// Closes all resources, because the client ends.

@@ -65,6 +65,8 @@ pub(crate) struct Connection {
     channel: Option<(Dialed, Address)>,
     /// Stream on that channel.
     stream: Option<Box<CapacityStream>>,
+    /// Whether a stream was to be opened since that was last asked.
+    has_opened: bool,
     /// Pushes that came before an answer.
     pushes: Vec<doorman::GetCapacityResponse>,
     /// End of the last lease.
@@ -89,6 +91,7 @@ impl Connection {
             directory: addresses.directory,
             channel: None,
             stream: None,
+            has_opened: false,
             pushes: Vec::new(),
             leases_end: None,
             dialer,
@@ -140,6 +143,7 @@ impl Connection {
     ) -> Result<doorman::GetCapacityResponse, tonic::Status> {
         let is_new = on_stream && self.stream.is_none();
         if is_new {
+            self.has_opened = true;
             match CapacityStream::open(channel.clone(), request.clone()).await {
                 Ok(stream) => self.stream = Some(Box::new(stream)),
                 Err(status) => debug!(%status, "no stream; asking by calls"),
@@ -182,6 +186,11 @@ impl Connection {
     /// Whether the server pushes changes.
     pub(crate) fn is_streaming(&self) -> bool {
         self.stream.is_some()
+    }
+
+    /// Returns whether a stream was to be opened since the last such call.
+    pub(crate) fn take_opening(&mut self) -> bool {
+        std::mem::take(&mut self.has_opened)
     }
 
     /// Takes the pushes that came before the last answer.

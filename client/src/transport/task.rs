@@ -256,9 +256,8 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
             shared.measure();
         }
         shared.publish();
-        let step = shared.book().state.next_step(now);
         if let Some(connection) = idle.take() {
-            match next_call(&shared, connection, step) {
+            match next_call(&shared, connection) {
                 Ok(started) => call = Some(started),
                 Err(connection) => idle = Some(connection),
             }
@@ -277,8 +276,7 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
         tokio::select! {
             Some((mut connection, done)) = async { Some(call.as_mut()?.await) } => {
                 call = None;
-                let is_streaming = connection.is_streaming();
-                shared.book().state.set_streaming(is_streaming, shared.clock.now());
+                shared.book().note_streams(&mut connection, shared.clock.now());
                 handle(&shared, done);
                 // Some may have come before the answer, and yet know its request.
                 for push in connection.take_pushes() {
@@ -305,10 +303,9 @@ pub(crate) async fn run(shared: Arc<Shared>, connection: Connection) {
 fn next_call(
     shared: &Arc<Shared>,
     mut connection: Box<Connection>,
-    step: Step,
 ) -> Result<Call, Box<Connection>> {
     let mut book = shared.book();
-    match step {
+    match book.state.next_step(shared.clock.now()) {
         Step::Wait(_) => return Err(connection),
         Step::Release => {
             let release = book.state.release();

@@ -90,8 +90,9 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.connection.caller);
         let now = self.door.now();
-        let call = InFlightCall::begin(&self.door, &self.connection, true, now);
         let path = request.uri().path();
+        let is_busy = !self.door.paths().silent.contains(&path);
+        let call = InFlightCall::begin(&self.door, &self.connection, is_busy, now);
         if let Some(limit) = call.refusal(path, now) {
             return Box::pin(ready(Ok(refused(&limit, call))));
         }

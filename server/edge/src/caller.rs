@@ -294,7 +294,7 @@ impl Caller {
                     let release = self.holder.lock().release();
                     node.release(release).await;
                 }
-                Step::Wait(_) if is_empty => return,
+                Step::Wait(_) if is_empty && self.uses.read().is_empty() => return,
                 Step::Wait(until) => {
                     let at = until.unwrap_or(Time::MAX).min(measures_at).min(looks_at);
                     tokio::select! {

@@ -27,6 +27,8 @@ const RESOURCES_PER_LOOK: usize = 50;
 /// Seconds between two samples, of the last ten minutes and of the last day.
 const EVERY_SECONDS: [u32; 2] = [1, 144];
 
+const DAY: u32 = 86_400;
+
 /// Samples of each.
 const SAMPLES: usize = 600;
 
@@ -107,17 +109,20 @@ impl History {
         }
     }
 
-    /// Gives the resources that want most a history, and takes it from the others.
-    fn choose(&self, mut all: Vec<(f32, ResourceId)>) {
+    /// Gives the resources that want most a history. Those that are gone keep theirs for a day, while there is room.
+    fn choose(&self, mut all: Vec<(f32, ResourceId)>, at: u32) {
         all.sort_by(|one, other| other.0.total_cmp(&one.0));
         all.truncate(RESOURCES_MAX);
         let mut samples = self.samples.lock();
+        let mut former = std::mem::take(&mut *samples);
         let chosen = all.into_iter().map(|(_, id)| {
-            let known = samples.remove(&id);
+            let known = former.remove(&id);
             (id, known.unwrap_or_default())
         });
-        let chosen = chosen.collect();
-        *samples = chosen;
+        samples.extend(chosen);
+        let room = RESOURCES_MAX.saturating_sub(samples.len());
+        former.retain(|_, [_, day]| day.back().is_some_and(|(last, _)| last + DAY > at));
+        samples.extend(former.into_iter().take(room));
     }
 
     fn record(&self, resource: &ResourceId, at: u32, figures: Figures) {
@@ -185,13 +190,13 @@ impl ServerState {
     }
 
     fn sample(&self, chooses: bool) {
-        let history = self.history();
+        let (history, at) = (self.history(), self.age());
         if chooses {
             let all = self.snapshots_after(None, usize::MAX);
-            history.choose(all.map(|it| (figures(&it)[1], it.resource)).collect());
+            let all = all.map(|it| (figures(&it)[1], it.resource)).collect();
+            history.choose(all, at);
         }
         let chosen: Vec<ResourceId> = history.samples.lock().keys().cloned().collect();
-        let at = self.age();
         for some in chosen.chunks(RESOURCES_PER_LOOK) {
             let seen = self.node().look(|node, now| {
                 let seen = some.iter().filter_map(|id| node.resource_snapshot(id, now));
@@ -201,6 +206,7 @@ impl ServerState {
             for (figures, resource) in seen {
                 history.record(&resource, at, figures);
             }
+            std::thread::yield_now();
         }
     }
 }
@@ -216,7 +222,7 @@ mod tests {
     #[test]
     fn a_chart_has_ten_minutes_by_the_second_and_a_day_by_the_144_seconds() {
         let history = History::default();
-        history.choose(vec![(1.0, id(0))]);
+        history.choose(vec![(1.0, id(0))], 0);
         for at in 0..100_000 {
             history.record(&id(0), at, [1.0, 2.0, 3.0, at as f32]);
         }
@@ -240,14 +246,25 @@ mod tests {
                 .map(|number| (wants(number), id(number)))
                 .collect()
         };
-        history.choose(all(RESOURCES_MAX));
+        history.choose(all(RESOURCES_MAX), 0);
         history.record(&id(RESOURCES_MAX), 1, [1.0; 4]);
-        history.choose(all(RESOURCES_MAX));
+        history.choose(all(RESOURCES_MAX), 2);
         assert_eq!(history.samples.lock().len(), RESOURCES_MAX);
         assert_eq!(
             history.chart(&id(RESOURCES_MAX), 1).series[0].samples.len(),
             1
         );
+    }
+
+    #[test]
+    fn a_resource_that_is_gone_keeps_its_history_for_a_day() {
+        let history = History::default();
+        history.choose(vec![(1.0, id(0))], 0);
+        history.record(&id(0), 1, [1.0; 4]);
+        for (at, left) in [(2, 1), (86_400, 1), (86_401, 0)] {
+            history.choose(Vec::new(), at);
+            assert_eq!(history.samples.lock().len(), left, "at {at}");
+        }
     }
 
     #[test]

@@ -219,11 +219,14 @@ impl ServerState {
 
     /// Notes that the newest templates came into force (`None`), or why they were refused.
     pub fn set_templates(&self, problem: Option<String>) {
-        self.history.note(match problem {
-            None => "templates came into force".to_owned(),
-            Some(_) => "templates were refused".to_owned(),
-        });
-        self.news.lock().templates_problem = problem;
+        let before = std::mem::replace(&mut self.news.lock().templates_problem, problem.clone());
+        match problem {
+            None => self.history.note("templates came into force".to_owned()),
+            Some(_) if before == problem => {}
+            Some(_) => self
+                .history
+                .note("newer templates are not in force".to_owned()),
+        }
     }
 
     /// Returns the state of the parent. None: this is the root.
@@ -329,7 +332,14 @@ impl ServerState {
 
     /// Sets the state of the rules.
     pub fn set_rules(&self, rules: RulesNews) {
-        self.news.lock().rules = rules;
+        let versions = |of: &RulesNews| -> Vec<Option<String>> {
+            let documents = of.documents.iter();
+            documents.map(|(it, _)| it.version.clone()).collect()
+        };
+        let before = std::mem::replace(&mut self.news.lock().rules, rules.clone());
+        if versions(&before) != versions(&rules) {
+            self.history.note("rules came into force".to_owned());
+        }
     }
 
     /// Returns whether requests can be served.

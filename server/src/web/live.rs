@@ -1,5 +1,5 @@
 //! The status as server-sent events, once a second while a browser looks on. Browsers with the same query share the
-//! work, and all of it together takes a tenth of a core at most.
+//! work, and answers are made one at a time, with a rest after each.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,7 +18,7 @@ use crate::status::{Query, ServerState};
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Rest after an answer, for each time that it took.
+/// Rest after an answer, by the time that it took, up to a second.
 const REST: u32 = 9;
 
 /// Largest number of different queries.
@@ -81,19 +81,27 @@ impl Live {
     async fn keep(self: Arc<Self>, query: Query, view: Arc<watch::Sender<Arc<str>>>) {
         loop {
             let turn = self.turn.lock().await;
+            if self.is_left(&query, &view) {
+                return;
+            }
             let (asked, began) = (query.clone(), Instant::now());
             let look = move |state: &ServerState| super::rendered(&state.answer(&asked));
             if let Some(answer) = self.state.look(look).await {
                 view.send_replace(answer.into());
             }
-            sleep(began.elapsed() * REST).await;
+            sleep((began.elapsed() * REST).min(EVERY)).await;
             drop(turn);
             sleep(EVERY).await;
-            let mut views = self.views.lock();
-            if view.receiver_count() == 0 {
-                views.remove(&query);
-                return;
-            }
         }
+    }
+
+    /// Forgets a view that nobody follows. Returns whether that is so.
+    fn is_left(&self, query: &Query, view: &watch::Sender<Arc<str>>) -> bool {
+        let mut views = self.views.lock();
+        let is_left = view.receiver_count() == 0;
+        if is_left {
+            views.remove(query);
+        }
+        is_left
     }
 }

@@ -1,8 +1,8 @@
 //! The whole tree for pages: this server asks those above it, up to the first one, and all below that one. So a browser
 //! needs a way to one server only.
 //!
-//! A tree is made at most once a second for each resource, however many browsers look on. An answer is believed about
-//! the server itself only.
+//! A tree is made at most once a second for each resource, however many browsers look on, and less often if that takes
+//! long. An answer is believed about the server itself only, and none gets a token: its address is what it says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,8 +21,14 @@ use tonic::transport::Endpoint;
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::status::{Query, ServerState};
 
-/// Time for which a tree is shown again.
+/// Time for which a tree is shown again, at least.
 const FRESH: Duration = Duration::from_secs(1);
+
+/// Rest after a tree, by the time that it took.
+const REST: u32 = 9;
+
+/// Leases of each server.
+const LEASES: u32 = 20;
 
 /// Largest number of servers.
 const PLACES_MAX: usize = 1_000;
@@ -33,8 +39,8 @@ const ABOVE_MAX: usize = 16;
 /// Servers that are asked at the same time.
 const AT_ONCE_MAX: usize = 16;
 
-/// Longest wait for one of them.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest wait for one of them, and for all.
+const PATIENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
 
 /// Trees that were made lately.
 #[derive(Debug, Default)]
@@ -42,31 +48,49 @@ pub(super) struct Trees {
     made: Mutex<Vec<Made>>,
 }
 
-/// A tree, and when and for which request it was made.
-type Made = (GetStatusRequest, Instant, Arc<[Place]>);
+/// A tree as JSON, for which request, and until when it is shown.
+type Made = (GetStatusRequest, Instant, Arc<str>);
+
+/// Returns the question to each server, about a resource. Without an id: about none.
+pub(super) fn request(resource_id: String) -> GetStatusRequest {
+    GetStatusRequest {
+        without_resources: resource_id.is_empty(),
+        resource_id,
+        leases_max: LEASES,
+        ..GetStatusRequest::default()
+    }
+}
 
 impl Trees {
-    /// Returns the servers of the tree. The request asks each of them for one resource, or for none.
+    /// Returns the servers of the tree as JSON. None: it cannot be rendered.
     pub(super) async fn look(
         &self,
         state: &Arc<ServerState>,
         request: GetStatusRequest,
         query: Query,
-    ) -> Arc<[Place]> {
+    ) -> Option<Arc<str>> {
         let mut made = self.made.lock().await;
-        made.retain(|(_, at, _)| at.elapsed() < FRESH);
-        if let Some((.., places)) = made.iter().find(|(asked, ..)| *asked == request) {
-            return Arc::clone(places);
+        made.retain(|(_, until, _)| *until > Instant::now());
+        if let Some((.., json)) = made.iter().find(|(asked, ..)| *asked == request) {
+            return Some(Arc::clone(json));
         }
+        let began = Instant::now();
         let own = state.look(move |state| state.answer(&query)).await;
         let security = state.security();
+        let [_, in_all] = PATIENCE;
         let walk = Walk {
-            dialer: security.map_or_else(Dialer::default, |it| it.dialer().clone()),
+            dialer: security
+                .map_or_else(Dialer::default, |it| it.dialer().clone())
+                .without_token(),
             request,
+            until: began + in_all,
         };
-        let places: Arc<[Place]> = walk.all(own).await.into();
-        made.push((walk.request, Instant::now(), Arc::clone(&places)));
-        places
+        let places = walk.all(own).await;
+        let json = state.look(move |_| super::rendered(&places)).await?;
+        let json: Arc<str> = json.into();
+        let until = Instant::now() + (began.elapsed() * REST).max(FRESH);
+        made.push((walk.request, until, Arc::clone(&json)));
+        Some(json)
     }
 }
 
@@ -74,6 +98,7 @@ impl Trees {
 struct Walk {
     dialer: Dialer,
     request: GetStatusRequest,
+    until: Instant,
 }
 
 impl Walk {
@@ -121,17 +146,8 @@ impl Walk {
         own: GetStatusResponse,
     ) -> (GetStatusResponse, BTreeMap<String, GetStatusResponse>) {
         let mut known = BTreeMap::new();
-        let mut highest = own;
         // A candidate knows no leases.
-        if let Some(master) = highest
-            .master_address
-            .as_ref()
-            .filter(|_| !highest.is_master)
-            && let Ok(master) = self.ask(master).await
-            && master.node == highest.node
-        {
-            highest = master;
-        }
+        let mut highest = self.of_master(own).await;
         for _ in 0..ABOVE_MAX {
             let Some(parent) = &highest.parent else {
                 break;
@@ -139,6 +155,7 @@ impl Walk {
             let Ok(above) = self.ask(&parent.address).await else {
                 break;
             };
+            let above = self.of_master(above).await;
             if above.node == highest.node || known.contains_key(&above.node) {
                 break;
             }
@@ -148,9 +165,23 @@ impl Walk {
         (highest, known)
     }
 
+    /// Returns the status of the master of a node, if a candidate names it.
+    async fn of_master(&self, status: GetStatusResponse) -> GetStatusResponse {
+        if let Some(master) = status.master_address.as_ref().filter(|_| !status.is_master)
+            && let Ok(master) = self.ask(master).await
+            && master.node == status.node
+        {
+            return master;
+        }
+        status
+    }
+
     /// Asks a child server.
     async fn answered(&self, child: Place) -> Place {
+        let known = child.known.as_ref();
+        let has_leases = known.is_some_and(|it| it.leases_remaining_ms.is_some());
         let answer = match &child.address {
+            _ if child.is_gone() && !has_leases => Err("it is gone".to_owned()),
             Some(address) => self.ask(address).await,
             None => Err("it has not said where it is".to_owned()),
         };
@@ -173,12 +204,17 @@ impl Walk {
     async fn ask(&self, address: &str) -> Result<GetStatusResponse, String> {
         let endpoint = Endpoint::from_shared(format!("http://{address}"));
         let endpoint = endpoint.map_err(|error| error.to_string())?;
-        let channel = self.dialer.channel(&endpoint.connect_timeout(PATIENCE));
+        let [each, _] = PATIENCE;
+        let left = self
+            .until
+            .saturating_duration_since(Instant::now())
+            .min(each);
+        let channel = self.dialer.channel(&endpoint.connect_timeout(each));
         let mut client = AdminClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        match timeout(PATIENCE, client.get_status(self.request.clone())).await {
+        match timeout(left, client.get_status(self.request.clone())).await {
             Ok(Ok(answer)) => Ok(answer.into_inner()),
             Ok(Err(status)) => Err(visible::line(status.message()).into_owned()),
-            Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+            Err(_) => Err("no answer in time".to_owned()),
         }
     }
 }

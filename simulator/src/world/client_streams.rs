@@ -24,14 +24,21 @@ impl World<'_> {
     /// Notes a request on a client's stream.
     pub(super) fn note_client_stream(&mut self, to: ServerId, number: u32) {
         let client = &self.clients[number];
-        if !client.asks_on_stream {
+        let (asks, name, process) = (
+            client.asks_on_stream,
+            client.name.clone(),
+            client.incarnation(),
+        );
+        let holder = HolderId::client(name, Some(process));
+        let Some(server) = self.server_of(to) else {
             return;
-        }
-        let holder = HolderId::client(client.name.clone(), Some(client.incarnation()));
-        if let Some(server) = self.server_of(to)
-            && server.clients.insert(holder.clone(), number).is_none()
-        {
-            server.replica.handle_client_stream(&holder, true);
+        };
+        let is_new = match asks {
+            true => server.clients.insert(holder.clone(), number).is_none(),
+            false => server.clients.remove(&holder).is_some(),
+        };
+        if is_new {
+            server.replica.handle_client_stream(&holder, asks);
         }
     }
 

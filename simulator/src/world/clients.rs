@@ -206,6 +206,11 @@ impl World<'_> {
 
     /// Sends a request to the server that the client has a connection with.
     pub(super) fn ask_master(&mut self, number: u32, term: u64, request: GetCapacity) {
+        let client = &mut self.clients[number];
+        let local = client.clock.shows(self.now);
+        if let Some(state) = client.state.as_mut().filter(|_| client.asks_on_stream) {
+            state.handle_opening(local);
+        }
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
         let call = (number, sequence);

@@ -119,6 +119,7 @@ impl World<'_> {
         client.connected = None;
         let local = client.clock.shows(now);
         if let Some(state) = &mut client.state {
+            state.set_streaming(false, local);
             state.handle_failure(sequence, lost.kind, chance, local);
         }
     }

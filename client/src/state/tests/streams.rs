@@ -6,6 +6,7 @@ use super::*;
 fn streaming(capacity: f64) -> (ClientState, u64) {
     let mut client = client(Mode::Pessimistic);
     let request = client.request(|_| 0.0, at(0.0));
+    client.handle_opening(at(0.0));
     client.set_streaming(true, at(0.0));
     let first = answer(granted(capacity, 60, 20));
     assert!(client.handle_response(request.sequence, &first, 0.0, at(0.0)));
@@ -113,7 +114,7 @@ fn a_stream_that_follows_polling_hears_of_all_resources_at_once() {
     assert_eq!(client.next_step(at(1.0)), Step::Send);
 }
 
-/// Asks at a time. Returns whether the request goes on a stream.
+/// Asks at a time, and reaches no server. Returns whether the request goes on a stream.
 fn asks(client: &mut ClientState, seconds: f64) -> bool {
     let request = client.request(|_| 0.0, at(seconds));
     client.handle_failure(request.sequence, FailureKind::OutOfReach, 0.0, at(seconds));
@@ -124,6 +125,7 @@ fn asks(client: &mut ClientState, seconds: f64) -> bool {
 fn a_server_that_refuses_streams_is_asked_by_calls_for_a_minute() {
     let mut client = client(Mode::Pessimistic);
     assert!(asks(&mut client, 0.0));
+    client.handle_opening(at(0.0));
     client.set_streaming(false, at(0.0));
     for (seconds, on_stream) in [(1.0, false), (59.0, false), (60.0, true)] {
         assert_eq!(asks(&mut client, seconds), on_stream, "at {seconds}");
@@ -131,23 +133,41 @@ fn a_server_that_refuses_streams_is_asked_by_calls_for_a_minute() {
 }
 
 #[test]
-fn a_stream_that_lasted_is_followed_by_another_one() {
-    for (ends, on_stream) in [(9.0, false), (10.0, true)] {
-        let (mut client, _) = streaming(8.0);
-        client.handle_disconnected(0.0, at(ends));
-        assert_eq!(asks(&mut client, ends), on_stream, "it lasted {ends} s");
-        let (mut client, _) = streaming(8.0);
-        client.set_streaming(false, at(ends));
-        assert_eq!(asks(&mut client, ends), on_stream, "it lasted {ends} s");
+fn a_server_that_is_out_of_reach_refuses_no_streams() {
+    let mut client = client(Mode::Pessimistic);
+    for seconds in [0.0, 1.0, 2.0] {
+        assert!(asks(&mut client, seconds), "at {seconds}");
     }
 }
 
 #[test]
-fn a_server_that_redirects_works_so_streams_go_on() {
-    let (mut client, _) = streaming(8.0);
-    let request = client.request(|_| 0.0, at(1.0));
-    client.handle_redirect(request.sequence);
-    assert!(asks(&mut client, 1.0));
+fn a_stream_that_lasted_is_followed_by_another_one() {
+    for (ends, on_stream) in [(9.0, false), (10.0, true)] {
+        for is_told in [false, true] {
+            let (mut client, _) = streaming(8.0);
+            match is_told {
+                true => client.handle_disconnected(0.0, at(ends)),
+                false => client.set_streaming(false, at(ends)),
+            }
+            assert_eq!(asks(&mut client, ends), on_stream, "it lasted {ends} s");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_not_the_master_works_so_streams_go_on() {
+    for redirects in [false, true] {
+        let (mut client, _) = streaming(8.0);
+        let request = client.request(|_| 0.0, at(1.0));
+        match redirects {
+            true => client.handle_redirect(request.sequence),
+            false => {
+                let kind = FailureKind::Masterless;
+                client.handle_failure(request.sequence, kind, 0.0, at(1.0));
+            }
+        }
+        assert!(asks(&mut client, 2.0));
+    }
 }
 
 #[test]
