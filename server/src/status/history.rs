@@ -8,6 +8,7 @@ use std::time::Duration;
 use doorward_engine::id::ResourceId;
 use doorward_engine::messages::ResourceSnapshot;
 use doorward_engine::node::mastership::Mastership;
+use doorward_session::time::millis;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::time::{MissedTickBehavior, interval};
@@ -72,7 +73,7 @@ struct Series {
 }
 
 fn unix_ms() -> u64 {
-    doorward_session::time::millis(clock::wall())
+    millis(clock::wall())
 }
 
 impl History {
@@ -86,10 +87,10 @@ impl History {
         marks.push_back(Mark { at_ms, text });
     }
 
-    /// Returns the chart of a resource. `age`: seconds since the server started.
-    pub fn chart(&self, resource: &ResourceId, age: u32) -> Chart {
+    /// Returns the chart of a resource. `age`: time since the server started.
+    pub fn chart(&self, resource: &ResourceId, age: Duration) -> Chart {
         let now_ms = unix_ms();
-        let started_ms = now_ms.saturating_sub(1_000 * u64::from(age));
+        let started_ms = now_ms.saturating_sub(millis(age));
         let samples = self.samples.lock();
         let rings = samples.get(resource).into_iter().flatten();
         let series = rings.zip(EVERY_SECONDS).map(|(ring, every)| Series {
@@ -183,14 +184,14 @@ impl ServerState {
         }
     }
 
-    /// Returns the time since the server started, in seconds.
-    pub fn age(&self) -> u32 {
-        let age = self.node().clock().now().since_origin().as_secs();
-        u32::try_from(age).unwrap_or(u32::MAX)
+    /// Returns the time since the server started.
+    pub fn age(&self) -> Duration {
+        self.node().clock().now().since_origin()
     }
 
     fn sample(&self, chooses: bool) {
-        let (history, at) = (self.history(), self.age());
+        let history = self.history();
+        let at = u32::try_from(self.age().as_secs()).unwrap_or(u32::MAX);
         if chooses {
             let all = self.snapshots_after(None, usize::MAX);
             let all = all.map(|it| (figures(&it)[1], it.resource)).collect();
@@ -226,7 +227,7 @@ mod tests {
         for at in 0..100_000 {
             history.record(&id(0), at, [1.0, 2.0, 3.0, at as f32]);
         }
-        let chart = history.chart(&id(0), 99_999);
+        let chart = history.chart(&id(0), Duration::from_secs(99_999));
         let [minutes, day] = &chart.series[..] else {
             panic!("{chart:?}");
         };
@@ -251,7 +252,9 @@ mod tests {
         history.choose(all(RESOURCES_MAX), 2);
         assert_eq!(history.samples.lock().len(), RESOURCES_MAX);
         assert_eq!(
-            history.chart(&id(RESOURCES_MAX), 1).series[0].samples.len(),
+            history.chart(&id(RESOURCES_MAX), Duration::ZERO).series[0]
+                .samples
+                .len(),
             1
         );
     }
@@ -273,7 +276,7 @@ mod tests {
         for number in 0..=MARKS_MAX {
             history.note(number.to_string());
         }
-        let marks = history.chart(&id(0), 0).marks;
+        let marks = history.chart(&id(0), Duration::ZERO).marks;
         assert_eq!((marks.len(), &*marks[0].text), (MARKS_MAX, "1"));
     }
 }

@@ -35,7 +35,7 @@ const LICENCES: [&str; 11] = [
 ];
 
 /// Crates with several versions: their number, and the crates that keep the older ones.
-const SEVERAL: [(&str, usize, &str); 12] = [
+const SEVERAL: [(&str, usize, &str); 11] = [
     ("base64", 2, "tonic has 0.22"),
     ("cpufeatures", 2, "sha2 has 0.2"),
     ("foldhash", 2, "hashbrown 0.15 has 0.1"),
@@ -55,11 +55,6 @@ const SEVERAL: [(&str, usize, &str); 12] = [
         "miette of protox, in build scripts alone, has 0.1",
     ),
     ("windows-sys", 2, "ring has 0.52"),
-    (
-        "winnow",
-        2,
-        "the derive macro of bolero, in tests alone, has 0.5",
-    ),
 ];
 
 /// Advisories that do not matter here, and why.
