@@ -53,7 +53,7 @@ impl LibraryEntry {
         LIBRARY.iter().find(|entry| entry.name == name)
     }
 
-    /// What somebody who gives a name that there is not may have meant, as the end of a message.
+    /// Returns the name that an unknown one probably means, as the end of a message.
     pub fn hint(name: &str) -> String {
         let like = LIBRARY.iter().find(|entry| {
             name.len() > 2 && (entry.name.contains(name) || name.contains(entry.name))

@@ -110,7 +110,8 @@ impl History {
         }
     }
 
-    /// Gives the resources that want most a history. Those that are gone keep theirs for a day, while there is room.
+    /// Gives the resources that want most a history. A resource that is gone keeps its history for a
+    /// day, while there is room.
     fn choose(&self, mut all: Vec<(f32, ResourceId)>, at: u32) {
         all.sort_by(|one, other| other.0.total_cmp(&one.0));
         all.truncate(RESOURCES_MAX);

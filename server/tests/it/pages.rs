@@ -9,7 +9,9 @@ use tokio::net::TcpStream;
 
 use crate::logs::Logs;
 use crate::processes::start_with;
-use crate::running::{asked, capacity, check_lines, config, get, json, page, start, started};
+use crate::running::{
+    asked, capacity, check_lines, config, eventually, get, json, page, start, started,
+};
 use crate::upstream::check_count;
 
 #[tokio::test]
@@ -104,17 +106,16 @@ async fn no_more_different_views_are_followed_than_the_limit() {
 }
 
 #[tokio::test]
-async fn a_history_has_samples_and_changes() {
+async fn a_history_has_samples_of_a_resource_that_is_held() {
     let server = start().await;
     let mut client = capacity(&server).await;
     get(&mut client, "a", vec![asked("fair/x", 10.0)]).await;
-    let history = loop {
+    eventually("a sample is recorded", async || {
         let history = json(&server, "/history?id=fair%2Fx").await;
-        if history["series"][0]["samples"][0].is_array() {
-            break history;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    };
+        history["series"][0]["samples"][0].is_array()
+    })
+    .await;
+    let history = json(&server, "/history?id=fair%2Fx").await;
     let sample = history["series"][0]["samples"][0].as_array().unwrap();
     assert_eq!(sample[1..], [100.0, 10.0, 10.0, 10.0], "{history}");
     assert_eq!(page(&server, "/history?id=").await.0, 400);

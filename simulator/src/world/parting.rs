@@ -13,7 +13,7 @@ use crate::world::World;
 use crate::world::message::{ClientRequest, Message};
 use crate::world::uses::in_flight;
 
-/// What a client gives up.
+/// Resources that a client stops using, and its end.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parting {
     /// The client ends at its next step without a call, and stays down until then.
