@@ -39,6 +39,8 @@ pub mod codec;
 #[cfg(feature = "json")]
 mod json;
 mod limits;
+#[cfg(feature = "json")]
+pub mod plan;
 mod quota_reports;
 mod states;
 #[cfg(feature = "json")]

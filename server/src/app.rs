@@ -55,9 +55,10 @@ use crate::rules::store::{RuleStore, RulesPlace};
 use crate::security::{Security, SecurityConfig};
 use crate::state_directory::place::StateConfig;
 use crate::status::ServerState;
+use crate::stored_place::StoredPlace;
 use crate::transports::election::{self, ElectionConfig, EtcdElection};
 use crate::transports::parent::{ParentTransport, ParentTransportConfig};
-use crate::web;
+use crate::web::{self, Pages};
 
 /// Configuration of a server.
 #[derive(Clone, Debug)]
@@ -74,6 +75,8 @@ pub struct ServerConfig {
     pub templates: Templates,
     /// Source of these templates, for people.
     pub templates_source: String,
+    /// Place where operators change them. Absent: nobody can change them here.
+    pub templates_place: Option<StoredPlace>,
     /// Settings of the node.
     pub node: node::Config,
     /// Clock of the node.
@@ -118,6 +121,7 @@ impl Default for ServerConfig {
             advertise: None,
             templates: Templates::default(),
             templates_source: "nowhere".to_owned(),
+            templates_place: None,
             node: node::Config {
                 seed: clock::seed(),
                 clock_tolerance: clock::tolerance(),
@@ -181,22 +185,20 @@ impl Server {
         let security = Arc::clone(state.start_security(security));
         let metrics = Arc::new(Metrics::new(&state));
         metrics.count_template_load(true, clock::wall());
-        let is_root = config.parent.is_none();
+        let in_force = config.parent.is_none().then_some(&config.templates);
         let upstream = config
             .parent
             .map(|parent| ParentTransport::new(parent, config.security.dialer, Arc::clone(&state)));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
-        let edge = rules
-            .as_ref()
-            .map(|_| Arc::clone(state.start_edge(edge::new(&state, records))));
+        let new_edge = || Arc::clone(state.start_edge(edge::new(&state, records)));
+        let edge = rules.is_some().then(new_edge);
         let stop = stop_grpc.clone();
         let (services, health) =
             rpc::services(&state, &metrics, rules.clone(), stop, edge.as_ref())?;
 
         let masterships = state.node().masterships();
-        let (tolerance, in_force) = (config.node.clock_tolerance, &config.templates);
-        let in_force = is_root.then_some(in_force);
+        let tolerance = config.node.clock_tolerance;
         let election = config.election.map(|election| {
             EtcdElection::start(election, http_address, tolerance, in_force, &state)
         });
@@ -212,13 +214,13 @@ impl Server {
         background.spawn(Arc::clone(state.node()).run_timer());
         background.spawn(election::announce(Arc::clone(&state), masterships));
         background.spawn(health::report_readiness(Arc::clone(&state), health.clone()));
-        if let (Some(rules), Some(edge)) = (rules, &edge) {
+        if let (Some(rules), Some(edge)) = (&rules, &edge) {
             let (state, metrics) = (Arc::clone(&state), Arc::clone(&metrics));
             let makes = config.doors.makes_templates;
-            let follow = edge::follow(Arc::clone(edge), Arc::clone(&rules), makes, state, metrics);
+            let follow = edge::follow(Arc::clone(edge), Arc::clone(rules), makes, state, metrics);
             background.spawn(follow);
             background.spawn(Arc::clone(edge).keep_records());
-            background.spawn(rules.run(rereads.subscribe()));
+            background.spawn(Arc::clone(rules).run(rereads.subscribe()));
         }
         if let Some(upstream) = upstream {
             background.spawn(upstream.run());
@@ -238,7 +240,9 @@ impl Server {
             serving: JoinSet::new(),
             background,
         };
-        server.serve(sockets, services, edge, config.doors.has_http);
+        let decisions = edge.clone().filter(|_| config.doors.has_http);
+        let pages = Pages::new(decisions, config.templates_place, rules);
+        server.serve(sockets, services, edge, pages);
         Ok(server)
     }
 
@@ -247,7 +251,7 @@ impl Server {
         sockets: Sockets,
         services: Services,
         edge: Option<Arc<Edge>>,
-        decides_by_http: bool,
+        pages: Pages,
     ) {
         let looking = Arc::new(Semaphore::new(1));
         let (grpc, address) = sockets.grpc;
@@ -272,8 +276,7 @@ impl Server {
         }
         let access_is_tls = self.access().tls.is_some();
         if let Some((listener, address)) = sockets.http {
-            let edge = edge.filter(|_| decides_by_http);
-            self.serve_http(listener, looking, edge);
+            self.serve_http(listener, looking, pages);
             let scheme = if access_is_tls { "https" } else { "http" };
             info!("status page at {scheme}://{address}/");
         }
@@ -312,15 +315,11 @@ impl Server {
         self.spawn_port(Port::Grpc, served);
     }
 
-    fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, edge: Option<Arc<Edge>>) {
+    fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, pages: Pages) {
         self.background.spawn(Arc::clone(&self.state).record());
         let stop = self.stop_http.clone();
-        let pages = web::router(
-            Arc::clone(&self.state),
-            Arc::clone(&self.metrics),
-            edge,
-            stop,
-        );
+        let (state, metrics) = (Arc::clone(&self.state), Arc::clone(&self.metrics));
+        let pages = web::router(state, metrics, pages, stop);
         let (limits, access) = (self.state.limits().of_http(), self.access());
         let door = Door::secured(limits, web::PATHS, looking, access, Protocol::Http1);
         let served = http::serve(listener, door, pages, self.stop_http.clone());

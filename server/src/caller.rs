@@ -1,9 +1,10 @@
-//! The caller that a request is attributed to, as the door sets it.
+//! The caller that a request is attributed to, and what it may change, as the door says.
 
+use doorward_door::access::Operator;
 use doorward_door::caller_id::CallerId;
 use doorward_engine::id::Caller;
 use doorward_tls::identity::Identity;
-use tonic::Request;
+use tonic::{Extensions, Request, Status};
 
 /// Returns the identity that the caller of a request has proved, if it has.
 pub fn identity<T>(request: &Request<T>) -> Option<&Identity> {
@@ -14,6 +15,36 @@ pub fn identity<T>(request: &Request<T>) -> Option<&Identity> {
 pub fn of<T>(request: &Request<T>) -> Option<Caller> {
     let caller = request.extensions().get::<CallerId>();
     caller.map(|caller| Caller::new(caller.get()))
+}
+
+/// Returns whether a caller may change rules and templates: an operator, or a caller on the server's own machine without
+/// an identity, if the server needs none.
+pub fn may_write(extensions: &Extensions) -> bool {
+    let address = extensions.get::<CallerId>();
+    let is_here = address.is_some_and(|id| id.is_loopback());
+    let is_open = is_here && extensions.get::<Identity>().is_none();
+    is_open || is_operator(extensions)
+}
+
+/// Returns whether a caller has proved that it is an operator.
+pub fn is_operator(extensions: &Extensions) -> bool {
+    extensions.get::<Operator>().is_some()
+}
+
+/// Returns the caller's identity, or else its address, if the caller may change rules and templates.
+///
+/// # Errors
+///
+/// If it may not.
+pub fn writer(extensions: &Extensions) -> Result<String, Status> {
+    if !may_write(extensions) {
+        let problem = "rules and templates are changed from the server's own machine, or with the token of an \
+                       operator; or change the file, directory or etcd itself";
+        return Err(Status::permission_denied(problem));
+    }
+    let identity = extensions.get::<Identity>().map(ToString::to_string);
+    let address = extensions.get::<CallerId>().map(ToString::to_string);
+    Ok(identity.or(address).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@
 //! - [`yielding`] lets pages and metrics yield to other threads;
 //! - [`templates`] reads the templates again whenever they change, in a file or in etcd;
 //! - [`edge`] serves programs without a client library, by these rules;
-//! - [`rules`] keeps rule documents, and knows the services that run them;
+//! - [`rules`] keeps rule documents, and knows the services that run them; [`stored_place`] is where operators change
+//!   documents;
 //! - [`otel`] makes spans, and [`otlp`] sends them and the metrics to a collector, in builds with that feature;
 //! - [`signals`] stop a program, or make it read its files again; [`program`] has its exit codes;
 //! - [`clock`] is the only module that reads clocks and draws entropy.
@@ -42,6 +43,7 @@ pub mod security;
 pub mod signals;
 pub mod state_directory;
 pub mod status;
+pub mod stored_place;
 pub mod templates;
 pub mod transports;
 pub mod web;

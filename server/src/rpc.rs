@@ -17,7 +17,7 @@ pub mod closed;
 pub mod convert;
 pub mod cycle;
 pub mod health;
-mod plans;
+pub mod plans;
 pub mod services;
 pub mod stream;
 mod unary;

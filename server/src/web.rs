@@ -8,16 +8,19 @@
 //! | `/live?…` | the same once a second, as server-sent events |
 //! | `/tree?id=ID` | all servers of the tree, as `doorward tree --output json` prints them |
 //! | `/history?id=ID` | [figures](crate::status::history) of ten minutes and a day |
+//! | `/document?kind=templates`, `/document/plan`, `/document/apply` | [templates and rules](documents) as text, the plan of a change, and the change |
 //! | `/metrics` | Prometheus, in the requested [format](crate::metrics::format) |
 //! | `/json`, `/v1/…` | on an agent: [decisions by rules](doorward_edge::http) |
 //! | `/healthz` | 200 as long as the process lives |
 //! | `/readyz` | 200 if the server is [ready](crate::status::readiness), else 503 and the reason |
 //!
-//! Everything else is read-only, and the page loads nothing from elsewhere. Answers are made on a thread of their own
+//! Everything but `/document/apply` and `/v1/…` is read-only, and the page loads nothing from elsewhere. Answers are made on a thread of their own
 //! ([`ServerState::look`]), never by a worker that serves calls.
 
+mod documents;
 mod live;
 mod origin;
+mod others;
 mod tree;
 
 use std::sync::Arc;
@@ -25,7 +28,7 @@ use std::sync::Arc;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Router, middleware};
 use doorward_door::paths::Paths;
 use doorward_edge::edge::Edge;
@@ -35,16 +38,21 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
+use crate::admin::rules_service::RulesService;
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
+use crate::rules::store::RuleStore;
 use crate::status::readiness::Readiness;
 use crate::status::{self, GetStatusRequest, RESOURCES_DEFAULT, ServerState};
+use crate::stored_place::StoredPlace;
+use crate::web::documents::Documents;
 use crate::web::live::Live;
+use crate::web::others::Others;
 use crate::web::tree::Trees;
 use crate::yielding::{self, YieldingWriter};
 
 /// The page and what it loads: path, type and text. A resource has a page of its own, as before.
-const FILES: [(&str, &str, &str); 13] = [
+const FILES: [(&str, &str, &str); 14] = [
     ("/", HTML, PAGE),
     ("/resource", HTML, PAGE),
     ("/limits", HTML, PAGE),
@@ -58,6 +66,7 @@ const FILES: [(&str, &str, &str); 13] = [
         SCRIPT,
         include_str!("../page/resource.js"),
     ),
+    ("/page/editor.js", SCRIPT, include_str!("../page/editor.js")),
     ("/page/tables.js", SCRIPT, include_str!("../page/tables.js")),
     ("/page/views.js", SCRIPT, include_str!("../page/views.js")),
     ("/page/uPlot.min.css", CSS, doorward_pages::UPLOT_STYLE),
@@ -84,11 +93,15 @@ pub const PATHS: Paths = Paths {
         "/page/page.js",
         "/page/parts.js",
         "/page/resource.js",
+        "/page/editor.js",
         "/page/tables.js",
         "/page/views.js",
         "/page/uPlot.min.css",
         "/page/uPlot.iife.min.js",
         "/tree",
+        "/document",
+        "/document/plan",
+        "/document/apply",
         "/json",
         "/v1/check",
         "/v1/charge",
@@ -108,15 +121,51 @@ struct Site {
     metrics: Arc<Metrics>,
     live: Arc<Live>,
     trees: Arc<Trees>,
+    others: Arc<Others>,
+}
+
+/// What the HTTP port serves besides the page.
+#[derive(Debug)]
+pub struct Pages {
+    decisions: Option<Arc<Edge>>,
+    templates: Option<StoredPlace>,
+    rules: Option<Arc<RuleStore>>,
+}
+
+impl Pages {
+    /// Returns what an agent serves: `decisions` by rules; and the documents that operators may change on the page.
+    pub const fn new(
+        decisions: Option<Arc<Edge>>,
+        templates: Option<StoredPlace>,
+        rules: Option<Arc<RuleStore>>,
+    ) -> Self {
+        Self {
+            decisions,
+            templates,
+            rules,
+        }
+    }
 }
 
 /// Returns the pages of a server, and the answers of an agent. `stop` ends streams of events.
 pub fn router(
     state: Arc<ServerState>,
     metrics: Arc<Metrics>,
-    edge: Option<Arc<Edge>>,
+    served: Pages,
     stop: CancellationToken,
 ) -> Router {
+    let others = Arc::new(Others::new(Arc::clone(&state)));
+    let documents = Documents::new(
+        Arc::clone(&state),
+        Arc::clone(&others),
+        served.templates,
+        RulesService::new(served.rules),
+    );
+    let documents = Router::new()
+        .route("/document", get(documents::show))
+        .route("/document/plan", post(documents::plan))
+        .route("/document/apply", post(documents::apply))
+        .with_state(documents);
     let pages = FILES
         .into_iter()
         .fold(Router::new(), |pages, (path, kind, text)| {
@@ -139,10 +188,12 @@ pub fn router(
         .with_state(Site {
             live: Arc::new(Live::new(Arc::clone(&state), stop)),
             trees: Arc::default(),
+            others,
             state: Arc::clone(&state),
             metrics,
-        });
-    let pages = match edge {
+        })
+        .merge(documents);
+    let pages = match served.decisions {
         Some(edge) => pages.merge(doorward_edge::http::router(edge)),
         None => pages,
     };
@@ -211,10 +262,16 @@ async fn tree(
 ) -> Result<Response, BadRequest> {
     let request = tree::request(query.id);
     let asked = status::Query::of(&request).map_err(BadRequest)?;
-    Ok(match site.trees.look(&site.state, request, asked).await {
-        Some(json) => answer_of((*json).to_owned()),
-        None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    })
+    Ok(
+        match site
+            .trees
+            .look(&site.state, &site.others, request, asked)
+            .await
+        {
+            Some(json) => answer_of((*json).to_owned()),
+            None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        },
+    )
 }
 
 async fn history(

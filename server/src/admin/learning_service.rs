@@ -11,8 +11,8 @@ use doorward_proto::admin::v1::{SetLearningRequest, SetLearningResponse};
 use tonic::{Request, Response, Status as RpcStatus};
 use tracing::warn;
 
-use crate::admin::callers_service::may_write;
 use crate::caller;
+use crate::caller::may_write;
 use crate::status::ServerState;
 
 /// The service of a node.
@@ -25,7 +25,7 @@ impl Learning for LearningService {
         &self,
         request: Request<SetLearningRequest>,
     ) -> Result<Response<SetLearningResponse>, RpcStatus> {
-        if !may_write(&request) {
+        if !may_write(request.extensions()) {
             let problem = "learning mode is changed from the server's own machine, or with the token of an operator";
             return Err(RpcStatus::permission_denied(problem));
         }

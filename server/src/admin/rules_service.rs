@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use doorward::rules::version_of;
 use doorward_clock::Instant;
-use doorward_door::caller_id::CallerId;
 use doorward_etcd::documents::Recorded;
 use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::rules_server::Rules;
@@ -15,7 +14,6 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status as RpcStatus, Streaming};
 
-use crate::admin::callers_service::may_write;
 use crate::caller;
 use crate::rules::document::{self, PROBLEMS_MAX};
 use crate::rules::documents::Documents;
@@ -62,18 +60,6 @@ impl RulesService {
     }
 }
 
-/// Returns the caller's identity, or else its address, if the caller may write.
-fn writer<T>(request: &Request<T>) -> Result<String, RpcStatus> {
-    if !may_write(request) {
-        let problem = "rules are written from the server's own machine, or with the token of an operator; or change the \
-                       directory or etcd itself";
-        return Err(RpcStatus::permission_denied(problem));
-    }
-    let address = request.extensions().get::<CallerId>();
-    let address = || address.map_or_else(String::new, ToString::to_string);
-    Ok(caller::identity(request).map_or_else(address, ToString::to_string))
-}
-
 /// Parses a document on a blocking thread, because a large one takes long.
 async fn check(
     turn: OwnedMutexGuard<()>,
@@ -94,7 +80,8 @@ async fn check(
     Ok(problems.collect())
 }
 
-fn revision(recorded: Recorded, with_text: bool) -> wire::RulesRevision {
+/// Returns a revision of a history.
+pub(crate) fn revision(recorded: Recorded, with_text: bool) -> wire::RulesRevision {
     let mut revision = wire::RulesRevision {
         number: recorded.number,
         ..wire::RulesRevision::default()
@@ -152,7 +139,7 @@ impl Rules for RulesService {
         &self,
         request: Request<wire::ApplyRulesRequest>,
     ) -> Answer<wire::ApplyRulesResponse> {
-        let (store, address) = (self.store()?, writer(&request)?);
+        let (store, address) = (self.store()?, caller::writer(request.extensions())?);
         let mut request = request.into_inner();
         let turn = Arc::clone(&self.checks).lock_owned().await;
         let problems = check(turn, request.domain.clone(), request.text.clone()).await?;
@@ -177,7 +164,7 @@ impl Rules for RulesService {
         request: Request<wire::DeleteRulesRequest>,
     ) -> Answer<wire::DeleteRulesResponse> {
         let store = self.store()?;
-        writer(&request)?;
+        caller::writer(request.extensions())?;
         let wire::DeleteRulesRequest {
             domain,
             seen_version,

@@ -37,7 +37,7 @@ const PLANNED_MAX: usize = 200_000;
 
 /// The service.
 #[derive(Clone, Debug)]
-pub(super) struct PlansService(pub(super) Arc<ServerState>);
+pub struct PlansService(pub Arc<ServerState>);
 
 #[tonic::async_trait]
 impl Plans for PlansService {

@@ -1,38 +1,28 @@
 //! The place of rule documents: a directory with a file for each, or keys below a prefix in etcd.
 //!
 //! A new document has the file `DOMAIN.yaml`, or the key `PREFIX/DOMAIN`; others may have any name.
-//!
-//! A write succeeds only on top of the version that its author has seen. A directory has no history. Two servers with
-//! the same directory do not see each other's writes in the instant between the comparison and the write.
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use doorward::rules::source::files::{self, Content};
 use doorward::rules::version_of;
 use doorward_clock::Instant;
-use doorward_etcd::documents::{
-    self as stored, DocumentEdit, Recorded, StoredDocument, VersionKind, WriteError,
-};
+use doorward_etcd::documents::Recorded;
 use doorward_etcd::follow::{Follow, Followed, Range};
 use doorward_etcd::layout::DocumentKeys;
-use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
-use doorward_files::{Follower, Replacement, read_regular};
+use doorward_etcd::{DocumentPlace, EtcdConfig};
+use doorward_files::Follower;
 use doorward_proto::admin::v1::ApplyRulesRequest;
-use etcd_client::{Compare, CompareOp, Txn, TxnOp};
-use tokio::runtime::Handle;
-use tokio::sync::{Mutex, Notify, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex, Notify, watch};
 use tonic::Status;
 
-use crate::clock;
 use crate::rules::document::check_bounds;
 use crate::rules::documents::Documents;
 use crate::rules::instances::Instances;
+use crate::stored_place::{DocumentChange, StoredPlace};
 
 /// Interval between two reads of all keys in etcd although no change is reported.
 const LOOK: Duration = Duration::from_secs(30);
@@ -45,9 +35,6 @@ const READ_BACK: Duration = Duration::from_secs(2);
 
 /// Largest number of revisions on a page of a history.
 const REVISIONS_MAX: usize = 100;
-
-/// Size of texts after which a page of a history ends, in bytes.
-const HISTORY_BYTES: usize = 1024 * 1024;
 
 /// Ending of the files in a directory.
 const ENDING: &str = ".yaml";
@@ -245,6 +232,25 @@ impl RuleStore {
         Some(document.found.source.clone())
     }
 
+    /// Returns the place of a domain's document: its file or key, or that of a new one.
+    fn stored(&self, source: Option<&str>, domain: &str) -> Result<StoredPlace, Status> {
+        match &self.place {
+            RulesPlace::Directory(path, _) => {
+                let name = source.map_or_else(|| format!("{domain}{ENDING}"), str::to_owned);
+                Ok(StoredPlace::File(path.join(name)))
+            }
+            RulesPlace::File(path, _) => Err(Status::failed_precondition(format!(
+                "the rules are in the file {}; edit it",
+                path.display()
+            ))),
+            RulesPlace::Etcd(prefix, config) => {
+                let key = format!("{prefix}/{}", source.unwrap_or(domain));
+                let keys = DocumentKeys::new(&key);
+                Ok(StoredPlace::Etcd(keys, Arc::clone(config)))
+            }
+        }
+    }
+
     /// Writes a document, or `removes` it, and waits until that is in force here. Returns its number in the history, if
     /// there is one. The caller has checked the domain and the text.
     ///
@@ -262,29 +268,24 @@ impl RuleStore {
         }
         let (domain, source) = (edit.domain.clone(), self.source(&edit.domain));
         let version = (!removes).then(|| version_of(edit.text.as_bytes()));
-        let place = self.place.clone();
-        let write = move |runtime: Handle| match place {
-            RulesPlace::Directory(path, _) => {
-                let new = || format!("{}{ENDING}", edit.domain);
-                let path = path.join(source.unwrap_or_else(new));
-                write_file(&path, &edit, removes).map(|()| None)
-            }
-            RulesPlace::File(path, _) => Err(Status::failed_precondition(format!(
-                "the rules are in the file {}; edit it",
-                path.display()
-            ))),
-            RulesPlace::Etcd(prefix, config) => {
-                let key = source.as_ref().unwrap_or(&edit.domain);
-                let keys = DocumentKeys::new(&format!("{prefix}/{key}"));
-                let mut connection = EtcdConnection::new(config);
-                runtime.block_on(write_key(&mut connection, &keys, &edit, removes))
-            }
+        let place = self.stored(source.as_deref(), &domain)?;
+        let edit = DocumentChange {
+            text: edit.text,
+            seen_version: edit.seen_version,
+            who: edit.who,
+            why: edit.why,
         };
         // The next writer counts this document too.
         if removes {
             self.removed.lock().insert(domain.clone());
         }
-        let written = apart(turn, write).await;
+        let written = match removes {
+            true => place
+                .remove(turn, edit.seen_version)
+                .await
+                .map(|turn| (turn, None)),
+            false => place.write(turn, edit).await,
+        };
         if written.is_err() {
             self.removed.lock().remove(&domain);
         }
@@ -306,129 +307,9 @@ impl RuleStore {
     ///
     /// If there is no history, or etcd does not answer.
     pub async fn history(&self, domain: &str, before: u64) -> Result<Vec<Recorded>, Status> {
-        let RulesPlace::Etcd(prefix, config) = &self.place else {
-            let problem = "documents in a directory have no history; use the history in git, or --rules etcd:PREFIX";
-            return Err(Status::unimplemented(problem));
-        };
-        let source = self.source(domain);
-        let key = source.as_deref().unwrap_or(domain);
-        let keys = DocumentKeys::new(&format!("{prefix}/{key}"));
-        let mut connection = EtcdConnection::new(Arc::clone(config));
-        let mut read = async move || {
-            let numbers = stored::read(&mut connection, &keys).await?.numbers;
-            let earlier = numbers.into_iter().filter(|it| *it < before);
-            let (mut revisions, mut bytes) = (Vec::new(), 0);
-            for number in earlier.take(REVISIONS_MAX) {
-                let recorded = stored::version(&mut connection, &keys, number).await?;
-                let version = recorded.as_ref().and_then(|it| it.version.as_ref().ok());
-                let document = version.and_then(|it| it.document.as_ref());
-                bytes += document.map_or(0, String::len);
-                revisions.extend(recorded);
-                if bytes >= HISTORY_BYTES {
-                    break;
-                }
-            }
-            Ok::<_, doorward_etcd::Error>(revisions)
-        };
-        let read = move |runtime: Handle| runtime.block_on(read()).map_err(unreachable);
+        let place = self.stored(self.source(domain).as_deref(), domain)?;
         let turn = Arc::clone(&self.history_turn).lock_owned().await;
-        let (_turn, revisions) = apart(turn, read).await?;
+        let (_turn, revisions) = place.history(turn, before, REVISIONS_MAX).await?;
         Ok(revisions)
     }
-}
-
-/// Runs a read or write in its turn, on a thread of its own, to its end even if the caller has gone. A disk may be
-/// slow, and futures of `doorward_etcd::documents` are bound to their thread.
-async fn apart<T: Send + 'static>(
-    turn: OwnedMutexGuard<()>,
-    run: impl FnOnce(Handle) -> Result<T, Status> + Send + 'static,
-) -> Result<(OwnedMutexGuard<()>, T), Status> {
-    let runtime = Handle::current();
-    let done = tokio::task::spawn_blocking(move || {
-        let done = run(runtime)?;
-        Ok((turn, done))
-    });
-    done.await
-        .map_err(|error| Status::internal(error.to_string()))?
-}
-
-fn check_seen(stored: Option<&[u8]>, edit: &ApplyRulesRequest) -> Result<(), Status> {
-    let version = stored.map(version_of);
-    if version.as_deref().unwrap_or_default() == edit.seen_version {
-        return Ok(());
-    }
-    let problem = match version {
-        Some(version) => {
-            format!("the stored version is {version}; look at it, and write on top of it")
-        }
-        None => "there is no such document; leave seen_version empty to add it".to_owned(),
-    };
-    Err(Status::aborted(format!("nothing was written: {problem}")))
-}
-
-fn write_file(path: &Path, edit: &ApplyRulesRequest, removes: bool) -> Result<(), Status> {
-    let name = path.display();
-    let cannot =
-        |error: io::Error| Status::failed_precondition(format!("cannot write {name}: {error}"));
-    let stored = match read_regular(path, files::FILE_BYTES_MAX) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        read => Some(read.map_err(cannot)?),
-    };
-    check_seen(stored.as_deref(), edit)?;
-    if removes {
-        return fs::remove_file(path).map_err(cannot);
-    }
-    let new = Replacement::prepare(path, edit.text.as_bytes());
-    new.and_then(Replacement::put).map_err(cannot)
-}
-
-async fn write_key(
-    connection: &mut EtcdConnection,
-    keys: &DocumentKeys,
-    edit: &ApplyRulesRequest,
-    removes: bool,
-) -> Result<Option<u64>, Status> {
-    let seen = stored::read(connection, keys).await.map_err(unreachable)?;
-    check_seen(seen.document.as_deref(), edit)?;
-    if removes {
-        return delete_key(connection, keys, &seen).await.map(|()| None);
-    }
-    let change = DocumentEdit {
-        document: &edit.text,
-        kind: VersionKind::Apply,
-        who: &edit.who,
-        why: edit.why.as_deref(),
-        when: UNIX_EPOCH + clock::wall(),
-    };
-    match stored::write(connection, keys, &seen, &change).await {
-        Ok(version) => Ok(Some(version.number)),
-        Err(error @ WriteError::Changed) => Err(Status::aborted(error.to_string())),
-        Err(error @ (WriteError::Unknown(_) | WriteError::Etcd(_))) => Err(unreachable(error)),
-        Err(error) => Err(Status::failed_precondition(error.to_string())),
-    }
-}
-
-async fn delete_key(
-    connection: &mut EtcdConnection,
-    keys: &DocumentKeys,
-    seen: &StoredDocument,
-) -> Result<(), Status> {
-    if !seen.is_recorded() {
-        let problem = "its history does not have this text, which would be lost; apply it first";
-        return Err(Status::failed_precondition(problem));
-    }
-    let document = keys.document().to_owned();
-    let is_seen = Compare::mod_revision(&*document, CompareOp::Equal, seen.mod_revision);
-    let txn = Txn::new()
-        .when([is_seen])
-        .and_then([TxnOp::delete(document, None)]);
-    let deleted = connection.txn("delete the document", txn).await;
-    if deleted.map_err(unreachable)?.succeeded() {
-        return Ok(());
-    }
-    Err(Status::aborted("another writer was faster; look again"))
-}
-
-fn unreachable(error: impl Display) -> Status {
-    Status::unavailable(error.to_string())
 }

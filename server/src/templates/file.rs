@@ -3,12 +3,17 @@
 //! The file is [followed](Follower). If a later version is invalid or cannot be read, the last valid one stays in force.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_documents::{DOCUMENT_BYTES_MAX, DocumentError};
 use doorward_engine::templates::Templates;
 use doorward_files::{Content, Follower, document};
 use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+use crate::status::ServerState;
 
 /// Interval between two reads of the file.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -72,6 +77,25 @@ impl TemplateFile {
     pub async fn changed(&mut self) -> Result<Templates, TemplateFileError> {
         let content = self.follower.changed(&self.content).await;
         self.parse(content).await
+    }
+
+    /// Brings every new valid version into force, and looks at once whenever it is told. Runs for ever: spawn it.
+    pub async fn run(
+        mut self,
+        state: Arc<ServerState>,
+        metrics: Arc<Metrics>,
+        mut rereads: watch::Receiver<()>,
+    ) {
+        loop {
+            let read = tokio::select! {
+                read = self.changed() => read,
+                Ok(()) = rereads.changed() => self.read_again().await,
+            };
+            match read {
+                Ok(templates) => super::apply(&state, &metrics, templates).await,
+                Err(error) => super::refuse(&state, &metrics, error.to_string()),
+            }
+        }
     }
 
     /// Parses the content. Cancel safe: a content that was not parsed to its end is read again.

@@ -6,11 +6,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::body::{Body, Bytes};
+use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -24,11 +26,16 @@ const REST: u32 = 9;
 /// Largest number of different queries.
 const VIEWS_MAX: usize = 32;
 
+/// An answer as an event. Browsers share its bytes.
+type Answers = watch::Sender<Bytes>;
+
+type View = (Arc<Answers>, JoinHandle<()>);
+
 /// Queries that browsers follow, with the newest answer to each.
 #[derive(Debug)]
 pub(super) struct Live {
     state: Arc<ServerState>,
-    views: Mutex<BTreeMap<Query, Arc<watch::Sender<Arc<str>>>>>,
+    views: Mutex<BTreeMap<Query, View>>,
     /// One answer is made at a time.
     turn: tokio::sync::Mutex<()>,
     /// Ends all streams.
@@ -48,14 +55,15 @@ impl Live {
     /// Follows a query. None: too many different ones are followed.
     pub(super) fn follow(self: &Arc<Self>, query: Query) -> Option<Response> {
         let mut views = self.views.lock();
+        views.retain(|_, (_, task)| !task.is_finished());
         let is_full = views.len() >= VIEWS_MAX;
         let view = match views.get(&query) {
-            Some(view) => Arc::clone(view),
+            Some((view, _)) => Arc::clone(view),
             None if is_full => return None,
             None => {
-                let view = Arc::new(watch::Sender::new(Arc::from("")));
-                views.insert(query.clone(), Arc::clone(&view));
-                tokio::spawn(Arc::clone(self).keep(query, Arc::clone(&view)));
+                let view = Arc::new(Answers::new(Bytes::new()));
+                let keep = Arc::clone(self).keep(query.clone(), Arc::clone(&view));
+                views.insert(query, (Arc::clone(&view), tokio::spawn(keep)));
                 view
             }
         };
@@ -69,25 +77,30 @@ impl Live {
                 changed = answers.changed() => changed.ok()?,
                 () = stop.cancelled() => return None,
             }
-            let answer = Arc::clone(&answers.borrow_and_update());
-            let event = Event::default().data(&*answer);
+            let event = answers.borrow_and_update().clone();
             Some((Ok::<_, Infallible>(event), (answers, stop)))
         });
-        let events = Sse::new(events).keep_alive(KeepAlive::new());
-        Some(events.into_response())
+        let headers = [
+            (header::CONTENT_TYPE, "text/event-stream"),
+            (header::CACHE_CONTROL, "no-cache"),
+        ];
+        Some((headers, Body::from_stream(events)).into_response())
     }
 
     /// Answers a query until nobody follows it.
-    async fn keep(self: Arc<Self>, query: Query, view: Arc<watch::Sender<Arc<str>>>) {
+    async fn keep(self: Arc<Self>, query: Query, view: Arc<Answers>) {
         loop {
             let turn = self.turn.lock().await;
             if self.is_left(&query, &view) {
                 return;
             }
             let (asked, began) = (query.clone(), Instant::now());
-            let look = move |state: &ServerState| super::rendered(&state.answer(&asked));
-            if let Some(answer) = self.state.look(look).await {
-                view.send_replace(answer.into());
+            let look = move |state: &ServerState| {
+                let answer = super::rendered(&state.answer(&asked))?;
+                Some(Bytes::from(format!("data: {answer}\n\n")))
+            };
+            if let Some(event) = self.state.look(look).await {
+                view.send_replace(event);
             }
             sleep((began.elapsed() * REST).min(EVERY)).await;
             drop(turn);
@@ -96,7 +109,7 @@ impl Live {
     }
 
     /// Forgets a view that nobody follows. Returns whether that is so.
-    fn is_left(&self, query: &Query, view: &watch::Sender<Arc<str>>) -> bool {
+    fn is_left(&self, query: &Query, view: &Answers) -> bool {
         let mut views = self.views.lock();
         let is_left = view.receiver_count() == 0;
         if is_left {

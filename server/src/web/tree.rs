@@ -2,7 +2,7 @@
 //! needs a way to one server only.
 //!
 //! A tree is made at most once a second for each resource, however many browsers look on, and less often if that takes
-//! long. An answer is believed about the server itself only, and none gets a token: its address is what it says.
+//! long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,14 +12,13 @@ use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse};
 use doorward_proto::tree::{Place, sort};
 use doorward_session::visible;
-use doorward_tls::dialer::Dialer;
 use futures_util::{StreamExt, stream};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
-use tonic::transport::Endpoint;
+use tokio::time::Instant;
 
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::status::{Query, ServerState};
+use crate::web::others::Others;
 
 /// Time for which a tree is shown again, at least.
 const FRESH: Duration = Duration::from_secs(1);
@@ -39,8 +38,8 @@ const ABOVE_MAX: usize = 16;
 /// Servers that are asked at the same time.
 const AT_ONCE_MAX: usize = 16;
 
-/// Longest wait for one of them, and for all.
-const PATIENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
+/// Longest wait for all of them.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Trees that were made lately.
 #[derive(Debug, Default)]
@@ -66,6 +65,7 @@ impl Trees {
     pub(super) async fn look(
         &self,
         state: &Arc<ServerState>,
+        others: &Others,
         request: GetStatusRequest,
         query: Query,
     ) -> Option<Arc<str>> {
@@ -76,14 +76,10 @@ impl Trees {
         }
         let began = Instant::now();
         let own = state.look(move |state| state.answer(&query)).await;
-        let security = state.security();
-        let [_, in_all] = PATIENCE;
         let walk = Walk {
-            dialer: security
-                .map_or_else(Dialer::default, |it| it.dialer().clone())
-                .without_token(),
+            others,
             request,
-            until: began + in_all,
+            until: began + PATIENCE,
         };
         let places = walk.all(own).await;
         let json = state.look(move |_| super::rendered(&places)).await?;
@@ -95,13 +91,13 @@ impl Trees {
 }
 
 /// A walk through the tree.
-struct Walk {
-    dialer: Dialer,
+struct Walk<'a> {
+    others: &'a Others,
     request: GetStatusRequest,
     until: Instant,
 }
 
-impl Walk {
+impl Walk<'_> {
     /// Returns all servers, each before those below it.
     async fn all(&self, own: GetStatusResponse) -> Vec<Place> {
         let (first, mut known) = self.climb(own).await;
@@ -136,6 +132,8 @@ impl Walk {
             let answered = stream::iter(asked).buffered(AT_ONCE_MAX);
             places.extend(answered.collect::<Vec<_>>().await);
         }
+        // Servers on the way up that their parents do not list, such as this one after its start.
+        places.extend(known.into_values().map(Place::first));
         sort(&mut places);
         places
     }
@@ -202,19 +200,11 @@ impl Walk {
     }
 
     async fn ask(&self, address: &str) -> Result<GetStatusResponse, String> {
-        let endpoint = Endpoint::from_shared(format!("http://{address}"));
-        let endpoint = endpoint.map_err(|error| error.to_string())?;
-        let [each, _] = PATIENCE;
-        let left = self
-            .until
-            .saturating_duration_since(Instant::now())
-            .min(each);
-        let channel = self.dialer.channel(&endpoint.connect_timeout(each));
-        let mut client = AdminClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        match timeout(left, client.get_status(self.request.clone())).await {
-            Ok(Ok(answer)) => Ok(answer.into_inner()),
-            Ok(Err(status)) => Err(visible::line(status.message()).into_owned()),
-            Err(_) => Err("no answer in time".to_owned()),
-        }
+        let call = async |channel| {
+            let client = AdminClient::new(channel);
+            let mut client = client.max_decoding_message_size(MESSAGE_BYTES_MAX);
+            client.get_status(self.request.clone()).await
+        };
+        self.others.ask(address, self.until, call).await
     }
 }

@@ -1,6 +1,8 @@
 //! Streams of clients: requests on them are calls, and pushes go down. The server learns of a stream by its first
 //! request.
 
+use std::time::Duration;
+
 use doorward::in_process;
 use doorward::state::Streams;
 use doorward_engine::id::HolderId;
@@ -9,6 +11,9 @@ use doorward_engine::messages::GetCapacityReply;
 use crate::scenario::clients::Connection;
 use crate::world::World;
 use crate::world::message::{Message, ServerId};
+
+/// Delay of a push that overtook the answer before it.
+const OVERTAKEN: Duration = Duration::from_millis(10);
 
 impl World<'_> {
     /// Returns whether a client uses streams.
@@ -72,9 +77,9 @@ impl World<'_> {
         };
         let sequences = push.leases.iter().filter_map(|lease| lease.sequence);
         if sequences.into_iter().any(|it| state.is_asking_by(it)) {
-            // A stream keeps the order: the answer comes first.
-            let way = self.places[client.place].links.clients;
-            self.send(&way, Message::Push(number, term, push));
+            // A stream keeps the order: the answer comes first. It may be lost, so the push is not sent again, which
+            // could double it.
+            self.deliver(now + OVERTAKEN, Message::Push(number, term, push));
             return;
         }
         state.handle_push(&in_process::response(&push), local);

@@ -12,7 +12,7 @@ use crate::documents::flags::Search;
 use crate::documents::{Change, Effect, counted, refusal};
 use crate::failure::Failure;
 use crate::granted::{number, span};
-use crate::templates::plan::{self, NAMED_MAX, NamedClient, ResourcePlan, TreePlan};
+use crate::templates::plan::{self, NAMED_MAX, NamedClient, Planned, ResourcePlan};
 use crate::templates::warnings::{InForceBefore, Warnings};
 
 /// Child servers of a resource that are listed: those whose amounts change most.
@@ -26,7 +26,7 @@ const UNNAMED_MAX: usize = 3;
 pub(crate) struct Forecast {
     warnings: Warnings,
     /// The plan, or the reason why there is none. None: no server was asked.
-    plan: Option<Result<TreePlan, String>>,
+    plan: Option<Result<Planned, String>>,
     /// Where the truth is, if no server reads the templates that change.
     truth: Option<String>,
     search: Search,
@@ -47,13 +47,13 @@ impl Forecast {
         };
         let known = plan.as_ref().and_then(|plan| plan.as_ref().ok());
         let unknown = plan.as_ref().and_then(|plan| match plan {
-            Ok(plan) => plan.missing(),
+            Ok(it) => it.plan.missing(span),
             Err(_) => Some("no server says who holds leases".to_owned()),
         });
         let before = InForceBefore {
             templates: change.old.map(|old| &old.templates),
             in_use: match known {
-                Some(plan) if truth.is_none() => &plan.resources,
+                Some(it) if truth.is_none() => &it.plan.resources,
                 _ => &[],
             },
             unknown: unknown.as_deref(),
@@ -67,7 +67,7 @@ impl Forecast {
         }
     }
 
-    fn planned(&self) -> Option<&TreePlan> {
+    fn planned(&self) -> Option<&Planned> {
         self.plan.as_ref()?.as_ref().ok()
     }
 }
@@ -102,7 +102,7 @@ impl Effect for Forecast {
     fn to_json(&self) -> Value {
         let plan = self.planned();
         let listed = plan.map(|plan| match &self.search.resource {
-            None => plan.resources.as_slice(),
+            None => plan.plan.resources.as_slice(),
             Some(_) => plan.found.as_slice(),
         });
         json!({
@@ -110,10 +110,10 @@ impl Effect for Forecast {
             "warnings": self.warnings.to_json(),
             "needs_force": self.refusal().is_some(),
             "resources": listed,
-            "resources_unaffected": plan.map(|it| it.unchanged),
+            "resources_unaffected": plan.map(|it| it.plan.unchanged),
             "resources_problem": self.plan.as_ref().and_then(|plan| plan.as_ref().err()),
-            "unheard_ms": plan.and_then(|it| it.unheard_ms),
-            "gone_children": plan.map(|it| &it.gone),
+            "unheard_ms": plan.and_then(|it| it.plan.unheard_ms),
+            "gone_children": plan.map(|it| &it.plan.gone),
             "resources_templates_source": plan.map(|it| &it.who.source),
         })
     }
@@ -121,16 +121,16 @@ impl Effect for Forecast {
 
 fn write_plan(
     out: &mut impl Write,
-    plan: &TreePlan,
+    Planned { who, plan, found }: &Planned,
     search: &Search,
     palette: Palette,
 ) -> io::Result<()> {
-    let who = &line(&plan.who.to_string()).into_owned();
-    if let Some(text) = plan.missing() {
+    let who = &line(&who.to_string()).into_owned();
+    if let Some(text) = plan.missing(span) {
         writeln!(out, "{}", palette.paint(Tone::Partial, &line(&text)))?;
     }
     if let Some(resource) = &search.resource {
-        return match &plan.found {
+        return match found {
             Some(found) => write_resource(out, found, Some(search), palette),
             None => {
                 let resource = line(resource);

@@ -13,9 +13,7 @@ use doorward_server::program::Misused;
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::signals::Signals;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
-use doorward_server::templates;
 use doorward_server::templates::etcd::EtcdTemplates;
-use doorward_server::templates::file::TemplateFile;
 use doorward_server::transports::election::ElectionConfig;
 use tracing::info;
 
@@ -39,7 +37,7 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
         let (advertise, endpoints) = (flags.advertise.as_deref(), &flags.etcd.endpoints);
         starts::check_address(advertise, flags.listen, endpoints).map_err(Misused::of)?;
     }
-    let (templates, source, follows) = open_templates(&flags, etcd.as_ref()).await?;
+    let opened = open_templates(&flags, etcd.as_ref()).await?;
     let elsewhere = etcd.clone().map(|config| Etcd {
         config: Arc::new(config),
         prefix: flags.election.prefix.clone(),
@@ -55,12 +53,15 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
              templates say"
         );
     }
-    let mut config = config(&flags, parent, templates, source);
+    let mut config = config(&flags, parent);
+    config.templates = opened.templates;
+    config.templates_source = opened.source;
+    config.templates_place = opened.place;
     let place = flags.rules.clone();
     let place = place.map(|place| RulesPlace::of(place, etcd.clone().map(Arc::new)));
     config.rules = place.transpose().map_err(Misused)?;
     config.security = security;
-    let templates = match &follows {
+    let templates = match &opened.follows {
         Some(Follows::Etcd(templates)) => Some(templates),
         _ => None,
     };
@@ -74,8 +75,11 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
     config.state = state(&flags, config.election.is_some()).map_err(Misused)?;
     let mut server = Server::start(config).await?;
     let (state, metrics) = (server.state().clone(), server.metrics().clone());
-    match follows {
-        Some(Follows::File(file)) => follow_file(&mut server, file),
+    match opened.follows {
+        Some(Follows::File(file)) => {
+            let rereads = server.rereads().subscribe();
+            server.spawn(file.run(state, metrics, rereads));
+        }
         Some(Follows::Etcd(templates)) => server.spawn(templates.run(state, metrics)),
         None => {}
     }
@@ -98,22 +102,4 @@ fn state(flags: &ServeFlags, has_election: bool) -> Result<Option<StateConfig>, 
     }
     let is_unused = flags.templates.is_none() && flags.parent.is_empty();
     Ok(place.map(|place| StateConfig { place, is_unused }))
-}
-
-/// Applies every new valid version of the file.
-fn follow_file(server: &mut Server, mut file: TemplateFile) {
-    let (state, metrics) = (server.state().clone(), server.metrics().clone());
-    let mut rereads = server.rereads().subscribe();
-    server.spawn(async move {
-        loop {
-            let read = tokio::select! {
-                read = file.changed() => read,
-                Ok(()) = rereads.changed() => file.read_again().await,
-            };
-            match read {
-                Ok(templates) => templates::apply(&state, &metrics, templates).await,
-                Err(error) => templates::refuse(&state, &metrics, error.to_string()),
-            }
-        }
-    });
 }

@@ -3,19 +3,13 @@
 use std::time::Duration;
 
 use doorward_engine::node;
-use doorward_engine::templates::Templates;
 use doorward_server::app::ServerConfig;
 use doorward_server::flags::ServeFlags;
 use doorward_server::transports::parent;
 use doorward_server::{clock, files};
 
-/// Returns the configuration, but for the election and the rules.
-pub(crate) fn config(
-    flags: &ServeFlags,
-    parent: Option<parent::ParentSource>,
-    templates: Templates,
-    templates_source: String,
-) -> ServerConfig {
+/// Returns the configuration, but for the templates, the election and the rules.
+pub(crate) fn config(flags: &ServeFlags, parent: Option<parent::ParentSource>) -> ServerConfig {
     ServerConfig {
         node_name: flags.node.clone(),
         listen: flags.listen.into(),
@@ -29,8 +23,6 @@ pub(crate) fn config(
                 .max(Duration::from_millis(100)),
         }),
         push_round: flags.push_round,
-        templates,
-        templates_source,
         node: node::Config {
             seed: clock::seed(),
             refresh_floor: flags.refresh_floor,

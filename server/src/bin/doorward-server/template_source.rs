@@ -9,17 +9,46 @@ use doorward_etcd::layout::DocumentKeys;
 use doorward_etcd::{DocumentPlace, EtcdConfig};
 use doorward_server::flags::ServeFlags;
 use doorward_server::program::Misused;
+use doorward_server::stored_place::StoredPlace;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::TemplateFile;
 use tracing::warn;
 
-/// The first templates, the name of their source, and the source if they may change.
-pub(crate) type Opened = (Templates, String, Option<Follows>);
+/// Templates at the start, and where they come from.
+pub(crate) struct Opened {
+    pub(crate) templates: Templates,
+    /// Name of the source.
+    pub(crate) source: String,
+    /// Place where operators change them.
+    pub(crate) place: Option<StoredPlace>,
+    /// The source, if they may change.
+    pub(crate) follows: Option<Follows>,
+}
 
 /// Source of templates that may change.
 pub(crate) enum Follows {
     File(TemplateFile),
     Etcd(EtcdTemplates),
+}
+
+impl Opened {
+    fn fixed(templates: Templates, source: &str) -> Self {
+        Self {
+            templates,
+            source: source.to_owned(),
+            place: None,
+            follows: None,
+        }
+    }
+
+    fn followed(templates: Templates, place: StoredPlace, follows: Follows) -> Self {
+        Self {
+            templates,
+            source: place.to_string(),
+            place: Some(place),
+            follows: Some(follows),
+        }
+    }
 }
 
 /// Opens the source, and reads the first templates.
@@ -34,36 +63,29 @@ pub(crate) async fn open_templates(
         }
         place => place.clone(),
     };
-    Ok(match (place, etcd) {
-        (Some(DocumentPlace::File(path)), _) => {
+    let Some(place) = place else {
+        if !flags.parent.is_empty() {
+            return Ok(Opened::fixed(Templates::default(), "the parent"));
+        }
+        let templates = doorward_documents::built_in()?;
+        let globs: Vec<&str> = templates.iter().map(|it| &*it.identifier_glob).collect();
+        warn!(
+            templates = globs.join(", "),
+            "built-in example templates are in force; give your own with --templates FILE"
+        );
+        return Ok(Opened::fixed(templates, "built-in examples"));
+    };
+    let etcd = etcd.cloned().map(Arc::new);
+    let place = StoredPlace::of(place, etcd)
+        .map_err(|problem| Misused(format!("--templates {problem}")))?;
+    Ok(match place.clone() {
+        StoredPlace::File(path) => {
             let (file, templates) = TemplateFile::open(&path).await?;
-            (
-                templates,
-                path.display().to_string(),
-                Some(Follows::File(file)),
-            )
+            Opened::followed(templates, place, Follows::File(file))
         }
-        (Some(DocumentPlace::Etcd(_)), None) => {
-            let problem =
-                "--templates names a key in etcd, but not where etcd is: see --etcd-endpoints";
-            return Err(Misused(problem.to_owned()).into());
-        }
-        (Some(DocumentPlace::Etcd(keys)), Some(etcd)) => {
-            let source = DocumentPlace::Etcd(keys.clone()).to_string();
-            let followed = EtcdTemplates::new(keys, Arc::new(etcd.clone()));
-            (Templates::default(), source, Some(Follows::Etcd(followed)))
-        }
-        (None, _) if !flags.parent.is_empty() => {
-            (Templates::default(), "the parent".to_owned(), None)
-        }
-        (None, _) => {
-            let templates = doorward_documents::built_in()?;
-            let globs: Vec<&str> = templates.iter().map(|it| &*it.identifier_glob).collect();
-            warn!(
-                templates = globs.join(", "),
-                "built-in example templates are in force; give your own with --templates FILE"
-            );
-            (templates, "built-in examples".to_owned(), None)
+        StoredPlace::Etcd(keys, etcd) => {
+            let follows = Follows::Etcd(EtcdTemplates::new(keys, etcd));
+            Opened::followed(Templates::default(), place, follows)
         }
     })
 }

@@ -1,0 +1,289 @@
+//! The place of a document that operators change through this server: a file, or a key in etcd with a history.
+//!
+//! A write succeeds only on top of the version that its author has seen. A file has no history. Two servers with the
+//! same file do not see each other's writes in the instant between the comparison and the write.
+//!
+//! Reads and writes have a turn, so that there is one at a time, and run on a thread of their own, to their end even if
+//! the caller has gone: a disk may be slow, and futures of `doorward_etcd::documents` are bound to their thread.
+
+use std::fmt::{self, Display};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use doorward::rules::version_of;
+use doorward_documents::DOCUMENT_BYTES_MAX;
+use doorward_etcd::documents::{
+    self, DocumentEdit, Recorded, StoredDocument, VersionKind, WriteError,
+};
+use doorward_etcd::layout::DocumentKeys;
+use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
+use doorward_files::{Replacement, read_regular};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
+use tokio::runtime::Handle;
+use tokio::sync::OwnedMutexGuard;
+use tonic::Status;
+
+use crate::clock;
+
+/// Size of texts after which a page of a history ends, in bytes.
+const HISTORY_BYTES: usize = 1024 * 1024;
+
+/// The place of a document.
+#[derive(Clone, Debug)]
+pub enum StoredPlace {
+    /// File.
+    File(PathBuf),
+    /// Key in etcd.
+    Etcd(DocumentKeys, Arc<EtcdConfig>),
+}
+
+impl fmt::Display for StoredPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Etcd(keys, _) => DocumentPlace::Etcd(keys.clone()).fmt(f),
+        }
+    }
+}
+
+/// A change that an operator makes.
+#[derive(Clone, Debug, Default)]
+pub struct DocumentChange {
+    /// The whole new document.
+    pub text: String,
+    /// Version on top of which it is written. Empty: there is no document.
+    pub seen_version: String,
+    /// Name of the author.
+    pub who: String,
+    /// Reason for the change.
+    pub why: Option<String>,
+}
+
+type Turn = OwnedMutexGuard<()>;
+
+impl StoredPlace {
+    /// Returns the place that a flag names.
+    ///
+    /// # Errors
+    ///
+    /// If it is in etcd, and there is none. The text follows the name of the flag.
+    pub fn of(place: DocumentPlace, etcd: Option<Arc<EtcdConfig>>) -> Result<Self, String> {
+        match (place, etcd) {
+            (DocumentPlace::File(path), _) => Ok(Self::File(path)),
+            (DocumentPlace::Etcd(keys), Some(etcd)) => Ok(Self::Etcd(keys, etcd)),
+            (DocumentPlace::Etcd(_), None) => {
+                Err("names a key in etcd, but not where etcd is: see --etcd-endpoints".to_owned())
+            }
+        }
+    }
+
+    /// Returns the document. None: there is none.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub async fn read(&self, turn: Turn) -> Result<(Turn, Option<Vec<u8>>), Status> {
+        let place = self.clone();
+        apart(turn, move |runtime| match place {
+            Self::File(path) => read_file(&path),
+            Self::Etcd(keys, config) => {
+                let mut connection = EtcdConnection::new(config);
+                let read = documents::read(&mut connection, &keys);
+                let stored = runtime.block_on(read).map_err(unreachable)?;
+                Ok(stored.document)
+            }
+        })
+        .await
+    }
+
+    /// Replaces the document. Returns its number in the history, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If another writer was faster, or the place does not take it.
+    pub async fn write(
+        &self,
+        turn: Turn,
+        change: DocumentChange,
+    ) -> Result<(Turn, Option<u64>), Status> {
+        let place = self.clone();
+        apart(turn, move |runtime| match place {
+            Self::File(path) => {
+                let cannot = cannot_write(&path);
+                check_seen(read_file(&path)?.as_deref(), &change.seen_version)?;
+                let new = Replacement::prepare(&path, change.text.as_bytes());
+                new.and_then(Replacement::put).map_err(cannot)?;
+                Ok(None)
+            }
+            Self::Etcd(keys, config) => {
+                let mut connection = EtcdConnection::new(config);
+                let number = runtime.block_on(write_key(&mut connection, &keys, &change))?;
+                Ok(Some(number))
+            }
+        })
+        .await
+    }
+
+    /// Removes the document.
+    ///
+    /// # Errors
+    ///
+    /// If it has another version than the seen one, or cannot be removed.
+    pub async fn remove(&self, turn: Turn, seen_version: String) -> Result<Turn, Status> {
+        let place = self.clone();
+        let removed = apart(turn, move |runtime| match place {
+            Self::File(path) => {
+                check_seen(read_file(&path)?.as_deref(), &seen_version)?;
+                fs::remove_file(&path).map_err(cannot_write(&path))
+            }
+            Self::Etcd(keys, config) => {
+                let mut connection = EtcdConnection::new(config);
+                runtime.block_on(delete_key(&mut connection, &keys, &seen_version))
+            }
+        });
+        removed.await.map(|(turn, ())| turn)
+    }
+
+    /// Returns revisions with a number below `before`, the newest first, up to `count`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no history, or etcd does not answer.
+    pub async fn history(
+        &self,
+        turn: Turn,
+        before: u64,
+        count: usize,
+    ) -> Result<(Turn, Vec<Recorded>), Status> {
+        let Self::Etcd(keys, config) = self.clone() else {
+            let problem = "documents in a directory have no history; use the history in git, or --rules etcd:PREFIX";
+            return Err(Status::unimplemented(problem));
+        };
+        let mut connection = EtcdConnection::new(config);
+        let mut read = async move || {
+            let numbers = documents::read(&mut connection, &keys).await?.numbers;
+            let earlier = numbers.into_iter().filter(|it| *it < before);
+            let (mut revisions, mut bytes) = (Vec::new(), 0);
+            for number in earlier.take(count) {
+                let recorded = documents::version(&mut connection, &keys, number).await?;
+                let version = recorded.as_ref().and_then(|it| it.version.as_ref().ok());
+                let document = version.and_then(|it| it.document.as_ref());
+                bytes += document.map_or(0, String::len);
+                revisions.extend(recorded);
+                if bytes >= HISTORY_BYTES {
+                    break;
+                }
+            }
+            Ok::<_, doorward_etcd::Error>(revisions)
+        };
+        apart(turn, move |runtime| {
+            runtime.block_on(read()).map_err(unreachable)
+        })
+        .await
+    }
+}
+
+async fn apart<T: Send + 'static>(
+    turn: Turn,
+    run: impl FnOnce(Handle) -> Result<T, Status> + Send + 'static,
+) -> Result<(Turn, T), Status> {
+    let runtime = Handle::current();
+    let done = tokio::task::spawn_blocking(move || {
+        let done = run(runtime)?;
+        Ok((turn, done))
+    });
+    done.await
+        .map_err(|error| Status::internal(error.to_string()))?
+}
+
+fn check_seen(stored: Option<&[u8]>, seen_version: &str) -> Result<(), Status> {
+    let version = stored.map(version_of);
+    if version.as_deref().unwrap_or_default() == seen_version {
+        return Ok(());
+    }
+    let problem = match version {
+        Some(version) => {
+            format!("the stored version is {version}; look at it, and write on top of it")
+        }
+        None => "there is no such document; leave seen_version empty to add it".to_owned(),
+    };
+    Err(Status::aborted(format!("nothing was written: {problem}")))
+}
+
+fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Status {
+    let name = path.display().to_string();
+    move |error| Status::failed_precondition(format!("cannot write {name}: {error}"))
+}
+
+fn read_file(path: &Path) -> Result<Option<Vec<u8>>, Status> {
+    match read_regular(path, DOCUMENT_BYTES_MAX) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let problem = format!("cannot read {}: {error}", path.display());
+            Err(Status::failed_precondition(problem))
+        }
+    }
+}
+
+async fn write_key(
+    connection: &mut EtcdConnection,
+    keys: &DocumentKeys,
+    change: &DocumentChange,
+) -> Result<u64, Status> {
+    let seen = read_seen(connection, keys, &change.seen_version).await?;
+    let edit = DocumentEdit {
+        document: &change.text,
+        kind: VersionKind::Apply,
+        who: &change.who,
+        why: change.why.as_deref(),
+        when: UNIX_EPOCH + clock::wall(),
+    };
+    match documents::write(connection, keys, &seen, &edit).await {
+        Ok(version) => Ok(version.number),
+        Err(error @ WriteError::Changed) => Err(Status::aborted(error.to_string())),
+        Err(error @ (WriteError::Unknown(_) | WriteError::Etcd(_))) => Err(unreachable(error)),
+        Err(error) => Err(Status::failed_precondition(error.to_string())),
+    }
+}
+
+/// Reads the document, if it has the seen version.
+async fn read_seen(
+    connection: &mut EtcdConnection,
+    keys: &DocumentKeys,
+    seen_version: &str,
+) -> Result<StoredDocument, Status> {
+    let stored = documents::read(connection, keys).await;
+    let stored = stored.map_err(unreachable)?;
+    check_seen(stored.document.as_deref(), seen_version)?;
+    Ok(stored)
+}
+
+async fn delete_key(
+    connection: &mut EtcdConnection,
+    keys: &DocumentKeys,
+    seen_version: &str,
+) -> Result<(), Status> {
+    let seen = read_seen(connection, keys, seen_version).await?;
+    if !seen.is_recorded() {
+        let problem = "its history does not have this text, which would be lost; apply it first";
+        return Err(Status::failed_precondition(problem));
+    }
+    let document = keys.document().to_owned();
+    let is_seen = Compare::mod_revision(&*document, CompareOp::Equal, seen.mod_revision);
+    let txn = Txn::new()
+        .when([is_seen])
+        .and_then([TxnOp::delete(document, None)]);
+    let deleted = connection.txn("delete the document", txn).await;
+    if deleted.map_err(unreachable)?.succeeded() {
+        return Ok(());
+    }
+    Err(Status::aborted("another writer was faster; look again"))
+}
+
+fn unreachable(error: impl Display) -> Status {
+    Status::unavailable(error.to_string())
+}

@@ -1,0 +1,432 @@
+//! Templates and rules on the page: their text, the plan of a change, and the change itself.
+//!
+//! Any caller who may read the page may plan. An operator may change, and so may a caller on this machine if the server
+//! needs no identity, unless a proxy says that it asks for somebody else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::{Extensions, HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use doorward::rules::version_of;
+use doorward_documents::{Kind as _, Located};
+use doorward_pages::numbers;
+use doorward_proto::admin::v1 as wire;
+use doorward_proto::admin::v1::plans_client::PlansClient;
+use doorward_proto::admin::v1::plans_server::Plans as _;
+use doorward_proto::admin::v1::rules_server::Rules as _;
+use doorward_proto::plan::{PlanQuestion, ResourcePlan, TreePlan};
+use doorward_session::visible;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tonic::{Code, Request, Status};
+
+use crate::admin::rules_service::{RulesService, revision};
+use crate::caller;
+use crate::rpc::MESSAGE_BYTES_MAX;
+use crate::rpc::plans::PlansService;
+use crate::status::ServerState;
+use crate::stored_place::{DocumentChange, StoredPlace};
+use crate::web::others::Others;
+
+/// Revisions on the page.
+const REVISIONS_MAX: usize = 20;
+
+/// Longest time for a plan through the tree.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// Answers of one server that are read for a plan.
+const PAGES_MAX: usize = 100;
+
+/// The largest name or reason, in characters.
+const CHARS_MAX: usize = 500;
+
+/// Headers by which a proxy tells that it asks for somebody else.
+const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "via"];
+
+/// Documents that the page may change.
+#[derive(Clone, Debug)]
+pub(super) struct Documents {
+    state: Arc<ServerState>,
+    others: Arc<Others>,
+    /// None: nobody can change the templates here.
+    templates: Option<StoredPlace>,
+    rules: RulesService,
+    /// One text is read, planned or written at a time.
+    turn: Arc<Mutex<()>>,
+}
+
+/// A document. Its field names are those of a query and of a body.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Named {
+    kind: DocumentKind,
+    /// Of rules.
+    #[serde(default)]
+    domain: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DocumentKind {
+    Templates,
+    Rules,
+}
+
+/// A text to plan or to write.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Edited {
+    kind: DocumentKind,
+    #[serde(default)]
+    domain: String,
+    text: String,
+    /// Version on top of which it is written. Empty: there is no document.
+    #[serde(default)]
+    seen: String,
+    #[serde(default)]
+    why: String,
+}
+
+/// A document as it stands.
+#[derive(Debug, Serialize)]
+pub(super) struct Shown {
+    place: String,
+    text: String,
+    version: String,
+    /// Why the caller may not change it.
+    refusal: Option<String>,
+    /// The newest first.
+    revisions: Vec<wire::RulesRevision>,
+}
+
+/// What a text would change.
+#[derive(Debug, Serialize)]
+pub(super) struct Planned {
+    problems: Vec<Problem>,
+    plan: Option<PlanOfTree>,
+}
+
+#[derive(Debug, Serialize)]
+struct Problem {
+    line: u64,
+    message: String,
+}
+
+#[derive(Debug, Serialize)]
+struct PlanOfTree {
+    node: String,
+    unchanged: u64,
+    /// Why holders may be missing.
+    missing: Option<String>,
+    resources: Vec<ResourcePlan>,
+}
+
+/// A document that was written.
+#[derive(Debug, Serialize)]
+pub(super) struct Applied {
+    version: String,
+    revision: Option<u64>,
+}
+
+/// A refusal, as text.
+#[derive(Debug)]
+pub(super) struct Refused(Status);
+
+impl From<Status> for Refused {
+    fn from(status: Status) -> Self {
+        Self(status)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let code = match self.0.code() {
+            Code::InvalidArgument => StatusCode::BAD_REQUEST,
+            Code::PermissionDenied => StatusCode::FORBIDDEN,
+            Code::NotFound | Code::FailedPrecondition | Code::Unimplemented => {
+                StatusCode::NOT_FOUND
+            }
+            Code::Aborted => StatusCode::CONFLICT,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let text = format!("{}\n", visible::lines(self.0.message()));
+        (code, text).into_response()
+    }
+}
+
+pub(super) type Answer<T> = Result<Json<T>, Refused>;
+
+impl Documents {
+    pub(super) fn new(
+        state: Arc<ServerState>,
+        others: Arc<Others>,
+        templates: Option<StoredPlace>,
+        rules: RulesService,
+    ) -> Self {
+        Self {
+            state,
+            others,
+            templates,
+            rules,
+            turn: Arc::default(),
+        }
+    }
+
+    fn templates(&self) -> Result<&StoredPlace, Status> {
+        self.templates.as_ref().ok_or_else(|| {
+            Status::not_found(match self.state.parent_news() {
+                Some(_) => "templates are in force at the root: see its page".to_owned(),
+                None => format!(
+                    "these templates are {}, which nobody can change here: start the server with --templates FILE",
+                    self.state.templates_source()
+                ),
+            })
+        })
+    }
+
+    async fn show_templates(&self, refusal: Option<String>) -> Result<Shown, Status> {
+        let place = self.templates()?;
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let (turn, stored) = place.read(turn).await?;
+        let revisions = match place {
+            StoredPlace::File(_) => Vec::new(),
+            StoredPlace::Etcd(..) => place.history(turn, u64::MAX, REVISIONS_MAX).await?.1,
+        };
+        Ok(Shown {
+            place: self.state.templates_source().to_owned(),
+            version: stored.as_deref().map(version_of).unwrap_or_default(),
+            text: String::from_utf8_lossy(&stored.unwrap_or_default()).into_owned(),
+            refusal,
+            revisions: revisions
+                .into_iter()
+                .map(|it| revision(it, false))
+                .collect(),
+        })
+    }
+
+    async fn show_rules(&self, domain: String, refusal: Option<String>) -> Result<Shown, Status> {
+        let get = wire::GetRulesRequest {
+            domain: domain.clone(),
+        };
+        let document = self
+            .rules
+            .get(Request::new(get))
+            .await?
+            .into_inner()
+            .document;
+        let document = document.unwrap_or_default();
+        let asked = wire::RulesHistoryRequest {
+            domain,
+            ..wire::RulesHistoryRequest::default()
+        };
+        // A directory has no history.
+        let history = self.rules.history(Request::new(asked)).await;
+        let mut revisions = history.map_or_else(|_| Vec::new(), |it| it.into_inner().revisions);
+        revisions.truncate(REVISIONS_MAX);
+        Ok(Shown {
+            place: format!("rules of {}", document.domain),
+            text: document.text.unwrap_or_default(),
+            version: document.version,
+            refusal,
+            revisions,
+        })
+    }
+
+    /// Plans templates through the tree.
+    async fn plan(&self, templates: String) -> Result<PlanOfTree, Status> {
+        let until = Instant::now() + PATIENCE;
+        let request = wire::PlanRequest {
+            templates: Some(templates),
+            ..wire::PlanRequest::default()
+        };
+        let own = self.pages(None, request.clone(), until).await?;
+        let answer = match (own.is_master, &own.master_address) {
+            (true, _) => own,
+            (false, Some(master)) => self.pages(Some(master), request.clone(), until).await?,
+            (false, None) => return Err(Status::unavailable("no master of this node is known")),
+        };
+        let mut plan = TreePlan::of_root(answer, request);
+        loop {
+            let questions = plan.questions();
+            if questions.is_empty() {
+                break;
+            }
+            let asked = questions.into_iter().map(async |question| {
+                let PlanQuestion {
+                    child,
+                    address,
+                    request,
+                } = question;
+                let address = address.ok_or("it has not said where it is")?;
+                let answer = self.pages(Some(&address), request, until).await;
+                match answer.map_err(|status| status.message().to_owned())? {
+                    answer if answer.node == child && answer.is_master => Ok(answer),
+                    _ => Err(format!("another server is at {address}, or no master")),
+                }
+            });
+            plan.take(futures_util::future::join_all(asked).await);
+        }
+        Ok(PlanOfTree {
+            missing: plan.missing(numbers::span),
+            node: plan.node,
+            unchanged: plan.unchanged,
+            resources: plan.resources,
+        })
+    }
+
+    /// Returns the whole answer of a server, or of this one.
+    async fn pages(
+        &self,
+        address: Option<&str>,
+        mut request: wire::PlanRequest,
+        until: Instant,
+    ) -> Result<wire::PlanResponse, Status> {
+        let mut all: Option<wire::PlanResponse> = None;
+        for _page in 0..PAGES_MAX {
+            let asked = request.clone();
+            let mut page = match address {
+                None => {
+                    let own = PlansService(Arc::clone(&self.state));
+                    own.plan(Request::new(asked)).await?.into_inner()
+                }
+                Some(address) => {
+                    let call = async |channel| {
+                        let plans = PlansClient::new(channel);
+                        let mut plans = plans.max_decoding_message_size(MESSAGE_BYTES_MAX);
+                        plans.plan(asked).await
+                    };
+                    let answer = self.others.ask(address, until, call).await;
+                    answer.map_err(Status::unavailable)?
+                }
+            };
+            let next = page.next_token.take();
+            match &mut all {
+                None => all = Some(page),
+                Some(all) => {
+                    all.unchanged_count = all.unchanged_count.saturating_add(page.unchanged_count);
+                    all.resources.append(&mut page.resources);
+                }
+            }
+            match next {
+                Some(token) if token != request.token => request.token = token,
+                _ => break,
+            }
+        }
+        all.ok_or_else(|| Status::unavailable("no answer"))
+    }
+
+    /// Returns all problems of a text.
+    async fn problems(&self, edited: &Edited) -> Result<Vec<Problem>, Status> {
+        let text = edited.text.clone();
+        match edited.kind {
+            DocumentKind::Rules => {
+                let domain = edited.domain.clone();
+                let check = wire::CheckRulesRequest { domain, text };
+                let checked = self.rules.check(Request::new(check)).await?.into_inner();
+                let problems = checked.problems.into_iter().map(|it| Problem {
+                    line: it.line,
+                    message: it.message,
+                });
+                Ok(problems.collect())
+            }
+            DocumentKind::Templates => {
+                let parse = move || Located::parse("templates", text.as_bytes()).err();
+                let parsed = tokio::task::spawn_blocking(parse).await;
+                let error = parsed.map_err(|error| Status::internal(error.to_string()))?;
+                let problems = error.map(|error| Located::problems(&error));
+                let problems = problems.unwrap_or_default().into_iter();
+                let problems = problems.map(|(line, message)| Problem { line, message });
+                Ok(problems.collect())
+            }
+        }
+    }
+}
+
+/// Returns the name of the caller, if it may change documents.
+fn writer(headers: &HeaderMap, extensions: &Extensions) -> Result<String, Status> {
+    let who = caller::writer(extensions)?;
+    let is_operator = caller::is_operator(extensions);
+    if !is_operator && FORWARDED.iter().any(|name| headers.contains_key(*name)) {
+        return Err(Status::permission_denied(
+            "this request comes through a proxy: give the token of an operator",
+        ));
+    }
+    Ok(who)
+}
+
+pub(super) async fn show(
+    State(documents): State<Documents>,
+    Query(named): Query<Named>,
+    headers: HeaderMap,
+    extensions: Extensions,
+) -> Answer<Shown> {
+    let refusal = writer(&headers, &extensions).err();
+    let refusal = refusal.map(|status| status.message().to_owned());
+    let shown = match named.kind {
+        DocumentKind::Templates => documents.show_templates(refusal).await,
+        DocumentKind::Rules => documents.show_rules(named.domain, refusal).await,
+    };
+    Ok(Json(shown?))
+}
+
+pub(super) async fn plan(
+    State(documents): State<Documents>,
+    Json(edited): Json<Edited>,
+) -> Answer<Planned> {
+    let problems = documents.problems(&edited).await?;
+    let plan = match edited.kind {
+        DocumentKind::Templates if problems.is_empty() => {
+            documents.templates()?;
+            let _turn = documents.turn.lock().await;
+            Some(documents.plan(edited.text).await?)
+        }
+        _ => None,
+    };
+    Ok(Json(Planned { problems, plan }))
+}
+
+pub(super) async fn apply(
+    State(documents): State<Documents>,
+    headers: HeaderMap,
+    extensions: Extensions,
+    Json(edited): Json<Edited>,
+) -> Answer<Applied> {
+    let who = writer(&headers, &extensions)?;
+    let why: String = edited.why.trim().chars().take(CHARS_MAX).collect();
+    let why = Some(why).filter(|why| !why.is_empty());
+    if let Some(Problem { line, message }) = documents.problems(&edited).await?.first() {
+        let problem = format!("nothing was written: line {line}: {message}");
+        return Err(Status::invalid_argument(problem).into());
+    }
+    let version = version_of(edited.text.as_bytes());
+    let revision = match edited.kind {
+        DocumentKind::Rules => {
+            let apply = wire::ApplyRulesRequest {
+                domain: edited.domain,
+                text: edited.text,
+                seen_version: edited.seen,
+                who,
+                why,
+            };
+            let mut request = Request::new(apply);
+            *request.extensions_mut() = extensions;
+            documents.rules.apply(request).await?.into_inner().revision
+        }
+        DocumentKind::Templates => {
+            let place = documents.templates()?;
+            let change = DocumentChange {
+                text: edited.text,
+                seen_version: edited.seen,
+                who,
+                why,
+            };
+            let turn = Arc::clone(&documents.turn).lock_owned().await;
+            place.write(turn, change).await?.1
+        }
+    };
+    Ok(Json(Applied { version, revision }))
+}
