@@ -418,6 +418,7 @@ impl Server {
             while serving.join_next().await.is_some() {}
         })
         .await;
+        self.state.look(|state| state.history().keep()).await;
         match finished {
             Ok(()) => Shutdown::Complete,
             Err(_) => {

@@ -269,6 +269,11 @@ pub struct ServeFlags {
     #[arg(long, help_heading = "Templates", value_name = "FILE|etcd:KEY")]
     pub templates: Option<DocumentPlace>,
 
+    /// Shadow templates: they divide the present demand beside those in force, for the charts of the
+    /// page, and grant nothing [default: none].
+    #[arg(long, help_heading = "Templates", value_name = "FILE|etcd:KEY")]
+    pub shadow_templates: Option<DocumentPlace>,
+
     /// Rule documents for services: a directory with a file for each domain, or etcd:PREFIX for keys below it
     /// in etcd [default: none; the rules service refuses all calls].
     ///

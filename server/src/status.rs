@@ -14,6 +14,7 @@ pub mod model;
 pub mod readiness;
 mod server_state;
 pub mod sessions;
+pub mod shadow;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::mastership::Mastership;

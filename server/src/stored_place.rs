@@ -23,7 +23,7 @@ use doorward_etcd::{DocumentPlace, EtcdConfig, EtcdConnection};
 use doorward_files::{Replacement, read_regular};
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use tokio::runtime::Handle;
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 use tonic::Status;
 
 use crate::clock;
@@ -63,6 +63,18 @@ pub struct DocumentChange {
 }
 
 type Turn = OwnedMutexGuard<()>;
+
+impl DocumentChange {
+    /// Returns who made the change, and why, as history of charts tells it.
+    pub fn author(&self) -> String {
+        author(&self.who, self.why.as_deref())
+    }
+}
+
+fn author(who: &str, why: Option<&str>) -> String {
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    format!("by {who}{why}")
+}
 
 impl StoredPlace {
     /// Returns the place that a flag names.
@@ -183,6 +195,19 @@ impl StoredPlace {
             runtime.block_on(read()).map_err(unreachable)
         })
         .await
+    }
+
+    /// Returns who wrote a text, if it is the newest one of a history.
+    pub async fn author_of(&self, text: &[u8]) -> Option<String> {
+        let turn = Arc::<Mutex<()>>::default().lock_owned().await;
+        let (_turn, mut revisions) = self.history(turn, u64::MAX, 1).await.ok()?;
+        let version = revisions.pop()?.version.ok()?;
+        let who = version.who.as_deref().unwrap_or("an unknown author");
+        let is_of_text = version.document.as_ref().map(String::as_bytes) == Some(text);
+        is_of_text.then(|| {
+            let author = author(who, version.why.as_deref());
+            format!("revision {} {author}", version.number)
+        })
     }
 }
 

@@ -45,6 +45,13 @@ pub async fn apply(state: &Arc<ServerState>, metrics: &Arc<Metrics>, templates: 
     info!(templates = count, "new templates are in force");
 }
 
+/// Notes on charts that templates came into force, with their author, if that is known.
+pub fn note(state: &ServerState, author: Option<&str>) {
+    let author = author.map(|it| format!(", {it}")).unwrap_or_default();
+    let text = format!("templates came into force{author}");
+    state.history().note(text);
+}
+
 /// Reports that new templates are invalid. The templates in force stay, and pages and status show the problem.
 pub fn refuse(state: &ServerState, metrics: &Metrics, problem: String) {
     // Posted before the log line: an operator who reads the log must find it on the page.

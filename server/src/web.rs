@@ -42,7 +42,9 @@ use crate::admin::rules_service::RulesService;
 use crate::metrics::Metrics;
 use crate::metrics::format::Format;
 use crate::rules::store::RuleStore;
+use crate::status::history::Chart;
 use crate::status::readiness::Readiness;
+use crate::status::shadow::ShadowNews;
 use crate::status::{self, GetStatusRequest, RESOURCES_DEFAULT, ServerState};
 use crate::stored_place::StoredPlace;
 use crate::web::documents::Documents;
@@ -249,6 +251,14 @@ async fn live(
     }))
 }
 
+/// Answer of `/history`.
+#[derive(Debug, Serialize)]
+struct Charted {
+    #[serde(flatten)]
+    chart: Chart,
+    shadow: Option<ShadowNews>,
+}
+
 /// Query for a resource. Without an id: for none.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -280,7 +290,12 @@ async fn history(
 ) -> Result<Response, BadRequest> {
     let bad = |problem| BadRequest(format!("the id {problem}"));
     let id = ResourceId::new(&query.id).map_err(bad)?;
-    let chart = move |state: &ServerState| json(&state.history().chart(&id, state.age()));
+    let chart = move |state: &ServerState| {
+        json(&Charted {
+            chart: state.history().chart(&id),
+            shadow: state.shadow().map(|it| it.news()),
+        })
+    };
     Ok(site.state.look(chart).await)
 }
 

@@ -14,8 +14,9 @@ use crate::app::ServerConfig;
 use crate::state_directory::{Past, StateDirectory, StateError, Uncounted, write_marks};
 use crate::status::ServerState;
 
-/// Name of the record in the state directory.
+/// Names of the record and of the histories in the state directory.
 const RECORDS: &str = "assignments";
+const HISTORY: &str = "history";
 
 /// A state directory, and what it says.
 pub(super) type Kept = (StateDirectory, Past);
@@ -60,6 +61,7 @@ pub(super) fn begin_alone(
 ) {
     let found = kept.map(|(directory, past)| {
         state.set_state_directory(None);
+        state.history().open(directory.path().join(HISTORY));
         let writes = state.node().mark_writes();
         background.spawn(write_marks(directory, writes, Arc::clone(state)));
         past.marks

@@ -14,7 +14,7 @@ use doorward_engine::division::Reason;
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::messages::{LeaseSnapshot, LeasesFrom, ResourceSnapshot};
 use doorward_engine::node::mastership::Mastership;
-use doorward_engine::plan::{Plan, PlannedDivision, Terms};
+use doorward_engine::plan::{PlannedDivision, Terms};
 use doorward_engine::templates::{Template, Templates};
 use doorward_proto::admin::v1::plans_server::Plans;
 use doorward_proto::admin::v1::{PlanRequest, PlanResponse, PlannedChild, PlannedResource};
@@ -230,13 +230,7 @@ impl Planner<'_> {
     fn planned(&self, resource: ResourceSnapshot, change: Change) -> PlannedResource {
         let (id, lease_length) = (resource.resource.clone(), resource.lease_length);
         let mut planned = head(resource, change.as_ref());
-        let division = change.map(|(_, terms)| {
-            let mut plan = Plan::new(terms);
-            for (leases, ..) in self.state.lease_looks(&id, LeasesFrom::Start, "") {
-                leases.iter().for_each(|lease| plan.add(&lease.demand));
-            }
-            plan.divide()
-        });
+        let division = change.map(|(_, terms)| self.state.divided(&id, terms));
         let division = division.as_ref();
         let mut changes = Changes::default();
         for (leases, _, now) in self.state.lease_looks(&id, LeasesFrom::Start, "") {

@@ -301,6 +301,12 @@ impl RuleStore {
         Ok(number)
     }
 
+    /// Returns who wrote the text of a domain's document, if a history tells.
+    pub async fn author_of(&self, domain: &str, text: &str) -> Option<String> {
+        let place = self.stored(self.source(domain).as_deref(), domain).ok()?;
+        place.author_of(text.as_bytes()).await
+    }
+
     /// Returns revisions with a number below `before`, the newest first.
     ///
     /// # Errors

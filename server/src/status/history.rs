@@ -1,8 +1,11 @@
 //! Figures of the last ten minutes and of the last day, of the busiest resources, for charts; and the changes of that
-//! time.
+//! time. A server with a state directory keeps them over a restart.
+
+mod kept;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
@@ -25,35 +28,47 @@ const CHOSEN_EVERY: u32 = 10;
 /// Resources that are read at a time.
 const RESOURCES_PER_LOOK: usize = 50;
 
-/// Seconds between two samples, of the last ten minutes and of the last day.
-const EVERY_SECONDS: [u32; 2] = [1, 144];
+/// Seconds between two samples, and number of samples: of the last ten minutes, and of the last day.
+const SERIES: [(u32, usize); 2] = [(1, 600), (216, 400)];
 
 const DAY: u32 = 86_400;
 
-/// Samples of each.
-const SAMPLES: usize = 600;
+/// Seconds between two writes to the state directory.
+const KEPT_EVERY: u32 = 216;
 
 /// Largest number of changes.
 const MARKS_MAX: usize = 200;
 
-/// Capacity, wants, and what is granted and reserved.
-type Figures = [f32; 4];
+/// Capacity, wants, what is granted and reserved, and what the shadow templates would grant (not a number: nothing).
+type Figures = [f32; FIGURES];
 
-/// A sample, and its time in seconds since the server started.
+const FIGURES: usize = 5;
+
+/// A sample, and its time in seconds since the Unix epoch.
 type Sample = (u32, Figures);
 
+type Rings = [VecDeque<Sample>; 2];
+
 /// Histories of resources, and changes of the server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct History {
-    samples: Mutex<BTreeMap<ResourceId, [VecDeque<Sample>; 2]>>,
+    /// Time when the server started, since the Unix epoch. The clock may be set later.
+    started: Duration,
+    samples: Mutex<BTreeMap<ResourceId, Rings>>,
+    /// What the shadow templates would grant now.
+    shadows: Mutex<BTreeMap<ResourceId, f32>>,
     marks: Mutex<VecDeque<Mark>>,
+    /// File in the state directory, if there is one.
+    file: OnceLock<PathBuf>,
 }
 
 /// A change, for charts.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, prost::Message, Serialize)]
 pub struct Mark {
     /// Time since the Unix epoch, in milliseconds.
+    #[prost(uint64, tag = "1")]
     at_ms: u64,
+    #[prost(string, tag = "2")]
     text: String,
 }
 
@@ -68,12 +83,25 @@ pub struct Chart {
 #[derive(Debug, Serialize)]
 struct Series {
     every_ms: u64,
-    /// Time since the Unix epoch in milliseconds, capacity, wants, granted, reserved.
-    samples: Vec<(u64, f32, f32, f32, f32)>,
+    /// Time since the Unix epoch in milliseconds, capacity, wants, granted, reserved, and granted by the shadow
+    /// templates, or null.
+    samples: Vec<(u64, f32, f32, f32, f32, f32)>,
 }
 
 fn unix_ms() -> u64 {
     millis(clock::wall())
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self {
+            started: clock::wall(),
+            samples: Mutex::default(),
+            shadows: Mutex::default(),
+            marks: Mutex::default(),
+            file: OnceLock::new(),
+        }
+    }
 }
 
 impl History {
@@ -87,19 +115,28 @@ impl History {
         marks.push_back(Mark { at_ms, text });
     }
 
-    /// Returns the chart of a resource. `age`: time since the server started.
-    pub fn chart(&self, resource: &ResourceId, age: Duration) -> Chart {
+    /// Returns the resources that have a history.
+    pub fn resources(&self) -> Vec<ResourceId> {
+        self.samples.lock().keys().cloned().collect()
+    }
+
+    /// Notes what the shadow templates would grant of each resource.
+    pub fn set_shadows(&self, shadows: BTreeMap<ResourceId, f32>) {
+        *self.shadows.lock() = shadows;
+    }
+
+    /// Returns the chart of a resource.
+    pub fn chart(&self, resource: &ResourceId) -> Chart {
         let now_ms = unix_ms();
-        let started_ms = now_ms.saturating_sub(millis(age));
         let samples = self.samples.lock();
         let rings = samples.get(resource).into_iter().flatten();
-        let series = rings.zip(EVERY_SECONDS).map(|(ring, every)| Series {
+        let series = rings.zip(SERIES).map(|(ring, (every, _))| Series {
             every_ms: 1_000 * u64::from(every),
             samples: ring
                 .iter()
-                .map(|(at, [capacity, wants, granted, reserved])| {
-                    let at_ms = started_ms + 1_000 * u64::from(*at);
-                    (at_ms, *capacity, *wants, *granted, *reserved)
+                .map(|(at, [capacity, wants, granted, reserved, shadow])| {
+                    let at_ms = 1_000 * u64::from(*at);
+                    (at_ms, *capacity, *wants, *granted, *reserved, *shadow)
                 })
                 .collect(),
         });
@@ -132,15 +169,15 @@ impl History {
         let Some(rings) = samples.get_mut(resource) else {
             return;
         };
-        for (ring, every) in rings.iter_mut().zip(EVERY_SECONDS) {
+        for (ring, (every, samples_max)) in rings.iter_mut().zip(SERIES) {
             if ring.back().is_some_and(|(last, _)| at < last + every) {
                 continue;
             }
-            if ring.len() == SAMPLES {
+            if ring.len() == samples_max {
                 ring.pop_front();
             }
-            if ring.capacity() < SAMPLES {
-                ring.reserve_exact(SAMPLES);
+            if ring.capacity() < samples_max {
+                ring.reserve_exact(samples_max);
             }
             ring.push_back((at, figures));
         }
@@ -151,14 +188,14 @@ impl History {
     clippy::cast_possible_truncation,
     reason = "charts need no more digits"
 )]
-fn figures(resource: &ResourceSnapshot) -> Figures {
-    let all = [
-        resource.capacity,
-        resource.wants,
-        resource.granted,
-        resource.reserved,
-    ];
-    all.map(|figure| figure as f32)
+fn figures(resource: &ResourceSnapshot, shadow: Option<f32>) -> Figures {
+    [
+        resource.capacity as f32,
+        resource.wants as f32,
+        resource.granted as f32,
+        resource.reserved as f32,
+        shadow.unwrap_or(f32::NAN),
+    ]
 }
 
 impl ServerState {
@@ -181,32 +218,34 @@ impl ServerState {
             }
             let has_room = self.history().samples.lock().len() < RESOURCES_MAX;
             let chooses = has_room || number.is_multiple_of(CHOSEN_EVERY);
-            self.look(move |state| state.sample(chooses)).await;
+            let keeps = number % KEPT_EVERY == KEPT_EVERY - 1;
+            self.look(move |state| {
+                state.sample(chooses);
+                if keeps {
+                    state.history().keep();
+                }
+            })
+            .await;
         }
-    }
-
-    /// Returns the time since the server started.
-    pub fn age(&self) -> Duration {
-        self.node().clock().now().since_origin()
     }
 
     fn sample(&self, chooses: bool) {
         let history = self.history();
-        let at = u32::try_from(self.age().as_secs()).unwrap_or(u32::MAX);
+        let at = history.started + self.node().clock().now().since_origin();
+        let at = u32::try_from(at.as_secs()).unwrap_or(u32::MAX);
         if chooses {
             let all = self.snapshots_after(None, usize::MAX);
-            let all = all.map(|it| (figures(&it)[1], it.resource)).collect();
+            let all = all.map(|it| (figures(&it, None)[1], it.resource)).collect();
             history.choose(all, at);
         }
-        let chosen: Vec<ResourceId> = history.samples.lock().keys().cloned().collect();
-        for some in chosen.chunks(RESOURCES_PER_LOOK) {
+        for some in history.resources().chunks(RESOURCES_PER_LOOK) {
             let seen = self.node().look(|node, now| {
                 let seen = some.iter().filter_map(|id| node.resource_snapshot(id, now));
-                seen.map(|it| (figures(&it), it.resource))
-                    .collect::<Vec<_>>()
+                seen.collect::<Vec<_>>()
             });
-            for (figures, resource) in seen {
-                history.record(&resource, at, figures);
+            for it in seen {
+                let shadow = history.shadows.lock().get(&it.resource).copied();
+                history.record(&it.resource, at, figures(&it, shadow));
             }
             std::thread::yield_now();
         }
@@ -214,70 +253,4 @@ impl ServerState {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn id(number: usize) -> ResourceId {
-        ResourceId::new(&format!("r{number}")).unwrap()
-    }
-
-    #[test]
-    fn a_chart_has_ten_minutes_by_the_second_and_a_day_by_the_144_seconds() {
-        let history = History::default();
-        history.choose(vec![(1.0, id(0))], 0);
-        for at in 0..100_000 {
-            history.record(&id(0), at, [1.0, 2.0, 3.0, at as f32]);
-        }
-        let chart = history.chart(&id(0), Duration::from_secs(99_999));
-        let [minutes, day] = &chart.series[..] else {
-            panic!("{chart:?}");
-        };
-        assert_eq!((minutes.samples.len(), day.samples.len()), (600, 600));
-        assert_eq!(minutes.samples[599].4, 99_999.0);
-        assert_eq!(minutes.samples[0].0, chart.now_ms - 599_000);
-        let lasts = day.samples[599].0 - day.samples[0].0;
-        assert_eq!(lasts, 599 * 144_000, "a day");
-    }
-
-    #[test]
-    fn the_busiest_resources_have_a_history_and_keep_it() {
-        let history = History::default();
-        let all = |busiest: usize| {
-            let wants = |number| if number == busiest { 9.0 } else { 1.0 };
-            (0..RESOURCES_MAX + 1)
-                .map(|number| (wants(number), id(number)))
-                .collect()
-        };
-        history.choose(all(RESOURCES_MAX), 0);
-        history.record(&id(RESOURCES_MAX), 1, [1.0; 4]);
-        history.choose(all(RESOURCES_MAX), 2);
-        assert_eq!(history.samples.lock().len(), RESOURCES_MAX);
-        assert_eq!(
-            history.chart(&id(RESOURCES_MAX), Duration::ZERO).series[0]
-                .samples
-                .len(),
-            1
-        );
-    }
-
-    #[test]
-    fn a_resource_that_is_gone_keeps_its_history_for_a_day() {
-        let history = History::default();
-        history.choose(vec![(1.0, id(0))], 0);
-        history.record(&id(0), 1, [1.0; 4]);
-        for (at, left) in [(2, 1), (86_400, 1), (86_401, 0)] {
-            history.choose(Vec::new(), at);
-            assert_eq!(history.samples.lock().len(), left, "at {at}");
-        }
-    }
-
-    #[test]
-    fn old_changes_make_room() {
-        let history = History::default();
-        for number in 0..=MARKS_MAX {
-            history.note(number.to_string());
-        }
-        let marks = history.chart(&id(0), Duration::ZERO).marks;
-        assert_eq!((marks.len(), &*marks[0].text), (MARKS_MAX, "1"));
-    }
-}
+mod tests;

@@ -13,6 +13,7 @@ use doorward_engine::messages::{Conflict, LeaseSnapshot, LeasesFrom, ResourceSna
 use doorward_engine::node::Node;
 use doorward_engine::node::child_servers::ChildServer;
 use doorward_engine::node::pages::Totals;
+use doorward_engine::plan::{Plan, PlannedDivision, Terms};
 use doorward_engine::time::Time;
 use doorward_proto::admin::v1::{ChildServerStatus, ConflictStatus, LeaseStatus, ResourceStatus};
 use prost::Message;
@@ -283,6 +284,15 @@ impl ServerState {
             next.clone_from(&then);
             Some((leases, then, now))
         })
+    }
+
+    /// Divides the present demand of a resource by other terms.
+    pub fn divided(&self, resource: &ResourceId, terms: Terms) -> PlannedDivision {
+        let mut plan = Plan::new(terms);
+        for (leases, ..) in self.lease_looks(resource, LeasesFrom::Start, "") {
+            leases.iter().for_each(|lease| plan.add(&lease.demand));
+        }
+        plan.divide()
     }
 
     /// Returns the names under which two live processes asked lately.

@@ -21,6 +21,8 @@ use crate::status::history::History;
 use crate::status::model;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
+use crate::status::shadow::Shadow;
+use crate::stored_place::StoredPlace;
 
 /// Largest number of rules whose answers a status lists.
 const RULES_LISTED_MAX: usize = 20;
@@ -41,6 +43,7 @@ pub struct ServerState {
     /// Decisions by rules. Absent: this server has no rules.
     edge: OnceLock<Arc<Edge>>,
     security: OnceLock<Arc<Security>>,
+    shadow: OnceLock<Arc<Shadow>>,
     /// Whether it serves nothing without rules, and is not ready without them.
     pub(crate) needs_rules: bool,
     /// Sums over all resources, and the time when they were added up.
@@ -133,6 +136,7 @@ impl ServerState {
             ready: Mutex::new(ReadyState::new(Duration::ZERO)),
             edge: OnceLock::new(),
             security: OnceLock::new(),
+            shadow: OnceLock::new(),
             needs_rules: false,
             totals: Mutex::default(),
         }
@@ -164,6 +168,16 @@ impl ServerState {
     /// Sets the decisions by rules, once.
     pub fn start_edge(&self, edge: Arc<Edge>) -> &Arc<Edge> {
         self.edge.get_or_init(|| edge)
+    }
+
+    /// Returns the shadow templates, if there are any.
+    pub fn shadow(&self) -> Option<&Arc<Shadow>> {
+        self.shadow.get()
+    }
+
+    /// Sets the shadow templates, once.
+    pub fn start_shadow(&self, shadow: StoredPlace) -> &Arc<Shadow> {
+        self.shadow.get_or_init(|| Shadow::new(shadow))
     }
 
     /// Returns TLS and identities. None: the server does not listen yet.
@@ -220,12 +234,9 @@ impl ServerState {
     /// Notes that the newest templates came into force (`None`), or why they were refused.
     pub fn set_templates(&self, problem: Option<String>) {
         let before = std::mem::replace(&mut self.news.lock().templates_problem, problem.clone());
-        match problem {
-            None => self.history.note("templates came into force".to_owned()),
-            Some(_) if before == problem => {}
-            Some(_) => self
-                .history
-                .note("newer templates are not in force".to_owned()),
+        if problem.is_some() && before != problem {
+            let text = "newer templates are not in force";
+            self.history.note(text.to_owned());
         }
     }
 
@@ -332,14 +343,7 @@ impl ServerState {
 
     /// Sets the state of the rules.
     pub fn set_rules(&self, rules: RulesNews) {
-        let versions = |of: &RulesNews| -> Vec<Option<String>> {
-            let documents = of.documents.iter();
-            documents.map(|(it, _)| it.version.clone()).collect()
-        };
-        let before = std::mem::replace(&mut self.news.lock().rules, rules.clone());
-        if versions(&before) != versions(&rules) {
-            self.history.note("rules came into force".to_owned());
-        }
+        self.news.lock().rules = rules;
     }
 
     /// Returns whether requests can be served.

@@ -17,6 +17,7 @@ use tracing::{debug, warn};
 
 use crate::metrics::Metrics;
 use crate::status::ServerState;
+use crate::stored_place::StoredPlace;
 use crate::templates;
 
 /// Time between two reads of the key while no change of it is reported.
@@ -148,6 +149,12 @@ impl EtcdTemplates {
             Ok(templates) => {
                 templates::apply(&force.state, &force.metrics, templates).await;
                 self.able.send_replace(true);
+                let place = StoredPlace::Etcd(self.keys.clone(), Arc::clone(&self.etcd));
+                let author = match entry {
+                    Some(entry) => place.author_of(&entry.value).await,
+                    None => None,
+                };
+                templates::note(&force.state, author.as_deref());
                 Left::Keep
             }
             Err(problem) => {

@@ -92,7 +92,10 @@ impl TemplateFile {
                 Ok(()) = rereads.changed() => self.read_again().await,
             };
             match read {
-                Ok(templates) => super::apply(&state, &metrics, templates).await,
+                Ok(templates) => {
+                    super::apply(&state, &metrics, templates).await;
+                    super::note(&state, None);
+                }
                 Err(error) => super::refuse(&state, &metrics, error.to_string()),
             }
         }

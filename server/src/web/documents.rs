@@ -29,6 +29,7 @@ use crate::caller;
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::plans::PlansService;
 use crate::status::ServerState;
+use crate::status::shadow::ShadowNews;
 use crate::stored_place::{DocumentChange, StoredPlace};
 use crate::web::others::Others;
 
@@ -43,6 +44,8 @@ const PAGES_MAX: usize = 100;
 
 /// The largest name or reason, in characters.
 const CHARS_MAX: usize = 500;
+
+const SHADOW: &str = "shadow templates are changed at their source";
 
 /// Headers by which a proxy tells that it asks for somebody else.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "via"];
@@ -74,6 +77,8 @@ pub(super) struct Named {
 enum DocumentKind {
     Templates,
     Rules,
+    /// They cannot be changed here.
+    Shadow,
 }
 
 /// A text to plan or to write.
@@ -236,6 +241,19 @@ impl Documents {
         })
     }
 
+    fn show_shadow(&self) -> Result<Shown, Status> {
+        let shadow = self.state.shadow();
+        let shadow = shadow.ok_or_else(|| Status::not_found("there are no shadow templates"))?;
+        let ShadowNews { source, text, .. } = shadow.news();
+        Ok(Shown {
+            place: source,
+            version: version_of(text.as_bytes()),
+            text,
+            refusal: Some(SHADOW.to_owned()),
+            revisions: Vec::new(),
+        })
+    }
+
     /// Plans templates through the tree.
     async fn plan(&self, templates: String) -> Result<PlanOfTree, Status> {
         let until = Instant::now() + PATIENCE;
@@ -333,7 +351,7 @@ impl Documents {
                 });
                 Ok(problems.collect())
             }
-            DocumentKind::Templates => {
+            DocumentKind::Templates | DocumentKind::Shadow => {
                 let parse = move || Located::parse("templates", text.as_bytes()).err();
                 let parsed = tokio::task::spawn_blocking(parse).await;
                 let error = parsed.map_err(|error| Status::internal(error.to_string()))?;
@@ -369,6 +387,7 @@ pub(super) async fn show(
     let shown = match named.kind {
         DocumentKind::Templates => documents.show_templates(refusal).await,
         DocumentKind::Rules => documents.show_rules(named.domain, refusal).await,
+        DocumentKind::Shadow => documents.show_shadow(),
     };
     Ok(Json(shown?))
 }
@@ -377,10 +396,16 @@ pub(super) async fn plan(
     State(documents): State<Documents>,
     Json(edited): Json<Edited>,
 ) -> Answer<Planned> {
+    let edited = match edited.kind {
+        DocumentKind::Shadow => Edited {
+            text: documents.show_shadow()?.text,
+            ..edited
+        },
+        _ => edited,
+    };
     let problems = documents.problems(&edited).await?;
     let plan = match edited.kind {
-        DocumentKind::Templates if problems.is_empty() => {
-            documents.templates()?;
+        DocumentKind::Templates | DocumentKind::Shadow if problems.is_empty() => {
             let _turn = documents.turn.lock().await;
             Some(documents.plan(edited.text).await?)
         }
@@ -416,6 +441,9 @@ pub(super) async fn apply(
             *request.extensions_mut() = extensions;
             documents.rules.apply(request).await?.into_inner().revision
         }
+        DocumentKind::Shadow => {
+            return Err(Status::permission_denied(SHADOW).into());
+        }
         DocumentKind::Templates => {
             let place = documents.templates()?;
             let change = DocumentChange {
@@ -424,8 +452,15 @@ pub(super) async fn apply(
                 who,
                 why,
             };
+            let author = change.author();
             let turn = Arc::clone(&documents.turn).lock_owned().await;
-            place.write(turn, change).await?.1
+            let revision = place.write(turn, change).await?.1;
+            if revision.is_none() {
+                // A file does not tell.
+                let text = format!("templates written {author}");
+                documents.state.history().note(text);
+            }
+            revision
         }
     };
     Ok(Json(Applied { version, revision }))

@@ -11,7 +11,6 @@ use std::time::Duration;
 use anyhow::Context;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node;
-use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
 use doorward_engine::time::Time;
 use tempfile::TempDir;
 use tokio::runtime::{self, Runtime};
@@ -23,6 +22,8 @@ use crate::demo::outline::SERVERS;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::clock;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
+use doorward_server::stored_place::StoredPlace;
+use doorward_server::templates::file::TemplateFile;
 use doorward_server::transports::parent;
 
 /// Where servers are by default, gRPC and status page: the command line looks there.
@@ -78,10 +79,24 @@ impl DemoServer {
         })
     }
 
-    async fn run(config: ServerConfig) -> anyhow::Result<(Server, OwnRuntime)> {
+    async fn run(mut config: ServerConfig) -> anyhow::Result<(Server, OwnRuntime)> {
         let mut builder = runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build()?;
-        let started = runtime.spawn(Server::start(config));
+        let started = runtime.spawn(async move {
+            let followed = match &config.templates_place {
+                Some(StoredPlace::File(path)) => Some(TemplateFile::open(path).await?),
+                _ => None,
+            };
+            let Some((file, templates)) = followed else {
+                return Ok(Server::start(config).await?);
+            };
+            config.templates = templates;
+            let mut server = Server::start(config).await?;
+            let (state, metrics) = (server.state().clone(), server.metrics().clone());
+            let rereads = server.rereads().subscribe();
+            server.spawn(file.run(state, metrics, rereads));
+            Ok::<_, anyhow::Error>(server)
+        });
         let runtime = OwnRuntime(Some(runtime));
         Ok((started.await??, runtime))
     }
@@ -187,21 +202,20 @@ impl DemoServers {
 }
 
 async fn start_root(name: &str, capacity: f64, states: &Path) -> anyhow::Result<DemoServer> {
-    let template = TemplateSpec {
-        identifier_glob: Some(RESOURCE.to_owned()),
-        capacity: Some(capacity),
-        description: Some("requests per second that all clients of the demonstration share".into()),
-        kind: Some(AlgorithmKind::FairShare),
-        lease_length: Some(Duration::from_secs(20)),
-        // Often, since there is something to see.
-        refresh_interval: Some(Duration::from_secs(2)),
-        ..TemplateSpec::default()
-    };
-    let templates = Templates::parse(&[template])
-        .map_err(|problems| anyhow::anyhow!("the capacity does not do: {problems:?}"))?;
+    // The page can change it. Clients refresh often, since there is something to see.
+    let templates = format!(
+        "resources:
+- identifier_glob: {RESOURCE}
+  description: requests per second that all clients of the demonstration share
+  capacity: {capacity}
+  algorithm: {{kind: FAIR_SHARE, lease_length: 20s, refresh_interval: 2s}}
+"
+    );
+    let path = states.join("templates.yaml");
+    std::fs::write(&path, templates)?;
     let at = |ports| ServerConfig {
-        templates: templates.clone(),
-        templates_source: "the demonstration".to_owned(),
+        templates_source: path.display().to_string(),
+        templates_place: Some(StoredPlace::File(path.clone())),
         ..config(name, ports, states)
     };
     match DemoServer::start(at(USUAL_PORTS)).await {

@@ -3,9 +3,9 @@
 use std::env;
 use std::sync::Arc;
 
-use doorward_etcd::Etcd;
 use doorward_etcd::flags::ENDPOINTS;
-use doorward_server::app::Server;
+use doorward_etcd::{DocumentPlace, Etcd};
+use doorward_server::app::{Server, ServerConfig};
 use doorward_server::flags::starts;
 use doorward_server::flags::{self, DEFAULT_NODE, ServeFlags};
 use doorward_server::otlp;
@@ -13,6 +13,7 @@ use doorward_server::program::Misused;
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::signals::Signals;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
+use doorward_server::stored_place::StoredPlace;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::transports::election::ElectionConfig;
 use tracing::info;
@@ -73,7 +74,12 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
         templates_history: templates.map(|templates| templates.keys().clone()),
     });
     config.state = state(&flags, config.election.is_some()).map_err(Misused)?;
+    let shadow = shadow(flags.shadow_templates, &config).map_err(Misused)?;
     let mut server = Server::start(config).await?;
+    if let Some(place) = shadow {
+        let shadow = Arc::clone(server.state().start_shadow(place));
+        server.spawn(shadow.run(Arc::clone(server.state())));
+    }
     let (state, metrics) = (server.state().clone(), server.metrics().clone());
     match opened.follows {
         Some(Follows::File(file)) => {
@@ -102,4 +108,23 @@ fn state(flags: &ServeFlags, has_election: bool) -> Result<Option<StateConfig>, 
     }
     let is_unused = flags.templates.is_none() && flags.parent.is_empty();
     Ok(place.map(|place| StateConfig { place, is_unused }))
+}
+
+/// Returns the place of shadow templates.
+fn shadow(
+    place: Option<DocumentPlace>,
+    config: &ServerConfig,
+) -> Result<Option<StoredPlace>, String> {
+    let Some(place) = place else {
+        return Ok(None);
+    };
+    if config.parent.is_some() {
+        return Err("--shadow-templates is for the root: templates count there".to_owned());
+    }
+    let etcd = config.election.as_ref();
+    let etcd = etcd.map(|it| Arc::new(it.etcd.clone()));
+    let place = StoredPlace::of(place, etcd);
+    place
+        .map(Some)
+        .map_err(|it| format!("--shadow-templates {it}"))
 }

@@ -1,0 +1,131 @@
+//! Shadow templates: they divide the present demand beside the templates in force, for charts.
+//!
+//! Nothing is handed out: a shadow only reads the leases of the node, as [a plan](doorward_engine::plan) does. It is read
+//! again every two seconds, or less often if a division of all resources takes long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doorward_documents::{Located, locate_bytes};
+use doorward_engine::plan::Terms;
+use parking_lot::Mutex;
+use serde::Serialize;
+use tokio::time::{Instant, sleep};
+
+use crate::status::ServerState;
+use crate::stored_place::StoredPlace;
+
+const EVERY: Duration = Duration::from_secs(2);
+
+/// Rest after a division, by the time that it took.
+const REST: u32 = 9;
+
+/// Shadow templates, and their place.
+#[derive(Debug)]
+pub struct Shadow {
+    place: StoredPlace,
+    read: Mutex<Read>,
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// What was read last.
+#[derive(Debug, Default)]
+struct Read {
+    text: Vec<u8>,
+    templates: Option<Arc<Located>>,
+    problem: Option<String>,
+}
+
+/// The shadow templates, for charts.
+#[derive(Clone, Debug, Serialize)]
+pub struct ShadowNews {
+    /// Their place.
+    pub source: String,
+    /// Why the newest text does not count.
+    pub problem: Option<String>,
+    /// The newest text.
+    #[serde(skip)]
+    pub text: String,
+}
+
+impl Shadow {
+    /// Returns the shadow templates of a place, which has not been read.
+    pub fn new(place: StoredPlace) -> Arc<Self> {
+        Arc::new(Self {
+            place,
+            read: Mutex::default(),
+            turn: Arc::default(),
+        })
+    }
+
+    /// Returns the shadow templates, for charts.
+    pub fn news(&self) -> ShadowNews {
+        let read = self.read.lock();
+        ShadowNews {
+            source: self.place.to_string(),
+            problem: read.problem.clone(),
+            text: String::from_utf8_lossy(&read.text).into_owned(),
+        }
+    }
+
+    /// Divides again and again. Runs until the server ends: spawn it.
+    pub async fn run(self: Arc<Self>, state: Arc<ServerState>) {
+        loop {
+            self.read().await;
+            let began = Instant::now();
+            let shadow = Arc::clone(&self);
+            state.look(move |state| shadow.divide(state)).await;
+            sleep((began.elapsed() * REST).max(EVERY)).await;
+        }
+    }
+
+    /// Reads the templates. An invalid text does not count, and the last valid one goes on.
+    async fn read(&self) {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let text = match self.place.read(turn).await {
+            Ok((_turn, text)) => text.unwrap_or_default(),
+            Err(status) => {
+                self.read.lock().problem = Some(status.message().to_owned());
+                return;
+            }
+        };
+        if text == self.read.lock().text && !text.is_empty() {
+            return;
+        }
+        let (name, parsed) = (self.place.to_string(), text.clone());
+        let parse = move || locate_bytes(&parsed, &name);
+        let parsed = tokio::task::spawn_blocking(parse).await;
+        let mut read = self.read.lock();
+        read.text = text;
+        match parsed {
+            Ok(Ok(located)) => {
+                read.templates = Some(Arc::new(located));
+                read.problem = None;
+            }
+            Ok(Err(error)) => read.problem = Some(error.to_string()),
+            Err(error) => read.problem = Some(error.to_string()),
+        }
+    }
+
+    fn divide(&self, state: &ServerState) {
+        let located = self.read.lock().templates.clone();
+        let Some(located) = located else {
+            return;
+        };
+        let resources = state.history().resources().into_iter();
+        let shadows = resources.filter_map(|id| {
+            let template = located.templates.find(&id)?;
+            let division = state.divided(&id, Terms::of_template(template));
+            let leases = state.lease_looks(&id, Default::default(), "");
+            let leases = leases.flat_map(|(leases, ..)| leases);
+            let granted: f64 = leases.map(|it| division.share_of(&it.demand).get()).sum();
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "charts need no more digits"
+            )]
+            let granted = granted as f32;
+            Some((id, granted))
+        });
+        state.history().set_shadows(shadows.collect());
+    }
+}
