@@ -316,6 +316,9 @@ impl Server {
     }
 
     fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, pages: Pages) {
+        if let Some(address) = self.http_address {
+            self.state.start_pages(address);
+        }
         self.background.spawn(Arc::clone(&self.state).record());
         let stop = self.stop_http.clone();
         let (state, metrics) = (Arc::clone(&self.state), Arc::clone(&self.metrics));

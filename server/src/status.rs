@@ -65,6 +65,8 @@ pub struct Query {
     pub holder: String,
     /// Whether to list the templates in force.
     pub templates: bool,
+    /// Text in the id of the resources to list. Empty: all resources.
+    pub named: String,
 }
 
 impl Query {
@@ -96,6 +98,7 @@ impl Query {
             limits: request.limits,
             holder: request.holder.clone(),
             templates: request.templates,
+            named: request.named.clone(),
         })
     }
 }
@@ -189,8 +192,12 @@ impl ServerState {
             }
             Mastership::Unknown => {}
         }
+        if let Some(etcd) = &mut status.etcd {
+            etcd.candidates = self.candidates();
+        }
         Status {
             schema_version: STATUS_SCHEMA_VERSION,
+            pages_address: self.pages().map(|it| it.to_string()),
             node: self.node_name().to_owned(),
             address: self.address().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `/`, `/resource?id=ID`, `/limits` | the page, which asks for the rest |
 //! | `/page/…` | its script and style |
-//! | `/status?id=ID&limit=N&token=T&leases=N&limits=true&resources=false` | [`crate::status::Status`] as JSON: of one resource, or a page of up to `limit` after `token`, with up to `leases` leases each, and limits on request |
+//! | `/status?id=ID&named=TEXT&limit=N&token=T&leases=N&limits=true&resources=false` | [`crate::status::Status`] as JSON: of one resource, or a page of up to `limit` after `token`, with up to `leases` leases each, and limits on request |
 //! | `/live?…` | the same once a second, as server-sent events |
 //! | `/tree?id=ID` | all servers of the tree, as `doorward tree --output json` prints them |
 //! | `/history?id=ID` | [figures](crate::status::history) of ten minutes and a day |
@@ -214,6 +214,7 @@ struct StatusQuery {
     limits: bool,
     templates: bool,
     resources: Option<bool>,
+    named: String,
 }
 
 impl StatusQuery {
@@ -227,6 +228,7 @@ impl StatusQuery {
             limit: self.limit.unwrap_or(RESOURCES_DEFAULT),
             token: self.token,
             holder: self.holder,
+            named: self.named,
         }
     }
 }

@@ -157,6 +157,10 @@ pub(crate) enum Command {
     /// On a terminal it reads the master again each second, until Ctrl-C. A resource or holder is short by the part of its
     /// wants that is not granted.
     Top(TopFlags),
+    /// Record the demand of all clients as a trace for `doorward-sim replay`, to standard output.
+    ///
+    /// It asks all servers of the tree once a second, and writes CSV: a row for each change of a client's wants.
+    Record(RecordFlags),
     /// Show why a client has no more of a resource: each step from the template to its number.
     ///
     /// It looks for the client through the whole tree below the server asked, which is best the root. Exit code 1: no
@@ -339,6 +343,19 @@ pub(crate) struct TopFlags {
     /// Print once, also on a terminal.
     #[arg(long)]
     pub(crate) once: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RecordFlags {
+    /// Of which resource.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) resource: String,
+    /// Stop after this time [default: at Ctrl-C].
+    #[arg(long = "for", value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Time between two readings.
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = doorward_documents::parse_duration)]
+    pub(crate) every: Duration,
 }
 
 #[derive(Clone, Debug, Args)]

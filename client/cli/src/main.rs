@@ -21,6 +21,7 @@ mod learning;
 mod man;
 mod nodes;
 mod output;
+mod record;
 mod release;
 mod rules;
 mod shell;
@@ -109,6 +110,7 @@ async fn run_command(common: &Common, command: Command) -> Result<(), Failure> {
         Command::Status(status) => status::run(common, &status).await,
         Command::Tree(tree) => tree::run(common, &tree).await,
         Command::Top(top) => top::run(common, &top).await,
+        Command::Record(record) => record::run(common, &record).await,
         Command::Explain(explain) => explain::run(common, &explain).await,
         Command::Context(flags) => context::run(common, &flags),
         Command::Nodes(nodes) => nodes::run(common, &nodes).await,

@@ -45,7 +45,7 @@ use report::{ElectionReport, LossReason};
 use standing::Standing;
 use state::CandidateState;
 use step::{Awaited, Stage, Step};
-use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, TermRecord, TreePlace, View};
+use store::{EtcdKey, EtcdRequest, OpAnswer, OpId, Registration, TermRecord, TreePlace, View};
 use term_history::TermHistory;
 
 /// A task for the driver.
@@ -138,6 +138,11 @@ impl Candidate {
         };
         candidate.go_on(Stage::Begin, now);
         candidate
+    }
+
+    /// Returns the registered servers of the node, as far as they are known.
+    pub fn registrations(&self) -> impl Iterator<Item = &Registration> {
+        self.view.iter().flat_map(|view| view.registrations())
     }
 
     /// Takes a new view of the node's keys. If its own master's key is gone, its mastership ends at once.

@@ -93,18 +93,18 @@ impl ServerState {
         limit: usize,
         query: &Query,
     ) -> (Vec<ResourceStatus>, Option<String>) {
-        let is_search = !query.holder.is_empty();
+        let (is_by_holder, is_by_name) = (!query.holder.is_empty(), !query.named.is_empty());
         let (leases_max, mut searched) = (query.leases_max, 0_usize);
         let mut resources: Vec<ResourceStatus> = Vec::new();
         let mut room = Room::EMPTY_PAGE;
         let mut last = after.as_ref().map(ResourceId::to_string);
         // One resource more than listed tells whether there is another page.
-        let read_max = match is_search {
+        let read_max = match is_by_holder || is_by_name {
             true => usize::MAX,
             false => limit.saturating_add(1),
         };
         for snapshot in self.snapshots_after(after, read_max) {
-            let leases = snapshot.children.saturating_add(match is_search {
+            let leases = snapshot.children.saturating_add(match is_by_holder {
                 true => 1,
                 false => leases_max.min(snapshot.leases),
             });
@@ -115,7 +115,12 @@ impl ServerState {
             if is_full {
                 return (resources, last);
             }
-            if is_search {
+            if is_by_name && !snapshot.resource.as_str().contains(&query.named) {
+                searched += 1;
+                last = Some(snapshot.resource.to_string());
+                continue;
+            }
+            if is_by_holder {
                 searched += snapshot.leases + LEASES_PER_RESOURCE;
                 if self.leases(&snapshot.resource, 1, &query.holder).is_empty() {
                     last = Some(snapshot.resource.to_string());

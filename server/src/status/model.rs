@@ -162,6 +162,7 @@ pub(super) fn parent(news: ParentNews) -> ParentStatus {
 /// Returns the state of etcd in the election.
 pub(super) fn etcd(contact: EtcdHealth, master_for: Option<Duration>) -> EtcdStatus {
     EtcdStatus {
+        candidates: Vec::new(),
         problem: contact.problem,
         age_ms: millis(clock::wall().saturating_sub(contact.since)),
         mastership_remaining_ms: master_for.map(millis),

@@ -2,6 +2,7 @@
 //! the rest is read from the replica.
 
 use std::cmp::Reverse;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use doorward_edge::edge::Edge;
 use doorward_engine::id::ResourceId;
 use doorward_engine::node::pages::Totals;
 use doorward_engine::time::Time;
-use doorward_proto::admin::v1::{LimitStatus, RuleDecisions, RulesStatus};
+use doorward_proto::admin::v1::{CandidateStatus, LimitStatus, RuleDecisions, RulesStatus};
 use doorward_session::candidate::standing::Standing;
 use doorward_session::named;
 use parking_lot::Mutex;
@@ -44,6 +45,7 @@ pub struct ServerState {
     edge: OnceLock<Arc<Edge>>,
     security: OnceLock<Arc<Security>>,
     shadow: OnceLock<Arc<Shadow>>,
+    pages: OnceLock<SocketAddr>,
     /// Whether it serves nothing without rules, and is not ready without them.
     pub(crate) needs_rules: bool,
     /// Sums over all resources, and the time when they were added up.
@@ -137,6 +139,7 @@ impl ServerState {
             edge: OnceLock::new(),
             security: OnceLock::new(),
             shadow: OnceLock::new(),
+            pages: OnceLock::new(),
             needs_rules: false,
             totals: Mutex::default(),
         }
@@ -277,6 +280,29 @@ impl ServerState {
     /// Notes that the state directory can be written, or why not.
     pub fn set_state_directory(&self, problem: Option<String>) {
         self.news.lock().state_directory = Some(problem);
+    }
+
+    /// Returns the address of this server's pages, if it serves them by TCP.
+    pub fn pages(&self) -> Option<SocketAddr> {
+        self.pages.get().copied()
+    }
+
+    /// Sets the address of this server's pages, once.
+    pub fn start_pages(&self, address: SocketAddr) {
+        let _address = self.pages.get_or_init(|| address);
+    }
+
+    /// Returns the candidates of the node, as etcd lists them.
+    pub(super) fn candidates(&self) -> Vec<CandidateStatus> {
+        self.node.read_replica(|replica, _| {
+            let known = replica.candidate().into_iter();
+            let known = known.flat_map(|it| it.registrations());
+            let candidates = known.map(|it| CandidateStatus {
+                address: it.address.to_string(),
+                pages_address: it.pages.as_ref().map(ToString::to_string),
+            });
+            candidates.collect()
+        })
     }
 
     /// Returns the address of the master's pages, if another server is the master and tells it.
