@@ -61,4 +61,33 @@ mod tests {
         request.extensions_mut().insert(address);
         assert_eq!(of(&request), Some(Caller::new(address.get())));
     }
+
+    #[test]
+    fn operators_may_write_and_so_may_this_machine_without_an_identity() {
+        let at = |ip: Ipv4Addr| CallerId::of(IpAddr::V4(ip));
+        let (here, there) = (at(Ipv4Addr::LOCALHOST), at(Ipv4Addr::new(192, 0, 2, 1)));
+        let ann = Identity::parse("token:ann").unwrap();
+        for (address, identity, is_operator, who) in [
+            (here, None, false, Some("127.0.0.1")),
+            (there, None, false, None),
+            (here, Some(&ann), false, None),
+            (there, Some(&ann), false, None),
+            (there, Some(&ann), true, Some("token:ann")),
+        ] {
+            let mut extensions = Extensions::default();
+            extensions.insert(address);
+            if let Some(identity) = identity {
+                extensions.insert(identity.clone());
+            }
+            if is_operator {
+                extensions.insert(Operator);
+            }
+            let writer = writer(&extensions).ok();
+            assert_eq!(
+                writer.as_deref(),
+                who,
+                "{address} {identity:?} {is_operator}"
+            );
+        }
+    }
 }

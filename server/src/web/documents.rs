@@ -421,6 +421,9 @@ pub(super) async fn apply(
     Json(edited): Json<Edited>,
 ) -> Answer<Applied> {
     let who = writer(&headers, &extensions)?;
+    if let DocumentKind::Shadow = edited.kind {
+        return Err(Status::permission_denied(SHADOW).into());
+    }
     let why: String = edited.why.trim().chars().take(CHARS_MAX).collect();
     let why = Some(why).filter(|why| !why.is_empty());
     if let Some(Problem { line, message }) = documents.problems(&edited).await?.first() {
@@ -441,10 +444,7 @@ pub(super) async fn apply(
             *request.extensions_mut() = extensions;
             documents.rules.apply(request).await?.into_inner().revision
         }
-        DocumentKind::Shadow => {
-            return Err(Status::permission_denied(SHADOW).into());
-        }
-        DocumentKind::Templates => {
+        DocumentKind::Templates | DocumentKind::Shadow => {
             let place = documents.templates()?;
             let change = DocumentChange {
                 text: edited.text,

@@ -16,6 +16,7 @@ mod client_streams;
 mod clocks;
 mod cycles;
 mod discovery;
+mod documents;
 mod door;
 mod driven_child;
 mod driven_client;

@@ -117,7 +117,8 @@ async fn a_history_has_samples_of_a_resource_that_is_held() {
     .await;
     let history = json(&server, "/history?id=fair%2Fx").await;
     let sample = history["series"][0]["samples"][0].as_array().unwrap();
-    assert_eq!(sample[1..], [100.0, 10.0, 10.0, 10.0], "{history}");
+    assert_eq!(sample[1..5], [100.0, 10.0, 10.0, 10.0], "{history}");
+    assert_eq!(sample[5], Value::Null, "there is no shadow");
     assert_eq!(page(&server, "/history?id=").await.0, 400);
     let never = json(&server, "/history?id=never").await;
     assert_eq!(never["series"], Value::Array(Vec::new()));
