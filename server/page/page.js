@@ -2,38 +2,41 @@
 //
 // `/live` sends the status as JSON, at most once a second; the page asks `/tree` and `/history` now and then. Each
 // answer changes `state`, and `draw` makes the whole page from it. There is no other way from data to the screen.
-import { h, morphChildren } from "./parts.js";
+import { editActs, editor, isUnsaved, openDocument, shadow, typed, typedAll, typedKey } from "./editor.js";
+import { ask, h, morphChildren } from "./parts.js";
 import { details, drawChart, redrawChart, resource } from "./resource.js";
 import { forget, isCovered, moveCursor, putCursor, renew, search, sortAgain, sortBy, tableState } from "./tables.js";
 import { banners, footer, front, header, limits, need, resourceLink, templates } from "./views.js";
 
 // The most that the page asks for: of resources, and of leases of one resource.
 const RESOURCES_MAX = 2_000, LEASES_MAX = 10_000;
-const TREE_EVERY_MS = 1_000, HISTORY_EVERY_MS = 10_000, RETRY_MS = 3_000, ANSWER_MS = 20_000, SAMPLES_MAX = 900;
+const TREE_EVERY_MS = 1_000, HISTORY_EVERY_MS = 10_000, RETRY_MS = 3_000, SAMPLES_MAX = 900;
 
 const state = {
   route: readRoute(), status: null, isOfOtherView: false, tree: null, treeFor: "", treeProblem: null, history: null,
   leasesMax: LEASES_MAX, range: 0, folds: new Map(), detail: null, isPaused: false, lostAt: null, heardAt: null,
   chosen: readRoute().id, // resource that the tree and the chart of the front view show
   seen: [], // samples of the shown resource that came with the status
-  holder: "", // text that the server looks for in names of holders
+  holder: "", named: "", // texts that the server looks for in names of holders, and of resources
   since: 0, treeSince: 0, clockAhead: 0, // ms since the status and the tree; the server's clock before ours
 };
-const views = { front, resource, limits, templates };
+const views = { front, resource, limits, templates: (it) => [...templates(it), shadow()], edit: editor };
 const [head, main, foot, dialog] = ["header", "main", "footer", "dialog"].map((it) => document.querySelector(it));
 
 function readRoute() {
   const query = new URLSearchParams(location.search), paths = { "/resource": "resource", "/limits": "limits" };
-  const view = paths[location.pathname] ?? (query.get("view") === "templates" ? "templates" : "front");
-  return { view, id: query.get("id") ?? "", token: query.get("token") ?? "" };
+  const [view, id, token, kind, domain] = ["view", "id", "token", "kind", "domain"].map((it) => query.get(it) ?? "");
+  const named = ["templates", "edit"].includes(view) ? view : "front";
+  return { view: paths[location.pathname] ?? named, id, token, kind, domain, href: location.href };
 }
 
 // ------------------------------------------------------------------------------------------------------ the connection
 const queries = {
-  front: () => ({ limit: RESOURCES_MAX, limits: true, token: state.route.token }),
+  front: () => ({ limit: RESOURCES_MAX, limits: true, token: state.named ? "" : state.route.token, named: state.named }),
   resource: () => ({ id: state.route.id, leases: LEASES_MAX, holder: state.holder }),
   limits: () => ({ limits: true, resources: false }),
   templates: () => ({ templates: true, resources: false }),
+  edit: () => ({ resources: false }),
 };
 const address = (path, query) => `${path}?${new URLSearchParams(Object.entries(query).filter(([, it]) => it !== ""))}`;
 const shownId = () => ({ resource: state.route.id, front: state.chosen })[state.route.view] ?? "";
@@ -58,7 +61,7 @@ function accept(status) {
   Object.assign(state, { status, isOfOtherView: false, lostAt: null, heardAt: Date.now() });
   [statusAt, stoppedAt] = [performance.now(), null];
   if (state.route.view === "front") choose(state.chosen);
-  if (isNewSearch) isNewSearch = !renew("clients");
+  if (newSearch && renew(newSearch)) newSearch = "";
   const it = status.resources.find((of) => of.resource_id === shownId());
   const sample = it && [Date.now() + state.clockAhead, it.capacity, it.wants, it.granted, it.reserved];
   if (it) state.seen = [...state.seen, sample].slice(-SAMPLES_MAX);
@@ -77,7 +80,7 @@ function lose(isClosed) {
 function choose(id) {
   const { resources: all } = state.status;
   const first = () => all.reduce((most, it) => (need(it) > need(most) ? it : most), all[0])?.resource_id ?? "";
-  const next = all.some((it) => it.resource_id === id) ? id : first();
+  const next = all.some((it) => it.resource_id === id) ? id : first() || (state.named && id);
   if (tableState("resources")) putCursor("resources", next);
   if (next === state.chosen) return;
   Object.assign(state, { chosen: next, seen: [], history: null });
@@ -96,12 +99,6 @@ async function follow(name, path, every, take) {
     render();
     await new Promise((resolve) => setTimeout(resolve, Math.max(every, 10 * (performance.now() - began))));
   }
-}
-
-async function ask(path) {
-  const response = await fetch(path, { signal: AbortSignal.timeout(ANSWER_MS) });
-  if (!response.ok) throw new Error((await response.text()).slice(0, 300) || response.statusText);
-  return response.json();
 }
 
 function followTree() {
@@ -136,7 +133,8 @@ function draw() {
   document.title = [route.id, status?.node, "Doorward"].filter(Boolean).join(" · ");
   main.classList.toggle("stale", Boolean(state.lostAt));
   const wait = () => [h("p#wait.empty", "Asking the server…")];
-  const content = (status && !state.isOfOtherView ? views[route.view](state) : wait()).flat(Infinity).filter(Boolean);
+  const isReady = route.view === "edit" || (status && !state.isOfOtherView);
+  const content = (isReady ? views[route.view](state) : wait()).flat(Infinity).filter(Boolean);
   morphChildren(head, [header(state)]);
   morphChildren(main, [h("div#banners", banners(state)), ...content]);
   morphChildren(foot, footer(state));
@@ -162,8 +160,10 @@ function openDialog(detail) {
 
 // ------------------------------------------------------------------------------------------------- what the user does
 function go(href, isBack) {
+  if (isUnsaved() && !confirm("Leave, and lose your changes?")) return isBack && history.pushState(null, "", state.route.href);
   if (!isBack) history.pushState(null, "", href);
-  Object.assign(state, { route: readRoute(), isOfOtherView: true, history: null, seen: [], holder: "" });
+  Object.assign(state, { route: readRoute(), isOfOtherView: true, history: null, seen: [], holder: "", named: "" });
+  openDocument(state.route, render);
   state.chosen = state.route.id || state.chosen;
   ["clients", "children", "resources"].forEach(forget);
   isChartOld = true;
@@ -189,10 +189,11 @@ const acts = {
   sort: ({ of, column }) => sortBy(of, Number(column)), sortAgain: ({ of }) => sortAgain(of),
   fold: ({ fold: key }, button) => fold(key, button.getAttribute("aria-expanded") === "true"),
   range: ({ range }) => { [state.range, isChartOld] = [Number(range), true]; }, help: () => openDialog(null), pause,
+  ...editActs,
 };
 
 addEventListener("click", (event) => {
-  const [link, button, row] = ["a[href^='/']", "[data-do]", "tr[data-key]"].map((it) => event.target.closest(it));
+  const [link, button, row] = ["a[href]", "[data-do]", "tr[data-key]"].map((it) => event.target.closest(it));
   const href = link?.getAttribute("href"), hasModifier = event.metaKey || event.ctrlKey || event.shiftKey;
   if (event.target === dialog) dialog.close();
   if (link && !hasModifier && /^\/(resource|limits)?(\?|$)/.test(href)) {
@@ -210,16 +211,19 @@ addEventListener("click", (event) => {
   }
 });
 
-let typing = 0, isNewSearch = false;
+let typing = 0, newSearch = "";
 addEventListener("input", ({ target }) => {
-  const id = target.dataset.search, text = target.value.trim();
-  search(id, text);
+  const id = target.dataset.search, text = target.value.trim(), asked = { clients: "holder", resources: "named" }[id];
+  if (id) search(id, text);
+  else typed(target);
   draw();
   // Only the server can tell which names match if the page has a part of them.
-  if (id !== "clients" || !(tableState(id).spec.isPartial || state.holder)) return;
+  if (!asked || !(tableState(id).spec.isPartial || state[asked])) return;
   clearTimeout(typing);
-  typing = setTimeout(() => { [state.holder, isNewSearch] = [text, true]; connect(); }, 300);
+  typing = setTimeout(() => { [state[asked], newSearch] = [text, id]; connect(); }, 300);
 });
+addEventListener("change", ({ target }) => typedAll(target));
+addEventListener("beforeunload", (event) => isUnsaved() && event.preventDefault());
 
 // Returns the table that keys act on: the focused one, or the main one of the view.
 function activeTable() {
@@ -254,6 +258,7 @@ const keys = {
 addEventListener("keydown", (event) => {
   const { target, key } = event;
   if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return;
+  if (target.matches("[data-edit], [data-secret]")) return typedKey(event);
   const isSearch = target.matches("input"), isPressed = key === "Enter" && target.matches("a, button");
   if (isSearch ? !leaveSearch(target, key) : !keys[key] || isPressed) return;
   event.preventDefault();
@@ -282,5 +287,6 @@ addEventListener("resize", render);
 document.addEventListener("visibilitychange", connect);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawChart);
 setInterval(() => document.hidden || state.isPaused || render(), 1_000);
+openDocument(state.route, render);
 connect();
 draw();

@@ -1,4 +1,4 @@
-// Elements and numbers.
+// Elements, numbers, and requests.
 //
 // Each view is a function that returns new elements; `morph` then changes the shown elements into them. So a view never
 // asks what was there before, and the shown elements keep focus, scroll position and selected text. Names may hold
@@ -21,7 +21,8 @@ export function h(selector, ...rest) {
 
 const isPresent = (it) => it !== null && it !== undefined && it !== false;
 
-// Changes an element into a new one of the same kind. `data-keep`: its content belongs to somebody else.
+// Changes an element into a new one of the same kind. `data-keep`: its content belongs to somebody else. `data-edit`: the
+// user types its value, and the view has it.
 function morph(old, fresh) {
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
@@ -35,7 +36,8 @@ function morph(old, fresh) {
     if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   if (fresh.hasAttribute("style") && old.style.cssText !== fresh.style.cssText) old.style.cssText = fresh.style.cssText;
-  morphChildren(old, [...fresh.childNodes]);
+  if (!old.hasAttribute("data-edit")) morphChildren(old, [...fresh.childNodes]);
+  else if (old.value !== fresh.value) old.value = fresh.value;
 }
 
 // Changes the children of an element. An element with an id is found again by it, others by their kind and order. Shown
@@ -73,6 +75,24 @@ export const pill = (tone, text, title) => h("span", { class: `pill ${tone}`, ti
 export const quiet = (...children) => h("span.quiet", children);
 export const sub = (text, title) => h("span.sub", { title: title ?? text }, text);
 export const short = (text) => h("span.short", text);
+export const note = (...children) => h("p.note", children);
+
+// A table whose rows are all elements. Columns are [title, kind, cell].
+export const plainTable = (title, columns, rows, heading = h("h2", title)) => [heading, h("div.card",
+  h("table.stacks", { "aria-label": title },
+    h("thead", h("tr", columns.map(([name, kind]) => h("th", { class: kind, scope: "col" }, name)))),
+    h("tbody", rows.map((row) => h("tr", columns.map(([name, kind, cell]) => h("td", {
+      class: kind, "data-of": kind === "n" ? name : null }, cell(row))))))))];
+
+// Asks for JSON; with a body, it posts that. The error of a refusal has the status of the answer.
+export async function ask(path, { body, token, wait = 20_000 } = {}) {
+  const headers = { ...(body && { "content-type": "application/json" }), ...(token && { authorization: `Bearer ${token}` }) };
+  const post = body && { method: "POST", body: JSON.stringify(body) };
+  const response = await fetch(path, { ...post, headers, signal: AbortSignal.timeout(wait) });
+  if (response.ok) return response.json();
+  const reason = (await response.text()).trim().slice(0, 2_000) || response.statusText;
+  throw Object.assign(new Error(reason), { status: response.status });
+}
 
 // ------------------------------------------------------------------------------------------------------------ numbers
 // As `doorward_pages::numbers` formats them, so that the page and the command line show the same text.

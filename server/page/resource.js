@@ -2,7 +2,7 @@
 import { amount, bar, bold, count, h, isMore, left, link, measured, pill, quiet, several, short, shortOf, span, sub,
   timeOfDay } from "./parts.js";
 import { table, tableState } from "./tables.js";
-import { hasTotal, marksList, nothing, resourcePills } from "./views.js";
+import { candidates, hasTotal, marksList, nothing, resourcePills, serverLink } from "./views.js";
 
 const RANGES = [["10 minutes", 600], ["A day", 86_400]];
 
@@ -133,9 +133,12 @@ function clients(state, it) {
 }
 
 // ---------------------------------------------------------------------------------------------------------- the chart
-// The lines of the chart: name, place in a sample, colour, width and dashes. The last one lies on top.
+// The lines of the chart: name, place in a sample, colour, width and dashes. The last one lies on top. Shadow: what the
+// shadow templates would grant, if there are any.
+const SHADOW = ["Shadow", 5, "teal", 1.8, [1.5, 3]];
 const LINES = [["Capacity", 1, "ink", 1.4, [7, 4]], ["Wants", 2, "orange", 1.8, [2, 2.5]],
   ["Reserved", 4, "purple", 1.5, [4, 2]], ["Granted", 3, "blue", 1.9, []]];
+const linesOf = ({ shadow }) => (shadow ? [SHADOW, ...LINES] : LINES);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // Returns the columns of the chart: the server's samples, and then what this page has seen since. A null divides lines
@@ -144,8 +147,8 @@ function samples({ history, seen }, range) {
   const { samples: old = [], every_ms: every = 1_000 } = history.series[range] ?? {}, last = old.at(-1)?.[0] ?? 0;
   const rows = range === 0 ? [...old, ...seen.filter(([at]) => at > last)] : old;
   const isGap = (row, index) => index > 0 && row[0] - rows[index - 1][0] > 4 * every;
-  const all = rows.flatMap((row, index) => (isGap(row, index) ? [[row[0] - 1, null, null, null, null], row] : [row]));
-  return [all.map(([at]) => at / 1000), ...LINES.map(([, place]) => all.map((row) => row[place]))];
+  const all = rows.flatMap((row, index) => (isGap(row, index) ? [[row[0] - 1, ...Array(5).fill(null)], row] : [row]));
+  return [all.map(([at]) => at / 1000), ...linesOf(history).map(([, place]) => all.map((row) => row[place]))];
 }
 
 let chart = {};
@@ -155,11 +158,11 @@ export function drawChart(state) {
   const element = document.getElementById("chart");
   if (!element?.clientWidth || !state.history) return;
   const range = state.route.view === "resource" ? state.range : 0, data = samples(state, range);
-  const end = (Date.now() + state.clockAhead) / 1000;
+  const end = (Date.now() + state.clockAhead) / 1000, lines = linesOf(state.history);
   Object.assign(chart, { marks: state.history.marks, range: [end - RANGES[range][1], end] });
-  if (chart.element !== element) {
+  if (chart.element !== element || chart.lines.length !== lines.length) {
     chart.plot?.destroy();
-    Object.assign(chart, { element, plot: newPlot(element) });
+    Object.assign(chart, { element, lines, plot: newPlot(element, lines) });
     new ResizeObserver(() => chart.element === element && chart.plot.setSize(sizeOf(element))).observe(element);
   }
   chart.plot.setData(data);
@@ -170,12 +173,15 @@ export function drawChart(state) {
 export const redrawChart = () => chart.plot?.redraw();
 const sizeOf = (it) => ({ width: it.clientWidth, height: it.classList.contains("low") ? 170 : 270 });
 
-function newPlot(element) {
+function newPlot(element, lines) {
   const axis = { stroke: () => colour("quiet"), font: "11.5px system-ui, sans-serif",
     ticks: { stroke: () => colour("line"), size: 4 }, grid: { stroke: () => colour("line"), width: 1 } };
   const time = (step) => (seconds) => timeOfDay(seconds * 1000).slice(0, step < 60 ? 8 : 5);
-  const series = LINES.map(([label, , name, width, dash]) => ({
-    label, stroke: () => colour(name), width, dash, points: { show: false }, value: (plot, value) => measured(value),
+  // Without a pointer, the newest value: the samples of the status have none of the shadow templates.
+  const shown = (plot, value, index) => measured((plot.cursor.left < 0
+    ? plot.data[index].findLast((of) => of !== undefined) : value) ?? null);
+  const series = lines.map(([label, , name, width, dash]) => ({
+    label, stroke: () => colour(name), width, dash, points: { show: false }, value: shown,
     fill: name === "blue" ? () => `${colour(name)}22` : undefined,
     paths: label === "Capacity" ? uPlot.paths.stepped({ align: 1 }) : undefined,
   }));
@@ -188,14 +194,14 @@ function newPlot(element) {
     series: [{ label: "At", value: (plot, value) => (value === null ? "–" : timeOfDay(value * 1000)) }, ...series],
     legend: { markers: { width: 2, fill: () => "transparent", dash } },
     cursor: { drag: { x: false, y: false }, y: false }, hooks: { drawClear: [drawMarks] },
-  }, [[], ...LINES.map(() => [])], element);
+  }, [[], ...lines.map(() => [])], element);
 }
 
 // Elections and changes of templates and rules, as vertical lines.
 function drawMarks({ ctx, bbox, valToPos }) {
   const [from, until] = chart.range, pixel = devicePixelRatio;
   ctx.save();
-  Object.assign(ctx, { strokeStyle: colour("teal"), lineWidth: 1.5 * pixel });
+  Object.assign(ctx, { strokeStyle: colour("quiet"), lineWidth: 1.5 * pixel });
   ctx.setLineDash([4 * pixel, 3 * pixel]);
   ctx.beginPath();
   for (const at of chart.marks.map((mark) => mark.at_ms / 1000).filter((it) => it >= from && it <= until)) {
@@ -214,17 +220,20 @@ const scalars = (it) => Object.fromEntries(Object.entries(it ?? {}).filter(isSca
 // Returns the content of the dialog: all that is known of a row, in words and without cuts.
 export function details({ detail: { table: id, key }, since }) {
   const row = tableState(id)?.byKey.get(key), all = id === "tree" && row ? treeDetails(row) : row ?? {};
-  const pairs = Object.entries(all).filter(([, it]) => it !== null && it !== "");
+  const pairs = Object.entries(all).filter(([, it]) => (it ?? "") !== "");
   const title = row?.name ?? row?.holder ?? row?.child ?? row?.identifier_glob ?? "This row is gone.";
   const words = (name) => name.replace(/_ms$/, "").replaceAll("_", " ");
   return [h("h2#dialog-title", title), h("dl.run",
-    pairs.map(([name, value]) => [h("dt", words(name)), h("dd", valueText(name, value, since))]))];
+    pairs.map(([name, value]) => [h("dt", words(name)), h("dd", name === "page" || name === "candidates" ? value
+      : valueText(name, value, since))]))];
 }
 
 // A client; or a server by its own account, then its parent's record of it, and its lease.
-function treeDetails({ place: { node, above, problem, status, known, lease: own }, lease, kind }) {
+function treeDetails({ place: { node, address, above, problem, status, known, lease: own }, lease, kind }) {
   if (kind !== "server") return { at: node, ...scalars(lease) };
-  return { node, above: above.join(" → "), problem, ...scalars(status), ...scalars(known), ...scalars(own),
+  const { pages_address: pages, ...rest } = status ?? {};
+  return { node, above: above.join(" → "), problem, page: pages && serverLink(pages, address ?? rest.address, pages),
+    ...scalars(rest), candidates: status && candidates(status), ...scalars(known), ...scalars(own),
     ...scalars(status?.states), parent_problem: status?.parent?.problem ?? null };
 }
 

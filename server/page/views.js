@@ -1,8 +1,8 @@
 // The parts of every page, and the views of the whole tree, of limits and of templates.
 //
 // A view gets the state of the page (see page.js), and returns elements.
-import { amount, bar, bold, bytes, count, h, isLess, isMore, left, link, measured, percent, pill, quiet, several, short,
-  shortOf, span, sub, timeOfDay } from "./parts.js";
+import { amount, bar, bold, bytes, count, h, isLess, isMore, left, link, measured, note, percent, pill, plainTable, quiet,
+  several, short, shortOf, span, sub, timeOfDay } from "./parts.js";
 import { table } from "./tables.js";
 
 const NEARLY_PERCENT = 80, SHORT_NAMED = 3, MARKS_LISTED = 4, ROWS_UNFOLDED = 200;
@@ -36,7 +36,6 @@ function connection({ isPaused, lostAt, heardAt, status }) {
 
 const banner = (title, text, details) => h("section.banner", h("strong", title), text && ` ${text}`,
   details && h("pre", { tabindex: "0" }, details));
-const note = (...children) => h("p.note", children);
 const KEPT = "The last valid version stays in force.";
 const CONFLICT = "Each process of a client has a share of its own. Of a child server, the later process is refused. "
   + "Give each its own name, or stop one.";
@@ -81,18 +80,32 @@ export function footer({ status: it, since }) {
     `templates: ${count(it.templates_count)} from ${it.templates_source}`,
     states?.parent_session && `parent session: ${states.parent_session}`, streams && `child streams: ${streams}`,
     states?.election && `election: ${states.election}`, states && `learning: ${states.learning}`,
+    it.etcd?.candidates?.length > 0 && ["candidates: ", candidates(it)],
   ].filter(Boolean).map((text) => h("span", text));
 }
 
-// The link to the master's page, or the reason why there is none. A master that listens on all addresses is reached by
-// the host of its other address; one that listens on loopback, only from its own machine.
-function masterPage({ master_address: address, master_pages_address: pages }, path) {
+// The address of another server's page; or null, and the reason. A server that listens on all addresses is reached by the
+// host of its other address; one that listens on loopback, only from its own machine.
+function pageOf(address, pages) {
   const isLocal = (of) => /^(127\.|\[::1\]|localhost)/.test(of), end = (of) => of.lastIndexOf(":");
-  if (!pages) return "Where its page is, it has not said: look at the machine of that address.";
-  if (!/^(\d+(\.\d+){3}|\[[0-9a-f:.]+\]):\d+$/i.test(pages)) return `It says that its page is at ${pages}.`;
-  if (isLocal(pages) && !isLocal(address)) return `Its page is on its own machine only, at ${pages}.`;
+  if (!pages) return [null, "Where its page is, it has not said: look at the machine of that address."];
+  if (!/^(\d+(\.\d+){3}|\[[0-9a-f:.]+\]):\d+$/i.test(pages)) return [null, `It says that its page is at ${pages}.`];
+  if (isLocal(pages) && !isLocal(address)) return [null, `Its page is on its own machine only, at ${pages}.`];
   const from = /^(0\.0\.0\.0|\[::\]):/.test(pages) ? address : pages;
-  return link(`http://${from.slice(0, end(from))}${pages.slice(end(pages))}/${path}`, "See what the master holds.");
+  return [`${location.protocol}//${from.slice(0, end(from))}${pages.slice(end(pages))}/`];
+}
+
+// A name or an address of another server, with the link to its page if there is one.
+export function serverLink(text, address, pages) {
+  const [href, why] = pageOf(address ?? "", pages);
+  return href ? h("a", { href, title: href }, text) : h("b", { title: pages ? why : text }, text);
+}
+export const candidates = ({ etcd }) => etcd?.candidates?.map(({ address, pages }, index) => [
+  index > 0 && ", ", serverLink(address, address, pages)]);
+
+function masterPage({ master_address: address, master_pages_address: pages }, path) {
+  const [href, why] = pageOf(address, pages);
+  return href ? link(`${href}${path}`, "See what the master holds.") : why;
 }
 
 // The reason why a server lists nothing. `id`: of a resource.
@@ -111,18 +124,19 @@ export function front(state) {
   const { chosen, status, treeFor } = state, shown = status.resources.find((it) => it.resource_id === chosen);
   const title = h("div#chart-head.toolbar", h("h2", link(resourceLink(chosen), chosen)), quiet("last ten minutes"));
   const chart = h("div#chart.chart.low", { "data-keep": "", role: "img", "aria-label": "History" });
-  const side = shown && [title, h("div#chart-card.card", chart, marksList(state)), resources(state)];
+  const side = [shown && [title, h("div#chart-card.card", chart, marksList(state))], resources(state)];
   return [
     shown && verdict(state, shown),
     h("div#front.front", h("section#tree-part", { class: treeFor === chosen ? "" : "stale" }, tree(state)),
-      h("section#side", shown ? side : nothing(state))),
+      h("section#side", shown || state.named ? side : nothing(state))),
     h("div#more", rules(state)),
   ];
 }
 
 export function marksList({ history }) {
-  const marks = (history?.marks ?? []).slice(-MARKS_LISTED).reverse();
-  return marks.length > 0 && h("ul.marks", marks.map((mark) => h("li", quiet(timeOfDay(mark.at_ms)), ` ${mark.text}`)));
+  const marks = (history?.marks ?? []).slice(-MARKS_LISTED).reverse(), { source, problem } = history?.shadow ?? {};
+  return [problem && note(pill("warn", "no shadow"), `Shadow templates from ${source}: ${problem}`),
+    marks.length > 0 && h("ul.marks", marks.map((mark) => h("li", quiet(timeOfDay(mark.at_ms)), ` ${mark.text}`)))];
 }
 
 // Says who shares what, and who is short. The tree and the status are of different moments: the sentence goes with the
@@ -233,8 +247,10 @@ function treeName(row, state) {
   const fold = !isServer || folded === null ? h("span.fold")
     : h("button.fold", { ...button, "aria-label": folded ? "Unfold" : "Fold" }, folded ? "▸" : "▾");
   // The clients that the tree leaves out are on the page of the resource, if they are of this server.
-  const isOwnRest = kind === "others" && !place.known;
-  const name = isOwnRest ? link(resourceLink(state.chosen), row.name) : bold(row.name);
+  const isOwnRest = kind === "others" && !place.known, { address, pages_address: pages } = place.status ?? {};
+  const hasPage = isServer && pages && address !== state.status.address;
+  const name = isOwnRest ? link(resourceLink(state.chosen), row.name)
+    : hasPage ? serverLink(row.name, place.address ?? address, pages) : bold(row.name);
   const text = isServer ? serverText(place, row.figures, state.treeSince) : row.lease?.why ?? "";
   return h("div.knot", { style: { "--depth": String(depth) } }, fold,
     h("div", name, isServer && serverPills(place, state), h("span.sub", { title: text }, text)));
@@ -267,16 +283,17 @@ function serverPills(place, { treeSince: since }) {
 // The part of the capacity that is wanted: the more, the busier the resource.
 export const need = (it) => (hasTotal(it) && it.capacity > 0 ? it.wants / it.capacity : 0);
 
-function resources({ status, route, since }) {
-  const { next_token: next, resources: rows, resources_count: all } = status, isPartial = Boolean(next || route.token);
+function resources({ status, route, since, named }) {
+  const { next_token: next, resources: rows, resources_count: all } = status;
+  const isPartial = Boolean(next || (route.token && !named));
   const number = (title, of) => [title, "n", (it) => measured(of(it)), of];
   const pages = isPartial && note(`${count(rows.length)} of ${several(all ?? 0, "resource")}, by name. `,
-    "Other columns cannot sort a part; the search opens any name. ", route.token && link("/", "← First resources"), " ",
-    next && link(`/?token=${encodeURIComponent(next)}`, "Next resources →"));
+    "Other columns cannot sort a part; a search asks the server. ", !named && [route.token && link("/", "← First resources"), " ",
+    next && link(`/?token=${encodeURIComponent(next)}`, "Next resources →")]);
   return [table("resources", {
     title: "Resources", noun: "resource", class: "resources", rows, isPartial, sort: { column: 4, falls: true },
-    key: (it) => it.resource_id, search: (it) => `${it.resource_id} ${it.description}`,
-    columns: [
+    key: (it) => it.resource_id, search: (it) => `${it.resource_id} ${named ? "" : it.description}`,
+    tools: named && quiet(`with “${named}” in the name`), columns: [
       ["Resource", "name", (it) => resourceName(it, since), (it) => it.resource_id],
       number("Capacity", (it) => it.capacity),
       ["Wants", "n", (it) => (isShort(it) ? short(measured(it.wants)) : measured(it.wants)), (it) => it.wants],
@@ -315,20 +332,14 @@ function resourceUse(it) {
 
 // --------------------------------------------------------------------------------------- rules, limits, templates
 
-// A table whose rows are all elements. Columns are [title, kind, cell].
-const plainTable = (title, columns, rows) => [h("h2", title), h("div.card",
-  h("table.stacks", { "aria-label": title },
-    h("thead", h("tr", columns.map(([name, kind]) => h("th", { class: kind, scope: "col" }, name)))),
-    h("tbody", rows.map((row) => h("tr", columns.map(([name, kind, cell]) => h("td", {
-      class: kind, "data-of": kind === "n" ? name : null }, cell(row))))))))];
-
 const alarming = (number) => (number > 0 ? short(count(number)) : count(number));
 function rules({ status: { rules: documents, rule_decisions: decisions, limits: all }, since }) {
+  const edit = (domain) => link(`/?view=edit&kind=rules&domain=${encodeURIComponent(domain)}`, "Edit");
   const refusal = (it) => (it.refused_version ? `version ${it.refused_version} refused` : "document gone");
   const refused = (it) => it.problem && [pill("bad", refusal(it)), sub(it.problem)], standing = all.filter(standsOut);
   return [
     documents.length > 0 && plainTable("Rules", [
-      ["Domain", "name", (it) => [h("b", it.domain), refused(it)]], ["Version", "text", (it) => it.version],
+      ["Domain", "name", (it) => [h("b", it.domain), " ", edit(it.domain), refused(it)]], ["Version", "text", (it) => it.version],
       ["Rules", "n", (it) => count(it.rules_count)], ["Age", "n", (it) => it.version && span(it.age_ms + since)],
     ], documents),
     decisions.length > 0 && plainTable("Requests by rule since the start, most refusals first", [
@@ -383,7 +394,7 @@ export const templates = ({ status }) => [
   table("templates", { title: "Templates in force", heading: "h1", noun: "template", class: "templates",
     rows: status.templates, key: (it) => it.identifier_glob, empty: "This server has no templates of its own.",
     search: (it) => `${it.identifier_glob} ${it.kind} ${it.description}`,
-    columns: [
+    tools: h("a.button", { href: "/?view=edit&kind=templates" }, "Edit"), columns: [
       ["Glob", "name", (it) => [bold(it.identifier_glob), sub(it.description)], (it) => it.identifier_glob],
       ["Algorithm", "text", (it) => [it.kind, sub(parameters(it))], (it) => it.kind],
       ["Capacity", "n", (it) => amount(it.capacity), (it) => it.capacity],
