@@ -6,24 +6,24 @@
 import { amount, ask, bold, count, h, isLess, link, note, pill, plainTable, quiet, several, short, span, sub,
   timeOfDay } from "./parts.js";
 
-const PLANNED_SHOWN = 20, LINES_SHOWN = 200, COMPARISONS_MAX = 4_000_000, PLAN_MS = 60_000;
+const PLANNED_SHOWN = 20, LINES_SHOWN = 200, COMPARISONS_MAX = 1_000_000, PLAN_MS = 60_000;
 
 // The document of the view: its kind and domain; `found`, as the server has it; `text`, as the user has it; `planned`,
 // the answer about a text, with that text and version; `former`, what Undo applies; `rival`, a version that somebody
 // else wrote meanwhile; and the request that runs.
 let it = null, token = "", redraw = null, mayLeave = false;
 
-export function openDocument({ view, kind, domain }, draw) {
-  const of = { edit: kind, templates: "shadow" }[view];
-  [it, redraw, mayLeave] = [of ? { kind: of, domain, text: "", why: "", shown: PLANNED_SHOWN } : null, draw, false];
-  if (it) load();
+export function openDocument({ view, kind: named, domain }, draw) {
+  const kind = { edit: named, templates: "shadow" }[view];
+  [it, redraw] = [kind ? { kind, domain, text: "", why: "", shown: PLANNED_SHOWN } : null, draw];
+  if (kind) load();
 }
 
 // A text area knows no other line ends.
 const plain = (text) => text.replace(/\r\n?/g, "\n");
 export const isUnsaved = () => Boolean(it?.found) && it.text !== plain(it.found.text);
 const isPlanned = ({ planned, text, found }) => planned?.text === text && planned.version === found.version;
-const mayApply = (of) => isUnsaved() && isPlanned(of) && !of.planned.problems.length && !of.found.refusal && !of.rival;
+const mayApply = () => isUnsaved() && isPlanned(it) && !it.planned.problems.length && !it.found.refusal && !it.rival;
 
 // ------------------------------------------------------------------------------------------------------- requests
 // Runs one request at a time. The view may show another document when the answer comes.
@@ -38,7 +38,7 @@ async function run(busy, work) {
   redraw();
 }
 
-const read = ({ kind, domain }) => ask(`/document?${new URLSearchParams({ kind, ...(domain && { domain }) })}`, { token });
+const read = ({ kind, domain }) => ask(`/document?${new URLSearchParams(domain ? { kind, domain } : { kind })}`, { token });
 const load = () => run("Asking the server…", async (at) => {
   at.found = await read(at);
   at.text = plain(at.found.text);
@@ -46,8 +46,8 @@ const load = () => run("Asking the server…", async (at) => {
 
 const plan = () => run("Planning…", async (at) => {
   const { kind, domain, text, found: { version } } = at, body = { kind, domain, text: kind === "shadow" ? "" : text };
-  at.planned = { ...await ask("/document/plan", { body, token, wait: PLAN_MS }), text, version, at: Date.now() };
-  at.shown = PLANNED_SHOWN;
+  const answered = await ask("/document/plan", { body, token, wait: PLAN_MS });
+  Object.assign(at, { planned: { ...answered, text, version, at: Date.now() }, shown: PLANNED_SHOWN });
 });
 
 // Writes a text over the version `seen`. `before`: the text that Undo would apply then.
@@ -57,9 +57,10 @@ async function write(at, { text, seen, why }, done, before) {
     if (error.status === 409) Object.assign(at, { former: null, rival: await read(at) });
     throw error;
   });
-  const isTyped = at.text !== plain(found.text) && at.text !== text, number = revision === null ? "" : ` as revision ${revision}`;
-  Object.assign(at, { found: { ...found, text, version }, planned: null, why: "", needsToken: false, done: `${done}${number}.`,
-    text: isTyped ? at.text : plain(text), former: before === null ? null : { text: before, seen: version } });
+  const isTyped = at.text !== plain(found.text) && at.text !== text;
+  Object.assign(at, { found: { ...found, text, version }, text: isTyped ? at.text : plain(text), planned: null, why: "",
+    former: before === null ? null : { text: before, seen: version }, needsToken: false,
+    done: `${done}${revision === null ? "" : ` as revision ${revision}`}.` });
   // The text is applied, whether or not the list of revisions can be read.
   await read(at).then(({ revisions: rows }) => { at.found.revisions = rows; }, () => null);
 }
@@ -67,35 +68,29 @@ async function write(at, { text, seen, why }, done, before) {
 const apply = () => run("Applying…", (at) => write(at, { text: at.text, seen: at.found.version, why: at.why.trim() },
   "Applied", at.found.version ? at.found.text : null));
 const undo = () => run("Undoing…", (at) => write(at, { ...at.former, why: "undo" }, "Undone without a plan", null));
-
-function decide(text) {
-  Object.assign(it, { found: it.rival, rival: null, failure: null, text });
-}
+const decide = (text) => Object.assign(it, { found: it.rival, rival: null, failure: null, text });
 
 function goToLine({ line }) {
-  const field = document.getElementById("edit-text"), before = it.text.split("\n").slice(0, line - 1);
-  const start = before.reduce((sum, one) => sum + one.length + 1, 0);
-  field.focus();
-  field.setSelectionRange(start, start);
-  document.getElementById("edit-box").scrollTop = (line - 4) * parseFloat(getComputedStyle(field).lineHeight);
+  const field = document.getElementById("edit-text"), start = it.text.split("\n", line - 1).join("\n").length;
+  field.focus({ preventScroll: true });
+  field.setSelectionRange(start + (line > 1), start + (line > 1));
+  document.getElementById(`edit-line-${line}`)?.scrollIntoView({ block: "center" });
 }
 
 export const editActs = { plan, apply, undo, goToLine, theirs: () => decide(plain(it.rival.text)),
   mine: () => decide(it.text), morePlanned: () => { it.shown += PLANNED_SHOWN; } };
 
-// Takes what is typed into a field of the editor.
-export function typed({ dataset: { edit, secret }, value }) {
-  if (secret) token = value.trim();
-  else it[edit] = value;
+// Takes what is typed into a field of the editor. With another token, the caller may have another role.
+export function typed({ type, target: { dataset: { edit, secret }, value } }) {
+  if (edit) it[edit] = value;
+  else if (secret) token = value.trim();
+  if (secret && type === "change" && !(it.found && !it.found.refusal)) load();
 }
-
-// With another token, the caller may have another role.
-export const typedAll = ({ dataset: { secret } }) => secret && !(it.found && !it.found.refusal) && load();
 
 // Tab indents. After Escape, it leaves the text.
 export function typedKey(event) {
-  const { key, shiftKey, target } = event, indents = key === "Tab" && !shiftKey && !mayLeave;
-  if (indents && target.matches("textarea:read-write")) {
+  const { key, shiftKey, target } = event;
+  if (key === "Tab" && !shiftKey && !mayLeave && target.matches("textarea:read-write")) {
     event.preventDefault();
     document.execCommand("insertText", false, "  ");
   }
@@ -107,136 +102,116 @@ const act = (name, text, isEnabled = true) => h(`button#edit-${name}`, {
   "data-do": name, disabled: isEnabled && !it.busy ? null : "" }, text);
 
 export function editor() {
-  const { kind, domain, found, text, former, rival } = it, isReadOnly = found?.refusal ? "" : null;
-  const back = kind === "rules" ? "/" : "/?view=templates", name = kind === "rules" ? `Rules of ${domain}` : "Templates";
-  const title = [h("p#crumb.crumb", link(back, kind === "rules" ? "← Tree and rules" : "← Templates in force")),
-    h("h1#title", name, found && quiet(found.place))];
-  if (!found) return [title, h("div#edit-notes", notes())];
-  const lines = text.split("\n").length, problems = it.planned?.problems ?? [];
-  const marks = isPlanned(it) ? problems.filter(({ line }) => line > 0 && line <= lines) : [];
+  const { kind, domain, found, text, busy } = it, isRules = kind === "rules";
+  const [back, name, from] = isRules ? ["/", `Rules of ${domain}`, "Tree and rules"]
+    : ["/?view=templates", "Templates", "Templates in force"];
+  const head = [h("p#crumb.crumb", link(back, `← ${from}`)), h("h1#title", name, found && quiet(found.place))];
+  if (!found) return [head, h("div#edit-notes", notes())];
+  const lines = text.split("\n").length, marks = isPlanned(it) ? it.planned.problems.filter(({ line }) => line) : [];
   return [
-    title,
-    h("div#edit-tools.toolbar", act("plan", kind === "rules" ? "Check" : "Plan", !rival),
-      act("apply", "Apply", mayApply(it)),
-      h("input#edit-why", { "data-edit": "why", placeholder: "Reason, for the revision", "aria-label": "Reason",
-        value: it.why, autocomplete: "off", maxlength: 500 }),
-      act("undo", "Undo", Boolean(former)), h("a.button", { href: back }, "Close"), quiet(it.busy)),
+    head, h("div#edit-tools.toolbar", act("plan", isRules ? "Check" : "Plan", !it.rival), act("apply", "Apply", mayApply()),
+      h("input#edit-why", { "data-edit": "why", value: it.why, placeholder: "Reason, for the revision",
+        "aria-label": "Reason", autocomplete: "off" }),
+      act("undo", "Undo", Boolean(it.former)), h("a.button", { href: back }, "Close"), quiet(busy)),
     h("div#edit-notes", { role: "status" }, notes()),
-    h("div#edit-box.card", h("div.edit", marks.map(({ line }) => h("i", { style: { "--at": String(line - 1) } })),
+    h("div#edit-box.card", h("div.edit",
+      marks.map(({ line }) => h(`i#edit-line-${line}`, { style: { "--at": String(line - 1) } })),
       h("pre", { "aria-hidden": "true" }, Array.from({ length: lines }, (_, index) => index + 1).join("\n")),
       h("textarea#edit-text", { "data-edit": "text", rows: lines, wrap: "off", spellcheck: "false", "aria-label": name,
-        autocapitalize: "off", "aria-describedby": "edit-hint", readonly: isReadOnly }, text))),
+        "aria-describedby": "edit-hint", readonly: found.refusal ? "" : null }, text))),
     h("p#edit-hint.sub", "Tab indents by two spaces. Escape, then Tab, leaves the text."),
-    h("div#edit-answer", { class: it.planned && !isPlanned(it) ? "stale" : null }, answer()),
-    h("div#edit-changes", changes()), h("div#edit-revisions", found.revisions.length > 0 && revisions(found)),
-  ];
-}
-
-function notes() {
-  const { found, rival, failure, done, needsToken } = it, by = rival?.revisions[0];
-  const who = by && `${by.who} wrote revision ${by.number} on ${day(by.when)}${by.why ? `: ${by.why}` : ""}.`;
-  return [
-    !found && !failure && note(it.busy),
-    found?.refusal && note(pill("warn", "read-only"), found.refusal),
-    rival ? h("section.banner", h("strong", "Another writer was faster."), ` ${who ?? failure} Your text is still here. `,
-      act("theirs", "Load theirs"), " ", act("mine", "Keep mine"), quiet("Yours needs a new plan, and replaces theirs."))
-      : failure && h("section.banner", h("strong", "The server refuses:"), ` ${failure}`),
-    done && note(pill("good", "done"), done),
-    (needsToken || found?.refusal) && note(h("label", "Operator's token ", h("input#edit-token", { type: "password",
-      "data-secret": "token", autocomplete: "off" })), quiet("It is forgotten when you leave or reload the page.")),
+    h("div#edit-answer", { class: isPlanned(it) ? null : "stale" }, answer()), h("div#edit-changes", changes()),
+    h("div#edit-revisions", found.revisions.length > 0 && plainTable("Revisions", [
+      ["Revision", "name", (of) => [h("b", of.number), sub(of.kind)]], ["Who", "text", (of) => of.who],
+      ["When", "text", (of) => day(of.when)], ["Why", "why", (of) => of.why]], found.revisions)),
   ];
 }
 
 const day = (when) => (Number.isNaN(Date.parse(when)) ? when : new Date(when).toLocaleString("en-GB"));
-const revisions = ({ revisions: rows }) => plainTable("Revisions", [
-  ["Revision", "name", (of) => [h("b", of.number), sub(of.kind)]], ["Who", "text", (of) => of.who],
-  ["When", "text", (of) => day(of.when)], ["Why", "why", (of) => of.why]], rows);
 
-// The lines of a text that another one lacks, and those that it adds, as [sign, line]. Equal lines at both ends go first;
-// the longest common sequence of the rest stays.
-let compared = {};
+function notes() {
+  const { found, rival, failure, done } = it, by = rival?.revisions[0];
+  const who = by && `${by.who} wrote revision ${by.number} on ${day(by.when)}${by.why ? `: ${by.why}` : ""}.`;
+  return [
+    !found && !failure && note(it.busy), found?.refusal && note(pill("warn", "read-only"), found.refusal),
+    rival && h("section.banner", h("strong", "Another writer was faster."), ` ${who ?? failure} Your text is still here. `,
+      act("theirs", "Load theirs"), " ", act("mine", "Keep mine"), quiet("Yours needs a new plan, and replaces theirs.")),
+    failure && !rival && h("section.banner", h("strong", "The server refuses:"), ` ${failure}`),
+    done && note(pill("good", "done"), done),
+    (it.needsToken || found?.refusal) && note(h("label", "Operator's token ", h("input#edit-token", { type: "password",
+      "data-secret": "token", autocomplete: "off" })), quiet("It is forgotten when you leave or reload the page.")),
+  ];
+}
 
+// Returns the lines that one text has and the other lacks, as [sign, line]: all but their longest common sequence.
 function difference(before, after) {
-  if (compared.before === before && compared.after === after) return compared.lines;
   const [a, b] = [before, after].map((text) => text.split("\n")), lines = [];
-  while (a.length && b.length && a.at(-1) === b.at(-1)) [a.pop(), b.pop()];
-  const start = a.findIndex((line, index) => line !== b[index]), same = start < 0 ? a.length : start;
-  const [old, fresh] = [a.slice(same), b.slice(same)], width = fresh.length + 1;
-  const isLong = old.length * fresh.length > COMPARISONS_MAX;
-  // most[i * width + j]: length of the longest common sequence from lines i and j on.
-  const most = new Uint32Array(isLong ? 0 : (old.length + 1) * width);
-  for (let i = old.length - 1; i >= 0 && !isLong; i--) {
-    for (let j = width - 2; j >= 0; j--) most[i * width + j] = old[i] === fresh[j] ? most[(i + 1) * width + j + 1] + 1
-      : Math.max(most[(i + 1) * width + j], most[i * width + j + 1]);
+  while (a.length && a.at(-1) === b.at(-1)) [a.pop(), b.pop()];
+  while (a.length && a[0] === b[0]) [a.shift(), b.shift()];
+  if (a.length * b.length > COMPARISONS_MAX) return [...a.map((line) => ["−", line]), ...b.map((line) => ["+", line])];
+  // most[i][j]: the length of this sequence from lines i and j on.
+  const most = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--)
+      most[i][j] = a[i] === b[j] ? most[i + 1][j + 1] + 1 : Math.max(most[i + 1][j], most[i][j + 1]);
   }
-  for (let i = 0, j = 0; i < old.length || j < fresh.length;) {
-    const isSame = !isLong && i < old.length && old[i] === fresh[j];
-    if (isSame) [i, j] = [i + 1, j + 1];
-    else if (j >= fresh.length || (i < old.length && (isLong || most[(i + 1) * width + j] >= most[i * width + j + 1])))
-      lines.push(["−", old[i++]]);
-    else lines.push(["+", fresh[j++]]);
+  for (let i = 0, j = 0; i < a.length || j < b.length;) {
+    if (a[i] === b[j]) [i, j] = [i + 1, j + 1];
+    else if (j === b.length || most[i + 1]?.[j] >= most[i][j + 1]) lines.push(["−", a[i++]]);
+    else lines.push(["+", b[j++]]);
   }
-  compared = { before, after, lines };
   return lines;
 }
 
 function changes() {
   const lines = difference(plain(it.found.text), it.text), removed = lines.filter(([sign]) => sign === "−").length;
   const text = `${several(removed, "line")} removed, ${several(lines.length - removed, "line")} added`;
-  const more = lines.length - LINES_SHOWN;
   return lines.length > 0 && [h("h2", "Changes", quiet(text)), h("pre.card.changes", { tabindex: "0" },
     lines.slice(0, LINES_SHOWN).map(([sign, line]) => h(sign === "+" ? "ins" : "del", `${sign} ${line}\n`)),
-    more > 0 && `… and ${several(more, "other line")}`)];
+    lines.length > LINES_SHOWN && "…")];
 }
 
 // What the server said of the text: its problems, or its plan.
 function answer() {
-  const { planned, kind } = it;
+  const { planned, kind, shown } = it, where = (line) => (line ? `Line ${line}` : "Whole text");
   if (!planned) return null;
-  const { problems, plan: of } = planned, [first] = problems;
-  const old = !isPlanned(it) && note(pill("warn", "old"), "The text has changed since.");
-  const where = (line) => (line ? `Line ${line}` : "Whole text");
-  if (first) return [h("h2", several(problems.length, "problem")), old, h("ul.card.problems", problems.map((one) => h("li",
-    one.line && kind !== "shadow" ? h("button", { "data-do": "goToLine", "data-line": one.line }, where(one.line))
-      : h("b", where(one.line)), " ", one.message)))];
+  const { problems, plan: of } = planned, old = !isPlanned(it) && note(pill("warn", "old"), "The text has changed since.");
+  const problem = ({ line, message }) => h("li", line && kind !== "shadow"
+    ? h("button", { "data-do": "goToLine", "data-line": line }, where(line)) : h("b", where(line)), " ", message);
+  if (problems.length) return [h("h2", several(problems.length, "problem")), old, h("ul.card.problems", problems.map(problem))];
   if (!of) return [old, note(pill("good", "valid"), "The text has no problems.")];
-  const { resources, unchanged } = of, more = resources.length - it.shown;
-  const number = `${several(resources.length, "resource")} in use would change, ${count(unchanged)} would not`;
+  const number = `${several(of.resources.length, "resource")} in use would change, ${count(of.unchanged)} would not`;
   return [
     h("h2", "Plan", quiet(`${number}; by the demand of ${timeOfDay(planned.at)} at ${of.node}`)), old,
-    [of.missing, ...of.warnings].filter(Boolean).map((text) => note(pill("warn", "note"), text)),
-    resources.slice(0, it.shown).map(plannedResource),
-    more > 0 && act("morePlanned", `Show more of ${several(more, "other resource")}`),
+    [of.missing, ...of.warnings].map((text) => text && note(pill("warn", "note"), text)),
+    of.resources.slice(0, shown).map(plannedResource),
+    of.resources.length > shown && act("morePlanned", `Show more of ${several(of.resources.length - shown, "other resource")}`),
   ];
 }
 
-const change = (now, then, text = amount) => (now === then ? text(now)
-  : `${now === null ? "none" : text(now)} → ${then === null ? "none" : text(then)}`);
-const holds = ({ holds_in_ms: usual, holds_max_ms: most }) => (usual === null && most === null ? "it never holds"
-  : [usual !== null && `holds in ${span(usual)}`, most !== null ? `in ${span(most)} at the latest`
-    : "or later without a bound"].filter(Boolean).join(", "));
+const textOf = (value) => (value === null ? "none" : typeof value === "number" ? amount(value) : value);
+const change = (now, then) => (now === then ? textOf(now) : `${textOf(now)} → ${textOf(then)}`);
 
 function plannedResource(of) {
-  const name = (text) => text, { cut_wants_count: cut, learning_remaining_ms: learns } = of;
-  const head = [`capacity ${change(of.capacity, of.planned_capacity)}`, `wants ${amount(of.wants)}`,
-    `granted ${change(of.granted, of.planned)}`, change(of.algorithm, of.planned_algorithm, name),
-    `template ${change(of.template, of.planned_template, name)}`].join(" · ");
-  const who = [[of.losing_count, "lose"], [of.gaining_count, "gain"], [of.same_count, "stay"]];
-  const text = [who.map(([number, what]) => `${count(number)} ${what}`).join(", "), holds(of),
+  const { resource_id: id, holds_in_ms: usual, holds_max_ms: most, learning_remaining_ms: learns } = of;
+  const terms = [`capacity ${change(of.capacity, of.planned_capacity)}`, `wants ${amount(of.wants)}`,
+    `granted ${change(of.granted, of.planned)}`, change(of.algorithm, of.planned_algorithm),
+    `template ${change(of.template, of.planned_template)}`];
+  const effect = [`${count(of.losing_count)} lose, ${count(of.gaining_count)} gain, ${count(of.same_count)} stay`,
+    usual !== null && `holds in ${span(usual)}`,
+    most !== null ? `at the latest in ${span(most)}` : usual === null ? "it never holds" : "with no latest time",
     learns !== null && `nothing grows before learning mode ends in ${span(learns)}`,
-    cut > 0 && `${several(cut, "holder")} may get more: only a part of their wants counts now`];
-  return h("section.planned", plainTable(of.resource_id, [
+    of.cut_wants_count > 0 && `${several(of.cut_wants_count, "holder")} may get more: a part of their wants counts now`];
+  const share = (row) => (isLess(row.planned, row.granted) ? short : String)(change(row.granted, row.planned));
+  return h("section.planned", plainTable(id, [
     ["Client", "name", (row) => bold(row.holder)], ["Server", "text", (row) => row.server],
-    ["Wants", "n", (row) => amount(row.wants)],
-    ["Has → gets", "n", (row) => (isLess(row.planned, row.granted) ? short : h.bind(null, "span"))(
-      change(row.granted, row.planned))],
-    ["Why", "why", (row) => row.why],
-  ], [...of.losing, ...of.gaining], [h("h3", link(`/resource?id=${encodeURIComponent(of.resource_id)}`, of.resource_id)),
-    h("p.lead", head, h("br"), text.filter(Boolean).join(" · ")),
+    ["Wants", "n", (row) => amount(row.wants)], ["Has → gets", "n", share], ["Why", "why", (row) => row.why],
+  ], [...of.losing, ...of.gaining], [h("h3", link(`/resource?id=${encodeURIComponent(id)}`, id)),
+    h("p.lead", terms.join(" · "), h("br"), effect.filter(Boolean).join(" · ")),
     of.unnamed.map(([server, why]) => note(pill("warn", "not named"), `Clients of ${server}: ${why}`))]));
 }
 
 // The plan of the shadow templates, on request.
-export const shadow = () => it?.found && h("section#shadow", h("div.toolbar", h("h2", `Shadow templates from ${it.found.place}`),
-  act("plan", "Plan"), quiet(it.busy)), note("They grant nothing. ", it.found.refusal),
-it.failure && note(pill("bad", "refused"), it.failure), answer());
+export const shadow = () => it?.found && h("section#shadow",
+  h("div.toolbar", h("h2", `Shadow templates from ${it.found.place}`), act("plan", "Plan"), quiet(it.busy)),
+  note("They grant nothing. ", it.found.refusal), it.failure && note(pill("bad", "refused"), it.failure), answer());

@@ -2,7 +2,7 @@
 //
 // `/live` sends the status as JSON, at most once a second; the page asks `/tree` and `/history` now and then. Each
 // answer changes `state`, and `draw` makes the whole page from it. There is no other way from data to the screen.
-import { editActs, editor, isUnsaved, openDocument, shadow, typed, typedAll, typedKey } from "./editor.js";
+import { editActs, editor, isUnsaved, openDocument, shadow, typed, typedKey } from "./editor.js";
 import { ask, h, morphChildren } from "./parts.js";
 import { details, drawChart, redrawChart, resource } from "./resource.js";
 import { forget, isCovered, moveCursor, putCursor, renew, search, sortAgain, sortBy, tableState } from "./tables.js";
@@ -212,17 +212,18 @@ addEventListener("click", (event) => {
 });
 
 let typing = 0, newSearch = "";
-addEventListener("input", ({ target }) => {
+addEventListener("input", (event) => {
+  const { target } = event;
   const id = target.dataset.search, text = target.value.trim(), asked = { clients: "holder", resources: "named" }[id];
   if (id) search(id, text);
-  else typed(target);
+  else typed(event);
   draw();
   // Only the server can tell which names match if the page has a part of them.
   if (!asked || !(tableState(id).spec.isPartial || state[asked])) return;
   clearTimeout(typing);
   typing = setTimeout(() => { [state[asked], newSearch] = [text, id]; connect(); }, 300);
 });
-addEventListener("change", ({ target }) => typedAll(target));
+addEventListener("change", typed);
 addEventListener("beforeunload", (event) => isUnsaved() && event.preventDefault());
 
 // Returns the table that keys act on: the focused one, or the main one of the view.

@@ -232,7 +232,7 @@ export function details({ detail: { table: id, key }, since }) {
 function treeDetails({ place: { node, address, above, problem, status, known, lease: own }, lease, kind }) {
   if (kind !== "server") return { at: node, ...scalars(lease) };
   const { pages_address: pages, ...rest } = status ?? {};
-  return { node, above: above.join(" → "), problem, page: pages && serverLink(pages, address ?? rest.address, pages),
+  return { node, above: above.join(" → "), problem, page: pages && (serverLink(pages, address ?? rest.address, pages) ?? pages),
     ...scalars(rest), candidates: status && candidates(status), ...scalars(known), ...scalars(own),
     ...scalars(status?.states), parent_problem: status?.parent?.problem ?? null };
 }

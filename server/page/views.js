@@ -84,37 +84,32 @@ export function footer({ status: it, since }) {
   ].filter(Boolean).map((text) => h("span", text));
 }
 
-// The address of another server's page; or null, and the reason. A server that listens on all addresses is reached by the
-// host of its other address; one that listens on loopback, only from its own machine.
+// The address of another server's page, or null if this browser may not reach it. A server that listens on all addresses
+// is reached by the host of its other address; one that listens on loopback, only from its own machine.
 function pageOf(address, pages) {
   const isLocal = (of) => /^(127\.|\[::1\]|localhost)/.test(of), end = (of) => of.lastIndexOf(":");
-  if (!pages) return [null, "Where its page is, it has not said: look at the machine of that address."];
-  if (!/^(\d+(\.\d+){3}|\[[0-9a-f:.]+\]):\d+$/i.test(pages)) return [null, `It says that its page is at ${pages}.`];
-  if (isLocal(pages) && !isLocal(address)) return [null, `Its page is on its own machine only, at ${pages}.`];
+  if (!/^(\d+(\.\d+){3}|\[[0-9a-f:.]+\]):\d+$/i.test(pages) || (isLocal(pages) && !isLocal(address))) return null;
   const from = /^(0\.0\.0\.0|\[::\]):/.test(pages) ? address : pages;
-  return [`${location.protocol}//${from.slice(0, end(from))}${pages.slice(end(pages))}/`];
+  return `${location.protocol}//${from.slice(0, end(from))}${pages.slice(end(pages))}/`;
 }
 
-// A name or an address of another server, with the link to its page if there is one.
-export function serverLink(text, address, pages) {
-  const [href, why] = pageOf(address ?? "", pages);
-  return href ? h("a", { href, title: href }, text) : h("b", { title: pages ? why : text }, text);
-}
+// A name or an address of a server as the link to its page, or else as `text`.
+export const serverLink = (text, address, pages, path = "") => {
+  const href = pageOf(address ?? "", pages);
+  return href ? h("a", { href: href + path, title: href }, text) : null;
+};
 export const candidates = ({ etcd }) => etcd?.candidates?.map(({ address, pages }, index) => [
-  index > 0 && ", ", serverLink(address, address, pages)]);
-
-function masterPage({ master_address: address, master_pages_address: pages }, path) {
-  const [href, why] = pageOf(address, pages);
-  return href ? link(`${href}${path}`, "See what the master holds.") : why;
-}
+  index > 0 && ", ", serverLink(address, address, pages) ?? address]);
 
 // The reason why a server lists nothing. `id`: of a resource.
 export function nothing({ status: it }, id) {
   const text = (title, ...more) => h("div#nothing.card", h("p.empty", h("b", title), more));
   if (!it.master_address) return text(`No master of the node ${it.node} is known`, "Nothing is granted without one.");
+  const pages = it.master_pages_address;
   if (!it.is_master) return text(`This server is a candidate of the node ${it.node}, and not its master`,
     `It holds nothing: it sends callers to the master at ${it.master_address}, and takes its place when it goes. `,
-    masterPage(it, id ? resourceLink(id).slice(1) : ""));
+    serverLink("See what the master holds.", it.master_address, pages, id ? resourceLink(id).slice(1) : "")
+      ?? (pages ? `Its page is at ${pages}, as it says.` : "Look for its page at the machine of that address."));
   return text(id ? "Nobody holds this resource now" : "Nobody holds anything yet",
     "A resource appears with the first client that asks, and goes with its last lease.");
 }
@@ -250,7 +245,7 @@ function treeName(row, state) {
   const isOwnRest = kind === "others" && !place.known, { address, pages_address: pages } = place.status ?? {};
   const hasPage = isServer && pages && address !== state.status.address;
   const name = isOwnRest ? link(resourceLink(state.chosen), row.name)
-    : hasPage ? serverLink(row.name, place.address ?? address, pages) : bold(row.name);
+    : (hasPage && serverLink(row.name, place.address ?? address, pages)) || bold(row.name);
   const text = isServer ? serverText(place, row.figures, state.treeSince) : row.lease?.why ?? "";
   return h("div.knot", { style: { "--depth": String(depth) } }, fold,
     h("div", name, isServer && serverPills(place, state), h("span.sub", { title: text }, text)));
