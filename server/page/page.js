@@ -32,14 +32,12 @@ function readRoute() {
 
 // ------------------------------------------------------------------------------------------------------ the connection
 const queries = {
-  front: () => ({ limit: RESOURCES_MAX, limits: true, token: state.named ? "" : state.route.token, named: state.named }),
+  front: ({ named, route } = state) => ({ limit: RESOURCES_MAX, limits: true, token: named ? "" : route.token, named }),
   resource: () => ({ id: state.route.id, leases: LEASES_MAX, holder: state.holder }),
-  limits: () => ({ limits: true, resources: false }),
+  limits: () => ({ limits: true, resources: false }), edit: () => ({ resources: false }),
   templates: () => ({ templates: true, resources: false }),
-  edit: () => ({ resources: false }),
 };
 const address = (path, query) => `${path}?${new URLSearchParams(Object.entries(query).filter(([, it]) => it !== ""))}`;
-const shownId = () => ({ resource: state.route.id, front: state.chosen })[state.route.view] ?? "";
 
 let events = null, retry = 0, statusAt = 0, treeAt = 0, stoppedAt = null;
 const runs = { tree: 0, history: 0 };
@@ -53,8 +51,7 @@ function connect() {
   events = new EventSource(address("/live", queries[state.route.view]()));
   events.onmessage = ({ data }) => accept(JSON.parse(data));
   events.onerror = ({ target }) => lose(target.readyState === EventSource.CLOSED);
-  followTree();
-  followHistory();
+  followAll();
 }
 
 function accept(status) {
@@ -62,9 +59,9 @@ function accept(status) {
   [statusAt, stoppedAt] = [performance.now(), null];
   if (state.route.view === "front") choose(state.chosen);
   if (newSearch && renew(newSearch)) newSearch = "";
-  const it = status.resources.find((of) => of.resource_id === shownId());
-  const sample = it && [Date.now() + state.clockAhead, it.capacity, it.wants, it.granted, it.reserved];
-  if (it) state.seen = [...state.seen, sample].slice(-SAMPLES_MAX);
+  const { route, chosen, clockAhead, seen } = state, id = route.view === "front" ? chosen : route.id;
+  const of = status.resources.find((it) => it.resource_id === id), at = Date.now() + clockAhead;
+  if (of) state.seen = [...seen, [at, of.capacity, of.wants, of.granted, of.reserved]].slice(-SAMPLES_MAX);
   render();
 }
 
@@ -84,8 +81,7 @@ function choose(id) {
   if (tableState("resources")) putCursor("resources", next);
   if (next === state.chosen) return;
   Object.assign(state, { chosen: next, seen: [], history: null });
-  followTree();
-  followHistory();
+  followAll();
 }
 
 // Asks for JSON again and again, until the next call for the same name or a pause; less often if answers take long.
@@ -101,16 +97,12 @@ async function follow(name, path, every, take) {
   }
 }
 
-function followTree() {
-  const id = state.chosen, path = address("/tree", { id });
-  if (state.route.view === "front") follow("tree", path, TREE_EVERY_MS, ({ value, problem }) => {
+function followAll() {
+  const { chosen, route } = state, id = { resource: route.id, front: chosen }[route.view];
+  if (route.view === "front") follow("tree", address("/tree", { id }), TREE_EVERY_MS, ({ value, problem }) => {
     if (value) [state.tree, state.treeFor, treeAt] = [value, id, performance.now()];
     state.treeProblem = problem ?? null;
   });
-}
-
-function followHistory() {
-  const id = shownId();
   if (id) follow("history", address("/history", { id }), HISTORY_EVERY_MS, ({ value }) => {
     if (value) Object.assign(state, { history: value, clockAhead: value.now_ms - Date.now() });
   });
@@ -132,11 +124,10 @@ function draw() {
   [state.since, state.treeSince] = [Math.max(now - statusAt, 0), Math.max(now - treeAt, 0)];
   document.title = [route.id, status?.node, "Doorward"].filter(Boolean).join(" · ");
   main.classList.toggle("stale", Boolean(state.lostAt));
-  const wait = () => [h("p#wait.empty", "Asking the server…")];
   const isReady = route.view === "edit" || (status && !state.isOfOtherView);
-  const content = (isReady ? views[route.view](state) : wait()).flat(Infinity).filter(Boolean);
+  const content = isReady ? views[route.view](state) : [h("p#wait.empty", "Asking the server…")];
   morphChildren(head, [header(state)]);
-  morphChildren(main, [h("div#banners", banners(state)), ...content]);
+  morphChildren(main, [h("div#banners", banners(state)), ...content.flat(Infinity).filter(Boolean)]);
   morphChildren(foot, footer(state));
   if (dialog.open) morphChildren(dialog, dialogContent());
   if (isChartOld) drawChart(state);
@@ -160,8 +151,9 @@ function openDialog(detail) {
 
 // ------------------------------------------------------------------------------------------------- what the user does
 function go(href, isBack) {
-  if (isUnsaved() && !confirm("Leave, and lose your changes?")) return isBack && history.pushState(null, "", state.route.href);
-  if (!isBack) history.pushState(null, "", href);
+  const stays = isUnsaved() && !confirm("Leave, and lose your changes?");
+  if (stays ? isBack : !isBack) history.pushState(null, "", stays ? state.route.href : href);
+  if (stays) return;
   Object.assign(state, { route: readRoute(), isOfOtherView: true, history: null, seen: [], holder: "", named: "" });
   openDocument(state.route, render);
   state.chosen = state.route.id || state.chosen;
@@ -179,8 +171,7 @@ const open = (id, key) => key && (id === "resources" ? go(resourceLink(key)) : o
 const fold = (key, isFolded) => { state.folds = new Map(state.folds).set(key, isFolded); };
 
 function pause() {
-  state.isPaused = !state.isPaused;
-  stoppedAt = state.isPaused ? performance.now() : null;
+  [state.isPaused, stoppedAt] = state.isPaused ? [false, null] : [true, performance.now()];
   connect();
 }
 
@@ -189,8 +180,7 @@ const acts = {
   sort: ({ of, column }) => sortBy(of, Number(column)), sortAgain: ({ of }) => sortAgain(of),
   fold: ({ fold: key }, button) => fold(key, button.getAttribute("aria-expanded") === "true"),
   range: ({ range }) => { [state.range, isChartOld] = [Number(range), true]; }, help: () => openDialog(null), pause,
-  ...editActs,
-};
+  ...editActs };
 
 addEventListener("click", (event) => {
   const [link, button, row] = ["a[href]", "[data-do]", "tr[data-key]"].map((it) => event.target.closest(it));
@@ -212,11 +202,10 @@ addEventListener("click", (event) => {
 });
 
 let typing = 0, newSearch = "";
-addEventListener("input", (event) => {
-  const { target } = event;
+addEventListener("input", ({ target, type }) => {
   const id = target.dataset.search, text = target.value.trim(), asked = { clients: "holder", resources: "named" }[id];
   if (id) search(id, text);
-  else typed(event);
+  else typed({ target, type });
   draw();
   // Only the server can tell which names match if the page has a part of them.
   if (!asked || !(tableState(id).spec.isPartial || state[asked])) return;
@@ -234,26 +223,24 @@ function activeTable() {
   return tableState(id) && document.getElementById(id) ? id : null;
 }
 
-function move(by) {
-  const id = activeTable();
-  if (!id) return;
+const withTable = (act) => () => { const id = activeTable(); if (id) act(id); };
+const move = (by) => withTable((id) => {
   moveCursor(id, by);
   document.querySelector(`[data-table="${id}"]`).focus({ preventScroll: true });
   if (id === "resources" && tableState(id).cursor) choose(tableState(id).cursor);
-}
+});
 
-function foldAtCursor(isFolded) {
-  const it = activeTable() === "tree" && tableState("tree"), row = it && it.byKey.get(it.cursor);
+const foldAtCursor = (isFolded) => withTable((id) => {
+  const it = tableState(id), row = id === "tree" && it.byKey.get(it.cursor);
   if (row?.kind === "server" && row.folded !== null) fold(row.key, isFolded);
-}
+});
 
-const withTable = (act) => () => { const id = activeTable(); if (id) act(id); };
 const keys = {
-  j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), PageDown: () => move(15),
-  PageUp: () => move(-15), Home: () => move(-1e9), End: () => move(1e9), ArrowLeft: () => foldAtCursor(true),
-  ArrowRight: () => foldAtCursor(false), Enter: withTable((id) => open(id, tableState(id).cursor)),
-  "/": withTable((id) => document.querySelector(`[data-search="${id}"]`).focus()), s: withTable(sortAgain), p: pause,
-  "?": () => openDialog(null), Escape: () => state.route.view !== "front" && go("/"),
+  j: move(1), k: move(-1), ArrowDown: move(1), ArrowUp: move(-1), PageDown: move(15), PageUp: move(-15),
+  Home: move(-1e9), End: move(1e9), ArrowLeft: foldAtCursor(true), ArrowRight: foldAtCursor(false), p: pause,
+  Enter: withTable((id) => open(id, tableState(id).cursor)), s: withTable(sortAgain), "?": acts.help,
+  "/": withTable((id) => document.querySelector(`[data-search="${id}"]`).focus()),
+  Escape: () => state.route.view !== "front" && go("/"),
 };
 
 addEventListener("keydown", (event) => {
@@ -276,15 +263,14 @@ function leaveSearch(field, key) {
   }
   const id = field.dataset.search, name = field.value.trim();
   document.querySelector(`[data-table="${id}"]`).focus();
-  if (key !== "Escape") move(0);
+  if (key !== "Escape") move(0)();
   // The page may list a part of the resources. This one may exist, too.
   if (key === "Enter" && id === "resources" && name && !tableState(id).cursor) go(resourceLink(name));
   return true;
 }
 
 addEventListener("popstate", () => go(location.href, true));
-addEventListener("scroll", render, { capture: true, passive: true });
-addEventListener("resize", render);
+for (const name of ["scroll", "resize"]) addEventListener(name, render, { capture: true, passive: true });
 document.addEventListener("visibilitychange", connect);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawChart);
 setInterval(() => document.hidden || state.isPaused || render(), 1_000);

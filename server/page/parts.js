@@ -21,20 +21,17 @@ export function h(selector, ...rest) {
 
 const isPresent = (it) => it !== null && it !== undefined && it !== false;
 
-// Changes an element into a new one of the same kind. `data-keep`: its content belongs to somebody else. `data-edit`: the
-// user types its value, and the view has it.
+// Changes an element into a new one of the same kind. `data-keep`: its content belongs to somebody else. `data-edit`:
+// the user types its value, and the view has it.
 function morph(old, fresh) {
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
   }
   if (old.hasAttribute("data-keep")) return;
-  for (const { name } of [...old.attributes]) {
-    if (!fresh.hasAttribute(name)) old.removeAttribute(name);
-  }
-  for (const { name, value } of fresh.attributes) {
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes)
     if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
-  }
   if (fresh.hasAttribute("style") && old.style.cssText !== fresh.style.cssText) old.style.cssText = fresh.style.cssText;
   if (!old.hasAttribute("data-edit")) morphChildren(old, [...fresh.childNodes]);
   else if (old.value !== fresh.value) old.value = fresh.value;
@@ -46,13 +43,10 @@ export function morphChildren(parent, children) {
   let at = parent.firstChild;
   for (const child of children) {
     const known = findShown(at, child);
-    if (!known) {
-      parent.insertBefore(child, at);
-      continue;
-    }
-    for (; at !== known; at = removeAndNext(at));
-    morph(known, child);
-    at = known.nextSibling;
+    while (known && at !== known) at = removeAndNext(at);
+    if (known) morph(known, child);
+    else parent.insertBefore(child, at);
+    at = known ? known.nextSibling : at;
   }
   while (at) at = removeAndNext(at);
 }
@@ -86,7 +80,8 @@ export const plainTable = (title, columns, rows, heading = h("h2", title)) => [h
 
 // Asks for JSON; with a body, it posts that. The error of a refusal has the status of the answer.
 export async function ask(path, { body, token, wait = 20_000 } = {}) {
-  const headers = { ...(body && { "content-type": "application/json" }), ...(token && { authorization: `Bearer ${token}` }) };
+  const kind = body && { "content-type": "application/json" };
+  const headers = { ...kind, ...(token && { authorization: `Bearer ${token}` }) };
   const post = body && { method: "POST", body: JSON.stringify(body) };
   const response = await fetch(path, { ...post, headers, signal: AbortSignal.timeout(wait) });
   if (response.ok) return response.json();

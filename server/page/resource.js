@@ -34,10 +34,9 @@ function divided({ own_lease: lease, template, algorithm }) {
   return lease.expires_in_ms === null ? "no lease from the parent" : `${algorithm} as the parent says`;
 }
 
-function safeCapacity({ safe_capacity: it, learning_remaining_ms: learns }) {
-  if (it === null) return "not known without a lease from the parent";
-  return it < 0 ? "no limit" : `${amount(it)}${it === 0 && learns !== null ? " in learning mode" : ""}`;
-}
+const safeCapacity = ({ safe_capacity: it, learning_remaining_ms: learns }) => (it < 0 ? "no limit"
+  : it === null ? "not known without a lease from the parent"
+    : `${amount(it)}${it === 0 && learns !== null ? " in learning mode" : ""}`);
 
 const fact = (name, value, tone, about) => h("div.fact", { title: about },
   h("dt", name), h("dd", { class: tone || null }, value));
@@ -177,9 +176,9 @@ function newPlot(element, lines) {
   const axis = { stroke: () => colour("quiet"), font: "11.5px system-ui, sans-serif",
     ticks: { stroke: () => colour("line"), size: 4 }, grid: { stroke: () => colour("line"), width: 1 } };
   const time = (step) => (seconds) => timeOfDay(seconds * 1000).slice(0, step < 60 ? 8 : 5);
-  // Without a pointer, the newest value: the samples of the status have none of the shadow templates.
-  const shown = (plot, value, index) => measured((plot.cursor.left < 0
-    ? plot.data[index].findLast((of) => of !== undefined) : value) ?? null);
+  // Without a pointer, the newest value. Samples of the status have none of the shadow templates.
+  const newest = (all) => all.findLast((it) => it !== undefined);
+  const shown = (plot, value, index) => measured((plot.cursor.left < 0 ? newest(plot.data[index]) : value) ?? null);
   const series = lines.map(([label, , name, width, dash]) => ({
     label, stroke: () => colour(name), width, dash, points: { show: false }, value: shown,
     fill: name === "blue" ? () => `${colour(name)}22` : undefined,
@@ -199,17 +198,11 @@ function newPlot(element, lines) {
 
 // Elections and changes of templates and rules, as vertical lines.
 function drawMarks({ ctx, bbox, valToPos }) {
-  const [from, until] = chart.range, pixel = devicePixelRatio;
+  const [from, until] = chart.range, marks = chart.marks.map((mark) => mark.at_ms / 1000);
   ctx.save();
-  Object.assign(ctx, { strokeStyle: colour("quiet"), lineWidth: 1.5 * pixel });
-  ctx.setLineDash([4 * pixel, 3 * pixel]);
-  ctx.beginPath();
-  for (const at of chart.marks.map((mark) => mark.at_ms / 1000).filter((it) => it >= from && it <= until)) {
-    const x = Math.round(valToPos(at, "x", true));
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-  }
-  ctx.stroke();
+  ctx.fillStyle = colour("quiet");
+  for (const at of marks.filter((it) => it >= from && it <= until))
+    ctx.fillRect(Math.round(valToPos(at, "x", true)), bbox.top, 1.5 * devicePixelRatio, bbox.height);
   ctx.restore();
 }
 
@@ -232,7 +225,8 @@ export function details({ detail: { table: id, key }, since }) {
 function treeDetails({ place: { node, address, above, problem, status, known, lease: own }, lease, kind }) {
   if (kind !== "server") return { at: node, ...scalars(lease) };
   const { pages_address: pages, ...rest } = status ?? {};
-  return { node, above: above.join(" → "), problem, page: pages && (serverLink(pages, address ?? rest.address, pages) ?? pages),
+  const page = pages && (serverLink(pages, address ?? rest.address, pages) ?? pages);
+  return { node, above: above.join(" → "), problem, page,
     ...scalars(rest), candidates: status && candidates(status), ...scalars(known), ...scalars(own),
     ...scalars(status?.states), parent_problem: status?.parent?.problem ?? null };
 }

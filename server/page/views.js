@@ -351,10 +351,8 @@ const percentOf = (used, max) => (max ? Math.floor((used * 100) / max) : 100);
 const limitPercent = ({ used, max }) => (used === null || max === null ? null : percentOf(used, max));
 const standsOut = (it) => it.refused_count > 0 || limitPercent(it) >= NEARLY_PERCENT;
 
-function limitValue({ unit }, value) {
-  if (value === null) return "-";
-  return { bytes: bytes(value), per_second: `${count(value)}/s`, millis: span(value) }[unit] ?? count(value);
-}
+const limitValue = ({ unit }, value) => (value === null ? "-"
+  : { bytes: bytes(value), per_second: `${count(value)}/s`, millis: span(value) }[unit] ?? count(value));
 
 function limitName(it) {
   const part = limitPercent(it), nearly = part >= NEARLY_PERCENT && pill("warn", "nearly full");
