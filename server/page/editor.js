@@ -3,8 +3,9 @@
 // Apply needs a plan of the same text, and names the version that the text was made from. If somebody has written
 // another version meanwhile, the user decides between the two. The text, its plan and the way back last until the view
 // is left; the token lasts until the page is.
-import { amount, ask, bold, count, h, isLess, link, note, pill, plainTable, quiet, several, short, span, sub,
+import { address, amount, ask, bold, count, h, isLess, link, note, pill, plainTable, quiet, several, short, span, sub,
   timeOfDay } from "./parts.js";
+import { banner, resourceLink } from "./views.js";
 
 const PLANNED_SHOWN = 20, LINES_SHOWN = 200, COMPARISONS_MAX = 1_000_000, PLAN_MS = 60_000;
 
@@ -24,7 +25,6 @@ const plain = (text) => text.replace(/\r\n?/g, "\n");
 export const isUnsaved = () => Boolean(it?.found) && it.text !== plain(it.found.text);
 const isPlanned = ({ planned, text, found }) => planned?.text === text && planned.version === found.version;
 const mayApply = () => isUnsaved() && isPlanned(it) && !it.planned.problems.length && !it.found.refusal && !it.rival;
-
 // ------------------------------------------------------------------------------------------------------- requests
 // Runs one request at a time. The view may show another document when the answer comes.
 async function run(busy, work) {
@@ -38,7 +38,7 @@ async function run(busy, work) {
   redraw();
 }
 
-const read = ({ kind, domain }) => ask(`/document?${new URLSearchParams(domain ? { kind, domain } : { kind })}`, { token });
+const read = ({ kind, domain }) => ask(address("/document", { kind, domain }), { token });
 const load = () => run("Asking the server…", async (at) => {
   at.found = await read(at);
   at.text = plain(at.found.text);
@@ -96,7 +96,6 @@ export function typedKey(event) {
   }
   mayLeave = key === "Escape";
 }
-
 // ------------------------------------------------------------------------------------------------------- the views
 const act = (name, text, isEnabled = true) => h(`button#edit-${name}`, {
   "data-do": name, disabled: isEnabled && !it.busy ? null : "" }, text);
@@ -107,18 +106,18 @@ export function editor() {
     : ["/?view=templates", "Templates", "Templates in force"];
   const head = [h("p#crumb.crumb", link(back, `← ${from}`)), h("h1#title", name, found && quiet(found.place))];
   if (!found) return [head, h("div#edit-notes", notes())];
-  const lines = text.split("\n").length, marks = isPlanned(it) ? it.planned.problems.filter(({ line }) => line) : [];
+  const numbers = Array.from(text.split("\n"), (_, index) => index + 1), why = { "data-edit": "why", value: it.why };
+  const wrong = new Set(isPlanned(it) ? it.planned.problems.map(({ line }) => line).filter(Boolean) : []);
+  const marks = [...wrong].map((line) => h(`i#edit-line-${line}`, { style: { "--at": String(line - 1) } }));
   return [
-    head, h("div#edit-tools.toolbar", act("plan", isRules ? "Check" : "Plan", !it.rival), act("apply", "Apply", mayApply()),
-      h("input#edit-why", { "data-edit": "why", value: it.why, placeholder: "Reason, for the revision",
-        "aria-label": "Reason", autocomplete: "off" }),
+    head, h("div#edit-tools.toolbar",
+      act("plan", isRules ? "Check" : "Plan", !it.rival), act("apply", "Apply", mayApply()),
+      h("input#edit-why", { ...why, placeholder: "Reason of the change", "aria-label": "Reason", autocomplete: "off" }),
       act("undo", "Undo", Boolean(it.former)), h("a.button", { href: back }, "Close"), quiet(busy)),
     h("div#edit-notes", { role: "status" }, notes()),
-    h("div#edit-box.card", h("div.edit",
-      marks.map(({ line }) => h(`i#edit-line-${line}`, { style: { "--at": String(line - 1) } })),
-      h("pre", { "aria-hidden": "true" }, Array.from({ length: lines }, (_, index) => index + 1).join("\n")),
-      h("textarea#edit-text", { "data-edit": "text", rows: lines, wrap: "off", spellcheck: "false", "aria-label": name,
-        "aria-describedby": "edit-hint", readonly: found.refusal ? "" : null }, text))),
+    h("div#edit-box.card", h("div.edit", marks, h("pre", { "aria-hidden": "true" }, numbers.join("\n")),
+      h("textarea#edit-text", { "data-edit": "text", rows: numbers.length, wrap: "off", spellcheck: "false",
+        "aria-label": name, "aria-describedby": "edit-hint", readonly: found.refusal ? "" : null }, text))),
     h("p#edit-hint.sub", "Tab indents by two spaces. Escape, then Tab, leaves the text."),
     h("div#edit-answer", { class: isPlanned(it) ? null : "stale" }, answer()), h("div#edit-changes", changes()),
     h("div#edit-revisions", found.revisions.length > 0 && plainTable("Revisions", [
@@ -134,10 +133,9 @@ function notes() {
   const who = by && `${by.who} wrote revision ${by.number} on ${day(by.when)}${by.why ? `: ${by.why}` : ""}.`;
   return [
     !found && !failure && note(it.busy), found?.refusal && note(pill("warn", "read-only"), found.refusal),
-    rival && h("section.banner", h("strong", "Another writer was faster."), ` ${who ?? failure} Your text is still here. `,
-      act("theirs", "Load theirs"), " ", act("mine", "Keep mine"), quiet("Yours needs a new plan, and replaces theirs.")),
-    failure && !rival && h("section.banner", h("strong", "The server refuses:"), ` ${failure}`),
-    done && note(pill("good", "done"), done),
+    rival && banner("Another writer was faster.", [who ?? failure, " Your text is still here. ",
+      act("theirs", "Load theirs"), " ", act("mine", "Keep mine"), quiet("Yours needs a new plan, and replaces theirs.")]),
+    failure && !rival && banner("The request failed:", failure), done && note(pill("good", "done"), done),
     (it.needsToken || found?.refusal) && note(h("label", "Operator's token ", h("input#edit-token", { type: "password",
       "data-secret": "token", autocomplete: "off" })), quiet("It is forgotten when you leave or reload the page.")),
   ];
@@ -148,13 +146,12 @@ function difference(before, after) {
   const [a, b] = [before, after].map((text) => text.split("\n")), lines = [];
   while (a.length && a.at(-1) === b.at(-1)) [a.pop(), b.pop()];
   while (a.length && a[0] === b[0]) [a.shift(), b.shift()];
-  if (a.length * b.length > COMPARISONS_MAX) return [...a.map((line) => ["−", line]), ...b.map((line) => ["+", line])];
+  if (a.length * b.length > COMPARISONS_MAX) return [...a.map((it) => ["−", it]), ...b.map((it) => ["+", it])];
   // most[i][j]: the length of this sequence from lines i and j on.
   const most = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
-  for (let i = a.length - 1; i >= 0; i--) {
+  for (let i = a.length - 1; i >= 0; i--)
     for (let j = b.length - 1; j >= 0; j--)
       most[i][j] = a[i] === b[j] ? most[i + 1][j + 1] + 1 : Math.max(most[i + 1][j], most[i][j + 1]);
-  }
   for (let i = 0, j = 0; i < a.length || j < b.length;) {
     if (a[i] === b[j]) [i, j] = [i + 1, j + 1];
     else if (j === b.length || most[i + 1]?.[j] >= most[i][j + 1]) lines.push(["−", a[i++]]);
@@ -173,20 +170,19 @@ function changes() {
 
 // What the server said of the text: its problems, or its plan.
 function answer() {
-  const { planned, kind, shown } = it, where = (line) => (line ? `Line ${line}` : "Whole text");
-  if (!planned) return null;
-  const { problems, plan: of } = planned, old = !isPlanned(it) && note(pill("warn", "old"), "The text has changed since.");
-  const problem = ({ line, message }) => h("li", line && kind !== "shadow"
-    ? h("button", { "data-do": "goToLine", "data-line": line }, where(line)) : h("b", where(line)), " ", message);
-  if (problems.length) return [h("h2", several(problems.length, "problem")), old, h("ul.card.problems", problems.map(problem))];
-  if (!of) return [old, note(pill("good", "valid"), "The text has no problems.")];
-  const number = `${several(of.resources.length, "resource")} in use would change, ${count(of.unchanged)} would not`;
-  return [
-    h("h2", "Plan", quiet(`${number}; by the demand of ${timeOfDay(planned.at)} at ${of.node}`)), old,
-    [of.missing, ...of.warnings].map((text) => text && note(pill("warn", "note"), text)),
-    of.resources.slice(0, shown).map(plannedResource),
-    of.resources.length > shown && act("morePlanned", `Show more of ${several(of.resources.length - shown, "other resource")}`),
-  ];
+  const { planned, kind, shown } = it, { problems, plan: of, at } = planned ?? {};
+  const old = planned && !isPlanned(it) && note(pill("warn", "old"), "The text has changed since.");
+  const problem = ({ line, message }) => h("li", line && kind !== "shadow" ? h("button", { "data-do": "goToLine",
+    "data-line": line }, `Line ${line}`) : h("b", line ? `Line ${line}` : "Whole text"), " ", message);
+  if (problems?.length) return [h("h2", several(problems.length, "problem")), old,
+    h("ul.card.problems", problems.map(problem))];
+  if (!of) return planned && [old, note(pill("good", "valid"), "The text has no problems.")];
+  const number = several(of.resources.length, "resource"), more = of.resources.length - shown;
+  return [h("h2", "Plan", quiet(`${number} in use would change, and ${count(of.unchanged)} would not, `,
+    `by the demand of ${timeOfDay(at)} at ${of.node}`)), old,
+  [of.missing, ...of.warnings].map((text) => text && note(pill("warn", "note"), text)),
+  of.resources.slice(0, shown).map(plannedResource),
+  more > 0 && act("morePlanned", `Show more of ${several(more, "other resource")}`)];
 }
 
 const textOf = (value) => (value === null ? "none" : typeof value === "number" ? amount(value) : value);
@@ -206,7 +202,7 @@ function plannedResource(of) {
   return h("section.planned", plainTable(id, [
     ["Client", "name", (row) => bold(row.holder)], ["Server", "text", (row) => row.server],
     ["Wants", "n", (row) => amount(row.wants)], ["Has → gets", "n", share], ["Why", "why", (row) => row.why],
-  ], [...of.losing, ...of.gaining], [h("h3", link(`/resource?id=${encodeURIComponent(id)}`, id)),
+  ], [...of.losing, ...of.gaining], [h("h3", link(resourceLink(id), id)),
     h("p.lead", terms.join(" · "), h("br"), effect.filter(Boolean).join(" · ")),
     of.unnamed.map(([server, why]) => note(pill("warn", "not named"), `Clients of ${server}: ${why}`))]));
 }

@@ -3,7 +3,7 @@
 // `/live` sends the status as JSON, at most once a second; the page asks `/tree` and `/history` now and then. Each
 // answer changes `state`, and `draw` makes the whole page from it. There is no other way from data to the screen.
 import { editActs, editor, isUnsaved, openDocument, shadow, typed, typedKey } from "./editor.js";
-import { ask, h, morphChildren } from "./parts.js";
+import { address, ask, h, morphChildren } from "./parts.js";
 import { details, drawChart, redrawChart, resource } from "./resource.js";
 import { forget, isCovered, moveCursor, putCursor, renew, search, sortAgain, sortBy, tableState } from "./tables.js";
 import { banners, footer, front, header, limits, need, resourceLink, templates } from "./views.js";
@@ -29,7 +29,6 @@ function readRoute() {
   const named = ["templates", "edit"].includes(view) ? view : "front";
   return { view: paths[location.pathname] ?? named, id, token, kind, domain, href: location.href };
 }
-
 // ------------------------------------------------------------------------------------------------------ the connection
 const queries = {
   front: ({ named, route } = state) => ({ limit: RESOURCES_MAX, limits: true, token: named ? "" : route.token, named }),
@@ -37,8 +36,6 @@ const queries = {
   limits: () => ({ limits: true, resources: false }), edit: () => ({ resources: false }),
   templates: () => ({ templates: true, resources: false }),
 };
-const address = (path, query) => `${path}?${new URLSearchParams(Object.entries(query).filter(([, it]) => it !== ""))}`;
-
 let events = null, retry = 0, statusAt = 0, treeAt = 0, stoppedAt = null;
 const runs = { tree: 0, history: 0 };
 
@@ -107,7 +104,6 @@ function followAll() {
     if (value) Object.assign(state, { history: value, clockAhead: value.now_ms - Date.now() });
   });
 }
-
 // ------------------------------------------------------------------------------------------------------------ drawing
 let isWaiting = false, isChartOld = true;
 
@@ -148,7 +144,6 @@ function openDialog(detail) {
   morphChildren(dialog, dialogContent());
   dialog.showModal();
 }
-
 // ------------------------------------------------------------------------------------------------- what the user does
 function go(href, isBack) {
   const stays = isUnsaved() && !confirm("Leave, and lose your changes?");
@@ -170,17 +165,16 @@ function go(href, isBack) {
 const open = (id, key) => key && (id === "resources" ? go(resourceLink(key)) : openDialog({ table: id, key }));
 const fold = (key, isFolded) => { state.folds = new Map(state.folds).set(key, isFolded); };
 
-function pause() {
-  [state.isPaused, stoppedAt] = state.isPaused ? [false, null] : [true, performance.now()];
-  connect();
-}
-
 // What a button with `data-do` does.
 const acts = {
-  sort: ({ of, column }) => sortBy(of, Number(column)), sortAgain: ({ of }) => sortAgain(of),
+  ...editActs, sort: ({ of, column }) => sortBy(of, Number(column)), sortAgain: ({ of }) => sortAgain(of),
   fold: ({ fold: key }, button) => fold(key, button.getAttribute("aria-expanded") === "true"),
-  range: ({ range }) => { [state.range, isChartOld] = [Number(range), true]; }, help: () => openDialog(null), pause,
-  ...editActs };
+  range: ({ range }) => { [state.range, isChartOld] = [Number(range), true]; }, help: () => openDialog(null),
+  pause: () => {
+    [state.isPaused, stoppedAt] = state.isPaused ? [false, null] : [true, performance.now()];
+    connect();
+  },
+};
 
 addEventListener("click", (event) => {
   const [link, button, row] = ["a[href]", "[data-do]", "tr[data-key]"].map((it) => event.target.closest(it));
@@ -189,23 +183,22 @@ addEventListener("click", (event) => {
   if (link && !hasModifier && /^\/(resource|limits)?(\?|$)/.test(href)) {
     event.preventDefault();
     go(href);
-  } else if (button) {
-    acts[button.dataset.do](button.dataset, button);
-    draw();
-  } else if (row && !link && getSelection().isCollapsed) {
+  } else if (button) acts[button.dataset.do](button.dataset, button);
+  else if (row && !link && getSelection().isCollapsed) {
     const id = row.closest("table").dataset.table, { key } = row.dataset;
     putCursor(id, key);
     if (id === "resources") choose(key);
     else open(id, key);
-    draw();
   }
+  if (button || row) draw();
 });
 
 let typing = 0, newSearch = "";
-addEventListener("input", ({ target, type }) => {
-  const id = target.dataset.search, text = target.value.trim(), asked = { clients: "holder", resources: "named" }[id];
+addEventListener("input", (event) => {
+  const { target } = event, id = target.dataset.search, text = target.value.trim();
+  const asked = { clients: "holder", resources: "named" }[id];
   if (id) search(id, text);
-  else typed({ target, type });
+  else typed(event);
   draw();
   // Only the server can tell which names match if the page has a part of them.
   if (!asked || !(tableState(id).spec.isPartial || state[asked])) return;
@@ -237,7 +230,7 @@ const foldAtCursor = (isFolded) => withTable((id) => {
 
 const keys = {
   j: move(1), k: move(-1), ArrowDown: move(1), ArrowUp: move(-1), PageDown: move(15), PageUp: move(-15),
-  Home: move(-1e9), End: move(1e9), ArrowLeft: foldAtCursor(true), ArrowRight: foldAtCursor(false), p: pause,
+  Home: move(-1e9), End: move(1e9), ArrowLeft: foldAtCursor(true), ArrowRight: foldAtCursor(false), p: acts.pause,
   Enter: withTable((id) => open(id, tableState(id).cursor)), s: withTable(sortAgain), "?": acts.help,
   "/": withTable((id) => document.querySelector(`[data-search="${id}"]`).focus()),
   Escape: () => state.route.view !== "front" && go("/"),
@@ -257,10 +250,8 @@ addEventListener("keydown", (event) => {
 // In a search field, Enter and the arrow lead to the rows, and Escape out of the search.
 function leaveSearch(field, key) {
   if (!["Escape", "Enter", "ArrowDown"].includes(key)) return false;
-  if (key === "Escape") {
-    field.value = "";
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-  }
+  if (key === "Escape") field.value = "";
+  if (key === "Escape") field.dispatchEvent(new Event("input", { bubbles: true }));
   const id = field.dataset.search, name = field.value.trim();
   document.querySelector(`[data-table="${id}"]`).focus();
   if (key !== "Escape") move(0)();

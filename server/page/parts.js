@@ -40,27 +40,22 @@ function morph(old, fresh) {
 // Changes the children of an element. An element with an id is found again by it, others by their kind and order. Shown
 // elements never move, because a moved element loses its focus and scroll position.
 export function morphChildren(parent, children) {
-  let at = parent.firstChild;
+  let last = null;
+  const next = () => (last ? last.nextSibling : parent.firstChild);
   for (const child of children) {
-    const known = findShown(at, child);
-    while (known && at !== known) at = removeAndNext(at);
+    const known = findShown(next(), child);
+    while (known && next() !== known) next().remove();
     if (known) morph(known, child);
-    else parent.insertBefore(child, at);
-    at = known ? known.nextSibling : at;
+    else parent.insertBefore(child, next());
+    last = known ?? child;
   }
-  while (at) at = removeAndNext(at);
+  while (next()) next().remove();
 }
 
 function findShown(at, { id, nodeName }) {
   const isOther = (it) => (id ? it.id !== id : !it.id && it.nodeName !== nodeName);
   while (at && isOther(at)) at = at.nextSibling;
   return at && (id || !at.id) ? at : null;
-}
-
-function removeAndNext(node) {
-  const next = node.nextSibling;
-  node.remove();
-  return next;
 }
 
 export const link = (href, text) => h("a", { href }, text);
@@ -78,6 +73,9 @@ export const plainTable = (title, columns, rows, heading = h("h2", title)) => [h
     h("tbody", rows.map((row) => h("tr", columns.map(([name, kind, cell]) => h("td", {
       class: kind, "data-of": kind === "n" ? name : null }, cell(row))))))))];
 
+const isGiven = ([, value]) => value !== "";
+export const address = (path, query) => `${path}?${new URLSearchParams(Object.entries(query).filter(isGiven))}`;
+
 // Asks for JSON; with a body, it posts that. The error of a refusal has the status of the answer.
 export async function ask(path, { body, token, wait = 20_000 } = {}) {
   const kind = body && { "content-type": "application/json" };
@@ -88,7 +86,6 @@ export async function ask(path, { body, token, wait = 20_000 } = {}) {
   const reason = (await response.text()).trim().slice(0, 2_000) || response.statusText;
   throw Object.assign(new Error(reason), { status: response.status });
 }
-
 // ------------------------------------------------------------------------------------------------------------ numbers
 // As `doorward_pages::numbers` formats them, so that the page and the command line show the same text.
 const NONE = "–";
@@ -97,23 +94,14 @@ const formats = [0, 1, 2, 3, 4, 5, 6].map(format);
 const grouped = (value, digits = 0) => formats[digits].format(value || 0);
 const exponent = (value, digits) => value.toExponential(digits).replace("+", "");
 
-// Formats an amount: at most six significant digits, `1,234.5`.
-export function amount(value) {
-  if (value === null || !Number.isFinite(value)) return NONE;
-  const size = Math.abs(value);
-  if (size && (size < 1e-6 || size >= 1e15)) return exponent(value, 3);
-  const whole = Math.max(Math.floor(Math.log10(Math.max(size, 1e-6))), -1) + 1;
-  return grouped(value, Math.min(Math.max(6 - whole, 0), 6));
-}
-
-// Formats a value that changes all the time: four digits, or all digits before the point.
-export function measured(value) {
-  if (value === null || !Number.isFinite(value)) return NONE;
-  const size = Math.abs(value), digits = [1000, 100, 10, 1].findIndex((bound) => size >= bound);
-  if (size && (size < 1e-4 || size >= 1e15)) return exponent(value, 2);
-  return grouped(value, digits < 0 ? 4 : digits);
-}
-
+// Returns a formatter with so many significant digits, and all digits before the point.
+const figure = (digits, least) => (value) => {
+  const size = Math.abs(value), after = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(size)), 0), digits);
+  if (!Number.isFinite(value)) return NONE;
+  return size && (size < least || size >= 1e15) ? exponent(value, digits / 2) : grouped(value, after);
+};
+// An amount: `1,234.5`. A value that changes all the time is measured, and shorter.
+export const amount = figure(6, 1e-6), measured = figure(4, 1e-4);
 export const count = (value) => (value === null || value === undefined ? NONE : grouped(value));
 export const several = (value, one, many = `${one}s`) => `${amount(value)} ${value === 1 ? one : many}`;
 

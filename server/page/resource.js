@@ -64,7 +64,6 @@ function ownLease({ own_lease: it }, since) {
     fact("Outstanding", amount(it.outstanding), isMore(it.outstanding, it.capacity) && "over"),
     fact("Expires in", ...expiry)));
 }
-
 // ------------------------------------------------------------------------------------------ child servers and clients
 // The columns that child servers and clients share. `most`: end of the scale of their bars.
 const leaseColumns = (since, most) => [
@@ -108,9 +107,8 @@ function children({ children_count: number, children: rows }, since) {
 let made = {};
 
 function clientsOf(it) {
-  if (made.it === it) return made;
-  const rows = it.leases.filter((lease) => lease.kind === "client");
-  made = { it, rows, most: largest(rows) };
+  const rows = made.it === it ? made.rows : it.leases.filter((lease) => lease.kind === "client");
+  if (made.it !== it) made = { it, rows, most: largest(rows) };
   return made;
 }
 
@@ -130,11 +128,9 @@ function clients(state, it) {
     columns, key: (of) => of.holder, search: (of) => `${of.holder} ${holder ? "" : of.why}`, isPartial,
     sort: { column: columns.length - 3, falls: true }, tools: holder && quiet(`with “${holder}” in the name`) }));
 }
-
 // ---------------------------------------------------------------------------------------------------------- the chart
-// The lines of the chart: name, place in a sample, colour, width and dashes. The last one lies on top. Shadow: what the
-// shadow templates would grant, if there are any.
-const SHADOW = ["Shadow", 5, "teal", 1.8, [1.5, 3]];
+// The lines of the chart: name, place in a sample, colour, width and dashes. The last one lies on top.
+const SHADOW = ["Shadow", 5, "teal", 1.8, [1.5, 3]]; // what the shadow templates would grant
 const LINES = [["Capacity", 1, "ink", 1.4, [7, 4]], ["Wants", 2, "orange", 1.8, [2, 2.5]],
   ["Reserved", 4, "purple", 1.5, [4, 2]], ["Granted", 3, "blue", 1.9, []]];
 const linesOf = ({ shadow }) => (shadow ? [SHADOW, ...LINES] : LINES);
@@ -205,20 +201,16 @@ function drawMarks({ ctx, bbox, valToPos }) {
     ctx.fillRect(Math.round(valToPos(at, "x", true)), bbox.top, 1.5 * devicePixelRatio, bbox.height);
   ctx.restore();
 }
-
 // ---------------------------------------------------------------------------------------------- the details of one row
-const isScalar = ([, value]) => value !== null && typeof value !== "object";
-const scalars = (it) => Object.fromEntries(Object.entries(it ?? {}).filter(isScalar));
+const scalars = (it) => Object.fromEntries(Object.entries(it ?? {}).filter(([, value]) => typeof value !== "object"));
 
 // Returns the content of the dialog: all that is known of a row, in words and without cuts.
 export function details({ detail: { table: id, key }, since }) {
   const row = tableState(id)?.byKey.get(key), all = id === "tree" && row ? treeDetails(row) : row ?? {};
   const pairs = Object.entries(all).filter(([, it]) => (it ?? "") !== "");
   const title = row?.name ?? row?.holder ?? row?.child ?? row?.identifier_glob ?? "This row is gone.";
-  const words = (name) => name.replace(/_ms$/, "").replaceAll("_", " ");
-  return [h("h2#dialog-title", title), h("dl.run",
-    pairs.map(([name, value]) => [h("dt", words(name)), h("dd", name === "page" || name === "candidates" ? value
-      : valueText(name, value, since))]))];
+  return [h("h2#dialog-title", title), h("dl.run", pairs.map(([name, value]) => [
+    h("dt", name.replace(/_ms$/, "").replaceAll("_", " ")), h("dd", valueText(name, value, since))]))];
 }
 
 // A client; or a server by its own account, then its parent's record of it, and its lease.
@@ -232,10 +224,10 @@ function treeDetails({ place: { node, address, above, problem, status, known, le
 }
 
 function valueText(name, value, since) {
+  if (["page", "candidates"].includes(name)) return value;
   if (name.endsWith("_age_ms") || name === "uptime_ms") return span(value + since);
   if (/^(expires_in|.*_remaining)_ms$/.test(name)) return left(value, since);
-  if (name.endsWith("_ms")) return span(value);
-  if (typeof value === "number") return amount(value);
+  if (typeof value === "number") return name.endsWith("_ms") ? span(value) : amount(value);
   if (typeof value === "object") return Object.entries(value).map((pair) => pair.join(": ")).join(", ");
   return typeof value === "boolean" ? (value ? "yes" : "no") : String(value);
 }

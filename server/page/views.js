@@ -1,8 +1,8 @@
 // The parts of every page, and the views of the whole tree, of limits and of templates.
 //
 // A view gets the state of the page (see page.js), and returns elements.
-import { amount, bar, bold, bytes, count, h, isLess, isMore, left, link, measured, note, percent, pill, plainTable, quiet,
-  several, short, shortOf, span, sub, timeOfDay } from "./parts.js";
+import { amount, bar, bold, bytes, count, h, isLess, isMore, left, link, measured, note, percent, pill, plainTable,
+  quiet, several, short, shortOf, span, sub, timeOfDay } from "./parts.js";
 import { table } from "./tables.js";
 
 const NEARLY_PERCENT = 80, SHORT_NAMED = 3, MARKS_LISTED = 4, ROWS_UNFOLDED = 200;
@@ -10,7 +10,6 @@ export const resourceLink = (id) => `/resource?id=${encodeURIComponent(id)}`;
 // NO_ALGORITHM and STATIC promise no total, so the capacity is no measure of the sum.
 export const hasTotal = (it) => !["NO_ALGORITHM", "STATIC"].includes(it.algorithm);
 const isShort = (it) => hasTotal(it) && isLess(it.granted, it.wants);
-
 // ------------------------------------------------------------------------------------------------- head, banners, foot
 export function header(state) {
   const { status } = state;
@@ -34,7 +33,7 @@ function connection({ isPaused, lostAt, heardAt, status }) {
     h("button", { "data-do": "help", title: "Keys (?)", "aria-label": "Keys" }, "?"));
 }
 
-const banner = (title, text, details) => h("section.banner", h("strong", title), text && ` ${text}`,
+export const banner = (title, text, details) => h("section.banner", h("strong", title), text && [" ", text],
   details && h("pre", { tabindex: "0" }, details));
 const KEPT = "The last valid version stays in force.";
 const CONFLICT = "Each process of a client has a share of its own. Of a child server, the later process is refused. "
@@ -84,8 +83,8 @@ export function footer({ status: it, since }) {
   ].filter(Boolean).map((text) => h("span", text));
 }
 
-// The address of another server's page, or null if this browser may not reach it. A server that listens on all addresses
-// is reached by the host of its other address; one that listens on loopback, only from its own machine.
+// The link to another server's page, or null if this browser cannot know one. A server that listens on all addresses is
+// reached by the host of its other address; one that listens on loopback, only from its own machine.
 function pageOf(address, pages) {
   const isLocal = (of) => /^(127\.|\[::1\]|localhost)/.test(of), end = (of) => of.lastIndexOf(":");
   if (!/^(\d+(\.\d+){3}|\[[0-9a-f:.]+\]):\d+$/i.test(pages) || (isLocal(pages) && !isLocal(address))) return null;
@@ -93,11 +92,8 @@ function pageOf(address, pages) {
   return `${location.protocol}//${from.slice(0, end(from))}${pages.slice(end(pages))}/`;
 }
 
-// A name or an address of a server as the link to its page, or else as `text`.
-export const serverLink = (text, address, pages, path = "") => {
-  const href = pageOf(address ?? "", pages);
-  return href ? h("a", { href: href + path, title: href }, text) : null;
-};
+export const serverLink = (text, address, pages, path = "", href = pageOf(address ?? "", pages)) => (
+  href ? h("a", { href: href + path, title: href }, text) : null);
 export const candidates = ({ etcd }) => etcd?.candidates?.map(({ address, pages }, index) => [
   index > 0 && ", ", serverLink(address, address, pages) ?? address]);
 
@@ -113,25 +109,24 @@ export function nothing({ status: it }, id) {
   return text(id ? "Nobody holds this resource now" : "Nobody holds anything yet",
     "A resource appears with the first client that asks, and goes with its last lease.");
 }
-
 // --------------------------------------------------------------------------------------------------- the whole tree
 export function front(state) {
   const { chosen, status, treeFor } = state, shown = status.resources.find((it) => it.resource_id === chosen);
-  const title = h("div#chart-head.toolbar", h("h2", link(resourceLink(chosen), chosen)), quiet("last ten minutes"));
-  const chart = h("div#chart.chart.low", { "data-keep": "", role: "img", "aria-label": "History" });
-  const side = [shown && [title, h("div#chart-card.card", chart, marksList(state))], resources(state)];
-  return [
-    shown && verdict(state, shown),
-    h("div#front.front", h("section#tree-part", { class: treeFor === chosen ? "" : "stale" }, tree(state)),
-      h("section#side", shown || state.named ? side : nothing(state))),
-    h("div#more", rules(state)),
-  ];
+  const chart = () => [
+    h("div#chart-head.toolbar", h("h2", link(resourceLink(chosen), chosen)), quiet("last ten minutes")),
+    h("div#chart-card.card", h("div#chart.chart.low", { "data-keep": "", role: "img", "aria-label": "History" }),
+      marksList(state))];
+  const side = shown || state.named ? [shown && chart(), resources(state)] : nothing(state);
+  return [shown && verdict(state, shown), h("div#front.front",
+    h("section#tree-part", { class: treeFor === chosen ? "" : "stale" }, tree(state)), h("section#side", side)),
+  h("div#more", rules(state))];
 }
 
 export function marksList({ history }) {
   const marks = (history?.marks ?? []).slice(-MARKS_LISTED).reverse(), { source, problem } = history?.shadow ?? {};
-  return [problem && note(pill("warn", "no shadow"), `Shadow templates from ${source}: ${problem}`),
-    marks.length > 0 && h("ul.marks", marks.map((mark) => h("li", quiet(timeOfDay(mark.at_ms)), ` ${mark.text}`)))];
+  const lines = problem ? [h("b", `Shadow templates from ${source}: ${problem}`)] : [];
+  lines.push(...marks.map((mark) => [quiet(timeOfDay(mark.at_ms)), ` ${mark.text}`]));
+  return lines.length > 0 && h("ul.marks", lines.map((line) => h("li", line)));
 }
 
 // Says who shares what, and who is short. The tree and the status are of different moments: the sentence goes with the
@@ -273,18 +268,17 @@ function serverPills(place, { treeSince: since }) {
     it?.templates_problem && pill("bad", "templates refused"), lease?.curve_points === 0 && pill("", "Doorman server"),
   ];
 }
-
 // ------------------------------------------------------------------------------------------------------- resources
 // The part of the capacity that is wanted: the more, the busier the resource.
 export const need = (it) => (hasTotal(it) && it.capacity > 0 ? it.wants / it.capacity : 0);
 
 function resources({ status, route, since, named }) {
-  const { next_token: next, resources: rows, resources_count: all } = status;
-  const isPartial = Boolean(next || (route.token && !named));
+  const { next_token: next, resources: rows, resources_count: all } = status, from = !named && route.token;
+  const isPartial = Boolean(next || from);
   const number = (title, of) => [title, "n", (it) => measured(of(it)), of];
   const pages = isPartial && note(`${count(rows.length)} of ${several(all ?? 0, "resource")}, by name. `,
-    "Other columns cannot sort a part; a search asks the server. ", !named && [route.token && link("/", "← First resources"), " ",
-    next && link(`/?token=${encodeURIComponent(next)}`, "Next resources →")]);
+    "Other columns cannot sort a part; a search asks the server. ", from && link("/", "← First resources"), " ",
+    next && !named && link(`/?token=${encodeURIComponent(next)}`, "Next resources →"));
   return [table("resources", {
     title: "Resources", noun: "resource", class: "resources", rows, isPartial, sort: { column: 4, falls: true },
     key: (it) => it.resource_id, search: (it) => `${it.resource_id} ${named ? "" : it.description}`,
@@ -320,11 +314,8 @@ function resourceName(it, since) {
     h(wrong ? "div.line.short" : "div.line", { title: wrong || about }, resourcePills(it, since), wrong || about)];
 }
 
-function resourceUse(it) {
-  if (!hasTotal(it) || !it.capacity) return sub(hasTotal(it) ? "capacity of 0" : "no total");
-  return [percent(it.granted / it.capacity), bar(it, Math.max(it.capacity, it.wants))];
-}
-
+const resourceUse = (it) => (!hasTotal(it) || !it.capacity ? sub(hasTotal(it) ? "capacity of 0" : "no total")
+  : [percent(it.granted / it.capacity), bar(it, Math.max(it.capacity, it.wants))]);
 // --------------------------------------------------------------------------------------- rules, limits, templates
 
 const alarming = (number) => (number > 0 ? short(count(number)) : count(number));
