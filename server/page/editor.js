@@ -13,7 +13,6 @@ const PLANNED_SHOWN = 20, LINES_SHOWN = 200, COMPARISONS_MAX = 1_000_000, PLAN_M
 // the answer about a text, with that text and version; `former`, what Undo applies; `rival`, a version that somebody
 // else wrote meanwhile; and the request that runs.
 let it = null, token = "", redraw = null, mayLeave = false;
-
 export function openDocument({ view, kind: named, domain }, draw) {
   const kind = { edit: named, templates: "shadow" }[view];
   [it, redraw] = [kind ? { kind, domain, text: "", why: "", shown: PLANNED_SHOWN } : null, draw];
@@ -43,7 +42,6 @@ const load = () => run("Asking the server…", async (at) => {
   at.found = await read(at);
   at.text = plain(at.found.text);
 });
-
 const plan = () => run("Planning…", async (at) => {
   const { kind, domain, text, found: { version } } = at, body = { kind, domain, text: kind === "shadow" ? "" : text };
   const answered = await ask("/document/plan", { body, token, wait: PLAN_MS });
@@ -76,7 +74,6 @@ function goToLine({ line }) {
   field.setSelectionRange(start + (line > 1), start + (line > 1));
   document.getElementById(`edit-line-${line}`)?.scrollIntoView({ block: "center" });
 }
-
 export const editActs = { plan, apply, undo, goToLine, theirs: () => decide(plain(it.rival.text)),
   mine: () => decide(it.text), morePlanned: () => { it.shown += PLANNED_SHOWN; } };
 
@@ -99,7 +96,6 @@ export function typedKey(event) {
 // ------------------------------------------------------------------------------------------------------- the views
 const act = (name, text, isEnabled = true) => h(`button#edit-${name}`, {
   "data-do": name, disabled: isEnabled && !it.busy ? null : "" }, text);
-
 export function editor() {
   const { kind, domain, found, text, busy } = it, isRules = kind === "rules";
   const [back, name, from] = isRules ? ["/", `Rules of ${domain}`, "Tree and rules"]
@@ -125,16 +121,14 @@ export function editor() {
       ["When", "text", (of) => day(of.when)], ["Why", "why", (of) => of.why]], found.revisions)),
   ];
 }
-
 const day = (when) => (Number.isNaN(Date.parse(when)) ? when : new Date(when).toLocaleString("en-GB"));
-
 function notes() {
   const { found, rival, failure, done } = it, by = rival?.revisions[0];
   const who = by && `${by.who} wrote revision ${by.number} on ${day(by.when)}${by.why ? `: ${by.why}` : ""}.`;
   return [
     !found && !failure && note(it.busy), found?.refusal && note(pill("warn", "read-only"), found.refusal),
     rival && banner("Another writer was faster.", [who ?? failure, " Your text is still here. ",
-      act("theirs", "Load theirs"), " ", act("mine", "Keep mine"), quiet("Yours needs a new plan, and replaces theirs.")]),
+      act("theirs", "Load theirs"), " ", act("mine", "Keep mine"), quiet("Yours needs a plan and replaces theirs.")]),
     failure && !rival && banner("The request failed:", failure), done && note(pill("good", "done"), done),
     (it.needsToken || found?.refusal) && note(h("label", "Operator's token ", h("input#edit-token", { type: "password",
       "data-secret": "token", autocomplete: "off" })), quiet("It is forgotten when you leave or reload the page.")),
@@ -187,7 +181,6 @@ function answer() {
 
 const textOf = (value) => (value === null ? "none" : typeof value === "number" ? amount(value) : value);
 const change = (now, then) => (now === then ? textOf(now) : `${textOf(now)} → ${textOf(then)}`);
-
 function plannedResource(of) {
   const { resource_id: id, holds_in_ms: usual, holds_max_ms: most, learning_remaining_ms: learns } = of;
   const terms = [`capacity ${change(of.capacity, of.planned_capacity)}`, `wants ${amount(of.wants)}`,
@@ -197,7 +190,7 @@ function plannedResource(of) {
     usual !== null && `holds in ${span(usual)}`,
     most !== null ? `at the latest in ${span(most)}` : usual === null ? "it never holds" : "with no latest time",
     learns !== null && `nothing grows before learning mode ends in ${span(learns)}`,
-    of.cut_wants_count > 0 && `${several(of.cut_wants_count, "holder")} may get more: a part of their wants counts now`];
+    of.cut_wants_count > 0 && `${several(of.cut_wants_count, "holder")} may get more: only some wants count now`];
   const share = (row) => (isLess(row.planned, row.granted) ? short : String)(change(row.granted, row.planned));
   return h("section.planned", plainTable(id, [
     ["Client", "name", (row) => bold(row.holder)], ["Server", "text", (row) => row.server],

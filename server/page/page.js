@@ -11,7 +11,6 @@ import { banners, footer, front, header, limits, need, resourceLink, templates }
 // The most that the page asks for: of resources, and of leases of one resource.
 const RESOURCES_MAX = 2_000, LEASES_MAX = 10_000;
 const TREE_EVERY_MS = 1_000, HISTORY_EVERY_MS = 10_000, RETRY_MS = 3_000, SAMPLES_MAX = 900;
-
 const state = {
   route: readRoute(), status: null, isOfOtherView: false, tree: null, treeFor: "", treeProblem: null, history: null,
   leasesMax: LEASES_MAX, range: 0, folds: new Map(), detail: null, isPaused: false, lostAt: null, heardAt: null,
@@ -22,7 +21,6 @@ const state = {
 };
 const views = { front, resource, limits, templates: (it) => [...templates(it), shadow()], edit: editor };
 const [head, main, foot, dialog] = ["header", "main", "footer", "dialog"].map((it) => document.querySelector(it));
-
 function readRoute() {
   const query = new URLSearchParams(location.search), paths = { "/resource": "resource", "/limits": "limits" };
   const [view, id, token, kind, domain] = ["view", "id", "token", "kind", "domain"].map((it) => query.get(it) ?? "");
@@ -106,7 +104,6 @@ function followAll() {
 }
 // ------------------------------------------------------------------------------------------------------------ drawing
 let isWaiting = false, isChartOld = true;
-
 // Draws the page in the next frame. Scrolling needs other rows at most, and no other chart.
 function render({ type } = {}) {
   if (type === "scroll" && isCovered()) return;
@@ -134,11 +131,9 @@ const KEYS = { "/": "search", "j k ↓ ↑": "move", Enter: "open", "← →": "
   p: "pause, or go on", Esc: "back", "?": "this help" };
 const help = () => [h("h2#dialog-title", "Keys"), h("dl.run",
   Object.entries(KEYS).map(([key, what]) => [h("dt", h("kbd", key)), h("dd", what)]))];
-
 // The dialog shows the row in `state.detail`, or else the help.
 const dialogContent = () => [h("form#dialog-close", { method: "dialog" }, h("button", { "aria-label": "Close" }, "×")),
   h("div#dialog-body", state.detail ? details(state) : help())];
-
 function openDialog(detail) {
   state.detail = detail;
   morphChildren(dialog, dialogContent());
@@ -222,12 +217,10 @@ const move = (by) => withTable((id) => {
   document.querySelector(`[data-table="${id}"]`).focus({ preventScroll: true });
   if (id === "resources" && tableState(id).cursor) choose(tableState(id).cursor);
 });
-
 const foldAtCursor = (isFolded) => withTable((id) => {
   const it = tableState(id), row = id === "tree" && it.byKey.get(it.cursor);
   if (row?.kind === "server" && row.folded !== null) fold(row.key, isFolded);
 });
-
 const keys = {
   j: move(1), k: move(-1), ArrowDown: move(1), ArrowUp: move(-1), PageDown: move(15), PageUp: move(-15),
   Home: move(-1e9), End: move(1e9), ArrowLeft: foldAtCursor(true), ArrowRight: foldAtCursor(false), p: acts.pause,

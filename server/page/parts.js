@@ -18,7 +18,6 @@ export function h(selector, ...rest) {
   element.append(...rest.flat(Infinity).filter((it) => isPresent(it) && it !== ""));
   return element;
 }
-
 const isPresent = (it) => it !== null && it !== undefined && it !== false;
 
 // Changes an element into a new one of the same kind. `data-keep`: its content belongs to somebody else. `data-edit`:
@@ -73,9 +72,7 @@ export const plainTable = (title, columns, rows, heading = h("h2", title)) => [h
     h("tbody", rows.map((row) => h("tr", columns.map(([name, kind, cell]) => h("td", {
       class: kind, "data-of": kind === "n" ? name : null }, cell(row))))))))];
 
-const isGiven = ([, value]) => value !== "";
-export const address = (path, query) => `${path}?${new URLSearchParams(Object.entries(query).filter(isGiven))}`;
-
+export const address = (path, of) => `${path}?${new URLSearchParams(Object.entries(of).filter(([, it]) => it !== ""))}`;
 // Asks for JSON; with a body, it posts that. The error of a refusal has the status of the answer.
 export async function ask(path, { body, token, wait = 20_000 } = {}) {
   const kind = body && { "content-type": "application/json" };
@@ -104,7 +101,6 @@ const figure = (digits, least) => (value) => {
 export const amount = figure(6, 1e-6), measured = figure(4, 1e-4);
 export const count = (value) => (value === null || value === undefined ? NONE : grouped(value));
 export const several = (value, one, many = `${one}s`) => `${amount(value)} ${value === 1 ? one : many}`;
-
 export function bytes(value) {
   const [unit, name] = value < 1024 ? [1, "B"] : value < 1024 ** 2 ? [1024, "KiB"] : [1024 ** 2, "MiB"];
   return `${grouped(Math.floor((value / unit) * 10) / 10, 1)} ${name}`;

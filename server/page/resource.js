@@ -5,7 +5,6 @@ import { table, tableState } from "./tables.js";
 import { candidates, hasTotal, marksList, nothing, resourcePills, serverLink } from "./views.js";
 
 const RANGES = [["10 minutes", 600], ["A day", 86_400]];
-
 export function resource(state) {
   const { status, route, since, range } = state, it = status.resources.find((of) => of.resource_id === route.id);
   const crumb = h("p#crumb.crumb", link("/", "← All resources"));
@@ -40,7 +39,6 @@ const safeCapacity = ({ safe_capacity: it, learning_remaining_ms: learns }) => (
 
 const fact = (name, value, tone, about) => h("div.fact", { title: about },
   h("dt", name), h("dd", { class: tone || null }, value));
-
 function facts(it) {
   const lack = hasTotal(it) ? shortOf(it) : 0, isAbove = (sum) => hasTotal(it) && isMore(sum, it.capacity);
   return [
@@ -91,7 +89,6 @@ function childName(it) {
 
 const outstanding = ({ outstanding: it, reserved }) => (it === null ? sub("not reported")
   : h(isMore(it, reserved) ? "span.over" : "span", amount(it)));
-
 function children({ children_count: number, children: rows }, since) {
   if (!number) return null;
   const columns = [["Child server", "name", childName, (it) => it.child], ...leaseColumns(since, largest(rows))];
@@ -105,7 +102,6 @@ function children({ children_count: number, children: rows }, since) {
 
 // Leases of clients; child servers have a table of their own. The rows are made anew only with a new status.
 let made = {};
-
 function clientsOf(it) {
   const rows = made.it === it ? made.rows : it.leases.filter((lease) => lease.kind === "client");
   if (made.it !== it) made = { it, rows, most: largest(rows) };
@@ -147,7 +143,6 @@ function samples({ history, seen }, range) {
 }
 
 let chart = {};
-
 // Draws the chart into its element, if the view has one.
 export function drawChart(state) {
   const element = document.getElementById("chart");
@@ -164,10 +159,8 @@ export function drawChart(state) {
   // Without a pointer in the chart, the legend shows the newest values.
   if (chart.plot.cursor.left < 0) chart.plot.setLegend({ idx: data[0].length - 1 }, false);
 }
-
 export const redrawChart = () => chart.plot?.redraw();
 const sizeOf = (it) => ({ width: it.clientWidth, height: it.classList.contains("low") ? 170 : 270 });
-
 function newPlot(element, lines) {
   const axis = { stroke: () => colour("quiet"), font: "11.5px system-ui, sans-serif",
     ticks: { stroke: () => colour("line"), size: 4 }, grid: { stroke: () => colour("line"), width: 1 } };

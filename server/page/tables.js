@@ -94,7 +94,6 @@ export const isCovered = () => [...tables.values()].every(({ id, covered: [lengt
   !document.getElementById(id) || `${visibleRange(id, length)}` === `${[first, last]}`));
 
 const rowHeight = (box) => parseFloat(getComputedStyle(box).getPropertyValue("--row"));
-
 function row(it, key, index) {
   const value = it.byKey.get(key), isGone = it.gone.has(key), isCursor = key === it.cursor;
   const cells = it.spec.columns.map(([title, kind, cell]) => h("td", {
@@ -132,7 +131,6 @@ export const putCursor = (id, key) => { tables.get(id).cursor = key; };
 // Forgets what the user did to a table of another view; takes the next rows as the first ones.
 export const forget = (id) => tables.delete(id);
 export const renew = (id) => tables.has(id) && Object.assign(tables.get(id), { rows: null });
-
 export function sortBy(id, column) {
   const it = tables.get(id), isNumber = it.spec.columns[column][1] !== "name";
   it.sort = { column, falls: it.sort?.column === column ? !it.sort.falls : isNumber };

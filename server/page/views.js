@@ -91,7 +91,6 @@ function pageOf(address, pages) {
   const from = /^(0\.0\.0\.0|\[::\]):/.test(pages) ? address : pages;
   return `${location.protocol}//${from.slice(0, end(from))}${pages.slice(end(pages))}/`;
 }
-
 export const serverLink = (text, address, pages, path = "", href = pageOf(address ?? "", pages)) => (
   href ? h("a", { href: href + path, title: href }, text) : null);
 export const candidates = ({ etcd }) => etcd?.candidates?.map(({ address, pages }, index) => [
@@ -158,7 +157,6 @@ const resourceOf = (place) => place.status?.resources?.[0];
 const clientsOf = (place) => resourceOf(place)?.leases?.filter((it) => it.kind === "client") ?? [];
 const extent = (figures) => Math.max(figures?.wants ?? 0, figures?.reserved ?? 0);
 const isGone = (place) => place.known?.state === "gone";
-
 function tree(state) {
   const { rows, isLarge } = treeRows(state), places = state.tree ?? [], top = places[0] && resourceOf(places[0]);
   const total = top && hasTotal(top) ? top.capacity : 0;
@@ -201,7 +199,6 @@ function above({ parent: it, ancestors, node }) {
 // The rows of the tree: each server, the clients that it lists, and the servers below it. They are made anew only if
 // the tree or a fold changes, so that scrolling is cheap.
 let made = { rows: [], isLarge: false };
-
 function treeRows({ tree: places, folds }) {
   if (made.places === places && made.folds === folds) return made;
   const size = (places ?? []).reduce((sum, place) => sum + 1 + clientsOf(place).length, 0);
@@ -271,7 +268,6 @@ function serverPills(place, { treeSince: since }) {
 // ------------------------------------------------------------------------------------------------------- resources
 // The part of the capacity that is wanted: the more, the busier the resource.
 export const need = (it) => (hasTotal(it) && it.capacity > 0 ? it.wants / it.capacity : 0);
-
 function resources({ status, route, since, named }) {
   const { next_token: next, resources: rows, resources_count: all } = status, from = !named && route.token;
   const isPartial = Boolean(next || from);
@@ -313,19 +309,18 @@ function resourceName(it, since) {
   return [h("a", { href: resourceLink(it.resource_id), tabindex: "-1", title: it.resource_id }, it.resource_id),
     h(wrong ? "div.line.short" : "div.line", { title: wrong || about }, resourcePills(it, since), wrong || about)];
 }
-
 const resourceUse = (it) => (!hasTotal(it) || !it.capacity ? sub(hasTotal(it) ? "capacity of 0" : "no total")
   : [percent(it.granted / it.capacity), bar(it, Math.max(it.capacity, it.wants))]);
 // --------------------------------------------------------------------------------------- rules, limits, templates
 
 const alarming = (number) => (number > 0 ? short(count(number)) : count(number));
 function rules({ status: { rules: documents, rule_decisions: decisions, limits: all }, since }) {
-  const edit = (domain) => link(`/?view=edit&kind=rules&domain=${encodeURIComponent(domain)}`, "Edit");
+  const edit = ({ domain }) => [" ", link(`/?view=edit&kind=rules&domain=${encodeURIComponent(domain)}`, "Edit")];
   const refusal = (it) => (it.refused_version ? `version ${it.refused_version} refused` : "document gone");
   const refused = (it) => it.problem && [pill("bad", refusal(it)), sub(it.problem)], standing = all.filter(standsOut);
   return [
     documents.length > 0 && plainTable("Rules", [
-      ["Domain", "name", (it) => [h("b", it.domain), " ", edit(it.domain), refused(it)]], ["Version", "text", (it) => it.version],
+      ["Domain", "name", (it) => [h("b", it.domain), edit(it), refused(it)]], ["Version", "text", (it) => it.version],
       ["Rules", "n", (it) => count(it.rules_count)], ["Age", "n", (it) => it.version && span(it.age_ms + since)],
     ], documents),
     decisions.length > 0 && plainTable("Requests by rule since the start, most refusals first", [
@@ -341,10 +336,8 @@ function rules({ status: { rules: documents, rule_decisions: decisions, limits: 
 const percentOf = (used, max) => (max ? Math.floor((used * 100) / max) : 100);
 const limitPercent = ({ used, max }) => (used === null || max === null ? null : percentOf(used, max));
 const standsOut = (it) => it.refused_count > 0 || limitPercent(it) >= NEARLY_PERCENT;
-
 const limitValue = ({ unit }, value) => (value === null ? "-"
   : { bytes: bytes(value), per_second: `${count(value)}/s`, millis: span(value) }[unit] ?? count(value));
-
 function limitName(it) {
   const part = limitPercent(it), nearly = part >= NEARLY_PERCENT && pill("warn", "nearly full");
   return [h(standsOut(it) ? "b" : "b.plain", it.description),
@@ -371,7 +364,6 @@ const safe = ({ safe_capacity: it }) => (it === null ? "a part each" : it < 0 ? 
 const parameters = (it) => Object.entries(it.parameters).map((of) => of.join(" ")).join(", ");
 const bounds = (it) => [["wants", it.wants_max], ["subclients", it.subclients_max], ["floor", it.share_floor]]
   .filter(([, value]) => value !== null).map(([name, value]) => `${name} ${amount(value)}`).join(", ");
-
 export const templates = ({ status }) => [
   h("p#templates-lead.lead", `From ${status.templates_source}. A resource takes the template that is its id, or else `,
     "the first that matches.", status.parent && " Below the root, they count only if the parent sends no algorithm."),
