@@ -14,7 +14,7 @@ const PLANNED_SHOWN = 20, LINES_SHOWN = 200, COMPARISONS_MAX = 1_000_000, PLAN_M
 // else wrote meanwhile; and the request that runs.
 let it = null, token = "", redraw = null, mayLeave = false;
 export function openDocument({ view, kind: named, domain }, draw) {
-  const kind = { edit: named, templates: "shadow" }[view];
+  const kind = { edit: named || "templates", templates: "shadow" }[view];
   [it, redraw] = [kind ? { kind, domain, text: "", why: "", shown: PLANNED_SHOWN } : null, draw];
   if (kind) load();
 }
@@ -58,7 +58,7 @@ async function write(at, { text, seen, why }, done, before) {
   const isTyped = at.text !== plain(found.text) && at.text !== text;
   Object.assign(at, { found: { ...found, text, version }, text: isTyped ? at.text : plain(text), planned: null, why: "",
     former: before === null ? null : { text: before, seen: version }, needsToken: false,
-    done: `${done}${revision === null ? "" : ` as revision ${revision}`}.` });
+    done: `${done}${revision === null ? "" : `, as revision ${revision}`}.` });
   // The text is applied, whether or not the list of revisions can be read.
   await read(at).then(({ revisions: rows }) => { at.found.revisions = rows; }, () => null);
 }
@@ -79,7 +79,7 @@ export const editActs = { plan, apply, undo, goToLine, theirs: () => decide(plai
 
 // Takes what is typed into a field of the editor. With another token, the caller may have another role.
 export function typed({ type, target: { dataset: { edit, secret }, value } }) {
-  if (edit) it[edit] = value;
+  if (edit && type === "input") it[edit] = value;
   else if (secret) token = value.trim();
   if (secret && type === "change" && !(it.found && !it.found.refusal)) load();
 }
@@ -109,18 +109,20 @@ export function editor() {
     head, h("div#edit-tools.toolbar",
       act("plan", isRules ? "Check" : "Plan", !it.rival), act("apply", "Apply", mayApply()),
       h("input#edit-why", { ...why, placeholder: "Reason of the change", "aria-label": "Reason", autocomplete: "off" }),
-      act("undo", "Undo", Boolean(it.former)), h("a.button", { href: back }, "Close"), quiet(busy)),
+      act("undo", "Undo", Boolean(it.former)), h("a.button", { href: back }, "Close"),
+      h("span.quiet", { role: "status" }, busy ?? (isPlanned(it) && summary(it.planned)))),
     h("div#edit-notes", { role: "status" }, notes()),
     h("div#edit-box.card", h("div.edit", marks, h("pre", { "aria-hidden": "true" }, numbers.join("\n")),
       h("textarea#edit-text", { "data-edit": "text", rows: numbers.length, wrap: "off", spellcheck: "false",
         "aria-label": name, "aria-describedby": "edit-hint", readonly: found.refusal ? "" : null }, text))),
     h("p#edit-hint.sub", "Tab indents by two spaces. Escape, then Tab, leaves the text."),
-    h("div#edit-answer", { class: isPlanned(it) ? null : "stale" }, answer()), h("div#edit-changes", changes()),
+    h("div#edit-changes", changes()), h("div#edit-answer", { class: isPlanned(it) ? null : "stale" }, answer()),
     h("div#edit-revisions", found.revisions.length > 0 && plainTable("Revisions", [
       ["Revision", "name", (of) => [h("b", of.number), sub(of.kind)]], ["Who", "text", (of) => of.who],
       ["When", "text", (of) => day(of.when)], ["Why", "why", (of) => of.why]], found.revisions)),
   ];
 }
+const summary = ({ problems: { length } }) => (length ? several(length, "problem") : "No problems");
 const day = (when) => (Number.isNaN(Date.parse(when)) ? when : new Date(when).toLocaleString("en-GB"));
 function notes() {
   const { found, rival, failure, done } = it, by = rival?.revisions[0];
