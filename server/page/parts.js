@@ -1,4 +1,4 @@
-// Elements and numbers.
+// Elements, numbers, and requests.
 //
 // Each view is a function that returns new elements; `morph` then changes the shown elements into them. So a view never
 // asks what was there before, and the shown elements keep focus, scroll position and selected text. Names may hold
@@ -18,41 +18,37 @@ export function h(selector, ...rest) {
   element.append(...rest.flat(Infinity).filter((it) => isPresent(it) && it !== ""));
   return element;
 }
-
 const isPresent = (it) => it !== null && it !== undefined && it !== false;
 
-// Changes an element into a new one of the same kind. `data-keep`: its content belongs to somebody else.
+// Changes an element into a new one of the same kind. `data-keep`: its content belongs to somebody else. `data-edit`:
+// the user types its value, and the view has it.
 function morph(old, fresh) {
   if (old.nodeType === Node.TEXT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
   }
   if (old.hasAttribute("data-keep")) return;
-  for (const { name } of [...old.attributes]) {
-    if (!fresh.hasAttribute(name)) old.removeAttribute(name);
-  }
-  for (const { name, value } of fresh.attributes) {
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes)
     if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
-  }
   if (fresh.hasAttribute("style") && old.style.cssText !== fresh.style.cssText) old.style.cssText = fresh.style.cssText;
-  morphChildren(old, [...fresh.childNodes]);
+  if (!old.hasAttribute("data-edit")) morphChildren(old, [...fresh.childNodes]);
+  else if (old.value !== fresh.value) old.value = fresh.value;
 }
 
 // Changes the children of an element. An element with an id is found again by it, others by their kind and order. Shown
 // elements never move, because a moved element loses its focus and scroll position.
 export function morphChildren(parent, children) {
-  let at = parent.firstChild;
+  let last = null;
+  const next = () => (last ? last.nextSibling : parent.firstChild);
   for (const child of children) {
-    const known = findShown(at, child);
-    if (!known) {
-      parent.insertBefore(child, at);
-      continue;
-    }
-    for (; at !== known; at = removeAndNext(at));
-    morph(known, child);
-    at = known.nextSibling;
+    const known = findShown(next(), child);
+    while (known && next() !== known) next().remove();
+    if (known) morph(known, child);
+    else parent.insertBefore(child, next());
+    last = known ?? child;
   }
-  while (at) at = removeAndNext(at);
+  while (next()) next().remove();
 }
 
 function findShown(at, { id, nodeName }) {
@@ -61,19 +57,32 @@ function findShown(at, { id, nodeName }) {
   return at && (id || !at.id) ? at : null;
 }
 
-function removeAndNext(node) {
-  const next = node.nextSibling;
-  node.remove();
-  return next;
-}
-
 export const link = (href, text) => h("a", { href }, text);
 export const bold = (text) => h("b", { title: text }, text);
 export const pill = (tone, text, title) => h("span", { class: `pill ${tone}`, title }, text);
 export const quiet = (...children) => h("span.quiet", children);
 export const sub = (text, title) => h("span.sub", { title: title ?? text }, text);
 export const short = (text) => h("span.short", text);
+export const note = (...children) => h("p.note", children);
 
+// A table whose rows are all elements. Columns are [title, kind, cell].
+export const plainTable = (title, columns, rows, heading = h("h2", title)) => [heading, h("div.card",
+  h("table.stacks", { "aria-label": title },
+    h("thead", h("tr", columns.map(([name, kind]) => h("th", { class: kind, scope: "col" }, name)))),
+    h("tbody", rows.map((row) => h("tr", columns.map(([name, kind, cell]) => h("td", {
+      class: kind, "data-of": kind === "n" ? name : null }, cell(row))))))))];
+
+export const address = (path, of) => `${path}?${new URLSearchParams(Object.entries(of).filter(([, it]) => it !== ""))}`;
+// Asks for JSON; with a body, it posts that. The error of a refusal has the status of the answer.
+export async function ask(path, { body, token, wait = 20_000 } = {}) {
+  const kind = body && { "content-type": "application/json" };
+  const headers = { ...kind, ...(token && { authorization: `Bearer ${token}` }) };
+  const post = body && { method: "POST", body: JSON.stringify(body) };
+  const response = await fetch(path, { ...post, headers, signal: AbortSignal.timeout(wait) });
+  if (response.ok) return response.json();
+  const reason = (await response.text()).trim().slice(0, 2_000) || response.statusText;
+  throw Object.assign(new Error(reason), { status: response.status });
+}
 // ------------------------------------------------------------------------------------------------------------ numbers
 // As `doorward_pages::numbers` formats them, so that the page and the command line show the same text.
 const NONE = "–";
@@ -82,26 +91,16 @@ const formats = [0, 1, 2, 3, 4, 5, 6].map(format);
 const grouped = (value, digits = 0) => formats[digits].format(value || 0);
 const exponent = (value, digits) => value.toExponential(digits).replace("+", "");
 
-// Formats an amount: at most six significant digits, `1,234.5`.
-export function amount(value) {
-  if (value === null || !Number.isFinite(value)) return NONE;
-  const size = Math.abs(value);
-  if (size && (size < 1e-6 || size >= 1e15)) return exponent(value, 3);
-  const whole = Math.max(Math.floor(Math.log10(Math.max(size, 1e-6))), -1) + 1;
-  return grouped(value, Math.min(Math.max(6 - whole, 0), 6));
-}
-
-// Formats a value that changes all the time: four digits, or all digits before the point.
-export function measured(value) {
-  if (value === null || !Number.isFinite(value)) return NONE;
-  const size = Math.abs(value), digits = [1000, 100, 10, 1].findIndex((bound) => size >= bound);
-  if (size && (size < 1e-4 || size >= 1e15)) return exponent(value, 2);
-  return grouped(value, digits < 0 ? 4 : digits);
-}
-
+// Returns a formatter with so many significant digits, and all digits before the point.
+const figure = (digits, least) => (value) => {
+  const size = Math.abs(value), after = Math.min(Math.max(digits - 1 - Math.floor(Math.log10(size)), 0), digits);
+  if (!Number.isFinite(value)) return NONE;
+  return size && (size < least || size >= 1e15) ? exponent(value, digits / 2) : grouped(value, after);
+};
+// An amount: `1,234.5`. A value that changes all the time is measured, and shorter.
+export const amount = figure(6, 1e-6), measured = figure(4, 1e-4);
 export const count = (value) => (value === null || value === undefined ? NONE : grouped(value));
 export const several = (value, one, many = `${one}s`) => `${amount(value)} ${value === 1 ? one : many}`;
-
 export function bytes(value) {
   const [unit, name] = value < 1024 ? [1, "B"] : value < 1024 ** 2 ? [1024, "KiB"] : [1024 ** 2, "MiB"];
   return `${grouped(Math.floor((value / unit) * 10) / 10, 1)} ${name}`;

@@ -2,10 +2,9 @@
 import { amount, bar, bold, count, h, isMore, left, link, measured, pill, quiet, several, short, shortOf, span, sub,
   timeOfDay } from "./parts.js";
 import { table, tableState } from "./tables.js";
-import { hasTotal, marksList, nothing, resourcePills } from "./views.js";
+import { candidates, hasTotal, marksList, nothing, resourcePills, serverLink } from "./views.js";
 
 const RANGES = [["10 minutes", 600], ["A day", 86_400]];
-
 export function resource(state) {
   const { status, route, since, range } = state, it = status.resources.find((of) => of.resource_id === route.id);
   const crumb = h("p#crumb.crumb", link("/", "← All resources"));
@@ -34,14 +33,12 @@ function divided({ own_lease: lease, template, algorithm }) {
   return lease.expires_in_ms === null ? "no lease from the parent" : `${algorithm} as the parent says`;
 }
 
-function safeCapacity({ safe_capacity: it, learning_remaining_ms: learns }) {
-  if (it === null) return "not known without a lease from the parent";
-  return it < 0 ? "no limit" : `${amount(it)}${it === 0 && learns !== null ? " in learning mode" : ""}`;
-}
+const safeCapacity = ({ safe_capacity: it, learning_remaining_ms: learns }) => (it < 0 ? "no limit"
+  : it === null ? "not known without a lease from the parent"
+    : `${amount(it)}${it === 0 && learns !== null ? " in learning mode" : ""}`);
 
 const fact = (name, value, tone, about) => h("div.fact", { title: about },
   h("dt", name), h("dd", { class: tone || null }, value));
-
 function facts(it) {
   const lack = hasTotal(it) ? shortOf(it) : 0, isAbove = (sum) => hasTotal(it) && isMore(sum, it.capacity);
   return [
@@ -65,7 +62,6 @@ function ownLease({ own_lease: it }, since) {
     fact("Outstanding", amount(it.outstanding), isMore(it.outstanding, it.capacity) && "over"),
     fact("Expires in", ...expiry)));
 }
-
 // ------------------------------------------------------------------------------------------ child servers and clients
 // The columns that child servers and clients share. `most`: end of the scale of their bars.
 const leaseColumns = (since, most) => [
@@ -93,7 +89,6 @@ function childName(it) {
 
 const outstanding = ({ outstanding: it, reserved }) => (it === null ? sub("not reported")
   : h(isMore(it, reserved) ? "span.over" : "span", amount(it)));
-
 function children({ children_count: number, children: rows }, since) {
   if (!number) return null;
   const columns = [["Child server", "name", childName, (it) => it.child], ...leaseColumns(since, largest(rows))];
@@ -107,11 +102,9 @@ function children({ children_count: number, children: rows }, since) {
 
 // Leases of clients; child servers have a table of their own. The rows are made anew only with a new status.
 let made = {};
-
 function clientsOf(it) {
-  if (made.it === it) return made;
-  const rows = it.leases.filter((lease) => lease.kind === "client");
-  made = { it, rows, most: largest(rows) };
+  const rows = made.it === it ? made.rows : it.leases.filter((lease) => lease.kind === "client");
+  if (made.it !== it) made = { it, rows, most: largest(rows) };
   return made;
 }
 
@@ -131,11 +124,12 @@ function clients(state, it) {
     columns, key: (of) => of.holder, search: (of) => `${of.holder} ${holder ? "" : of.why}`, isPartial,
     sort: { column: columns.length - 3, falls: true }, tools: holder && quiet(`with “${holder}” in the name`) }));
 }
-
 // ---------------------------------------------------------------------------------------------------------- the chart
 // The lines of the chart: name, place in a sample, colour, width and dashes. The last one lies on top.
+const SHADOW = ["Shadow", 5, "teal", 1.8, [1.5, 3]]; // what the shadow templates would grant
 const LINES = [["Capacity", 1, "ink", 1.4, [7, 4]], ["Wants", 2, "orange", 1.8, [2, 2.5]],
   ["Reserved", 4, "purple", 1.5, [4, 2]], ["Granted", 3, "blue", 1.9, []]];
+const linesOf = ({ shadow }) => (shadow ? [SHADOW, ...LINES] : LINES);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // Returns the columns of the chart: the server's samples, and then what this page has seen since. A null divides lines
@@ -144,38 +138,38 @@ function samples({ history, seen }, range) {
   const { samples: old = [], every_ms: every = 1_000 } = history.series[range] ?? {}, last = old.at(-1)?.[0] ?? 0;
   const rows = range === 0 ? [...old, ...seen.filter(([at]) => at > last)] : old;
   const isGap = (row, index) => index > 0 && row[0] - rows[index - 1][0] > 4 * every;
-  const all = rows.flatMap((row, index) => (isGap(row, index) ? [[row[0] - 1, null, null, null, null], row] : [row]));
-  return [all.map(([at]) => at / 1000), ...LINES.map(([, place]) => all.map((row) => row[place]))];
+  const all = rows.flatMap((row, index) => (isGap(row, index) ? [[row[0] - 1, ...Array(5).fill(null)], row] : [row]));
+  return [all.map(([at]) => at / 1000), ...linesOf(history).map(([, place]) => all.map((row) => row[place]))];
 }
 
 let chart = {};
-
 // Draws the chart into its element, if the view has one.
 export function drawChart(state) {
   const element = document.getElementById("chart");
   if (!element?.clientWidth || !state.history) return;
   const range = state.route.view === "resource" ? state.range : 0, data = samples(state, range);
-  const end = (Date.now() + state.clockAhead) / 1000;
+  const end = (Date.now() + state.clockAhead) / 1000, lines = linesOf(state.history);
   Object.assign(chart, { marks: state.history.marks, range: [end - RANGES[range][1], end] });
-  if (chart.element !== element) {
+  if (chart.element !== element || chart.lines.length !== lines.length) {
     chart.plot?.destroy();
-    Object.assign(chart, { element, plot: newPlot(element) });
+    Object.assign(chart, { element, lines, plot: newPlot(element, lines) });
     new ResizeObserver(() => chart.element === element && chart.plot.setSize(sizeOf(element))).observe(element);
   }
   chart.plot.setData(data);
   // Without a pointer in the chart, the legend shows the newest values.
   if (chart.plot.cursor.left < 0) chart.plot.setLegend({ idx: data[0].length - 1 }, false);
 }
-
 export const redrawChart = () => chart.plot?.redraw();
 const sizeOf = (it) => ({ width: it.clientWidth, height: it.classList.contains("low") ? 170 : 270 });
-
-function newPlot(element) {
+function newPlot(element, lines) {
   const axis = { stroke: () => colour("quiet"), font: "11.5px system-ui, sans-serif",
     ticks: { stroke: () => colour("line"), size: 4 }, grid: { stroke: () => colour("line"), width: 1 } };
   const time = (step) => (seconds) => timeOfDay(seconds * 1000).slice(0, step < 60 ? 8 : 5);
-  const series = LINES.map(([label, , name, width, dash]) => ({
-    label, stroke: () => colour(name), width, dash, points: { show: false }, value: (plot, value) => measured(value),
+  // Without a pointer, the newest value. Samples of the status have none of the shadow templates.
+  const newest = (all) => all.findLast((it) => it !== undefined);
+  const shown = (plot, value, index) => measured((plot.cursor.left < 0 ? newest(plot.data[index]) : value) ?? null);
+  const series = lines.map(([label, , name, width, dash]) => ({
+    label, stroke: () => colour(name), width, dash, points: { show: false }, value: shown,
     fill: name === "blue" ? () => `${colour(name)}22` : undefined,
     paths: label === "Capacity" ? uPlot.paths.stepped({ align: 1 }) : undefined,
   }));
@@ -188,51 +182,45 @@ function newPlot(element) {
     series: [{ label: "At", value: (plot, value) => (value === null ? "–" : timeOfDay(value * 1000)) }, ...series],
     legend: { markers: { width: 2, fill: () => "transparent", dash } },
     cursor: { drag: { x: false, y: false }, y: false }, hooks: { drawClear: [drawMarks] },
-  }, [[], ...LINES.map(() => [])], element);
+  }, [[], ...lines.map(() => [])], element);
 }
 
 // Elections and changes of templates and rules, as vertical lines.
 function drawMarks({ ctx, bbox, valToPos }) {
-  const [from, until] = chart.range, pixel = devicePixelRatio;
+  const [from, until] = chart.range, marks = chart.marks.map((mark) => mark.at_ms / 1000);
   ctx.save();
-  Object.assign(ctx, { strokeStyle: colour("teal"), lineWidth: 1.5 * pixel });
-  ctx.setLineDash([4 * pixel, 3 * pixel]);
-  ctx.beginPath();
-  for (const at of chart.marks.map((mark) => mark.at_ms / 1000).filter((it) => it >= from && it <= until)) {
-    const x = Math.round(valToPos(at, "x", true));
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-  }
-  ctx.stroke();
+  ctx.fillStyle = colour("quiet");
+  for (const at of marks.filter((it) => it >= from && it <= until))
+    ctx.fillRect(Math.round(valToPos(at, "x", true)), bbox.top, 1.5 * devicePixelRatio, bbox.height);
   ctx.restore();
 }
-
 // ---------------------------------------------------------------------------------------------- the details of one row
-const isScalar = ([, value]) => value !== null && typeof value !== "object";
-const scalars = (it) => Object.fromEntries(Object.entries(it ?? {}).filter(isScalar));
+const scalars = (it) => Object.fromEntries(Object.entries(it ?? {}).filter(([, value]) => typeof value !== "object"));
 
 // Returns the content of the dialog: all that is known of a row, in words and without cuts.
 export function details({ detail: { table: id, key }, since }) {
   const row = tableState(id)?.byKey.get(key), all = id === "tree" && row ? treeDetails(row) : row ?? {};
-  const pairs = Object.entries(all).filter(([, it]) => it !== null && it !== "");
+  const pairs = Object.entries(all).filter(([, it]) => (it ?? "") !== "");
   const title = row?.name ?? row?.holder ?? row?.child ?? row?.identifier_glob ?? "This row is gone.";
-  const words = (name) => name.replace(/_ms$/, "").replaceAll("_", " ");
-  return [h("h2#dialog-title", title), h("dl.run",
-    pairs.map(([name, value]) => [h("dt", words(name)), h("dd", valueText(name, value, since))]))];
+  return [h("h2#dialog-title", title), h("dl.run", pairs.map(([name, value]) => [
+    h("dt", name.replace(/_ms$/, "").replaceAll("_", " ")), h("dd", valueText(name, value, since))]))];
 }
 
 // A client; or a server by its own account, then its parent's record of it, and its lease.
-function treeDetails({ place: { node, above, problem, status, known, lease: own }, lease, kind }) {
+function treeDetails({ place: { node, address, above, problem, status, known, lease: own }, lease, kind }) {
   if (kind !== "server") return { at: node, ...scalars(lease) };
-  return { node, above: above.join(" → "), problem, ...scalars(status), ...scalars(known), ...scalars(own),
+  const { pages_address: pages, ...rest } = status ?? {};
+  const page = pages && (serverLink(pages, address ?? rest.address, pages) ?? pages);
+  return { node, above: above.join(" → "), problem, page,
+    ...scalars(rest), candidates: status && candidates(status), ...scalars(known), ...scalars(own),
     ...scalars(status?.states), parent_problem: status?.parent?.problem ?? null };
 }
 
 function valueText(name, value, since) {
+  if (["page", "candidates"].includes(name)) return value;
   if (name.endsWith("_age_ms") || name === "uptime_ms") return span(value + since);
   if (/^(expires_in|.*_remaining)_ms$/.test(name)) return left(value, since);
-  if (name.endsWith("_ms")) return span(value);
-  if (typeof value === "number") return amount(value);
+  if (typeof value === "number") return name.endsWith("_ms") ? span(value) : amount(value);
   if (typeof value === "object") return Object.entries(value).map((pair) => pair.join(": ")).join(", ");
   return typeof value === "boolean" ? (value ? "yes" : "no") : String(value);
 }

@@ -5,9 +5,7 @@
 // A table of which the server sent only a part cannot be sorted: it would show a sample as if it were all.
 import { count, h, quiet, several } from "./parts.js";
 
-const STEP = 8, FIRST_ROWS = 30;
-const collator = new Intl.Collator("en", { numeric: true });
-const tables = new Map();
+const STEP = 8, FIRST_ROWS = 30, tables = new Map(), collator = new Intl.Collator("en", { numeric: true });
 
 // Returns the elements of a table. `spec`: title; heading, its element; noun; columns [title, kind, cell(row), by(row),
 // hint], of which `by` sorts; rows; key(row); search(row), its text; sort {column, falls}, the first order; isPartial;
@@ -33,11 +31,10 @@ export function table(id, spec) {
 
 // Takes new rows into the order: known ones stay in their places.
 function accept(it, rows) {
-  const { key, isFixed, isPartial } = it.spec, isFirst = it.rows === null;
+  const { key, isFixed, isPartial } = it.spec, isFirst = it.rows === null, known = new Set(it.order);
   it.rows = rows;
   if (isFixed || isFirst || isPartial) return sort(it);
   it.byKey = keyed(rows, key);
-  const known = new Set(it.order);
   it.gone = new Set(it.order.filter((old) => !it.byKey.has(old)));
   it.order.push(...[...it.byKey.keys()].filter((fresh) => !known.has(fresh)));
   for (const old of it.gone) it.byKey.set(old, it.last.get(old));
@@ -56,11 +53,9 @@ function keyed(rows, key) {
 }
 
 function sort(it) {
-  const compare = comparison(it);
-  it.byKey = keyed(it.rows, it.spec.key);
-  const entries = [...it.byKey];
+  const compare = comparison(it), byKey = keyed(it.rows, it.spec.key), entries = [...byKey];
   if (compare) entries.sort(([, a], [, b]) => compare(a, b));
-  Object.assign(it, { order: entries.map(([name]) => name), gone: new Set(), last: it.byKey, checked: null });
+  Object.assign(it, { byKey, order: entries.map(([name]) => name), gone: new Set(), last: byKey, checked: null });
 }
 
 // Returns the order that the user has chosen, or null if the rows have their own.
@@ -74,17 +69,14 @@ function comparison({ spec, sort: chosen }) {
 // Whether sorting again would change anything. It is worked out once for each version of the rows.
 function isOutOfDate(it) {
   if (it.checked === it.rows) return it.isOld;
-  it.checked = it.rows;
   const compare = comparison(it), value = (index) => it.byKey.get(it.order[index]);
   const isWrong = (_, index) => index > 0 && compare(value(index - 1), value(index)) > 0;
-  it.isOld = it.gone.size > 0 || Boolean(compare && it.order.some(isWrong));
+  [it.checked, it.isOld] = [it.rows, it.gone.size > 0 || Boolean(compare && it.order.some(isWrong))];
   return it.isOld;
 }
 
-function visibleKeys({ text, spec, order, byKey }) {
-  const isMatch = (key) => spec.search(byKey.get(key)).toLowerCase().includes(text);
-  return text ? order.filter(isMatch) : order;
-}
+const visibleKeys = ({ text, spec, order, byKey }) => (
+  text ? order.filter((key) => spec.search(byKey.get(key)).toLowerCase().includes(text)) : order);
 
 // Returns the rows on the screen and some around them, in steps, so that most scrolling needs no other rows. A table
 // scrolls in its box, or with the window where the box is as high as the table.
@@ -102,7 +94,6 @@ export const isCovered = () => [...tables.values()].every(({ id, covered: [lengt
   !document.getElementById(id) || `${visibleRange(id, length)}` === `${[first, last]}`));
 
 const rowHeight = (box) => parseFloat(getComputedStyle(box).getPropertyValue("--row"));
-
 function row(it, key, index) {
   const value = it.byKey.get(key), isGone = it.gone.has(key), isCursor = key === it.cursor;
   const cells = it.spec.columns.map(([title, kind, cell]) => h("td", {
@@ -132,7 +123,6 @@ function toolbar({ id, spec, rows }, shown, isOld) {
     h(`button#${id}-again.again`, { "data-do": "sortAgain", "data-of": id, disabled: isOld ? null : "" }, "Sort again"),
     h(`input#${id}-search`, { ...field, autocomplete: "off", spellcheck: "false" }));
 }
-
 // -------------------------------------------------------------------------------------------- what the user does to it
 export const tableState = (id) => tables.get(id);
 export const sortAgain = (id) => sort(tables.get(id));
@@ -141,7 +131,6 @@ export const putCursor = (id, key) => { tables.get(id).cursor = key; };
 // Forgets what the user did to a table of another view; takes the next rows as the first ones.
 export const forget = (id) => tables.delete(id);
 export const renew = (id) => tables.has(id) && Object.assign(tables.get(id), { rows: null });
-
 export function sortBy(id, column) {
   const it = tables.get(id), isNumber = it.spec.columns[column][1] !== "name";
   it.sort = { column, falls: it.sort?.column === column ? !it.sort.falls : isNumber };

@@ -1,8 +1,8 @@
 // The parts of every page, and the views of the whole tree, of limits and of templates.
 //
 // A view gets the state of the page (see page.js), and returns elements.
-import { amount, bar, bold, bytes, count, h, isLess, isMore, left, link, measured, percent, pill, quiet, several, short,
-  shortOf, span, sub, timeOfDay } from "./parts.js";
+import { amount, bar, bold, bytes, count, h, isLess, isMore, left, link, measured, note, percent, pill, plainTable,
+  quiet, several, short, shortOf, span, sub, timeOfDay } from "./parts.js";
 import { table } from "./tables.js";
 
 const NEARLY_PERCENT = 80, SHORT_NAMED = 3, MARKS_LISTED = 4, ROWS_UNFOLDED = 200;
@@ -10,7 +10,6 @@ export const resourceLink = (id) => `/resource?id=${encodeURIComponent(id)}`;
 // NO_ALGORITHM and STATIC promise no total, so the capacity is no measure of the sum.
 export const hasTotal = (it) => !["NO_ALGORITHM", "STATIC"].includes(it.algorithm);
 const isShort = (it) => hasTotal(it) && isLess(it.granted, it.wants);
-
 // ------------------------------------------------------------------------------------------------- head, banners, foot
 export function header(state) {
   const { status } = state;
@@ -34,9 +33,8 @@ function connection({ isPaused, lostAt, heardAt, status }) {
     h("button", { "data-do": "help", title: "Keys (?)", "aria-label": "Keys" }, "?"));
 }
 
-const banner = (title, text, details) => h("section.banner", h("strong", title), text && ` ${text}`,
+export const banner = (title, text, details) => h("section.banner", h("strong", title), text && [" ", text],
   details && h("pre", { tabindex: "0" }, details));
-const note = (...children) => h("p.note", children);
 const KEPT = "The last valid version stays in force.";
 const CONFLICT = "Each process of a client has a share of its own. Of a child server, the later process is refused. "
   + "Give each its own name, or stop one.";
@@ -81,48 +79,53 @@ export function footer({ status: it, since }) {
     `templates: ${count(it.templates_count)} from ${it.templates_source}`,
     states?.parent_session && `parent session: ${states.parent_session}`, streams && `child streams: ${streams}`,
     states?.election && `election: ${states.election}`, states && `learning: ${states.learning}`,
+    it.etcd?.candidates?.length > 0 && ["candidates: ", candidates(it)],
   ].filter(Boolean).map((text) => h("span", text));
 }
 
-// The link to the master's page, or the reason why there is none. A master that listens on all addresses is reached by
-// the host of its other address; one that listens on loopback, only from its own machine.
-function masterPage({ master_address: address, master_pages_address: pages }, path) {
+// The link to another server's page, or null if this browser cannot know one. A server that listens on all addresses is
+// reached by the host of its other address; one that listens on loopback, only from its own machine.
+function pageOf(address, pages) {
   const isLocal = (of) => /^(127\.|\[::1\]|localhost)/.test(of), end = (of) => of.lastIndexOf(":");
-  if (!pages) return "Where its page is, it has not said: look at the machine of that address.";
-  if (!/^(\d+(\.\d+){3}|\[[0-9a-f:.]+\]):\d+$/i.test(pages)) return `It says that its page is at ${pages}.`;
-  if (isLocal(pages) && !isLocal(address)) return `Its page is on its own machine only, at ${pages}.`;
+  if (!/^(\d+(\.\d+){3}|\[[0-9a-f:.]+\]):\d+$/i.test(pages) || (isLocal(pages) && !isLocal(address))) return null;
   const from = /^(0\.0\.0\.0|\[::\]):/.test(pages) ? address : pages;
-  return link(`http://${from.slice(0, end(from))}${pages.slice(end(pages))}/${path}`, "See what the master holds.");
+  return `${location.protocol}//${from.slice(0, end(from))}${pages.slice(end(pages))}/`;
 }
+export const serverLink = (text, address, pages, path = "", href = pageOf(address ?? "", pages)) => (
+  href ? h("a", { href: href + path, title: href }, text) : null);
+export const candidates = ({ etcd }) => etcd?.candidates?.map(({ address, pages_address: pages }, index) => [
+  index > 0 && ", ", serverLink(address, address, pages) ?? address]);
 
 // The reason why a server lists nothing. `id`: of a resource.
 export function nothing({ status: it }, id) {
   const text = (title, ...more) => h("div#nothing.card", h("p.empty", h("b", title), more));
   if (!it.master_address) return text(`No master of the node ${it.node} is known`, "Nothing is granted without one.");
+  const pages = it.master_pages_address;
   if (!it.is_master) return text(`This server is a candidate of the node ${it.node}, and not its master`,
     `It holds nothing: it sends callers to the master at ${it.master_address}, and takes its place when it goes. `,
-    masterPage(it, id ? resourceLink(id).slice(1) : ""));
+    serverLink("See what the master holds.", it.master_address, pages, id ? resourceLink(id).slice(1) : "")
+      ?? (pages ? `Its page is at ${pages}, as it says.` : "Look for its page at the machine of that address."));
   return text(id ? "Nobody holds this resource now" : "Nobody holds anything yet",
     "A resource appears with the first client that asks, and goes with its last lease.");
 }
-
 // --------------------------------------------------------------------------------------------------- the whole tree
 export function front(state) {
   const { chosen, status, treeFor } = state, shown = status.resources.find((it) => it.resource_id === chosen);
-  const title = h("div#chart-head.toolbar", h("h2", link(resourceLink(chosen), chosen)), quiet("last ten minutes"));
-  const chart = h("div#chart.chart.low", { "data-keep": "", role: "img", "aria-label": "History" });
-  const side = shown && [title, h("div#chart-card.card", chart, marksList(state)), resources(state)];
-  return [
-    shown && verdict(state, shown),
-    h("div#front.front", h("section#tree-part", { class: treeFor === chosen ? "" : "stale" }, tree(state)),
-      h("section#side", shown ? side : nothing(state))),
-    h("div#more", rules(state)),
-  ];
+  const chart = () => [
+    h("div#chart-head.toolbar", h("h2", link(resourceLink(chosen), chosen)), quiet("last ten minutes")),
+    h("div#chart-card.card", h("div#chart.chart.low", { "data-keep": "", role: "img", "aria-label": "History" }),
+      marksList(state))];
+  const side = shown || state.named ? [shown && chart(), resources(state)] : nothing(state);
+  return [shown && verdict(state, shown), h("div#front.front",
+    h("section#tree-part", { class: treeFor === chosen ? "" : "stale" }, tree(state)), h("section#side", side)),
+  h("div#more", rules(state))];
 }
 
 export function marksList({ history }) {
-  const marks = (history?.marks ?? []).slice(-MARKS_LISTED).reverse();
-  return marks.length > 0 && h("ul.marks", marks.map((mark) => h("li", quiet(timeOfDay(mark.at_ms)), ` ${mark.text}`)));
+  const marks = (history?.marks ?? []).slice(-MARKS_LISTED).reverse(), { source, problem } = history?.shadow ?? {};
+  const lines = problem ? [h("b", `Shadow templates from ${source}: ${problem}`)] : [];
+  lines.push(...marks.map((mark) => [quiet(timeOfDay(mark.at_ms)), ` ${mark.text}`]));
+  return lines.length > 0 && h("ul.marks", lines.map((line) => h("li", line)));
 }
 
 // Says who shares what, and who is short. The tree and the status are of different moments: the sentence goes with the
@@ -154,7 +157,6 @@ const resourceOf = (place) => place.status?.resources?.[0];
 const clientsOf = (place) => resourceOf(place)?.leases?.filter((it) => it.kind === "client") ?? [];
 const extent = (figures) => Math.max(figures?.wants ?? 0, figures?.reserved ?? 0);
 const isGone = (place) => place.known?.state === "gone";
-
 function tree(state) {
   const { rows, isLarge } = treeRows(state), places = state.tree ?? [], top = places[0] && resourceOf(places[0]);
   const total = top && hasTotal(top) ? top.capacity : 0;
@@ -197,7 +199,6 @@ function above({ parent: it, ancestors, node }) {
 // The rows of the tree: each server, the clients that it lists, and the servers below it. They are made anew only if
 // the tree or a fold changes, so that scrolling is cheap.
 let made = { rows: [], isLarge: false };
-
 function treeRows({ tree: places, folds }) {
   if (made.places === places && made.folds === folds) return made;
   const size = (places ?? []).reduce((sum, place) => sum + 1 + clientsOf(place).length, 0);
@@ -233,8 +234,10 @@ function treeName(row, state) {
   const fold = !isServer || folded === null ? h("span.fold")
     : h("button.fold", { ...button, "aria-label": folded ? "Unfold" : "Fold" }, folded ? "▸" : "▾");
   // The clients that the tree leaves out are on the page of the resource, if they are of this server.
-  const isOwnRest = kind === "others" && !place.known;
-  const name = isOwnRest ? link(resourceLink(state.chosen), row.name) : bold(row.name);
+  const isOwnRest = kind === "others" && !place.known, { address, pages_address: pages } = place.status ?? {};
+  const hasPage = isServer && pages && address !== state.status.address;
+  const name = isOwnRest ? link(resourceLink(state.chosen), row.name)
+    : (hasPage && serverLink(row.name, place.address ?? address, pages)) || bold(row.name);
   const text = isServer ? serverText(place, row.figures, state.treeSince) : row.lease?.why ?? "";
   return h("div.knot", { style: { "--depth": String(depth) } }, fold,
     h("div", name, isServer && serverPills(place, state), h("span.sub", { title: text }, text)));
@@ -262,21 +265,20 @@ function serverPills(place, { treeSince: since }) {
     it?.templates_problem && pill("bad", "templates refused"), lease?.curve_points === 0 && pill("", "Doorman server"),
   ];
 }
-
 // ------------------------------------------------------------------------------------------------------- resources
 // The part of the capacity that is wanted: the more, the busier the resource.
 export const need = (it) => (hasTotal(it) && it.capacity > 0 ? it.wants / it.capacity : 0);
-
-function resources({ status, route, since }) {
-  const { next_token: next, resources: rows, resources_count: all } = status, isPartial = Boolean(next || route.token);
+function resources({ status, route, since, named }) {
+  const { next_token: next, resources: rows, resources_count: all } = status, from = !named && route.token;
+  const isPartial = Boolean(next || from);
   const number = (title, of) => [title, "n", (it) => measured(of(it)), of];
   const pages = isPartial && note(`${count(rows.length)} of ${several(all ?? 0, "resource")}, by name. `,
-    "Other columns cannot sort a part; the search opens any name. ", route.token && link("/", "← First resources"), " ",
-    next && link(`/?token=${encodeURIComponent(next)}`, "Next resources →"));
+    "Other columns cannot sort a part; a search asks the server. ", from && link("/", "← First resources"), " ",
+    next && !named && link(`/?token=${encodeURIComponent(next)}`, "Next resources →"));
   return [table("resources", {
     title: "Resources", noun: "resource", class: "resources", rows, isPartial, sort: { column: 4, falls: true },
-    key: (it) => it.resource_id, search: (it) => `${it.resource_id} ${it.description}`,
-    columns: [
+    key: (it) => it.resource_id, search: (it) => `${it.resource_id} ${named ? "" : it.description}`,
+    tools: named && quiet(`with “${named}” in the name`), columns: [
       ["Resource", "name", (it) => resourceName(it, since), (it) => it.resource_id],
       number("Capacity", (it) => it.capacity),
       ["Wants", "n", (it) => (isShort(it) ? short(measured(it.wants)) : measured(it.wants)), (it) => it.wants],
@@ -307,28 +309,18 @@ function resourceName(it, since) {
   return [h("a", { href: resourceLink(it.resource_id), tabindex: "-1", title: it.resource_id }, it.resource_id),
     h(wrong ? "div.line.short" : "div.line", { title: wrong || about }, resourcePills(it, since), wrong || about)];
 }
-
-function resourceUse(it) {
-  if (!hasTotal(it) || !it.capacity) return sub(hasTotal(it) ? "capacity of 0" : "no total");
-  return [percent(it.granted / it.capacity), bar(it, Math.max(it.capacity, it.wants))];
-}
-
+const resourceUse = (it) => (!hasTotal(it) || !it.capacity ? sub(hasTotal(it) ? "capacity of 0" : "no total")
+  : [percent(it.granted / it.capacity), bar(it, Math.max(it.capacity, it.wants))]);
 // --------------------------------------------------------------------------------------- rules, limits, templates
-
-// A table whose rows are all elements. Columns are [title, kind, cell].
-const plainTable = (title, columns, rows) => [h("h2", title), h("div.card",
-  h("table.stacks", { "aria-label": title },
-    h("thead", h("tr", columns.map(([name, kind]) => h("th", { class: kind, scope: "col" }, name)))),
-    h("tbody", rows.map((row) => h("tr", columns.map(([name, kind, cell]) => h("td", {
-      class: kind, "data-of": kind === "n" ? name : null }, cell(row))))))))];
 
 const alarming = (number) => (number > 0 ? short(count(number)) : count(number));
 function rules({ status: { rules: documents, rule_decisions: decisions, limits: all }, since }) {
+  const edit = ({ domain }) => [" ", link(`/?view=edit&kind=rules&domain=${encodeURIComponent(domain)}`, "Edit")];
   const refusal = (it) => (it.refused_version ? `version ${it.refused_version} refused` : "document gone");
   const refused = (it) => it.problem && [pill("bad", refusal(it)), sub(it.problem)], standing = all.filter(standsOut);
   return [
     documents.length > 0 && plainTable("Rules", [
-      ["Domain", "name", (it) => [h("b", it.domain), refused(it)]], ["Version", "text", (it) => it.version],
+      ["Domain", "name", (it) => [h("b", it.domain), edit(it), refused(it)]], ["Version", "text", (it) => it.version],
       ["Rules", "n", (it) => count(it.rules_count)], ["Age", "n", (it) => it.version && span(it.age_ms + since)],
     ], documents),
     decisions.length > 0 && plainTable("Requests by rule since the start, most refusals first", [
@@ -344,12 +336,8 @@ function rules({ status: { rules: documents, rule_decisions: decisions, limits: 
 const percentOf = (used, max) => (max ? Math.floor((used * 100) / max) : 100);
 const limitPercent = ({ used, max }) => (used === null || max === null ? null : percentOf(used, max));
 const standsOut = (it) => it.refused_count > 0 || limitPercent(it) >= NEARLY_PERCENT;
-
-function limitValue({ unit }, value) {
-  if (value === null) return "-";
-  return { bytes: bytes(value), per_second: `${count(value)}/s`, millis: span(value) }[unit] ?? count(value);
-}
-
+const limitValue = ({ unit }, value) => (value === null ? "-"
+  : { bytes: bytes(value), per_second: `${count(value)}/s`, millis: span(value) }[unit] ?? count(value));
 function limitName(it) {
   const part = limitPercent(it), nearly = part >= NEARLY_PERCENT && pill("warn", "nearly full");
   return [h(standsOut(it) ? "b" : "b.plain", it.description),
@@ -376,14 +364,13 @@ const safe = ({ safe_capacity: it }) => (it === null ? "a part each" : it < 0 ? 
 const parameters = (it) => Object.entries(it.parameters).map((of) => of.join(" ")).join(", ");
 const bounds = (it) => [["wants", it.wants_max], ["subclients", it.subclients_max], ["floor", it.share_floor]]
   .filter(([, value]) => value !== null).map(([name, value]) => `${name} ${amount(value)}`).join(", ");
-
 export const templates = ({ status }) => [
   h("p#templates-lead.lead", `From ${status.templates_source}. A resource takes the template that is its id, or else `,
     "the first that matches.", status.parent && " Below the root, they count only if the parent sends no algorithm."),
   table("templates", { title: "Templates in force", heading: "h1", noun: "template", class: "templates",
     rows: status.templates, key: (it) => it.identifier_glob, empty: "This server has no templates of its own.",
     search: (it) => `${it.identifier_glob} ${it.kind} ${it.description}`,
-    columns: [
+    tools: h("a.button", { href: "/?view=edit&kind=templates" }, "Edit"), columns: [
       ["Glob", "name", (it) => [bold(it.identifier_glob), sub(it.description)], (it) => it.identifier_glob],
       ["Algorithm", "text", (it) => [it.kind, sub(parameters(it))], (it) => it.kind],
       ["Capacity", "n", (it) => amount(it.capacity), (it) => it.capacity],
