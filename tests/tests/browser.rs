@@ -99,6 +99,7 @@ impl Browser {
         self.page.issue_cmd(Cdp(command)).await.unwrap();
         sleep(Duration::from_secs(1)).await;
         let picture = self.page.screenshot().await.unwrap();
+        std::fs::create_dir_all(to).unwrap();
         std::fs::write(to.join(format!("page-{width}-{scheme}.png")), picture).unwrap();
     }
 }
@@ -177,6 +178,67 @@ async fn the_demonstration_says_who_shares_and_who_is_short() {
     let is_wider = "document.documentElement.scrollWidth > innerWidth";
     browser.page.set_window_size(390, 844).await.unwrap();
     assert_eq!(browser.js(&format!("return {is_wider}")).await, false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_edits_plans_applies_and_undoes() {
+    let mut demo = Command::new(program("doorward"));
+    demo.args(["demo", "--plain", "--for", "120s"]);
+    let (_demo, address) = start(&mut demo, "root      http://");
+    let browser = Browser::start().await;
+    let view = format!("http://{address}/?view=edit&kind=templates");
+    browser.page.goto(&view).await.unwrap();
+    let text = "document.getElementById('edit-text')";
+    browser
+        .until(
+            "the text",
+            &format!("{text}?.value.includes('capacity: 119')"),
+        )
+        .await;
+    let edit = async |from: &str, to: &str| {
+        let script = format!(
+            "{text}.value = {text}.value.replace('{from}', '{to}');
+             {text}.dispatchEvent(new Event('input', {{bubbles: true}}))"
+        );
+        browser.js(&script).await;
+    };
+    let click = async |name: &str| {
+        let button = format!("document.getElementById('edit-{name}')");
+        let is_ready = format!("{button} && !{button}.disabled");
+        browser.until(name, &is_ready).await;
+        browser.js(&format!("{button}.click()")).await;
+    };
+    let shows = async |text: &str| {
+        let script = format!("document.body.innerText.includes({})", json!(text));
+        browser.until(text, &script).await;
+    };
+    edit("119", "<img>").await;
+    click("plan").await;
+    shows("Line 4").await;
+    shows("<img>").await;
+    edit("<img>", "60").await;
+    click("plan").await;
+    shows("capacity 119 → 60").await;
+    shows("ml-148").await;
+    if let Some(folder) = std::env::var_os("DOORWARD_PICTURES") {
+        for size in [(1440, 1000), (390, 844)] {
+            for is_dark in [false, true] {
+                let folder = Path::new(&folder).join("edit");
+                browser.save(&folder, size, is_dark).await;
+            }
+        }
+    }
+    click("apply").await;
+    shows("Applied.").await;
+    click("undo").await;
+    shows("Undone").await;
+    browser
+        .page
+        .goto(&format!("http://{address}/"))
+        .await
+        .unwrap();
+    shows("share the 119 of demo").await;
+    shows("templates written by 127.0.0.1: undo").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
