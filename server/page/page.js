@@ -34,8 +34,8 @@ const queries = {
   limits: () => ({ limits: true, resources: false }), edit: () => ({ resources: false }),
   templates: () => ({ templates: true, resources: false }),
 };
-let events = null, retry = 0, statusAt = 0, treeAt = 0, stoppedAt = null;
 const runs = { tree: 0, history: 0 };
+let events = null, retry = 0, statusAt = 0, treeAt = 0, stoppedAt = null;
 
 // Opens the stream of statuses for the view. It is closed in a pause and while nobody sees the page.
 function connect() {
