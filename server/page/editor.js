@@ -81,7 +81,7 @@ export const editActs = { plan, apply, undo, goToLine, theirs: () => decide(plai
 export function typed({ type, target: { dataset: { edit, secret }, value } }) {
   if (edit && type === "input") it[edit] = value;
   else if (secret) token = value.trim();
-  if (secret && type === "change" && !(it.found && !it.found.refusal)) load();
+  if (secret && type === "change" && it.kind !== "shadow" && (!it.found || it.found.refusal)) load();
 }
 
 // Tab indents. After Escape, it leaves the text.
@@ -132,10 +132,10 @@ function notes() {
     rival && banner("Another writer was faster.", [who ?? failure, " Your text is still here. ",
       act("theirs", "Load theirs"), " ", act("mine", "Keep mine"), quiet("Yours needs a plan and replaces theirs.")]),
     failure && !rival && banner("The request failed:", failure), done && note(pill("good", "done"), done),
-    (it.needsToken || found?.refusal) && note(h("label", "Operator's token ", h("input#edit-token", { type: "password",
-      "data-secret": "token", autocomplete: "off" })), quiet("It is forgotten when you leave or reload the page.")),
-  ];
+    (it.needsToken || found?.refusal) && tokenField()];
 }
+const tokenField = () => note(h("label", "Operator's token ", h("input#edit-token", { type: "password",
+  "data-secret": "token", autocomplete: "off" })), quiet("It is forgotten when you close or reload the page."));
 
 // Returns the lines that one text has and the other lacks, as [sign, line]: all but their longest common sequence.
 function difference(before, after) {
@@ -205,4 +205,5 @@ function plannedResource(of) {
 // The plan of the shadow templates, on request.
 export const shadow = () => it?.found && h("section#shadow",
   h("div.toolbar", h("h2", `Shadow templates from ${it.found.place}`), act("plan", "Plan"), quiet(it.busy)),
-  note("They grant nothing. ", it.found.refusal), it.failure && note(pill("bad", "refused"), it.failure), answer());
+  note("They grant nothing. ", it.found.refusal), it.failure && note(pill("bad", "failed"), it.failure),
+  it.needsToken && tokenField(), answer());

@@ -29,13 +29,13 @@ function readRoute() {
 }
 // ------------------------------------------------------------------------------------------------------ the connection
 const queries = {
-  front: ({ named, route } = state) => ({ limit: RESOURCES_MAX, limits: true, token: named ? "" : route.token, named }),
-  resource: () => ({ id: state.route.id, leases: LEASES_MAX, holder: state.holder }),
+  front: ({ named, route }) => ({ limit: RESOURCES_MAX, limits: true, token: named ? "" : route.token, named }),
+  resource: ({ route, holder }) => ({ id: route.id, leases: LEASES_MAX, holder }),
   limits: () => ({ limits: true, resources: false }), edit: () => ({ resources: false }),
   templates: () => ({ templates: true, resources: false }),
 };
-let events = null, retry = 0, statusAt = 0, treeAt = 0, stoppedAt = null;
 const runs = { tree: 0, history: 0 };
+let events = null, retry = 0, statusAt = 0, treeAt = 0, stoppedAt = null;
 
 // Opens the stream of statuses for the view. It is closed in a pause and while nobody sees the page.
 function connect() {
@@ -43,7 +43,7 @@ function connect() {
   clearTimeout(retry);
   for (const name of Object.keys(runs)) runs[name] += 1;
   if (state.isPaused || document.hidden) return;
-  events = new EventSource(address("/live", queries[state.route.view]()));
+  events = new EventSource(address("/live", queries[state.route.view](state)));
   events.onmessage = ({ data }) => accept(JSON.parse(data));
   events.onerror = ({ target }) => lose(target.readyState === EventSource.CLOSED);
   followAll();

@@ -83,28 +83,30 @@ export function footer({ status: it, since }) {
   ].filter(Boolean).map((text) => h("span", text));
 }
 
-// The link to another server's page, or null if this browser cannot know one. A server that listens on all addresses is
-// reached by the host of its other address; one that listens on loopback, only from its own machine.
+// The address of another server's page, or null if this browser cannot know it. A server that listens on all addresses
+// is reached by the host of its other address; one that listens on loopback, only from its own machine.
+const isLocal = (of) => /^(127\.|\[::1\]|localhost)/.test(of), end = (of) => of.lastIndexOf(":");
 function pageOf(address, pages) {
-  const isLocal = (of) => /^(127\.|\[::1\]|localhost)/.test(of), end = (of) => of.lastIndexOf(":");
   if (!/^(\d+(\.\d+){3}|\[[0-9a-f:.]+\]):\d+$/i.test(pages) || (isLocal(pages) && !isLocal(address))) return null;
   const from = /^(0\.0\.0\.0|\[::\]):/.test(pages) ? address : pages;
   return `${location.protocol}//${from.slice(0, end(from))}${pages.slice(end(pages))}/`;
 }
-export const serverLink = (text, address, pages, path = "", href = pageOf(address ?? "", pages)) => (
-  href ? h("a", { href: href + path, title: href }, text) : null);
+export function serverLink(text, address, pages, path = "") {
+  const href = pageOf(address ?? "", pages);
+  return href ? h("a", { href: href + path, title: href }, text) : null;
+}
 export const candidates = ({ etcd }) => etcd?.candidates?.map(({ address, pages_address: pages }, index) => [
   index > 0 && ", ", serverLink(address, address, pages) ?? address]);
 
 // The reason why a server lists nothing. `id`: of a resource.
-export function nothing({ status: it }, id) {
+export function nothing({ status: it, status: { master_pages_address: pages } }, id) {
   const text = (title, ...more) => h("div#nothing.card", h("p.empty", h("b", title), more));
   if (!it.master_address) return text(`No master of the node ${it.node} is known`, "Nothing is granted without one.");
-  const pages = it.master_pages_address;
   if (!it.is_master) return text(`This server is a candidate of the node ${it.node}, and not its master`,
     `It holds nothing: it sends callers to the master at ${it.master_address}, and takes its place when it goes. `,
     serverLink("See what the master holds.", it.master_address, pages, id ? resourceLink(id).slice(1) : "")
-      ?? (pages ? `Its page is at ${pages}, as it says.` : "Look for its page at the machine of that address."));
+      ?? (pages ? `Its page is at ${pages}, ${isLocal(pages) ? "on its own machine only" : "as it says"}.`
+        : "Where its page is, it has not said: look at the machine of that address."));
   return text(id ? "Nobody holds this resource now" : "Nobody holds anything yet",
     "A resource appears with the first client that asks, and goes with its last lease.");
 }
