@@ -19,7 +19,7 @@ export function resource(state) {
     crumb, title, h("p#resource-lead.lead", lead),
     h("div#advice", it.learning && h("p.note", it.learning),
       refusal && h("section.banner", h("strong", "The parent refuses this resource:"), ` ${refusal}.`)),
-    h("dl#facts.facts", facts(it)),
+    h("dl#facts.facts", facts(it, state.since)),
     h("div#chart-head.toolbar", h("h2", "History"), h("span.push"), ranges),
     h("div#chart-card.card", h("div#chart.chart", { "data-keep": "", role: "img", "aria-label": "History" }),
       marksList(state)),
@@ -39,13 +39,18 @@ const safeCapacity = ({ safe_capacity: it, learning_remaining_ms: learns }) => (
 
 const fact = (name, value, tone, about) => h("div.fact", { title: about },
   h("dt", name), h("dd", { class: tone || null }, value));
-function facts(it) {
+// A server below the root knows no end of it.
+const unreported = ({ unreported: held, unreported_remaining_ms: ends }, since) => amount(held)
+  + (ends === null ? "" : ` for ${left(ends, since)}`);
+function facts(it, since) {
   const lack = hasTotal(it) ? shortOf(it) : 0, isAbove = (sum) => hasTotal(it) && isMore(sum, it.capacity);
   return [
     fact("Capacity", amount(it.capacity)), fact("Wants", amount(it.wants), isAbove(it.wants) && "short"),
     fact("Granted", amount(it.granted)),
     fact("Reserved", amount(it.reserved), isAbove(it.reserved) && "over", "The most that may be in use"),
     fact("Short", amount(lack), lack > 0 && "short"), fact("Clients", count(it.clients_count)),
+    it.unreported > 0 && fact("Unreported", unreported(it, since), "short",
+      "Leases of an earlier master that nobody has reported yet"),
     fact("Waiting", count(it.waiting_count), "", "Holders that get less than their share until others have shrunk"),
     it.clients_below_floor !== null
       && fact("Below the share floor", amount(it.clients_below_floor), it.clients_below_floor > 0 && "short"),

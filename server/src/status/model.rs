@@ -52,6 +52,8 @@ pub fn resource(snapshot: ResourceSnapshot) -> ResourceStatus {
         clients_count: snapshot.clients as u64,
         waiting_count: count(snapshot.waiting),
         clients_below_floor: snapshot.below_floor,
+        unreported: snapshot.unreported,
+        unreported_remaining_ms: snapshot.unreported_for.map(millis),
         learning_remaining_ms: snapshot.learning_remaining.map(millis),
         lease_length_ms: millis(snapshot.lease_length),
         refresh_interval_ms: millis(snapshot.refresh_interval),
