@@ -23,7 +23,9 @@ export function openDocument({ view, kind: named, domain }, draw) {
 const plain = (text) => text.replace(/\r\n?/g, "\n");
 export const isUnsaved = () => Boolean(it?.found) && it.text !== plain(it.found.text);
 const isPlanned = ({ planned, text, found }) => planned?.text === text && planned.version === found.version;
-const mayApply = () => isUnsaved() && isPlanned(it) && !it.planned.problems.length && !it.found.refusal && !it.rival;
+const needsForce = () => it.planned?.plan?.warnings.some((of) => of.needs_force);
+const mayApply = () => isUnsaved() && isPlanned(it) && !it.planned.problems.length && !it.found.refusal && !it.rival
+  && (it.isIntended || !needsForce());
 // ------------------------------------------------------------------------------------------------------- requests
 // Runs one request at a time. The view may show another document when the answer comes.
 async function run(busy, work) {
@@ -45,7 +47,8 @@ const load = () => run("Asking the server…", async (at) => {
 const plan = () => run("Planning…", async (at) => {
   const { kind, domain, text, found: { version } } = at, body = { kind, domain, text: kind === "shadow" ? "" : text };
   const answered = await ask("/document/plan", { body, token, wait: PLAN_MS });
-  Object.assign(at, { planned: { ...answered, text, version, at: Date.now() }, shown: PLANNED_SHOWN });
+  Object.assign(at, { planned: { ...answered, text, version, at: Date.now() }, shown: PLANNED_SHOWN,
+    isIntended: false });
 });
 
 // Writes a text over the version `seen`. `before`: the text that Undo would apply then.
@@ -75,7 +78,7 @@ function goToLine({ line }) {
   document.getElementById(`edit-line-${line}`)?.scrollIntoView({ block: "center" });
 }
 export const editActs = { plan, apply, undo, goToLine, theirs: () => decide(plain(it.rival.text)),
-  mine: () => decide(it.text), morePlanned: () => { it.shown += PLANNED_SHOWN; } };
+  mine: () => decide(it.text), intended: () => { it.isIntended = !it.isIntended; }, morePlanned: () => { it.shown += PLANNED_SHOWN; } };
 
 // Takes what is typed into a field of the editor. With another token, the caller may have another role.
 export function typed({ type, target: { dataset: { edit, secret }, value } }) {
@@ -168,6 +171,7 @@ function changes() {
 function answer() {
   const { planned, kind, shown } = it, { problems, plan: of, at } = planned ?? {};
   const old = planned && !isPlanned(it) && note(pill("warn", "old"), "The text has changed since.");
+  const intended = { "data-do": "intended", "aria-pressed": String(Boolean(it.isIntended)), class: "choice" };
   const problem = ({ line, message }) => h("li", line && kind !== "shadow" ? h("button", { "data-do": "goToLine",
     "data-line": line }, `Line ${line}`) : h("b", line ? `Line ${line}` : "Whole text"), " ", message);
   if (problems?.length) return [h("h2", several(problems.length, "problem")), old,
@@ -177,6 +181,8 @@ function answer() {
   return [h("h2", "Plan", quiet(`${number} in use would change, and ${count(of.unchanged)} would not, `,
     `by the demand of ${timeOfDay(at)} at ${of.node}`)), old,
   of.missing && note(pill("warn", "note"), of.missing),
+  of.warnings.length > 0 && [h("ul.card.problems", of.warnings.map(problem)), needsForce() && kind !== "shadow"
+    && note(h("button#edit-intended", intended, "This is intended"), quiet("Hardly meant. Apply needs this word."))],
   of.resources.slice(0, shown).map(plannedResource),
   more > 0 && act("morePlanned", `Show more of ${several(more, "other resource")}`)];
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use doorward::Capacity;
 use doorward_pages::numbers;
+pub(crate) use doorward_pages::numbers::capacity as number;
 use doorward_pages::terminal::{Cell, Palette, Tone};
 pub(crate) use doorward_session::time::millis;
 
@@ -13,18 +14,6 @@ pub(crate) fn amount_of(capacity: Capacity) -> f64 {
         Capacity::Limited(capacity) => capacity,
         Capacity::Unlimited => -1.0,
     }
-}
-
-/// At most six significant digits, without trailing zeros.
-pub(crate) fn number(value: f64) -> String {
-    if value == -1.0 {
-        return "unlimited".to_owned();
-    }
-    // Sums and differences of amounts leave a remainder of rounding.
-    if value.abs() < 1e-9 {
-        return "0".to_owned();
-    }
-    numbers::typed(value)
 }
 
 /// Returns a time of a message.

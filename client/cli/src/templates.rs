@@ -4,7 +4,6 @@
 //!
 //! - `meaning`: changes by template;
 //! - `plan`, `forecast`: what a change will do to leases, by the servers that hold them;
-//! - `warnings`: documents that are valid, but hardly meant;
 //! - `table`: templates as `check` lists them.
 
 pub(crate) mod flags;
@@ -12,7 +11,6 @@ mod forecast;
 mod meaning;
 mod plan;
 pub(crate) mod table;
-mod warnings;
 
 use doorward_documents::Located;
 use doorward_pages::terminal::{Palette, Table};

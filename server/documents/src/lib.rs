@@ -27,6 +27,8 @@ mod kind;
 mod places;
 mod problem;
 mod reader;
+#[cfg(feature = "warnings")]
+pub mod warnings;
 
 use doorward_engine::templates::Templates;
 use doorward_yaml::Format;

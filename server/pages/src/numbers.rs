@@ -162,6 +162,18 @@ pub fn span(millis: u64) -> String {
     seconds(Duration::from_millis(millis).as_secs_f64())
 }
 
+/// Formats a capacity: at most six significant digits, without trailing zeros; -1 is no limit.
+pub fn capacity(value: f64) -> String {
+    if value == -1.0 {
+        return "unlimited".to_owned();
+    }
+    // Sums and differences of amounts leave a remainder of rounding.
+    if value.abs() < 1e-9 {
+        return "0".to_owned();
+    }
+    typed(value)
+}
+
 /// Formats a span as flags and templates take it, rounded to the digits that matter: `1h 5m`, `59.5s`, `20ms`.
 pub fn typed_span(span: Duration) -> String {
     let millis = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);

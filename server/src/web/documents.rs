@@ -11,7 +11,8 @@ use axum::extract::{Query, State};
 use axum::http::{Extensions, HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use doorward::rules::version_of;
-use doorward_documents::{Kind as _, Located};
+use doorward_documents::warnings::{InForceBefore, warnings};
+use doorward_documents::{Kind as _, Located, PROBLEMS_SHOWN_MAX};
 use doorward_pages::numbers;
 use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::plans_client::PlansClient;
@@ -128,6 +129,15 @@ struct PlanOfTree {
     /// Why holders may be missing.
     missing: Option<String>,
     resources: Vec<ResourcePlan>,
+    warnings: Vec<PlanWarning>,
+}
+
+/// A warning that the text is hardly meant.
+#[derive(Debug, Serialize)]
+struct PlanWarning {
+    line: u64,
+    message: String,
+    needs_force: bool,
 }
 
 /// A document that was written.
@@ -255,10 +265,10 @@ impl Documents {
     }
 
     /// Plans templates through the tree.
-    async fn plan(&self, templates: String) -> Result<PlanOfTree, Status> {
+    async fn plan(&self, text: String) -> Result<PlanOfTree, Status> {
         let until = Instant::now() + PATIENCE;
         let request = wire::PlanRequest {
-            templates: Some(templates),
+            templates: Some(text.clone()),
             ..wire::PlanRequest::default()
         };
         let own = self.pages(None, request.clone(), until).await?;
@@ -288,11 +298,34 @@ impl Documents {
             });
             plan.take(futures_util::future::join_all(asked).await);
         }
+        let missing = plan.missing(numbers::span);
+        let resources = plan.resources;
+        let look = move |state: &ServerState| {
+            let in_force = state.node().look(|node, _| node.templates().clone());
+            let located = Located::parse("templates", text.as_bytes()).unwrap_or_default();
+            let before = InForceBefore {
+                templates: Some(&in_force),
+                in_use: &resources,
+                unknown: missing.as_deref(),
+                was_in_force: false,
+            };
+            let warnings = warnings(&located, &before);
+            (missing, resources, warnings)
+        };
+        let (missing, resources, warnings) = self.state.look(look).await;
+        let warnings = warnings.into_iter().take(PROBLEMS_SHOWN_MAX);
         Ok(PlanOfTree {
-            missing: plan.missing(numbers::span),
+            missing,
             node: plan.node,
             unchanged: plan.unchanged,
-            resources: plan.resources,
+            resources,
+            warnings: warnings
+                .map(|it| PlanWarning {
+                    line: it.problem.line,
+                    message: it.problem.to_string(),
+                    needs_force: it.needs_force(),
+                })
+                .collect(),
         })
     }
 

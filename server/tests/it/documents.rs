@@ -113,6 +113,15 @@ async fn a_change_is_planned_through_the_tree_applied_and_undone() {
         (&json!(80.0), &json!(30.0))
     );
 
+    assert_eq!(planned["plan"]["warnings"], json!([]));
+    let hardly = json!({"kind": "templates", "text": templates(5.0)});
+    let planned = posted(&root, "/document/plan", &hardly).await;
+    let warning = &planned["plan"]["warnings"][0];
+    assert_eq!(
+        (&warning["line"], &warning["needs_force"]),
+        (&json!(3), &json!(true))
+    );
+
     let why = "the database is slow";
     let apply = json!({"kind": "templates", "text": text, "seen": shown["version"], "why": why});
     let applied = posted(&root, "/document/apply", &apply).await;

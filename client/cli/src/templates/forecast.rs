@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use doorward_documents::Located;
+use doorward_documents::warnings::{InForceBefore, Warning, warnings};
+use doorward_documents::{Located, PROBLEMS_SHOWN_MAX};
 use doorward_pages::terminal::{Cell, Palette, Table, Tone, cell};
 use doorward_session::visible::line;
 use serde_json::{Value, json};
@@ -13,7 +14,9 @@ use crate::documents::{Change, Effect, counted, refusal};
 use crate::failure::Failure;
 use crate::granted::{number, span};
 use crate::templates::plan::{self, NAMED_MAX, NamedClient, Planned, ResourcePlan};
-use crate::templates::warnings::{InForceBefore, Warnings};
+
+/// Warnings that people are shown at most.
+const WARNINGS_SHOWN: usize = 20;
 
 /// Child servers of a resource that are listed: those whose amounts change most.
 const CHILDREN_MAX: usize = 10;
@@ -24,7 +27,9 @@ const UNNAMED_MAX: usize = 3;
 /// Forecast of a change.
 #[derive(Debug, Default)]
 pub(crate) struct Forecast {
-    warnings: Warnings,
+    /// Name of the new document.
+    name: String,
+    warnings: Vec<Warning>,
     /// The plan, or the reason why there is none. None: no server was asked.
     plan: Option<Result<Planned, String>>,
     /// Where the truth is, if no server reads the templates that change.
@@ -60,7 +65,8 @@ impl Forecast {
             was_in_force: change.was_in_force,
         };
         Self {
-            warnings: Warnings::of(change.name, change.new, &before),
+            name: change.name.to_owned(),
+            warnings: warnings(change.new, &before),
             truth,
             plan: plan.map(|plan| plan.map_err(|failure| failure.to_string())),
             search: change.search.clone(),
@@ -70,16 +76,75 @@ impl Forecast {
     fn planned(&self) -> Option<&Planned> {
         self.plan.as_ref()?.as_ref().ok()
     }
+
+    fn line(&self, warning: &Warning) -> String {
+        let (name, problem) = (&self.name, &warning.problem);
+        let (line, column) = (problem.line, problem.column);
+        let stands = match warning.stands {
+            true => " (so it is in force already)",
+            false => "",
+        };
+        format!("{name}:{line}:{column}: warning: {problem}{stands}")
+    }
+}
+
+/// Returns all warnings in one text. None: there are none.
+fn text(warnings: &[Warning]) -> Option<String> {
+    let said = warnings.iter().take(PROBLEMS_SHOWN_MAX);
+    let said: Vec<String> = said.map(|it| it.problem.to_string()).collect();
+    (!said.is_empty()).then(|| said.join("\n"))
+}
+
+/// Returns a warning for programs. Its field names are an interface.
+fn warning_json(warning: &Warning) -> Value {
+    let problem = &warning.problem;
+    let (number, glob) = problem.template.clone().unzip();
+    json!({
+        "kind": warning.kind.as_str(),
+        "line": problem.line,
+        "column": problem.column,
+        "template": number,
+        "identifier_glob": glob.flatten(),
+        "field": problem.field,
+        "message": problem.message,
+        "needs_force": warning.needs_force(),
+    })
+}
+
+fn counted_warnings(count: usize) -> String {
+    let (count, s) = counted(count);
+    format!("{count} warning{s}")
 }
 
 impl Effect for Forecast {
     fn write_warnings(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        self.warnings.write(out, palette)
+        for warning in self.warnings.iter().take(WARNINGS_SHOWN) {
+            let tone = if warning.needs_force() {
+                Tone::Bad
+            } else {
+                Tone::Partial
+            };
+            let line = self.line(warning);
+            writeln!(out, "{}", palette.paint(tone, &plain(&line)))?;
+        }
+        let more = self.warnings.len().saturating_sub(WARNINGS_SHOWN);
+        if more > 0 {
+            writeln!(out, "and {} more", counted_warnings(more))?;
+        }
+        Ok(())
     }
 
     fn refusal(&self) -> Option<String> {
         let unread = self.truth.as_deref().map(refusal);
-        unread.or_else(|| self.warnings.refusal())
+        unread.or_else(|| {
+            let mut forced = self.warnings.iter().filter(|it| it.needs_force());
+            let first = self.line(forced.next()?);
+            let more = match forced.count() {
+                0 => String::new(),
+                count => format!(" (and {} more)", counted_warnings(count)),
+            };
+            Some(refusal(&format!("{first}{more}")))
+        })
     }
 
     fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
@@ -106,8 +171,8 @@ impl Effect for Forecast {
             Some(_) => plan.found.as_slice(),
         });
         json!({
-            "warning": self.warnings.text(),
-            "warnings": self.warnings.to_json(),
+            "warning": text(&self.warnings),
+            "warnings": self.warnings.iter().take(PROBLEMS_SHOWN_MAX).map(warning_json).collect::<Value>(),
             "needs_force": self.refusal().is_some(),
             "resources": listed,
             "resources_unaffected": plan.map(|it| it.plan.unchanged),
@@ -345,4 +410,83 @@ fn changed(before: f64, after: f64, palette: Palette) -> Cell {
         std::cmp::Ordering::Greater => Tone::Good,
     };
     palette.cell(tone, number(after))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    /// A forecast of templates with these globs and the capacity 0. Only the first one is in force.
+    fn forecast(globs: &[String]) -> Forecast {
+        let located = |globs: &[String]| {
+            let mut text = "resources:".to_owned();
+            for glob in globs {
+                let algorithm = "{kind: FAIR_SHARE, lease_length: 60, refresh_interval: 5}";
+                let fields =
+                    format!("identifier_glob: {glob}, capacity: 0, algorithm: {algorithm}");
+                write!(text, "\n- {{{fields}}}").unwrap();
+            }
+            doorward_documents::locate_bytes(text.as_bytes(), "test").unwrap()
+        };
+        let old = located(&globs[..1]).templates;
+        let before = InForceBefore {
+            templates: Some(&old),
+            ..InForceBefore::default()
+        };
+        Forecast {
+            name: "t.yaml".to_owned(),
+            warnings: warnings(&located(globs), &before),
+            ..Forecast::default()
+        }
+    }
+
+    fn written(forecast: &Forecast) -> String {
+        let mut out = Vec::new();
+        let palette = Palette { on: false };
+        forecast.write_warnings(&mut out, palette).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_warning_names_its_place_and_the_refusal_what_to_do() {
+        let found = forecast(&["a", "b", "c"].map(str::to_owned));
+        let is_zero = "capacity: is 0: no client gets anything of its resources";
+        assert_eq!(
+            written(&found),
+            format!(
+                "t.yaml:2:25: warning: template 1 (\"a\"): {is_zero} (so it is in force already)\n\
+                 t.yaml:3:25: warning: template 2 (\"b\"): {is_zero}\n\
+                 t.yaml:4:25: warning: template 3 (\"c\"): {is_zero}\n"
+            )
+        );
+        assert_eq!(
+            found.refusal().unwrap(),
+            format!(
+                "nothing was written. t.yaml:3:25: warning: template 2 (\"b\"): {is_zero} (and 1 warning \
+                 more). Correct it; or, if it is intended, give --force, which --yes does not imply"
+            )
+        );
+        let json = &found.to_json()["warnings"];
+        assert_eq!(json[1]["kind"], "no_capacity");
+        assert_eq!(
+            (&json[1]["line"], &json[1]["template"]),
+            (&json!(3), &json!(2))
+        );
+        assert_eq!(
+            (&json[1]["identifier_glob"], &json[1]["field"]),
+            (&json!("b"), &json!("capacity"))
+        );
+        let forced = [&json[0]["needs_force"], &json[1]["needs_force"]];
+        assert_eq!(forced, [false, true]);
+    }
+
+    #[test]
+    fn many_warnings_are_counted() {
+        let globs: Vec<String> = (0..50).map(|number| format!("r{number}")).collect();
+        let said = written(&forecast(&globs));
+        assert_eq!(said.lines().count(), 21);
+        assert!(said.ends_with("and 30 warnings more\n"), "{said}");
+    }
 }

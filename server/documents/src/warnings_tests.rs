@@ -19,7 +19,7 @@ fn located(list: &[(&str, &str)]) -> Located {
     if list.is_empty() {
         text += " []";
     }
-    doorward_documents::locate_bytes(text.as_bytes(), "test").unwrap()
+    crate::locate_bytes(text.as_bytes(), "test").unwrap()
 }
 
 fn lengths(lease: &str, refresh: &str) -> String {
@@ -38,19 +38,19 @@ fn used(resource: &str, clients: u64) -> ResourcePlan {
 
 type List<'a> = &'a [(&'a str, &'a str)];
 
-fn warnings(old: Option<List<'_>>, new: List<'_>, in_use: &[ResourcePlan]) -> Warnings {
+fn found(old: Option<List<'_>>, new: List<'_>, in_use: &[ResourcePlan]) -> Vec<Warning> {
     let old = old.map(|old| located(old).templates);
     let before = InForceBefore {
         templates: old.as_ref(),
         in_use,
         ..InForceBefore::default()
     };
-    Warnings::of("t.yaml", &located(new), &before)
+    warnings(&located(new), &before)
 }
 
 /// `!` before those that need force.
-fn said(warnings: &Warnings) -> Vec<String> {
-    let list = warnings.list.iter();
+fn said(warnings: &[Warning]) -> Vec<String> {
+    let list = warnings.iter();
     list.map(|warning| {
         let force = if warning.needs_force() { "!" } else { "" };
         format!("{force}{}", warning.problem)
@@ -60,7 +60,7 @@ fn said(warnings: &Warnings) -> Vec<String> {
 
 #[track_caller]
 fn check(old: Option<List<'_>>, new: List<'_>, in_use: &[ResourcePlan], expected: &[&str]) {
-    assert_eq!(said(&warnings(old, new, in_use)), expected);
+    assert_eq!(said(&found(old, new, in_use)), expected);
 }
 
 #[test]
@@ -88,8 +88,8 @@ fn lengths_of_ten_times_those_in_force_need_force_and_a_tenth_does_not() {
         ],
     );
     let exactly = format!("capacity: 100, {}", lengths("600", "50"));
-    let found = warnings(Some(&[("a", "")]), &[("a", &exactly)], &[]);
-    assert_eq!(found.list.len(), 2);
+    let found = found(Some(&[("a", "")]), &[("a", &exactly)], &[]);
+    assert_eq!(found.len(), 2);
     // The way back.
     check(
         Some(&[("a", &hour)]),
@@ -151,7 +151,11 @@ fn a_safe_capacity_by_which_clients_use_too_much_needs_force() {
     // It was so before, and is no worse.
     check(Some(safe), safe, &eleven, &[expected]);
     let worse: List<'_> = &[("db/*", "capacity: 90, safe_capacity: 10")];
-    assert!(warnings(Some(safe), worse, &eleven).refusal().is_some());
+    assert!(
+        found(Some(safe), worse, &eleven)
+            .iter()
+            .any(Warning::needs_force)
+    );
 
     check(
         None,
@@ -219,7 +223,11 @@ fn a_capacity_of_zero_needs_force_unless_it_is_not_looked_at_or_in_force() {
     check(Some(zero), zero, &[], &[expected]);
     // Elsewhere is not here.
     let both: List<'_> = &[zero[0], ("x", "capacity: 0")];
-    assert!(warnings(Some(zero), both, &[]).refusal().is_some());
+    assert!(
+        found(Some(zero), both, &[])
+            .iter()
+            .any(Warning::needs_force)
+    );
     let unlimited =
         "capacity: 0, algorithm: {kind: NO_ALGORITHM, lease_length: 60, refresh_interval: 5}";
     check(None, &[("db/*", unlimited)], &[], &[]);
@@ -297,59 +305,6 @@ fn a_document_that_leaves_nothing_needs_force() {
 }
 
 #[test]
-fn a_warning_names_its_place_and_the_refusal_what_to_do() {
-    let found = warnings(
-        Some(&[("a", "capacity: 0"), ("b", "")]),
-        &[
-            ("a", "capacity: 0"),
-            ("b", "capacity: 0"),
-            ("c", "capacity: 0"),
-        ],
-        &[],
-    );
-    let mut out = Vec::new();
-    found.write(&mut out, Palette { on: false }).unwrap();
-    let is_zero = "capacity: is 0: no client gets anything of its resources";
-    assert_eq!(
-        String::from_utf8(out).unwrap(),
-        format!(
-            "t.yaml:2:36: warning: template 1 (\"a\"): {is_zero} (so it is in force already)\n\
-             t.yaml:3:36: warning: template 2 (\"b\"): {is_zero}\n\
-             t.yaml:4:36: warning: template 3 (\"c\"): {is_zero}\n"
-        )
-    );
-    assert_eq!(
-        found.refusal().unwrap(),
-        format!(
-            "nothing was written. t.yaml:3:36: warning: template 2 (\"b\"): {is_zero} (and 1 warning \
-             more). Correct it; or, if it is intended, give --force, which --yes does not imply"
-        )
-    );
-    let json = found.to_json();
-    assert_eq!(json[1]["kind"], "no_capacity");
-    assert_eq!(json[1]["line"], 3);
-    assert_eq!(json[1]["template"], 2);
-    assert_eq!(json[1]["identifier_glob"], "b");
-    assert_eq!(json[1]["field"], "capacity");
-    assert_eq!(
-        [&json[0]["needs_force"], &json[1]["needs_force"]],
-        [false, true]
-    );
-}
-
-#[test]
-fn many_warnings_are_counted() {
-    let globs: Vec<String> = (0..50).map(|number| format!("r{number}")).collect();
-    let list: Vec<(&str, &str)> = globs.iter().map(|glob| (&**glob, "capacity: 0")).collect();
-    let found = warnings(None, &list, &[]);
-    let mut out = Vec::new();
-    found.write(&mut out, Palette { on: false }).unwrap();
-    let said = String::from_utf8(out).unwrap();
-    assert_eq!(said.lines().count(), 21);
-    assert!(said.ends_with("and 30 warnings more\n"), "{said}");
-}
-
-#[test]
 fn a_resource_in_use_that_no_template_matches_any_more_needs_force() {
     let unmatched = |resource: &str| {
         let mut plan = used(resource, 40);
@@ -387,7 +342,7 @@ fn a_template_that_goes_needs_force_while_its_clients_are_not_known() {
             unknown,
             ..InForceBefore::default()
         };
-        said(&Warnings::of("t.yaml", &located(new), &before))
+        said(&warnings(&located(new), &before))
     };
     let gone = Some("eu is gone: its clients are not known");
     let expected = "!resources: the template \"db/*\" goes, and its clients may be refused: eu is gone: its \
@@ -413,8 +368,8 @@ fn a_capacity_that_was_in_force_is_no_typo() {
             was_in_force,
             ..InForceBefore::default()
         };
-        let found = Warnings::of("t.yaml", &located(&[("a", "capacity: 5")]), &before);
-        assert_eq!(found.list.len(), count);
+        let found = warnings(&located(&[("a", "capacity: 5")]), &before);
+        assert_eq!(found.len(), count);
     }
 }
 

@@ -9,38 +9,29 @@ mod lengths;
 mod reach;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::io::{self, Write};
 
-use doorward_documents::{Located, PROBLEMS_SHOWN_MAX, Problem};
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Field, Template, Templates};
-use doorward_session::named;
-use serde_json::{Value, json};
+use doorward_proto::plan::ResourcePlan;
+use doorward_time::named;
 
-use crate::documents::author::plain;
-use crate::documents::{counted, refusal};
-use crate::templates::plan::ResourcePlan;
-use doorward_pages::terminal::{Palette, Tone};
-
-/// Warnings that people are shown at most.
-const WARNINGS_SHOWN: usize = 20;
+use crate::{Located, Problem};
 
 /// State that a document is to replace.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct InForceBefore<'a> {
+pub struct InForceBefore<'a> {
     /// Templates in force. None: there are none, or they are unknown.
-    pub(crate) templates: Option<&'a Templates>,
+    pub templates: Option<&'a Templates>,
     /// Resources in use whose terms change, as far as they are known.
-    pub(super) in_use: &'a [ResourcePlan],
+    pub in_use: &'a [ResourcePlan],
     /// Why holders may be missing there. None: there are none, or no server was asked.
-    pub(super) unknown: Option<&'a str>,
+    pub unknown: Option<&'a str>,
     /// Whether the new document was in force before.
-    pub(super) was_in_force: bool,
+    pub was_in_force: bool,
 }
 
 /// A template that takes resources which another one has in force.
-pub(super) struct Replaced<'a> {
+struct Replaced<'a> {
     /// The place of the new one.
     index: usize,
     new: &'a Template,
@@ -119,7 +110,7 @@ impl WarningKind {
 
 /// Warning about a template.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TemplateWarning {
+struct TemplateWarning {
     kind: WarningKind,
     /// Which template, counted from 0, and which field of it. None: all of them.
     about: Option<(usize, Field)>,
@@ -160,130 +151,54 @@ impl TemplateWarning {
 
 /// One thing to take care of.
 #[derive(Clone, Debug, PartialEq)]
-struct Warning {
-    kind: WarningKind,
+pub struct Warning {
+    /// Its subject.
+    pub kind: WarningKind,
     /// Where, and what.
-    problem: Problem,
+    pub problem: Problem,
     /// Whether what is in force deserves it as well.
-    stands: bool,
+    pub stands: bool,
 }
 
 impl Warning {
-    fn needs_force(&self) -> bool {
+    /// Whether a change that brings it must be forced.
+    pub fn needs_force(&self) -> bool {
         self.kind.needs_force() && !self.stands
     }
 }
 
-/// Everything to take care of in a document, in the order in which it stands.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Warnings {
-    /// The document's name.
-    name: String,
-    list: Vec<Warning>,
-}
-
-impl Warnings {
-    /// Looks for them.
-    pub(crate) fn of(name: &str, new: &Located, before: &InForceBefore<'_>) -> Self {
-        // How bad each warning is that what is in force deserves.
-        let mut stood = BTreeMap::new();
-        if let Some(old) = before.templates {
-            let found = of_templates(old, before.in_use);
-            stood.extend(
-                found
-                    .iter()
-                    .filter_map(|it| Some((it.subject(old)?, it.weight))),
-            );
-        }
-        let found = of_templates(&new.templates, before.in_use).into_iter();
-        let found = found.map(|it| {
-            let was = it.subject(&new.templates).and_then(|it| stood.get(&it));
-            let stands = was.is_some_and(|was| *was >= it.weight);
-            it.in_document(new, stands)
-        });
-        let mut changes = lengths::findings(&new.templates, before);
-        changes.extend(amounts::changes(&new.templates, before));
-        let emptied = emptied::finding(before.templates, &new.templates);
-        changes.extend(emptied.or_else(|| emptied::unknown(before, &new.templates)));
-        changes.extend(emptied::unmatched(before.in_use, &new.templates));
-        let changes = changes.into_iter().map(|it| it.in_document(new, false));
-        let blanks = new.blanks().iter().map(|problem| Warning {
-            kind: WarningKind::Blank,
-            problem: problem.clone(),
-            stands: false,
-        });
-        let mut list: Vec<Warning> = found.chain(changes).chain(blanks).collect();
-        list.sort_by_key(|warning| (warning.problem.line, warning.problem.column));
-        Self {
-            name: name.to_owned(),
-            list,
-        }
+/// Returns everything to take care of in a document, in the order in which it stands.
+pub fn warnings(new: &Located, before: &InForceBefore<'_>) -> Vec<Warning> {
+    // How bad each warning is that what is in force deserves.
+    let mut stood = BTreeMap::new();
+    if let Some(old) = before.templates {
+        let found = of_templates(old, before.in_use);
+        stood.extend(
+            found
+                .iter()
+                .filter_map(|it| Some((it.subject(old)?, it.weight))),
+        );
     }
-
-    /// Returns the reason why a change needs force, and the way out. None: it needs none.
-    pub(crate) fn refusal(&self) -> Option<String> {
-        let mut forced = self.list.iter().filter(|warning| warning.needs_force());
-        let first = self.line(forced.next()?);
-        let more = match forced.count() {
-            0 => String::new(),
-            count => format!(" (and {} more)", counted_warnings(count)),
-        };
-        Some(refusal(&format!("{first}{more}")))
-    }
-
-    /// A line for each.
-    pub(crate) fn write(&self, out: &mut impl Write, palette: Palette) -> io::Result<()> {
-        for warning in self.list.iter().take(WARNINGS_SHOWN) {
-            let tone = if warning.needs_force() {
-                Tone::Bad
-            } else {
-                Tone::Partial
-            };
-            let line = self.line(warning);
-            writeln!(out, "{}", palette.paint(tone, &plain(&line)))?;
-        }
-        let more = self.list.len().saturating_sub(WARNINGS_SHOWN);
-        if more > 0 {
-            writeln!(out, "and {} more", counted_warnings(more))?;
-        }
-        Ok(())
-    }
-
-    fn line(&self, warning: &Warning) -> String {
-        let (name, problem) = (&self.name, &warning.problem);
-        let (line, column) = (problem.line, problem.column);
-        let stands = match warning.stands {
-            true => " (so it is in force already)",
-            false => "",
-        };
-        format!("{name}:{line}:{column}: warning: {problem}{stands}")
-    }
-
-    /// Returns all warnings in one text. None: there are none.
-    pub(crate) fn text(&self) -> Option<String> {
-        let said = self.list.iter().take(PROBLEMS_SHOWN_MAX);
-        let said: Vec<String> = said.map(|it| it.problem.to_string()).collect();
-        (!said.is_empty()).then(|| said.join("\n"))
-    }
-
-    /// For programs. Its field names are an interface.
-    pub(crate) fn to_json(&self) -> Value {
-        let listed = self.list.iter().take(PROBLEMS_SHOWN_MAX).map(|warning| {
-            let problem = &warning.problem;
-            let (number, glob) = problem.template.clone().unzip();
-            json!({
-                "kind": warning.kind.as_str(),
-                "line": problem.line,
-                "column": problem.column,
-                "template": number,
-                "identifier_glob": glob.flatten(),
-                "field": problem.field,
-                "message": problem.message,
-                "needs_force": warning.needs_force(),
-            })
-        });
-        listed.collect()
-    }
+    let found = of_templates(&new.templates, before.in_use).into_iter();
+    let found = found.map(|it| {
+        let was = it.subject(&new.templates).and_then(|it| stood.get(&it));
+        let stands = was.is_some_and(|was| *was >= it.weight);
+        it.in_document(new, stands)
+    });
+    let mut changes = lengths::findings(&new.templates, before);
+    changes.extend(amounts::changes(&new.templates, before));
+    let emptied = emptied::finding(before.templates, &new.templates);
+    changes.extend(emptied.or_else(|| emptied::unknown(before, &new.templates)));
+    changes.extend(emptied::unmatched(before.in_use, &new.templates));
+    let changes = changes.into_iter().map(|it| it.in_document(new, false));
+    let blanks = new.blanks().iter().map(|problem| Warning {
+        kind: WarningKind::Blank,
+        problem: problem.clone(),
+        stands: false,
+    });
+    let mut list: Vec<Warning> = found.chain(changes).chain(blanks).collect();
+    list.sort_by_key(|warning| (warning.problem.line, warning.problem.column));
+    list
 }
 
 /// Returns the warnings that do not depend on the templates before.
@@ -291,11 +206,6 @@ fn of_templates(templates: &Templates, in_use: &[ResourcePlan]) -> Vec<TemplateW
     let mut findings = amounts::findings(templates, in_use);
     findings.extend(reach::findings(templates));
     findings
-}
-
-fn counted_warnings(count: usize) -> impl fmt::Display {
-    let (count, s) = counted(count);
-    format!("{count} warning{s}")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use doorward_engine::templates::Templates;
 use doorward_engine::templates::glob::Glob;
 
 use super::{InForceBefore, TemplateWarning, WarningKind};
-use crate::templates::plan::ResourcePlan;
+use doorward_proto::plan::ResourcePlan;
 
 /// Whether nothing is left. Other templates for all that was matched are something.
 pub(super) fn finding(old: Option<&Templates>, new: &Templates) -> Option<TemplateWarning> {

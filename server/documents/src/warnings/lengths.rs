@@ -8,7 +8,7 @@ use std::time::Duration;
 use doorward_engine::templates::{Algorithm, Field, Templates};
 
 use super::{InForceBefore, Replaced, TemplateWarning, WarningKind};
-use crate::granted::number;
+use doorward_pages::numbers::capacity as number;
 use doorward_pages::numbers::typed_span as span;
 
 /// Factor that needs a warning.

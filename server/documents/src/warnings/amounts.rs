@@ -11,8 +11,8 @@ use doorward_engine::templates::{AlgorithmKind, Field, SafeCapacity, Template, T
 use doorward_proto::admin::v1::PlannedResource;
 
 use super::{InForceBefore, Replaced, TemplateWarning, WarningKind};
-use crate::granted::number;
-use crate::templates::plan::ResourcePlan;
+use doorward_pages::numbers::capacity as number;
+use doorward_proto::plan::ResourcePlan;
 
 /// Factor of a capacity that needs a warning.
 const FACTOR: f64 = 10.0;
