@@ -3,7 +3,7 @@
 //! The root plans for its own holders. A child server among them has a planned lease, which it is asked about in turn:
 //! it names its clients, and has children of its own. [`TreePlan`] says whom to ask, level by level; its user asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 
 use serde::Serialize;
@@ -12,6 +12,9 @@ use crate::admin::v1::{PlanRequest, PlanResponse, PlannedChild, PlannedHolder, P
 
 /// Resources whose clients are named, through the tree.
 pub const NAMED_MAX: usize = 50;
+
+/// Servers that are asked in all.
+const SERVERS_MAX: usize = 2_000;
 
 /// Clients that are named of those that lose most, and of those that gain most.
 const EXTREMES_MAX: usize = 10;
@@ -36,6 +39,8 @@ pub struct TreePlan {
     level: BTreeMap<String, Below>,
     /// Child servers that are asked, with the places of their resources.
     asked: Vec<(String, Vec<usize>)>,
+    /// Servers that were asked. Each is asked once, so that a circle ends.
+    seen: BTreeSet<String>,
 }
 
 /// A question to a child server.
@@ -47,6 +52,15 @@ pub struct PlanQuestion {
     pub address: Option<String>,
     /// What to ask.
     pub request: PlanRequest,
+}
+
+impl PlanResponse {
+    /// Adds the next page of the same plan.
+    pub fn append(&mut self, mut page: Self) {
+        self.unchanged_count = self.unchanged_count.saturating_add(page.unchanged_count);
+        self.resources.append(&mut page.resources);
+        self.next_token = page.next_token;
+    }
 }
 
 impl TreePlan {
@@ -62,14 +76,13 @@ impl TreePlan {
         let named = NAMED_MAX.min(resources.len());
         let (named, others) = resources.split_at_mut(named);
         for plan in others {
-            let reason = format!("only {NAMED_MAX} resources are followed; --resource follows one");
+            let reason = format!("only {NAMED_MAX} resources are followed through the tree");
             let children = take(&mut plan.root.children).into_iter();
             plan.unnamed = children.map(|it| (it.child, reason.clone())).collect();
         }
         let of_root = named.iter_mut().map(|plan| &mut plan.root);
         let level = below(of_root.enumerate());
         Self {
-            node,
             source: answer.templates_source,
             resources,
             unchanged: answer.unchanged_count,
@@ -78,6 +91,8 @@ impl TreePlan {
             request,
             level,
             asked: Vec::new(),
+            seen: BTreeSet::from([node.clone()]),
+            node,
         }
     }
 
@@ -89,6 +104,15 @@ impl TreePlan {
         }
         let mut questions = Vec::new();
         for (child, below) in level {
+            let refusal = match self.seen.len() < SERVERS_MAX {
+                true if self.seen.insert(child.clone()) => None,
+                true => Some("a server of this name is elsewhere in the tree, too".to_owned()),
+                false => Some(format!("{SERVERS_MAX} servers were asked")),
+            };
+            if let Some(problem) = refusal {
+                self.leave_out(&child, below.places, &problem);
+                continue;
+            }
             self.asked.push((child.clone(), below.places));
             questions.push(PlanQuestion {
                 child,
@@ -112,18 +136,21 @@ impl TreePlan {
             match answer {
                 Ok(mut answer) => {
                     self.gone.append(&mut answer.gone_children);
-                    found.extend(add(&mut self.resources, &places, &child, answer));
+                    found.extend(add(&mut self.resources, places, &child, answer));
                 }
-                Err(problem) => {
-                    for place in places {
-                        if let Some(plan) = self.resources.get_mut(place) {
-                            plan.unnamed.push((child.clone(), problem.clone()));
-                        }
-                    }
-                }
+                Err(problem) => self.leave_out(&child, places, &problem),
             }
         }
         self.level = below(found.iter_mut().map(|(place, plan)| (*place, plan)));
+    }
+
+    /// Notes why the clients of a child server are not named.
+    fn leave_out(&mut self, child: &str, places: Vec<usize>, problem: &str) {
+        for place in places {
+            if let Some(plan) = self.resources.get_mut(place) {
+                plan.unnamed.push((child.to_owned(), problem.to_owned()));
+            }
+        }
     }
 
     /// Returns why the plan may miss holders. None: it has all. `span` formats milliseconds.
@@ -270,21 +297,23 @@ struct Below {
 /// Adds a child's answer to the plans at these places, and returns it by place.
 fn add(
     resources: &mut [ResourcePlan],
-    places: &[usize],
+    mut places: Vec<usize>,
     child: &str,
     answer: PlanResponse,
 ) -> Vec<(usize, PlannedResource)> {
     let mut found = Vec::new();
     for mut of_child in answer.resources {
-        let is_meant = |place: &&usize| {
-            let plan = resources.get(**place);
+        let is_meant = |place: &usize| {
+            let plan = resources.get(*place);
             plan.is_some_and(|plan| plan.root.resource_id == of_child.resource_id)
         };
-        if let Some(place) = places.iter().find(is_meant).copied()
-            && let Some(plan) = resources.get_mut(place)
-        {
-            plan.add(child, &mut of_child);
-            found.push((place, of_child));
+        // Each resource counts once.
+        if let Some(index) = places.iter().position(is_meant) {
+            let place = places.swap_remove(index);
+            if let Some(plan) = resources.get_mut(place) {
+                plan.add(child, &mut of_child);
+                found.push((place, of_child));
+            }
         }
     }
     found

@@ -135,7 +135,7 @@ function notes() {
     rival && banner("Another writer was faster.", [who ?? failure, " Your text is still here. ",
       act("theirs", "Load theirs"), " ", act("mine", "Keep mine"), quiet("Yours needs a plan and replaces theirs.")]),
     failure && !rival && banner("The request failed:", failure), done && note(pill("good", "done"), done),
-    (it.needsToken || found?.refusal) && tokenField()];
+    (found ? found.takes_token && (found.refusal || it.needsToken) : it.needsToken) && tokenField()];
 }
 const tokenField = () => note(h("label", "Operator's token ", h("input#edit-token", { type: "password",
   "data-secret": "token", autocomplete: "off" })), quiet("It is forgotten when you close or reload the page."));

@@ -142,6 +142,9 @@ impl Default for ServerConfig {
     }
 }
 
+/// Longest time for histories at the end.
+const KEPT_WITHIN: Duration = Duration::from_secs(1);
+
 /// Address of a server without one.
 const UNSPECIFIED: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
@@ -320,6 +323,8 @@ impl Server {
             self.state.start_pages(address);
         }
         self.background.spawn(Arc::clone(&self.state).record());
+        self.background
+            .spawn(Arc::clone(&self.state).keep_histories());
         let stop = self.stop_http.clone();
         let (state, metrics) = (Arc::clone(&self.state), Arc::clone(&self.metrics));
         let pages = web::router(state, metrics, pages, stop);
@@ -421,7 +426,9 @@ impl Server {
             while serving.join_next().await.is_some() {}
         })
         .await;
-        self.state.look(|state| state.history().keep()).await;
+        let kept = self.state.look(|state| state.history().keep());
+        // Charts are not worth a wait for a slow disk.
+        let _late = tokio::time::timeout(KEPT_WITHIN, kept).await;
         match finished {
             Ok(()) => Shutdown::Complete,
             Err(_) => {

@@ -109,6 +109,7 @@ pub(crate) async fn follow(
 ) {
     let mut documents = store.documents();
     let (mut in_force, mut problem) = (None, None);
+    let mut is_first = true;
     loop {
         let now = Arc::clone(&documents.borrow_and_update());
         // Until there are rules, no request is decided.
@@ -143,7 +144,10 @@ pub(crate) async fn follow(
             documents: described(&now, &edge.rules(), &former),
             problem: now.problem.clone().or_else(|| problem.clone()),
         });
-        note_rules(&state, &store, &former).await;
+        // Those of the start are no change.
+        if !std::mem::take(&mut is_first) {
+            tokio::spawn(note_rules(Arc::clone(&state), Arc::clone(&store), former));
+        }
         if documents.changed().await.is_err() {
             return;
         }
@@ -151,7 +155,7 @@ pub(crate) async fn follow(
 }
 
 /// Notes on charts which rules came into force, with their authors, if a history tells.
-async fn note_rules(state: &ServerState, store: &RuleStore, former: &[RulesDocument]) {
+async fn note_rules(state: Arc<ServerState>, store: Arc<RuleStore>, former: Vec<RulesDocument>) {
     let documents = store.documents().borrow().clone();
     for (now, _) in state.rules_news().documents {
         let is_same =

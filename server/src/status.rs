@@ -65,7 +65,7 @@ pub struct Query {
     pub holder: String,
     /// Whether to list the templates in force.
     pub templates: bool,
-    /// Text in the id of the resources to list. Empty: all resources.
+    /// Text in the id of the resources to list, in lower case. Empty: all resources.
     pub named: String,
 }
 
@@ -98,7 +98,7 @@ impl Query {
             limits: request.limits,
             holder: request.holder.clone(),
             templates: request.templates,
-            named: request.named.clone(),
+            named: request.named.to_lowercase(),
         })
     }
 }

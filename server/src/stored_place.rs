@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
+use doorward::rules::source::files::FILE_BYTES_MAX;
 use doorward::rules::version_of;
-use doorward_documents::DOCUMENT_BYTES_MAX;
 use doorward_etcd::documents::{
     self, DocumentEdit, Recorded, StoredDocument, VersionKind, WriteError,
 };
@@ -233,7 +233,7 @@ fn check_seen(stored: Option<&[u8]>, seen_version: &str) -> Result<(), Status> {
         Some(version) => {
             format!("the stored version is {version}; look at it, and write on top of it")
         }
-        None => "there is no such document; leave seen_version empty to add it".to_owned(),
+        None => "there is no such document; name no version to add it".to_owned(),
     };
     Err(Status::aborted(format!("nothing was written: {problem}")))
 }
@@ -244,7 +244,7 @@ fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Status {
 }
 
 fn read_file(path: &Path) -> Result<Option<Vec<u8>>, Status> {
-    match read_regular(path, DOCUMENT_BYTES_MAX) {
+    match read_regular(path, FILE_BYTES_MAX) {
         Ok(content) => Ok(Some(content)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => {

@@ -345,6 +345,11 @@ pub(crate) struct TopFlags {
     pub(crate) once: bool,
 }
 
+fn every(text: &str) -> Result<Duration, String> {
+    let range = Duration::from_millis(100)..=Duration::from_secs(3_600);
+    doorward_documents::parse_duration_within(text, range, "give 100ms to 1h")
+}
+
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RecordFlags {
     /// Of which resource.
@@ -354,7 +359,7 @@ pub(crate) struct RecordFlags {
     #[arg(long = "for", value_name = "DURATION", value_parser = doorward_documents::parse_duration)]
     pub(crate) duration: Option<Duration>,
     /// Time between two readings.
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = doorward_documents::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = every)]
     pub(crate) every: Duration,
 }
 

@@ -1,7 +1,8 @@
 //! `doorward record`: the demand of all clients of a resource, as a trace that `doorward-sim replay` plays.
 //!
 //! It asks all servers of the tree again and again, and writes a row whenever the wants of a client have changed. A
-//! client that its server lists no more wants 0. While a server does not answer, its clients want what they wanted.
+//! client that its server lists no more wants 0, once it would have asked again: a server that has just started does not
+//! know its clients yet. While a server does not answer or lists a part of its clients, they want what they wanted.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -73,9 +74,16 @@ pub(crate) async fn run(common: &Common, flags: &RecordFlags) -> Result<(), Fail
 struct Recording<W: Write> {
     rows: usize,
     out: Writer<W>,
-    /// Wants of each client, and its server.
-    clients: BTreeMap<String, (f64, String)>,
+    clients: BTreeMap<String, Recorded>,
     problem: String,
+}
+
+/// A client as it was listed last.
+struct Recorded {
+    wants: f64,
+    server: String,
+    /// Time since when its server does not list it.
+    gone_at: Option<Duration>,
 }
 
 impl<W: Write> Recording<W> {
@@ -92,55 +100,73 @@ impl<W: Write> Recording<W> {
 
     /// Adds what the servers say at a time.
     fn add(&mut self, places: &[Place], at: Duration) -> Result<(), Failure> {
-        let mut now: BTreeMap<String, (f64, String)> = BTreeMap::new();
+        let mut listed: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
+        // Servers that list all clients, and the time until each has asked again.
+        let mut whole: BTreeMap<&str, Duration> = BTreeMap::new();
         let mut problems = Vec::new();
         for place in places {
-            let node = &place.node;
+            let node = place.node.as_str();
             if let Some(problem) = &place.problem {
                 problems.push(format!("{node}: {problem}"));
             }
+            let Some(status) = place.status.as_ref().filter(|it| it.is_master) else {
+                continue;
+            };
             let Some(resource) = place.resource() else {
+                whole.insert(node, Duration::ZERO);
                 continue;
             };
             let clients = resource.leases.iter().filter(|it| it.kind == "client");
-            let listed = clients.clone().count();
+            let count = clients.clone().count() as u64;
             for client in clients {
-                let known = now.entry(client.holder.clone()).or_default();
+                let known = listed.entry(&client.holder).or_default();
                 // A client that moves to another server is at both for a while.
                 if client.wants >= known.0 {
-                    *known = (client.wants, node.clone());
+                    *known = (client.wants, node);
                 }
             }
             let there = resource
                 .leases_count
                 .saturating_sub(resource.children_count);
-            let missing = there.saturating_sub(listed as u64);
-            if missing > 0 {
-                problems.push(format!("{node}: {missing} clients are left out"));
+            match there.saturating_sub(count) {
+                0 if status.learning_remaining_ms.is_none() => {
+                    let interval = Duration::from_millis(resource.refresh_interval_ms);
+                    whole.insert(node, interval);
+                }
+                0 => {}
+                missing => problems.push(format!("{node}: {missing} clients are left out")),
             }
         }
-        let answers = |node: &String| {
-            places
-                .iter()
-                .any(|it| it.node == *node && it.status.is_some())
-        };
-        for (client, (_, node)) in &self.clients {
-            if answers(node) {
-                now.entry(client.clone()).or_insert((0.0, node.clone()));
+        let mut rows = Vec::new();
+        for (name, (wants, server)) in &listed {
+            let known = self.clients.get(*name);
+            if known.map_or(0.0, |it| it.wants) != *wants {
+                rows.push(((*name).to_owned(), *wants));
             }
-        }
-        for (client, (wants, node)) in now {
-            let before = self.clients.get(&client).map(|(wants, _)| *wants);
-            if before.unwrap_or(0.0) != wants {
-                let at = format!("{:.3}", at.as_secs_f64());
-                let row = [at.as_str(), client.as_str(), &wants.to_string()];
-                self.out.write_record(row).map_err(io::Error::from)?;
-                self.rows += 1;
-            }
-            match wants {
-                0.0 => self.clients.remove(&client),
-                _ => self.clients.insert(client, (wants, node)),
+            let recorded = Recorded {
+                wants: *wants,
+                server: (*server).to_owned(),
+                gone_at: None,
             };
+            self.clients.insert((*name).to_owned(), recorded);
+        }
+        for (name, it) in &mut self.clients {
+            let Some(interval) = whole.get(&*it.server) else {
+                continue;
+            };
+            if !listed.contains_key(&**name) && at >= *it.gone_at.get_or_insert(at) + *interval {
+                if it.wants != 0.0 {
+                    rows.push((name.clone(), 0.0));
+                }
+                it.wants = 0.0;
+            }
+        }
+        let is_gone = |it: &Recorded| it.wants == 0.0 && it.gone_at.is_some();
+        self.clients.retain(|_, it| !is_gone(it));
+        for (name, wants) in rows {
+            let row = [format!("{:.3}", at.as_secs_f64()), name, wants.to_string()];
+            self.out.write_record(row).map_err(io::Error::from)?;
+            self.rows += 1;
         }
         self.out.flush()?;
         self.tell(problems.join("; "))
@@ -156,7 +182,8 @@ impl<W: Write> Recording<W> {
     }
 
     fn tell_progress(&self, at: Duration) -> Result<(), Failure> {
-        let (seconds, rows, clients) = (at.as_secs(), self.rows, self.clients.len());
+        let clients = self.clients.values().filter(|it| it.wants > 0.0).count();
+        let (seconds, rows) = (at.as_secs(), self.rows);
         let mut out = output::stderr();
         Ok(writeln!(
             out,
@@ -180,9 +207,11 @@ mod tests {
             ..LeaseStatus::default()
         };
         let status = clients.map(|clients| GetStatusResponse {
+            is_master: true,
             resources: vec![ResourceStatus {
                 leases: clients.iter().map(lease).collect(),
                 leases_count: clients.len() as u64,
+                refresh_interval_ms: 1_000,
                 ..ResourceStatus::default()
             }],
             ..GetStatusResponse::default()
@@ -215,9 +244,27 @@ mod tests {
                 ],
             ),
             (2_000, [place("a", None), place("b", Some(&[("w", 3.0)]))]),
-            // One client has moved, and one is gone.
+            // One client has moved. Another one may only be late.
             (
                 3_000,
+                [
+                    place("a", Some(&[("y, z", 2.0)])),
+                    place("b", Some(&[("x", 5.0)])),
+                ],
+            ),
+            (
+                3_900,
+                [
+                    place("a", Some(&[("y, z", 2.0)])),
+                    place("b", Some(&[("x", 5.0)])),
+                ],
+            ),
+            (
+                4_000,
+                [place("a", Some(&[])), place("b", Some(&[("x", 5.0)]))],
+            ),
+            (
+                4_500,
                 [
                     place("a", Some(&[("y, z", 2.0)])),
                     place("b", Some(&[("x", 5.0)])),
@@ -228,7 +275,7 @@ mod tests {
         }
         drop(recording);
         let expected = "time_s,client,wants\n0.000,x,5\n0.000,\"y, z\",1.5\n1.000,\"y, z\",2\n\
-                        2.000,w,3\n3.000,w,0\n";
+                        2.000,w,3\n4.000,w,0\n";
         assert_eq!(String::from_utf8(written).unwrap(), expected);
     }
 }

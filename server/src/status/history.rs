@@ -14,7 +14,7 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_session::time::millis;
 use parking_lot::Mutex;
 use serde::Serialize;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::clock;
 use crate::status::ServerState;
@@ -33,8 +33,8 @@ const SERIES: [(u32, usize); 2] = [(1, 600), (216, 400)];
 
 const DAY: u32 = 86_400;
 
-/// Seconds between two writes to the state directory.
-const KEPT_EVERY: u32 = 216;
+/// Time between two writes to the state directory.
+const KEPT_EVERY: Duration = Duration::from_secs(216);
 
 /// Largest number of changes.
 const MARKS_MAX: usize = 200;
@@ -50,10 +50,8 @@ type Sample = (u32, Figures);
 type Rings = [VecDeque<Sample>; 2];
 
 /// Histories of resources, and changes of the server.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct History {
-    /// Time when the server started, since the Unix epoch. The clock may be set later.
-    started: Duration,
     samples: Mutex<BTreeMap<ResourceId, Rings>>,
     /// What the shadow templates would grant now.
     shadows: Mutex<BTreeMap<ResourceId, f32>>,
@@ -92,23 +90,11 @@ fn unix_ms() -> u64 {
     millis(clock::wall())
 }
 
-impl Default for History {
-    fn default() -> Self {
-        Self {
-            started: clock::wall(),
-            samples: Mutex::default(),
-            shadows: Mutex::default(),
-            marks: Mutex::default(),
-            file: OnceLock::new(),
-        }
-    }
-}
-
 impl History {
     /// Notes a change.
     pub fn note(&self, text: String) {
         let mut marks = self.marks.lock();
-        if marks.len() == MARKS_MAX {
+        while marks.len() >= MARKS_MAX {
             marks.pop_front();
         }
         let at_ms = unix_ms();
@@ -170,15 +156,17 @@ impl History {
             return;
         };
         for (ring, (every, samples_max)) in rings.iter_mut().zip(SERIES) {
+            // The clock was set back.
+            while ring.back().is_some_and(|(last, _)| *last > at) {
+                ring.pop_back();
+            }
             if ring.back().is_some_and(|(last, _)| at < last + every) {
                 continue;
             }
             if ring.len() == samples_max {
                 ring.pop_front();
             }
-            if ring.capacity() < samples_max {
-                ring.reserve_exact(samples_max);
-            }
+            ring.reserve_exact(samples_max - ring.len());
             ring.push_back((at, figures));
         }
     }
@@ -218,21 +206,21 @@ impl ServerState {
             }
             let has_room = self.history().samples.lock().len() < RESOURCES_MAX;
             let chooses = has_room || number.is_multiple_of(CHOSEN_EVERY);
-            let keeps = number % KEPT_EVERY == KEPT_EVERY - 1;
-            self.look(move |state| {
-                state.sample(chooses);
-                if keeps {
-                    state.history().keep();
-                }
-            })
-            .await;
+            self.look(move |state| state.sample(chooses)).await;
+        }
+    }
+
+    /// Keeps histories in the state directory. Runs for ever: spawn it.
+    pub async fn keep_histories(self: Arc<Self>) {
+        loop {
+            sleep(KEPT_EVERY).await;
+            self.look(|state| state.history().keep()).await;
         }
     }
 
     fn sample(&self, chooses: bool) {
         let history = self.history();
-        let at = history.started + self.node().clock().now().since_origin();
-        let at = u32::try_from(at.as_secs()).unwrap_or(u32::MAX);
+        let at = u32::try_from(clock::wall().as_secs()).unwrap_or(u32::MAX);
         if chooses {
             let all = self.snapshots_after(None, usize::MAX);
             let all = all.map(|it| (figures(&it, None)[1], it.resource)).collect();

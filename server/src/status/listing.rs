@@ -115,7 +115,13 @@ impl ServerState {
             if is_full {
                 return (resources, last);
             }
-            if is_by_name && !snapshot.resource.as_str().contains(&query.named) {
+            if is_by_name
+                && !snapshot
+                    .resource
+                    .as_str()
+                    .to_lowercase()
+                    .contains(&query.named)
+            {
                 searched += 1;
                 last = Some(snapshot.resource.to_string());
                 continue;

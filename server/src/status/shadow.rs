@@ -1,7 +1,7 @@
 //! Shadow templates: they divide the present demand beside the templates in force, for charts.
 //!
-//! Nothing is handed out: a shadow only reads the leases of the node, as [a plan](doorward_engine::plan) does. It is read
-//! again every two seconds, or less often if a division of all resources takes long.
+//! Nothing is handed out: a shadow only reads the leases of the node, as [a plan](doorward_engine::plan) does. It divides
+//! every two seconds, or less often if a division of all resources takes long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +32,12 @@ pub struct Shadow {
 #[derive(Debug, Default)]
 struct Read {
     text: Vec<u8>,
+    /// The last valid ones.
     templates: Option<Arc<Located>>,
-    problem: Option<String>,
+    /// Problem of the text.
+    invalid: Option<String>,
+    /// Problem of the place.
+    unreadable: Option<String>,
 }
 
 /// The shadow templates, for charts.
@@ -43,9 +47,6 @@ pub struct ShadowNews {
     pub source: String,
     /// Why the newest text does not count.
     pub problem: Option<String>,
-    /// The newest text.
-    #[serde(skip)]
-    pub text: String,
 }
 
 impl Shadow {
@@ -63,15 +64,26 @@ impl Shadow {
         let read = self.read.lock();
         ShadowNews {
             source: self.place.to_string(),
-            problem: read.problem.clone(),
-            text: String::from_utf8_lossy(&read.text).into_owned(),
+            problem: read.unreadable.as_ref().or(read.invalid.as_ref()).cloned(),
         }
+    }
+
+    /// Returns the newest text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.read.lock().text).into_owned()
     }
 
     /// Divides again and again. Runs until the server ends: spawn it.
     pub async fn run(self: Arc<Self>, state: Arc<ServerState>) {
-        loop {
-            self.read().await;
+        // etcd is asked less often than a file.
+        let reads_every = match self.place {
+            StoredPlace::File(_) => 1,
+            StoredPlace::Etcd(..) => 5,
+        };
+        for number in 0_u32.. {
+            if number.is_multiple_of(reads_every) {
+                self.read().await;
+            }
             let began = Instant::now();
             let shadow = Arc::clone(&self);
             state.look(move |state| shadow.divide(state)).await;
@@ -82,29 +94,36 @@ impl Shadow {
     /// Reads the templates. An invalid text does not count, and the last valid one goes on.
     async fn read(&self) {
         let turn = Arc::clone(&self.turn).lock_owned().await;
-        let text = match self.place.read(turn).await {
-            Ok((_turn, text)) => text.unwrap_or_default(),
-            Err(status) => {
-                self.read.lock().problem = Some(status.message().to_owned());
+        let found = self.place.read(turn).await;
+        let found = found.map_err(|status| status.message().to_owned());
+        let found = found.and_then(|(_, text)| text.ok_or_else(|| "there is none".to_owned()));
+        let text = match found {
+            Ok(text) => text,
+            Err(problem) => {
+                self.read.lock().unreadable = Some(problem);
                 return;
             }
         };
-        if text == self.read.lock().text && !text.is_empty() {
-            return;
+        {
+            let mut read = self.read.lock();
+            read.unreadable = None;
+            if text == read.text && (read.templates.is_some() || read.invalid.is_some()) {
+                return;
+            }
         }
         let (name, parsed) = (self.place.to_string(), text.clone());
         let parse = move || locate_bytes(&parsed, &name);
         let parsed = tokio::task::spawn_blocking(parse).await;
         let mut read = self.read.lock();
         read.text = text;
-        match parsed {
+        read.invalid = match parsed {
             Ok(Ok(located)) => {
                 read.templates = Some(Arc::new(located));
-                read.problem = None;
+                None
             }
-            Ok(Err(error)) => read.problem = Some(error.to_string()),
-            Err(error) => read.problem = Some(error.to_string()),
-        }
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
     }
 
     fn divide(&self, state: &ServerState) {

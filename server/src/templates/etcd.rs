@@ -150,11 +150,12 @@ impl EtcdTemplates {
                 templates::apply(&force.state, &force.metrics, templates).await;
                 self.able.send_replace(true);
                 let place = StoredPlace::Etcd(self.keys.clone(), Arc::clone(&self.etcd));
-                let author = match entry {
-                    Some(entry) => place.author_of(&entry.value).await,
-                    None => None,
-                };
-                templates::note(&force.state, author.as_deref());
+                let text = entry.map(|entry| entry.value.clone()).unwrap_or_default();
+                let state = Arc::clone(&force.state);
+                tokio::spawn(async move {
+                    let author = place.author_of(&text).await;
+                    templates::note(&state, author.as_deref());
+                });
                 Left::Keep
             }
             Err(problem) => {

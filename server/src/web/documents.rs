@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use doorward::rules::version_of;
 use doorward_documents::warnings::{InForceBefore, warnings};
 use doorward_documents::{Kind as _, Located, PROBLEMS_SHOWN_MAX};
+use doorward_engine::node::mastership::Mastership;
 use doorward_pages::numbers;
 use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::plans_client::PlansClient;
@@ -20,18 +21,20 @@ use doorward_proto::admin::v1::plans_server::Plans as _;
 use doorward_proto::admin::v1::rules_server::Rules as _;
 use doorward_proto::plan::{PlanQuestion, ResourcePlan, TreePlan};
 use doorward_session::visible;
+use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tonic::{Code, Request, Status};
+use tracing::info;
 
 use crate::admin::rules_service::{RulesService, revision};
 use crate::caller;
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::plans::PlansService;
 use crate::status::ServerState;
-use crate::status::shadow::ShadowNews;
 use crate::stored_place::{DocumentChange, StoredPlace};
+use crate::web::origin;
 use crate::web::others::Others;
 
 /// Revisions on the page.
@@ -43,8 +46,11 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// Answers of one server that are read for a plan.
 const PAGES_MAX: usize = 100;
 
-/// The largest name or reason, in characters.
-const CHARS_MAX: usize = 500;
+/// Servers that are asked at the same time.
+const AT_ONCE_MAX: usize = 16;
+
+/// Largest reason of a change, in characters.
+const WHY_CHARS_MAX: usize = 500;
 
 const SHADOW: &str = "shadow templates are changed at their source";
 
@@ -59,8 +65,10 @@ pub(super) struct Documents {
     /// None: nobody can change the templates here.
     templates: Option<StoredPlace>,
     rules: RulesService,
-    /// One text is read, planned or written at a time.
+    /// One text is read, parsed or written at a time.
     turn: Arc<Mutex<()>>,
+    /// One plan is made at a time.
+    planning: Arc<Mutex<()>>,
 }
 
 /// A document. Its field names are those of a query and of a body.
@@ -105,6 +113,8 @@ pub(super) struct Shown {
     version: String,
     /// Why the caller may not change it.
     refusal: Option<String>,
+    /// Whether this server knows tokens.
+    takes_token: bool,
     /// The newest first.
     revisions: Vec<wire::RulesRevision>,
 }
@@ -162,10 +172,10 @@ impl IntoResponse for Refused {
         let code = match self.0.code() {
             Code::InvalidArgument => StatusCode::BAD_REQUEST,
             Code::PermissionDenied => StatusCode::FORBIDDEN,
-            Code::NotFound | Code::FailedPrecondition | Code::Unimplemented => {
-                StatusCode::NOT_FOUND
-            }
+            Code::NotFound | Code::Unimplemented => StatusCode::NOT_FOUND,
+            Code::FailedPrecondition | Code::OutOfRange => StatusCode::UNPROCESSABLE_ENTITY,
             Code::Aborted => StatusCode::CONFLICT,
+            Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::SERVICE_UNAVAILABLE,
         };
         let text = format!("{}\n", visible::lines(self.0.message()));
@@ -188,6 +198,7 @@ impl Documents {
             templates,
             rules,
             turn: Arc::default(),
+            planning: Arc::default(),
         }
     }
 
@@ -203,6 +214,11 @@ impl Documents {
         })
     }
 
+    fn takes_token(&self) -> bool {
+        let security = self.state.security();
+        security.is_some_and(|it| it.access().tokens.is_some())
+    }
+
     async fn show_templates(&self, refusal: Option<String>) -> Result<Shown, Status> {
         let place = self.templates()?;
         let turn = Arc::clone(&self.turn).lock_owned().await;
@@ -216,6 +232,7 @@ impl Documents {
             version: stored.as_deref().map(version_of).unwrap_or_default(),
             text: String::from_utf8_lossy(&stored.unwrap_or_default()).into_owned(),
             refusal,
+            takes_token: self.takes_token(),
             revisions: revisions
                 .into_iter()
                 .map(|it| revision(it, false))
@@ -247,6 +264,7 @@ impl Documents {
             text: document.text.unwrap_or_default(),
             version: document.version,
             refusal,
+            takes_token: self.takes_token(),
             revisions,
         })
     }
@@ -254,12 +272,13 @@ impl Documents {
     fn show_shadow(&self) -> Result<Shown, Status> {
         let shadow = self.state.shadow();
         let shadow = shadow.ok_or_else(|| Status::not_found("there are no shadow templates"))?;
-        let ShadowNews { source, text, .. } = shadow.news();
+        let text = shadow.text();
         Ok(Shown {
-            place: source,
+            place: shadow.news().source,
             version: version_of(text.as_bytes()),
             text,
             refusal: Some(SHADOW.to_owned()),
+            takes_token: false,
             revisions: Vec::new(),
         })
     }
@@ -277,6 +296,9 @@ impl Documents {
             (false, Some(master)) => self.pages(Some(master), request.clone(), until).await?,
             (false, None) => return Err(Status::unavailable("no master of this node is known")),
         };
+        if !answer.is_master || answer.node != self.state.node_name() {
+            return Err(Status::unavailable("the master is changing; plan again"));
+        }
         let mut plan = TreePlan::of_root(answer, request);
         loop {
             let questions = plan.questions();
@@ -296,7 +318,8 @@ impl Documents {
                     _ => Err(format!("another server is at {address}, or no master")),
                 }
             });
-            plan.take(futures_util::future::join_all(asked).await);
+            let answers = stream::iter(asked).buffered(AT_ONCE_MAX);
+            plan.take(answers.collect::<Vec<_>>().await);
         }
         let missing = plan.missing(numbers::span);
         let resources = plan.resources;
@@ -336,38 +359,61 @@ impl Documents {
         mut request: wire::PlanRequest,
         until: Instant,
     ) -> Result<wire::PlanResponse, Status> {
-        let mut all: Option<wire::PlanResponse> = None;
+        let mut all = self.page(address, &request, until).await?;
         for _page in 0..PAGES_MAX {
-            let asked = request.clone();
-            let mut page = match address {
-                None => {
-                    let own = PlansService(Arc::clone(&self.state));
-                    own.plan(Request::new(asked)).await?.into_inner()
-                }
-                Some(address) => {
-                    let call = async |channel| {
-                        let plans = PlansClient::new(channel);
-                        let mut plans = plans.max_decoding_message_size(MESSAGE_BYTES_MAX);
-                        plans.plan(asked).await
-                    };
-                    let answer = self.others.ask(address, until, call).await;
-                    answer.map_err(Status::unavailable)?
-                }
+            let Some(token) = all.next_token.take() else {
+                return Ok(all);
             };
-            let next = page.next_token.take();
-            match &mut all {
-                None => all = Some(page),
-                Some(all) => {
-                    all.unchanged_count = all.unchanged_count.saturating_add(page.unchanged_count);
-                    all.resources.append(&mut page.resources);
-                }
+            request.token = token;
+            all.append(self.page(address, &request, until).await?);
+        }
+        let advice = "the plan is too large for a page; `doorward templates diff` makes it";
+        Err(Status::out_of_range(advice))
+    }
+
+    async fn page(
+        &self,
+        address: Option<&str>,
+        request: &wire::PlanRequest,
+        until: Instant,
+    ) -> Result<wire::PlanResponse, Status> {
+        let Some(address) = address else {
+            if Instant::now() >= until {
+                return Err(Status::unavailable("the plan takes too long"));
             }
-            match next {
-                Some(token) if token != request.token => request.token = token,
-                _ => break,
+            let own = PlansService(Arc::clone(&self.state));
+            let answer = own.plan(Request::new(request.clone())).await?;
+            return Ok(answer.into_inner());
+        };
+        let call = async |channel| {
+            let plans = PlansClient::new(channel);
+            let mut plans = plans.max_decoding_message_size(MESSAGE_BYTES_MAX);
+            plans.plan(request.clone()).await
+        };
+        let answer = self.others.ask(address, until, call).await;
+        answer.map_err(Status::unavailable)
+    }
+
+    /// Checks that a text of templates may be written.
+    async fn check(&self, edited: &Edited, place: &StoredPlace) -> Result<(), Status> {
+        let mastership = self
+            .state
+            .node()
+            .look(|node, now| node.mastership(now).clone());
+        if let (StoredPlace::File(_), Mastership::Elsewhere { master_address, .. }) =
+            (place, mastership)
+        {
+            let problem =
+                format!("nothing was written: the templates of the master {master_address} count");
+            return Err(Status::failed_precondition(problem));
+        }
+        match self.problems(edited).await?.first() {
+            None => Ok(()),
+            Some(Problem { line, message }) => {
+                let problem = format!("nothing was written: line {line}: {message}");
+                Err(Status::invalid_argument(problem))
             }
         }
-        all.ok_or_else(|| Status::unavailable("no answer"))
     }
 
     /// Returns all problems of a text.
@@ -385,7 +431,11 @@ impl Documents {
                 Ok(problems.collect())
             }
             DocumentKind::Templates | DocumentKind::Shadow => {
-                let parse = move || Located::parse("templates", text.as_bytes()).err();
+                let turn = Arc::clone(&self.turn).lock_owned().await;
+                let parse = move || {
+                    let _turn = turn;
+                    Located::parse("templates", text.as_bytes()).err()
+                };
                 let parsed = tokio::task::spawn_blocking(parse).await;
                 let error = parsed.map_err(|error| Status::internal(error.to_string()))?;
                 let problems = error.map(|error| Located::problems(&error));
@@ -397,13 +447,14 @@ impl Documents {
     }
 }
 
-/// Returns the name of the caller, if it may change documents.
+/// Returns the name of the caller, if it may change documents. Without the role, it must not come through a proxy: that
+/// forwards for others, by a header or under another name.
 fn writer(headers: &HeaderMap, extensions: &Extensions) -> Result<String, Status> {
     let who = caller::writer(extensions)?;
-    let is_operator = caller::is_operator(extensions);
-    if !is_operator && FORWARDED.iter().any(|name| headers.contains_key(*name)) {
+    let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
+    if !caller::is_operator(extensions) && (is_forwarded || !origin::is_of_this_machine(headers)) {
         return Err(Status::permission_denied(
-            "this request comes through a proxy: give the token of an operator",
+            "this request comes through a proxy, or is for another host: give the token of an operator",
         ));
     }
     Ok(who)
@@ -439,7 +490,8 @@ pub(super) async fn plan(
     let problems = documents.problems(&edited).await?;
     let plan = match edited.kind {
         DocumentKind::Templates | DocumentKind::Shadow if problems.is_empty() => {
-            let _turn = documents.turn.lock().await;
+            let busy = |_| Status::unavailable("another plan is being made; try again");
+            let _turn = documents.planning.try_lock().map_err(busy)?;
             Some(documents.plan(edited.text).await?)
         }
         _ => None,
@@ -457,12 +509,8 @@ pub(super) async fn apply(
     if let DocumentKind::Shadow = edited.kind {
         return Err(Status::permission_denied(SHADOW).into());
     }
-    let why: String = edited.why.trim().chars().take(CHARS_MAX).collect();
+    let why: String = edited.why.trim().chars().take(WHY_CHARS_MAX).collect();
     let why = Some(why).filter(|why| !why.is_empty());
-    if let Some(Problem { line, message }) = documents.problems(&edited).await?.first() {
-        let problem = format!("nothing was written: line {line}: {message}");
-        return Err(Status::invalid_argument(problem).into());
-    }
     let version = version_of(edited.text.as_bytes());
     let revision = match edited.kind {
         DocumentKind::Rules => {
@@ -470,8 +518,8 @@ pub(super) async fn apply(
                 domain: edited.domain,
                 text: edited.text,
                 seen_version: edited.seen,
-                who,
-                why,
+                who: who.clone(),
+                why: why.clone(),
             };
             let mut request = Request::new(apply);
             *request.extensions_mut() = extensions;
@@ -479,11 +527,12 @@ pub(super) async fn apply(
         }
         DocumentKind::Templates | DocumentKind::Shadow => {
             let place = documents.templates()?;
+            documents.check(&edited, place).await?;
             let change = DocumentChange {
                 text: edited.text,
                 seen_version: edited.seen,
-                who,
-                why,
+                who: who.clone(),
+                why: why.clone(),
             };
             let author = change.author();
             let turn = Arc::clone(&documents.turn).lock_owned().await;
@@ -496,5 +545,9 @@ pub(super) async fn apply(
             revision
         }
     };
+    info!(
+        who,
+        why, version, revision, "a document was changed on the page"
+    );
     Ok(Json(Applied { version, revision }))
 }

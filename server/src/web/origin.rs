@@ -43,6 +43,23 @@ pub(super) async fn check(
     next.run(request).await
 }
 
+/// Returns whether a request is for this machine by its own name, and of a page from there, if it is of any.
+pub(super) fn is_of_this_machine(headers: &HeaderMap) -> bool {
+    let text = |name| {
+        headers
+            .get(name)
+            .map(|value| value.to_str().unwrap_or_default())
+    };
+    let Some(host) = text(header::HOST) else {
+        return true;
+    };
+    let of_page = text(header::ORIGIN).map(|origin| origin.split_once("://").map(|(_, it)| it));
+    let name = without_port(host).trim_matches(['[', ']']);
+    let is_loopback = name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    (is_loopback || name.eq_ignore_ascii_case("localhost"))
+        && of_page.is_none_or(|it| it == Some(host))
+}
+
 fn is_own_host(state: &ServerState, headers: &HeaderMap) -> bool {
     // A program without a Host is no browser.
     let Some(host) = headers.get(header::HOST) else {

@@ -189,12 +189,18 @@ async fn neither_another_site_nor_a_caller_behind_a_proxy_may_change_anything() 
         "x-forwarded-for: 192.0.2.1\r\n",
         "forwarded: for=192.0.2.1\r\n",
         "via: 1.1 proxy\r\n",
+        // A proxy on this machine, without a header of its own.
+        "origin: https://quota.example.com\r\n",
+        "origin: null\r\n",
     ] {
         let (code, answer) = post(&root, "/document/apply", headers, &apply).await;
         assert_eq!(code, 403, "{headers}: {answer}");
     }
     let stored = std::fs::read_to_string(folder.path().join("templates.yaml"));
     assert_eq!(stored.unwrap(), templates(100.0));
+    let own = format!("origin: http://{}\r\n", root.http_address().unwrap());
+    let (code, answer) = post(&root, "/document/apply", &own, &apply).await;
+    assert_eq!(code, 200, "{answer}");
     let fixed = started(config()).await;
     let (code, answer) = post(&fixed, "/document/apply", "", &apply).await;
     assert_eq!(code, 404);
@@ -310,13 +316,13 @@ async fn resources_are_searched_at_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let root = root(&folder).await;
     let mut client = capacity(&root).await;
-    for name in ["fair/orders", "fair/users", "fair/order-items"] {
+    for name in ["fair/orders", "fair/users", "fair/ORDER-items"] {
         gets(&mut client, "a", asked(name, 1.0)).await;
     }
-    let found = json(&root, "/status?named=order").await;
+    let found = json(&root, "/status?named=Order").await;
     let ids = found["resources"].as_array().unwrap().iter();
     let ids: Vec<&str> = ids.map(|it| it["resource_id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["fair/order-items", "fair/orders"]);
+    assert_eq!(ids, ["fair/ORDER-items", "fair/orders"]);
     let pages = root.http_address().unwrap().to_string();
     assert_eq!(found["pages_address"], pages);
 }

@@ -117,12 +117,17 @@ fn random_scenarios_hold_with_odd_seeds() {
 fn check_by_chance(first: u64) {
     for focus in focuses() {
         let seeds = if focus.is_none() { 20 } else { 6 };
-        // In the last one, a push overtakes an answer that is lost.
-        for seed in (first..seeds).step_by(2).chain([3_000_250 + first]) {
+        for seed in (first..seeds).step_by(2) {
             let (_, failure) = fuzz::play(&fuzz::scenario(seed, focus));
             assert_eq!(failure, None, "{}", again(seed, focus));
         }
     }
+}
+
+#[test]
+fn a_push_may_overtake_an_answer_that_is_lost() {
+    let (_, failure) = fuzz::play(&fuzz::scenario(3_000_250, None));
+    assert_eq!(failure, None, "{}", again(3_000_250, None));
 }
 
 #[test]

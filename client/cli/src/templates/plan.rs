@@ -162,10 +162,7 @@ async fn pages(caller: MasterCaller, mut request: PlanRequest) -> Result<PlanRes
             break;
         };
         request.token = token;
-        let more = page(&caller, &request).await?;
-        all.unchanged_count = all.unchanged_count.saturating_add(more.unchanged_count);
-        all.resources.extend(more.resources);
-        all.next_token = more.next_token;
+        all.append(page(&caller, &request).await?);
     }
     if request.holders_max > 0
         && let [only] = all.resources.as_mut_slice()

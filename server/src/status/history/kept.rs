@@ -1,5 +1,6 @@
 //! Histories in a file, for the next process.
 
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use doorward_files::{Replacement, read_regular};
 use prost::Message;
 use tracing::warn;
 
-use super::{FIGURES, History, Mark, Rings};
+use super::{FIGURES, History, MARKS_MAX, Mark, RESOURCES_MAX, Rings, SERIES, Sample};
 use crate::clock;
 
 /// Largest file, in bytes.
@@ -40,6 +41,15 @@ struct KeptRing {
     figures: Vec<f32>,
 }
 
+impl KeptRing {
+    fn of(ring: &VecDeque<Sample>) -> Self {
+        Self {
+            at: ring.iter().map(|(at, _)| *at).collect(),
+            figures: ring.iter().flat_map(|(_, figures)| *figures).collect(),
+        }
+    }
+}
+
 impl History {
     /// Reads the histories of the process before, and keeps those of this one in the same file.
     pub fn open(&self, file: PathBuf) {
@@ -60,17 +70,20 @@ impl History {
 
     fn take(&self, kept: Kept) {
         let now = u32::try_from(clock::wall().as_secs()).unwrap_or(u32::MAX);
-        self.marks.lock().extend(kept.marks);
+        let old = kept.marks.len().saturating_sub(MARKS_MAX);
+        self.marks.lock().extend(kept.marks.into_iter().skip(old));
         let mut samples = self.samples.lock();
-        for resource in kept.resources {
+        for resource in kept.resources.into_iter().take(RESOURCES_MAX) {
             let Ok(id) = ResourceId::new(&resource.id) else {
                 continue;
             };
             let mut rings = Rings::default();
-            for (ring, kept) in rings.iter_mut().zip(resource.rings) {
+            for ((ring, (_, samples_max)), kept) in rings.iter_mut().zip(SERIES).zip(resource.rings)
+            {
                 let (figures, _) = kept.figures.as_chunks::<FIGURES>();
                 let all = kept.at.into_iter().zip(figures.iter().copied());
                 ring.extend(all.filter(|(at, _)| *at <= now));
+                ring.drain(..ring.len().saturating_sub(samples_max));
             }
             samples.insert(id, rings);
         }
@@ -81,24 +94,19 @@ impl History {
         let Some(file) = self.file.get() else {
             return;
         };
-        let resources = self
-            .samples
-            .lock()
-            .iter()
-            .map(|(id, rings)| KeptResource {
-                id: id.to_string(),
-                rings: rings
-                    .iter()
-                    .map(|ring| KeptRing {
-                        at: ring.iter().map(|(at, _)| *at).collect(),
-                        figures: ring.iter().flat_map(|(_, figures)| *figures).collect(),
-                    })
-                    .collect(),
-            })
-            .collect();
         let marks = self.marks.lock().iter().cloned().collect();
-        let kept = Kept { resources, marks }.encode_to_vec();
-        if let Err(error) = Replacement::prepare(file, &kept).and_then(Replacement::put) {
+        let resources = Vec::new();
+        let mut bytes = Kept { resources, marks }.encode_to_vec();
+        for id in self.resources() {
+            let kept = self.samples.lock().get(&id).map(|rings| KeptResource {
+                id: id.to_string(),
+                rings: rings.iter().map(KeptRing::of).collect(),
+            });
+            let (resources, marks) = (kept.into_iter().collect(), Vec::new());
+            // Messages one after the other are one message with the lists of all.
+            bytes.extend(Kept { resources, marks }.encode_to_vec());
+        }
+        if let Err(error) = Replacement::prepare(file, &bytes).and_then(Replacement::put) {
             warn!(file = %file.display(), %error, "histories of charts cannot be kept");
         }
     }

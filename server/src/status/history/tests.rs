@@ -88,3 +88,15 @@ fn what_is_kept_is_there_again_and_nothing_of_the_future() {
     next.open(file);
     assert!(next.chart(&id(0)).series.is_empty());
 }
+
+#[test]
+fn a_clock_that_is_set_back_takes_later_samples_away() {
+    let history = History::default();
+    history.choose(vec![(1.0, id(0))], 0);
+    for at in [100, 101, 102, 50, 51] {
+        history.record(&id(0), at, [at as f32; FIGURES]);
+    }
+    let chart = history.chart(&id(0));
+    let times = chart.series[0].samples.iter().map(|it| it.0 / 1_000);
+    assert_eq!(times.collect::<Vec<_>>(), [50, 51]);
+}
