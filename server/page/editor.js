@@ -77,8 +77,14 @@ function goToLine({ line }) {
   field.setSelectionRange(start + (line > 1), start + (line > 1));
   document.getElementById(`edit-line-${line}`)?.scrollIntoView({ block: "center" });
 }
-export const editActs = { plan, apply, undo, goToLine, theirs: () => decide(plain(it.rival.text)),
-  mine: () => decide(it.text), intended: () => { it.isIntended = !it.isIntended; }, morePlanned: () => { it.shown += PLANNED_SHOWN; } };
+// Takes another text, unless the user keeps an unsaved one.
+const replace = (text) => { if (!isUnsaved() || confirm("Drop your text?")) it.text = plain(text); };
+const former = ({ number: revision }) => run("Reading the revision…", async ({ kind, domain }) => {
+  replace((await ask(address("/document", { kind, domain, revision }), { token })).text);
+});
+const theirs = () => confirm("Drop your text?") && decide(plain(it.rival.text));
+export const editActs = { plan, apply, undo, goToLine, former, theirs, mine: () => decide(it.text),
+  intended: () => { it.isIntended = !it.isIntended; }, morePlanned: () => { it.shown += PLANNED_SHOWN; } };
 
 // Takes what is typed into a field of the editor. With another token, the caller may have another role.
 export function typed({ type, target: { dataset: { edit, secret }, value } }) {
@@ -121,7 +127,8 @@ export function editor() {
     h("p#edit-hint.sub", "Tab indents by two spaces. Escape, then Tab, leaves the text."),
     h("div#edit-changes", changes()), h("div#edit-answer", { class: isPlanned(it) ? null : "stale" }, answer()),
     h("div#edit-revisions", found.revisions.length > 0 && plainTable("Revisions", [
-      ["Revision", "name", (of) => [h("b", of.number), sub(of.kind)]], ["Who", "text", (of) => of.who],
+      ["Revision", "name", (of) => [h("b", of.number), " ", h("button", { "data-do": "former", "data-number": of.number,
+        disabled: found.refusal ? "" : null }, "Load"), sub(of.kind)]], ["Who", "text", (of) => of.who],
       ["When", "text", (of) => day(of.when_unix_ms)], ["Why", "why", (of) => of.why]], found.revisions)),
   ];
 }

@@ -143,7 +143,7 @@ function verdict(state, it) {
   const text = ["Short: ", names.length ? names : link(resourceLink(it.resource_id), "see its clients"),
     others > 0 && ` and ${several(others, "other")}`, "."];
   return h("section#verdict", { class: `verdict ${isShort(now) ? "short" : "good"}` },
-    h("h1", `${who} share ${what}. ${wants}`), h("p", isShort(now) ? text : "Everyone gets what it wants."));
+    h("h1", `${who} ${now.clients_count === 1 ? "shares" : "share"} ${what}. ${wants}`), h("p", isShort(now) ? text : "Everyone gets what it wants."));
 }
 
 // Clients that get less than they want, most first; child servers, if the tree does not list all clients.
@@ -372,7 +372,7 @@ export const templates = ({ status }) => [
   table("templates", { title: "Templates in force", heading: "h1", noun: "template", class: "templates",
     rows: status.templates, key: (it) => it.identifier_glob, empty: "This server has no templates of its own.",
     search: (it) => `${it.identifier_glob} ${it.kind} ${it.description}`,
-    tools: h("a.button", { href: "/?view=edit&kind=templates" }, "Edit"), columns: [
+    tools: !status.parent && h("a.button", { href: "/?view=edit&kind=templates" }, "Edit"), columns: [
       ["Glob", "name", (it) => [bold(it.identifier_glob), sub(it.description)], (it) => it.identifier_glob],
       ["Algorithm", "text", (it) => [it.kind, sub(parameters(it))], (it) => it.kind],
       ["Capacity", "n", (it) => amount(it.capacity), (it) => it.capacity],

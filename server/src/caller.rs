@@ -38,8 +38,8 @@ pub fn is_operator(extensions: &Extensions) -> bool {
 /// If it may not.
 pub fn writer(extensions: &Extensions) -> Result<String, Status> {
     if !may_write(extensions) {
-        let problem = "rules and templates are changed from the server's own machine, or with the token of an \
-                       operator; or change the file, directory or etcd itself";
+        let problem = "rules and templates are changed with the token of an operator or, without identities, from the \
+                       server's own machine; or change the file, directory or etcd itself";
         return Err(Status::permission_denied(problem));
     }
     let identity = extensions.get::<Identity>().map(ToString::to_string);

@@ -64,14 +64,8 @@ pub struct DocumentChange {
 
 type Turn = OwnedMutexGuard<()>;
 
-impl DocumentChange {
-    /// Returns who made the change, and why, as history of charts tells it.
-    pub fn author(&self) -> String {
-        author(&self.who, self.why.as_deref())
-    }
-}
-
-fn author(who: &str, why: Option<&str>) -> String {
+/// Returns who made a change, and why, as charts tell it.
+pub(crate) fn author(who: &str, why: Option<&str>) -> String {
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
     format!("by {who}{why}")
 }
@@ -231,7 +225,9 @@ fn check_seen(stored: Option<&[u8]>, seen_version: &str) -> Result<(), Status> {
     }
     let problem = match version {
         Some(version) => {
-            format!("the stored version is {version}; look at it, and write on top of it")
+            format!(
+                "the document has changed meanwhile; look at version {version}, and write on top of it"
+            )
         }
         None => "there is no such document; name no version to add it".to_owned(),
     };

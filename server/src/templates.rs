@@ -61,5 +61,7 @@ pub fn refuse(state: &ServerState, metrics: &Metrics, problem: String) {
         warn!("no templates are in force:\n{problem}");
     } else {
         warn!("new templates refused, those in force stay:\n{problem}");
+        let text = "the newest templates are refused; those in force stay";
+        state.history().note(text.to_owned());
     }
 }

@@ -36,7 +36,7 @@ pub(crate) async fn run(common: &Common, flags: &RecordFlags) -> Result<(), Fail
         ..GetStatusRequest::default()
     };
     let mut interrupted = pin!(interruption()?);
-    let mut recording = Recording::new(output::stdout())?;
+    let mut recording = Recording::new(output::stdout());
     let mut ticks = interval(flags.every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut began, mut told) = (None, Duration::ZERO);
@@ -87,56 +87,18 @@ struct Recorded {
 }
 
 impl<W: Write> Recording<W> {
-    fn new(out: W) -> io::Result<Self> {
-        let mut out = Writer::from_writer(out);
-        out.write_record(["time_s", "client", "wants"])?;
-        Ok(Self {
+    fn new(out: W) -> Self {
+        Self {
             rows: 0,
-            out,
+            out: Writer::from_writer(out),
             clients: BTreeMap::new(),
             problem: String::new(),
-        })
+        }
     }
 
     /// Adds what the servers say at a time.
     fn add(&mut self, places: &[Place], at: Duration) -> Result<(), Failure> {
-        let mut listed: BTreeMap<&str, (f64, &str)> = BTreeMap::new();
-        // Servers that list all clients, and the time until each has asked again.
-        let mut whole: BTreeMap<&str, Duration> = BTreeMap::new();
-        let mut problems = Vec::new();
-        for place in places {
-            let node = place.node.as_str();
-            if let Some(problem) = &place.problem {
-                problems.push(format!("{node}: {problem}"));
-            }
-            let Some(status) = place.status.as_ref().filter(|it| it.is_master) else {
-                continue;
-            };
-            let Some(resource) = place.resource() else {
-                whole.insert(node, Duration::ZERO);
-                continue;
-            };
-            let clients = resource.leases.iter().filter(|it| it.kind == "client");
-            let count = clients.clone().count() as u64;
-            for client in clients {
-                let known = listed.entry(&client.holder).or_default();
-                // A client that moves to another server is at both for a while.
-                if client.wants >= known.0 {
-                    *known = (client.wants, node);
-                }
-            }
-            let there = resource
-                .leases_count
-                .saturating_sub(resource.children_count);
-            match there.saturating_sub(count) {
-                0 if status.learning_remaining_ms.is_none() => {
-                    let interval = Duration::from_millis(resource.refresh_interval_ms);
-                    whole.insert(node, interval);
-                }
-                0 => {}
-                missing => problems.push(format!("{node}: {missing} clients are left out")),
-            }
-        }
+        let (listed, whole, problems) = listed(places);
         let mut rows = Vec::new();
         for (name, (wants, server)) in &listed {
             let known = self.clients.get(*name);
@@ -163,6 +125,10 @@ impl<W: Write> Recording<W> {
         }
         let is_gone = |it: &Recorded| it.wants == 0.0 && it.gone_at.is_some();
         self.clients.retain(|_, it| !is_gone(it));
+        if self.rows == 0 && !rows.is_empty() {
+            let header = ["time_s", "client", "wants"];
+            self.out.write_record(header).map_err(io::Error::from)?;
+        }
         for (name, wants) in rows {
             let row = [format!("{:.3}", at.as_secs_f64()), name, wants.to_string()];
             self.out.write_record(row).map_err(io::Error::from)?;
@@ -190,6 +156,52 @@ impl<W: Write> Recording<W> {
             "recorded {seconds} s: {rows} rows; {clients} clients want some now"
         )?)
     }
+}
+
+/// Wants of each client, and its server.
+type Listed<'a> = BTreeMap<&'a str, (f64, &'a str)>;
+
+/// Servers that list all their clients, and the time until each of these has asked again.
+type Whole<'a> = BTreeMap<&'a str, Duration>;
+
+/// Returns the clients that servers list, those that list all, and what is wrong with others.
+fn listed(places: &[Place]) -> (Listed<'_>, Whole<'_>, Vec<String>) {
+    let (mut listed, mut whole) = (Listed::new(), Whole::new());
+    let mut problems = Vec::new();
+    for place in places {
+        let node = place.node.as_str();
+        if let Some(problem) = &place.problem {
+            problems.push(format!("{node}: {problem}"));
+        }
+        let Some(status) = place.status.as_ref().filter(|it| it.is_master) else {
+            continue;
+        };
+        let Some(resource) = place.resource() else {
+            whole.insert(node, Duration::ZERO);
+            continue;
+        };
+        let clients = resource.leases.iter().filter(|it| it.kind == "client");
+        let count = clients.clone().count() as u64;
+        for client in clients {
+            let known = listed.entry(&client.holder).or_default();
+            // A client that moves to another server is at both for a while.
+            if client.wants >= known.0 {
+                *known = (client.wants, node);
+            }
+        }
+        let there = resource
+            .leases_count
+            .saturating_sub(resource.children_count);
+        match there.saturating_sub(count) {
+            0 if status.learning_remaining_ms.is_none() => {
+                let interval = Duration::from_millis(resource.refresh_interval_ms);
+                whole.insert(node, interval);
+            }
+            0 => {}
+            missing => problems.push(format!("{node}: {missing} clients are left out")),
+        }
+    }
+    (listed, whole, problems)
 }
 
 #[cfg(test)]
@@ -226,7 +238,7 @@ mod tests {
     #[test]
     fn a_row_is_written_when_wants_change_and_a_silent_server_changes_none() {
         let mut written = Vec::new();
-        let mut recording = Recording::new(&mut written).unwrap();
+        let mut recording = Recording::new(&mut written);
         let at = Duration::from_millis;
         for (millis, places) in [
             (

@@ -236,11 +236,7 @@ impl ServerState {
 
     /// Notes that the newest templates came into force (`None`), or why they were refused.
     pub fn set_templates(&self, problem: Option<String>) {
-        let before = std::mem::replace(&mut self.news.lock().templates_problem, problem.clone());
-        if problem.is_some() && before != problem {
-            let text = "newer templates are not in force";
-            self.history.note(text.to_owned());
-        }
+        self.news.lock().templates_problem = problem;
     }
 
     /// Returns the state of the parent. None: this is the root.

@@ -11,6 +11,7 @@ use doorward_engine::plan::Terms;
 use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
+use tracing::warn;
 
 use crate::status::ServerState;
 use crate::stored_place::StoredPlace;
@@ -100,7 +101,11 @@ impl Shadow {
         let text = match found {
             Ok(text) => text,
             Err(problem) => {
-                self.read.lock().unreadable = Some(problem);
+                let mut read = self.read.lock();
+                if read.unreadable.as_ref() != Some(&problem) {
+                    warn!(place = %self.place, problem, "shadow templates cannot be read");
+                }
+                read.unreadable = Some(problem);
                 return;
             }
         };
@@ -124,6 +129,12 @@ impl Shadow {
             Ok(Err(error)) => Some(error.to_string()),
             Err(error) => Some(error.to_string()),
         };
+        if let Some(problem) = &read.invalid {
+            warn!(
+                problem,
+                "shadow templates are invalid; the last valid ones go on"
+            );
+        }
     }
 
     fn divide(&self, state: &ServerState) {

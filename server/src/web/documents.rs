@@ -19,10 +19,11 @@ use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::plans_client::PlansClient;
 use doorward_proto::admin::v1::plans_server::Plans as _;
 use doorward_proto::admin::v1::rules_server::Rules as _;
-use doorward_proto::plan::{PlanQuestion, ResourcePlan, TreePlan};
+use doorward_proto::plan::{PlanQuestion, TreePlan};
 use doorward_session::visible;
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tonic::{Code, Request, Status};
@@ -33,7 +34,7 @@ use crate::caller;
 use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::plans::PlansService;
 use crate::status::ServerState;
-use crate::stored_place::{DocumentChange, StoredPlace};
+use crate::stored_place::{DocumentChange, StoredPlace, author};
 use crate::web::origin;
 use crate::web::others::Others;
 
@@ -52,7 +53,7 @@ const AT_ONCE_MAX: usize = 16;
 /// Largest reason of a change, in characters.
 const WHY_CHARS_MAX: usize = 500;
 
-const SHADOW: &str = "shadow templates are changed at their source";
+const SHADOW: &str = "Shadow templates are changed at their source.";
 
 /// Headers by which a proxy tells that it asks for somebody else.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "via"];
@@ -79,6 +80,8 @@ pub(super) struct Named {
     /// Of rules.
     #[serde(default)]
     domain: String,
+    /// Number of an earlier version, whose text alone is shown.
+    revision: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -106,7 +109,7 @@ pub(super) struct Edited {
 }
 
 /// A document as it stands.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Shown {
     place: String,
     text: String,
@@ -138,7 +141,8 @@ struct PlanOfTree {
     unchanged: u64,
     /// Why holders may be missing.
     missing: Option<String>,
-    resources: Vec<ResourcePlan>,
+    /// [`ResourcePlan`](doorward_proto::plan::ResourcePlan) as JSON, of which one list replaces another.
+    resources: Vec<Value>,
     warnings: Vec<PlanWarning>,
 }
 
@@ -269,6 +273,30 @@ impl Documents {
         })
     }
 
+    /// Returns the text of an earlier version.
+    async fn revision(&self, named: &Named, number: u64) -> Result<String, Status> {
+        let before = number.saturating_add(1);
+        let found = match named.kind {
+            DocumentKind::Rules => {
+                let asked = wire::RulesHistoryRequest {
+                    domain: named.domain.clone(),
+                    before,
+                    texts: true,
+                };
+                let answer = self.rules.history(Request::new(asked)).await?;
+                answer.into_inner().revisions.into_iter().next()
+            }
+            DocumentKind::Templates | DocumentKind::Shadow => {
+                let turn = Arc::clone(&self.turn).lock_owned().await;
+                let (_turn, mut found) = self.templates()?.history(turn, before, 1).await?;
+                found.pop().map(|it| revision(it, true))
+            }
+        };
+        let found = found.filter(|it| it.number == number);
+        let text = found.and_then(|it| it.text);
+        text.ok_or_else(|| Status::not_found("there is no text of this revision"))
+    }
+
     fn show_shadow(&self) -> Result<Shown, Status> {
         let shadow = self.state.shadow();
         let shadow = shadow.ok_or_else(|| Status::not_found("there are no shadow templates"))?;
@@ -333,6 +361,9 @@ impl Documents {
                 was_in_force: false,
             };
             let warnings = warnings(&located, &before);
+            let resources = resources.iter().map(serde_json::to_value);
+            // Texts and numbers: none of them fails.
+            let resources: Vec<Value> = resources.filter_map(Result::ok).collect();
             (missing, resources, warnings)
         };
         let (missing, resources, warnings) = self.state.look(look).await;
@@ -468,6 +499,13 @@ pub(super) async fn show(
 ) -> Answer<Shown> {
     let refusal = writer(&headers, &extensions).err();
     let refusal = refusal.map(|status| status.message().to_owned());
+    if let Some(number) = named.revision {
+        let text = documents.revision(&named, number).await?;
+        return Ok(Json(Shown {
+            text,
+            ..Shown::default()
+        }));
+    }
     let shown = match named.kind {
         DocumentKind::Templates => documents.show_templates(refusal).await,
         DocumentKind::Rules => documents.show_rules(named.domain, refusal).await,
@@ -523,7 +561,15 @@ pub(super) async fn apply(
             };
             let mut request = Request::new(apply);
             *request.extensions_mut() = extensions;
-            documents.rules.apply(request).await?.into_inner().revision
+            let domain = request.get_ref().domain.clone();
+            let revision = documents.rules.apply(request).await?.into_inner().revision;
+            if revision.is_none() {
+                // A directory does not tell.
+                let author = author(&who, why.as_deref());
+                let text = format!("rules of {domain} written {author}");
+                documents.state.history().note(text);
+            }
+            revision
         }
         DocumentKind::Templates | DocumentKind::Shadow => {
             let place = documents.templates()?;
@@ -534,11 +580,11 @@ pub(super) async fn apply(
                 who: who.clone(),
                 why: why.clone(),
             };
-            let author = change.author();
             let turn = Arc::clone(&documents.turn).lock_owned().await;
             let revision = place.write(turn, change).await?.1;
             if revision.is_none() {
-                // A file does not tell.
+                // Nor does a file.
+                let author = author(&who, why.as_deref());
                 let text = format!("templates written {author}");
                 documents.state.history().note(text);
             }

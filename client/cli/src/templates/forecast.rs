@@ -456,15 +456,15 @@ mod tests {
         assert_eq!(
             written(&found),
             format!(
-                "t.yaml:2:25: warning: template 1 (\"a\"): {is_zero} (so it is in force already)\n\
-                 t.yaml:3:25: warning: template 2 (\"b\"): {is_zero}\n\
-                 t.yaml:4:25: warning: template 3 (\"c\"): {is_zero}\n"
+                "t.yaml:2:34: warning: template 1 (\"a\"): {is_zero} (so it is in force already)\n\
+                 t.yaml:3:34: warning: template 2 (\"b\"): {is_zero}\n\
+                 t.yaml:4:34: warning: template 3 (\"c\"): {is_zero}\n"
             )
         );
         assert_eq!(
             found.refusal().unwrap(),
             format!(
-                "nothing was written. t.yaml:3:25: warning: template 2 (\"b\"): {is_zero} (and 1 warning \
+                "nothing was written. t.yaml:3:34: warning: template 2 (\"b\"): {is_zero} (and 1 warning \
                  more). Correct it; or, if it is intended, give --force, which --yes does not imply"
             )
         );
