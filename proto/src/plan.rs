@@ -338,3 +338,50 @@ fn below<'a>(
     }
     below
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer of a node about the resource `r`, of which its clients lose, with children.
+    fn answer(node: &str, losing: u64, children: &[&str]) -> PlanResponse {
+        let children = children.iter().map(|child| PlannedChild {
+            child: (*child).to_owned(),
+            lease: vec![1],
+            ..PlannedChild::default()
+        });
+        PlanResponse {
+            is_master: true,
+            node: node.to_owned(),
+            resources: vec![PlannedResource {
+                resource_id: "r".to_owned(),
+                losing_count: losing,
+                children: children.collect(),
+                ..PlannedResource::default()
+            }],
+            ..PlanResponse::default()
+        }
+    }
+
+    #[test]
+    fn each_server_is_asked_once_and_a_silent_one_is_named() {
+        let mut plan = TreePlan::of_root(answer("root", 1, &["a", "b"]), PlanRequest::default());
+        let names = |of: Vec<PlanQuestion>| of.into_iter().map(|it| it.child).collect::<Vec<_>>();
+        assert_eq!(names(plan.questions()), ["a", "b"]);
+        // One names the root, itself and a server of its own; and its resource twice.
+        let mut of_a = answer("a", 10, &["a", "c", "root"]);
+        of_a.resources.extend(answer("a", 10, &[]).resources);
+        plan.take([Ok(of_a), Err("no answer".to_owned())]);
+        assert_eq!(names(plan.questions()), ["c"]);
+        plan.take([Ok(answer("c", 100, &[]))]);
+        assert_eq!(plan.questions(), []);
+        let found = &plan.resources[0];
+        assert_eq!(found.root.losing_count, 111);
+        let twice = "a server of this name is elsewhere in the tree, too";
+        let unnamed = [("b", "no answer"), ("a", twice), ("root", twice)];
+        assert_eq!(
+            found.unnamed,
+            unnamed.map(|(name, why)| (name.to_owned(), why.to_owned()))
+        );
+    }
+}

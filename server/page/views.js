@@ -143,7 +143,8 @@ function verdict(state, it) {
   const text = ["Short: ", names.length ? names : link(resourceLink(it.resource_id), "see its clients"),
     others > 0 && ` and ${several(others, "other")}`, "."];
   return h("section#verdict", { class: `verdict ${isShort(now) ? "short" : "good"}` },
-    h("h1", `${who} ${now.clients_count === 1 ? "shares" : "share"} ${what}. ${wants}`), h("p", isShort(now) ? text : "Everyone gets what it wants."));
+    h("h1", `${who} ${now.clients_count === 1 ? "shares" : "share"} ${what}. ${wants}`),
+    h("p", isShort(now) ? text : "Everyone gets what it wants."));
 }
 
 // Clients that get less than they want, most first; child servers, if the tree does not list all clients.

@@ -1,6 +1,7 @@
 //! Waits of clients because of operators, scrapes and accidents. A client asks a full server all the time, in an open
 //! loop. Its worst wait during an event is compared with the worst of a quiet time just before.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -221,9 +222,12 @@ pub(crate) async fn measure(place: &Place, size: &Size) {
         Event::ChangedKind,
     ];
     if of_full.iter().any(|event| size.has(*event)) {
-        let mut full = Full::start(place, size, size.scarce(), &[]).await;
+        let shadow = tempfile::NamedTempFile::new().unwrap();
+        let shadow = shadow.path();
+        let flags = ["--shadow-templates", shadow.to_str().unwrap()];
+        let mut full = Full::start(place, size, size.scarce(), &flags).await;
         full.fill().await;
-        look(&mut full, size).await;
+        look(&mut full, size, shadow).await;
         change(&mut full, size).await;
     }
     for (event, name) in [
@@ -239,7 +243,7 @@ pub(crate) async fn measure(place: &Place, size: &Size) {
     }
 }
 
-async fn look(full: &mut Full, size: &Size) {
+async fn look(full: &mut Full, size: &Size, shadow: &Path) {
     for path in PATHS.into_iter().filter(|_| size.has(Event::Looks)) {
         let mut worst = Worst::default();
         for _ in 0..size.runs {
@@ -273,6 +277,16 @@ async fn look(full: &mut Full, size: &Size) {
             full.measure(&mut worst, get).await;
         }
         worst.print("Plan, all pages");
+        let mut worst = Worst::default();
+        for _ in 0..size.runs {
+            let divide = async |_: &mut Subject| {
+                std::fs::write(shadow, halved.document()).unwrap();
+                // It is read within two seconds, and then divides each two seconds or less often.
+                sleep(Duration::from_secs(6)).await;
+            };
+            full.measure(&mut worst, divide).await;
+        }
+        worst.print("shadow templates");
     }
 }
 
