@@ -1,14 +1,19 @@
 //! Templates and rules on the page: read, planned, changed and undone by HTTP. Shadow templates.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node;
+use doorward_engine::templates::Templates;
+use doorward_etcd::layout::DocumentKeys;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::stored_place::StoredPlace;
+use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::TemplateFile;
 use doorward_server::transports::parent::ParentTransportConfig;
+use doorward_tests::etcd::Etcd;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -325,4 +330,40 @@ async fn resources_are_searched_at_the_server() {
     assert_eq!(ids, ["fair/ORDER-items", "fair/orders"]);
     let pages = root.http_address().unwrap().to_string();
     assert_eq!(found["pages_address"], pages);
+}
+
+#[tokio::test]
+async fn a_document_in_etcd_has_revisions_with_authors() {
+    let etcd = Etcd::start().await;
+    let (keys, config_of_etcd) = (DocumentKeys::new("/t"), Arc::new(etcd.config()));
+    let mut server = started(ServerConfig {
+        templates: Templates::default(),
+        templates_place: Some(StoredPlace::Etcd(keys.clone(), config_of_etcd.clone())),
+        ..config()
+    })
+    .await;
+    let (state, metrics) = (server.state().clone(), server.metrics().clone());
+    server.spawn(EtcdTemplates::new(keys, config_of_etcd).run(state, metrics));
+    let path = "/document?kind=templates";
+    let shown = json(&server, path).await;
+    assert_eq!((&shown["text"], &shown["version"]), (&json!(""), &json!("")));
+    let mut seen = json!("");
+    for (capacity, why) in [(100.0, "first"), (50.0, "second")] {
+        let text = templates(capacity);
+        let apply = json!({"kind": "templates", "text": text, "seen": seen, "why": why});
+        seen = posted(&server, "/document/apply", &apply).await["version"].take();
+    }
+    let shown = json(&server, path).await;
+    assert_eq!(shown["text"], templates(50.0));
+    let newest = &shown["revisions"][0];
+    let about = ["number", "who", "why"].map(|key| newest[key].clone());
+    assert_eq!(about, [json!(2), json!("127.0.0.1"), json!("second")]);
+    let former = json(&server, &format!("{path}&revision=1")).await;
+    assert_eq!(former["text"], templates(100.0));
+    assert_eq!(page(&server, &format!("{path}&revision=3")).await.0, 404);
+    eventually("the chart names the author", async || {
+        let marks = json(&server, "/history?id=any").await["marks"].to_string();
+        marks.contains("templates came into force, revision 2 by 127.0.0.1: second")
+    })
+    .await;
 }
