@@ -11,7 +11,6 @@ use crate::recording::{NodeInfo, Recording, ResourceRecording};
 use crate::scenario::demand::Demand;
 use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::usage::Usage;
-use crate::world::agenda::EventKind;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
 use crate::world::{ClientProcess, PlayedTrace, World, addresses_of};
@@ -50,8 +49,8 @@ impl World<'_> {
             for slot in self.places[place].slots.numbers() {
                 self.start_server(place, slot);
             }
-            while let Some((_, what)) = self.events.next(Time::ZERO) {
-                self.play(what);
+            while let Some((_, action)) = self.events.next(Time::ZERO) {
+                action(self);
             }
         }
         self.etcd.is_quick = false;
@@ -90,7 +89,10 @@ impl World<'_> {
                 self.wakes.push(None);
                 let part = index as f64 / count.max(1) as f64;
                 let starts = Time::ZERO + start_within.mul_f64(part);
-                self.events.put(starts, EventKind::Start(client));
+                self.act(starts, move |world| {
+                    world.clients[client].is_due = true;
+                    world.start_client(client);
+                });
             }
             if let Demand::Trace(trace) = &group.first.demand {
                 let rows: Box<dyn Iterator<Item = _>> = Box::new(trace.played());

@@ -41,7 +41,7 @@ impl World<'_> {
         let streams: Vec<u64> = of_child.map(|(number, _)| *number).collect();
         if is_cut && !streams.is_empty() {
             // In a partition the parent notices only when pings stay unanswered.
-            self.end_with(self.now + KEEPALIVE, move |world| {
+            self.act(self.now + KEEPALIVE, move |world| {
                 world.note_gone(above, &streams);
             });
         } else {

@@ -9,8 +9,8 @@ use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
-use crate::world::agenda::EventKind;
-use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, Message, RequestResult};
+use crate::world::agenda::Deed;
+use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, RequestResult};
 use crate::world::uses::{chance_of, in_flight};
 use crate::world::work::LimiterWork;
 use crate::world::{ClientProcess, World};
@@ -39,10 +39,11 @@ impl World<'_> {
         let starts = u64::from(client.starts);
         for (which, it) in (0..).zip(client.uses.iter_mut()) {
             if begins && let Some(at) = it.begin(now) {
-                self.events.put(at, EventKind::Demand(number, which));
+                self.events
+                    .act(at, move |world| world.follow_curve(number, which));
             }
             if let Some(limiter) = it.usage.limiter {
-                let chance = chance_of(&self.chance, number, which.into()).fork(starts);
+                let chance = chance_of(&self.chance, number, which).fork(starts);
                 let limiter = LimiterWork::new(limiter, chance, &client.clock, now);
                 it.work = Some(Box::new(limiter));
             }
@@ -85,12 +86,12 @@ impl World<'_> {
     }
 
     /// Applies the next change of a client's demand curve.
-    pub(super) fn follow_curve(&mut self, number: u32, which: u8) {
+    pub(super) fn follow_curve(&mut self, number: u32, which: u32) {
         if self.is_healed {
             return;
         }
-        if let Some(at) = self.clients[number].uses[which.into()].follow(self.now) {
-            self.events.put(at, EventKind::Demand(number, which));
+        if let Some(at) = self.clients[number].uses[which].follow(self.now) {
+            self.act(at, move |world| world.follow_curve(number, which));
         }
         self.update_wants(number);
     }
@@ -152,7 +153,7 @@ impl World<'_> {
                         && wake_at.is_none_or(|before| at < before || before <= now)
                     {
                         *wake_at = Some(at);
-                        self.events.put(at, EventKind::Client(number));
+                        self.act(at, move |world| world.wake_client(number));
                     }
                     break;
                 }
@@ -214,23 +215,24 @@ impl World<'_> {
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
         let call = (number, sequence);
-        self.send_or_fail(call, Message::Call(call, ClientRequest::Ask(term, request)));
+        let request = ClientRequest::Ask(term, request);
+        self.send_or_fail(call, move |world| world.serve_call(call, request));
     }
 
     /// Sends a message of a client's call between it and a server of its node. If it is lost, the
     /// call times out.
-    pub(super) fn send_or_fail(&mut self, call: CallId, message: Message) {
+    pub(super) fn send_or_fail(&mut self, call: CallId, arrive: impl Deed + Clone) {
         let place = self.clients[call.0].place;
         let is_cut = self.places[place].cut_below_until > self.now;
         let way = self.places[place].links.clients;
-        if is_cut || !self.send(&way, message) {
+        if is_cut || !self.send(&way, arrive) {
             self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }
     }
 
     /// Fails a request at a time.
     pub(super) fn fail_later(&mut self, call: CallId, at: Time) {
-        self.deliver(at, Message::Answer(call, RequestResult::Failed));
+        self.act(at, move |world| world.on_reply(call, RequestResult::Failed));
     }
 
     /// Gives a client the result of its request.
@@ -281,7 +283,7 @@ impl World<'_> {
     pub(super) fn await_row(&mut self, trace: u32) {
         if let Some(row) = self.traces[trace].rows.peek() {
             let at = Time::ZERO + row.at;
-            self.events.put(at, EventKind::Trace(trace));
+            self.act(at, move |world| world.follow_trace(trace));
         }
     }
 

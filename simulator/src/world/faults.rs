@@ -48,7 +48,7 @@ impl World<'_> {
             }
         };
         let at = Time::ZERO + next;
-        self.events.act(at, move |world| world.play_fault(number));
+        self.act(at, move |world| world.play_fault(number));
     }
 
     /// Ends all faults: stopped processes start, and frozen ones continue.
@@ -254,7 +254,7 @@ impl World<'_> {
         self.elections.changes += 1;
         if let Some(until) = until {
             let change = self.elections.changes;
-            self.end_with(until, move |world| {
+            self.act(until, move |world| {
                 if world.elections.changes == change {
                     world.elections.take = world.scenario.servers.election;
                 }
@@ -318,7 +318,7 @@ impl World<'_> {
         for client in &chosen {
             self.crash_client(*client, until);
         }
-        self.end_with(until, move |world| world.start_clients(chosen));
+        self.act(until, move |world| world.start_clients(chosen));
     }
 
     /// Chooses clients for a fault, marks the fault, and returns its end: after the end of the run
@@ -335,10 +335,5 @@ impl World<'_> {
         let text = format!("{} {what}", self.names_of(&chosen));
         self.mark(until, kind, text);
         (chosen, until.unwrap_or(self.end + CLIENT_TIMEOUT))
-    }
-
-    /// Schedules the end of a fault's effect.
-    pub(crate) fn end_with(&mut self, at: Time, ending: impl FnOnce(&mut World<'_>) + 'static) {
-        self.events.act(at, ending);
     }
 }

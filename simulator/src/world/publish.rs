@@ -8,7 +8,6 @@ use doorward_engine::time::Time;
 use crate::checker::by_source;
 use crate::recording::Wait;
 use crate::world::World;
-use crate::world::agenda::EventKind;
 use crate::world::message::CallId;
 use crate::world::place::Place;
 
@@ -76,7 +75,8 @@ impl World<'_> {
                     && work.wake_at.is_none_or(|at| due < at || at < now)
                 {
                     work.wake_at = Some(due);
-                    self.events.put(due, EventKind::Work(number, which as u8));
+                    self.events
+                        .act(due, move |world| world.pass_work(number, which));
                 }
             }
             let wait = wait_of(state, resource, client.seen.is_kept, local);

@@ -11,7 +11,7 @@ use doorward_session::candidate::store::View;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::etcd::EtcdConnection;
-use crate::world::message::{EtcdNews, ServerId, seen};
+use crate::world::message::{ServerId, seen};
 
 /// Interval between a server's reads of the watched keys.
 const LOOK: Span = (Duration::ZERO, Duration::from_secs(2));
@@ -51,7 +51,7 @@ impl World<'_> {
         if let Some(follow) = self.watch_of(id) {
             follow.heard_at = now;
         }
-        self.send_etcd_news(now, id, EtcdNews::Look);
+        self.send_etcd_news(now, id, move |world| world.read_keys(id));
     }
 
     /// Schedules the reads at which a server notices that its connection to etcd was cut or is
@@ -65,9 +65,9 @@ impl World<'_> {
             let heard_at = now.since(Time::ZERO).saturating_sub(since);
             follow.heard_at = follow.heard_at.max(Time::ZERO + heard_at);
             if looks < until {
-                self.send_etcd_news(looks, id, EtcdNews::Look);
+                self.send_etcd_news(looks, id, move |world| world.read_keys(id));
             }
-            self.send_etcd_news(again, id, EtcdNews::Look);
+            self.send_etcd_news(again, id, move |world| world.read_keys(id));
         }
     }
 
@@ -78,7 +78,7 @@ impl World<'_> {
             if let Some(follow) = self.watch_of(id) {
                 follow.watch += 1;
                 follow.is_watching = false;
-                self.send_etcd_news(again, id, EtcdNews::Look);
+                self.send_etcd_news(again, id, move |world| world.read_keys(id));
             }
         }
     }
@@ -106,7 +106,9 @@ impl World<'_> {
             follow.last = at;
         }
         let keys = self.etcd.store.read(id.place);
-        self.send_etcd_news(at, id, EtcdNews::Keys(watch, keys, Some(now)));
+        self.send_etcd_news(at, id, move |world| {
+            world.handle_keys(id, watch, keys, Some(now));
+        });
     }
 
     /// Sends the changed keys of a node to every server that watches them.
@@ -124,8 +126,10 @@ impl World<'_> {
             };
             let at = at.max(follow.last);
             follow.last = at;
-            let keys = EtcdNews::Keys(follow.watch, keys.clone(), None);
-            self.send_etcd_news(at, id, keys);
+            let (watch, keys) = (follow.watch, keys.clone());
+            self.send_etcd_news(at, id, move |world| {
+                world.handle_keys(id, watch, keys, None);
+            });
         }
     }
 

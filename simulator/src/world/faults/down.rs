@@ -26,7 +26,7 @@ impl World<'_> {
             place.unable_until = place.unable_until.max(until);
             let able = place.unable_until;
             self.report_able(number);
-            self.end_with(able, move |world| world.report_able(number));
+            self.act(able, move |world| world.report_able(number));
         }
         if let Some(id) = leader {
             if length.is_none() {
@@ -87,7 +87,7 @@ impl World<'_> {
         if until <= now {
             self.start_server(number, slot);
         } else {
-            self.end_with(until, move |world| world.start_server(number, slot));
+            self.act(until, move |world| world.start_server(number, slot));
         }
     }
 

@@ -43,7 +43,7 @@ impl World<'_> {
                 self.cut_off(number, slot, ToEtcd::Both, until);
             }
         }
-        self.end_with(until, move |world| world.restore_etcd(then));
+        self.act(until, move |world| world.restore_etcd(then));
     }
 
     /// Loses a part of a node's calls to etcd, and delays the others.

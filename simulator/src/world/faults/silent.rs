@@ -143,16 +143,16 @@ impl World<'_> {
         }
         let mut messages = Some(backlog.messages);
         if self.etcd.chance.happens(SOME) {
-            for message in messages.take().unwrap_or_default() {
-                self.arrive(message);
+            for (arrive, _) in messages.take().unwrap_or_default() {
+                arrive(self);
             }
         }
         for news in backlog.etcd {
             self.handle_etcd_news(id, news);
         }
         self.drive(id);
-        for message in messages.unwrap_or_default() {
-            self.arrive(message);
+        for (arrive, _) in messages.unwrap_or_default() {
+            arrive(self);
         }
         if let Some(templates) = backlog.templates {
             if let Some((server, local)) = self.server_at(id)

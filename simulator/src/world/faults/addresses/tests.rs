@@ -27,7 +27,7 @@ fn play_until(world: &mut World<'_>, second: f64) {
     let end = Time::ZERO + Duration::from_secs_f64(second);
     while let Some((at, what)) = world.events.next(end) {
         world.now = at;
-        world.play(what);
+        what(world);
     }
     world.now = end;
 }
