@@ -8,7 +8,7 @@
 pub mod clients;
 pub mod demand;
 pub mod fault;
-pub mod files;
+mod files;
 mod forms;
 pub mod network;
 pub mod nodes;

@@ -6,6 +6,7 @@
 mod event;
 mod words;
 
+use std::path::Path;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -15,7 +16,6 @@ use serde_json::Value;
 pub use crate::scenario::Span;
 pub use crate::scenario::fault::event::Event;
 pub use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
-use crate::scenario::files::Files;
 use crate::scenario::forms::{
     As, Form, Maybe, OneOrMany, PerHour, Step, Time, UNSAID, Weight, unsaid,
 };
@@ -209,20 +209,20 @@ impl Fault {
     }
 
     /// Reads one. All but the faults of the scenario is known.
-    pub(super) fn read(mut fields: Fields, scenario: &Scenario, files: &Files) -> Read<Self> {
+    pub(super) fn read(mut fields: Fields, scenario: &Scenario, folder: &Path) -> Read<Self> {
         fields.retain(|_, value| !value.is_null());
         let when = WHEN.iter().filter_map(|key| fields.remove_entry(*key));
         let when: Fields = when.collect();
         let mut when: When = read_kind(&kind_of(&when, &["from", "until"])?, when)?;
         when.complete(scenario.duration)?;
         let Some(list) = fields.remove("one_of") else {
-            let choices = vec![(1.0, Event::read(fields, scenario, files)?)];
+            let choices = vec![(1.0, Event::read(fields, scenario, folder)?)];
             return Ok(Self { when, choices });
         };
         if let Some(key) = fields.keys().next() {
             return refuse(key, "does not go with one_of; remove it");
         }
-        let choices = weighted(list, scenario, files).within("one_of")?;
+        let choices = weighted(list, scenario, folder).within("one_of")?;
         Ok(Self { when, choices })
     }
 
@@ -245,13 +245,13 @@ impl Fault {
 }
 
 /// Several events, by weight.
-fn weighted(list: Value, scenario: &Scenario, files: &Files) -> Read<Vec<(f64, Event)>> {
+fn weighted(list: Value, scenario: &Scenario, folder: &Path) -> Read<Vec<(f64, Event)>> {
     let list: Vec<Fields> = serde_json::from_value(list)?;
     let mut choices = Vec::new();
     for (index, mut fields) in list.into_iter().enumerate() {
         let weight = fields.remove("weight").unwrap_or_else(|| 1.into());
         let weight = Weight::deserialize(weight).map_err(|it| ScenarioError::new("weight", it));
-        let choice = weight.and_then(|it| Ok((it, Event::read(fields, scenario, files)?)));
+        let choice = weight.and_then(|it| Ok((it, Event::read(fields, scenario, folder)?)));
         choices.push(choice.within(&format!("[{index}]"))?);
     }
     if choices.iter().all(|(weight, _)| *weight == 0.0) {

@@ -1,5 +1,7 @@
 //! Templates: in the scenario itself as template files have them, or in a file of their own.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_documents::{parse_bytes, parse_yaml};
@@ -10,7 +12,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
-use crate::scenario::files::Files;
 use crate::scenario::forms::{Form, schema};
 use crate::scenario::source::{Read, ScenarioError};
 
@@ -18,11 +19,13 @@ use crate::scenario::source::{Read, ScenarioError};
 pub(super) struct TemplatesForm;
 
 /// Reads `{resources: […]}`, or the name of a file in which this stands.
-pub(super) fn read(value: &Json, files: &Files) -> Read<Templates> {
+pub(super) fn read(value: &Json, folder: &Path) -> Read<Templates> {
     if let Json::String(name) = value {
-        let (bytes, file) = files.bytes(name).map_err(|cause| {
+        let path = folder.join(name);
+        let bytes = fs::read(&path).map_err(|cause| {
             ScenarioError::new("", format!("is {name:?}, which cannot be read: {cause}"))
         })?;
+        let file = path.display().to_string();
         return parse_bytes(&bytes, &file).map_err(|error| ScenarioError::new("", error));
     }
     parsed(value)
@@ -44,9 +47,9 @@ pub fn ids(templates: &Templates) -> Vec<ResourceId> {
 }
 
 /// Puts templates in place of the name of their file.
-pub(super) fn insert(value: &mut Json, files: &Files) -> Read<()> {
+pub(super) fn insert(value: &mut Json, folder: &Path) -> Read<()> {
     if value.is_string() {
-        *value = written(&read(value, files)?);
+        *value = written(&read(value, folder)?);
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Resources that a client uses, and limiters that keep its use within the lease.
 
+use std::path::Path;
 use std::time::Duration;
 
 use doorward::limiter::demand::AdaptiveWants;
@@ -10,7 +11,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::demand::{Demand, DemandForm};
-use crate::scenario::files::Files;
 use crate::scenario::forms::{Amount, Cost, Count, Form, Headroom, Maybe, Span, Window, schema};
 use crate::scenario::source::{Read, Within, refuse};
 use crate::scenario::{Scenario, Span as TimeSpan, templates};
@@ -122,7 +122,7 @@ struct AdaptiveForm {
 
 impl Usage {
     /// Fills in the resource and the demand. There must be a template.
-    pub(super) fn complete(&mut self, scenario: &Scenario, files: &Files) -> Read<()> {
+    pub(super) fn complete(&mut self, scenario: &Scenario, folder: &Path) -> Read<()> {
         if self.resource.as_str() == UNSAID_RESOURCE {
             self.resource = match templates::ids(&scenario.templates).as_slice() {
                 [id] => id.clone(),
@@ -141,7 +141,7 @@ impl Usage {
             _ => return refuse("limiter", "give rate, or concurrency and for"),
         }
         if let Demand::Trace(trace) = &mut self.demand {
-            trace.open(files).within("wants")?;
+            trace.open(folder).within("wants")?;
         }
         self.demand.complete(scenario.duration).within("wants")
     }

@@ -1,6 +1,7 @@
 //! Demand as a trace has it: the name of a file, or a map that says how it is played.
 
 use std::iter;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::files::Files;
+use crate::scenario::files;
 use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one, schema};
 use crate::scenario::source::{OneOf, Read, ScenarioError, refuse};
 use crate::scenario::{CLIENTS_MAX, TRACE_ROWS_MAX};
@@ -37,8 +38,8 @@ pub struct Trace {
 
 impl Trace {
     /// Finds the trace, and reads it.
-    pub(in crate::scenario) fn open(&mut self, files: &Files) -> Read<()> {
-        let Some(source) = files.source(&self.file) else {
+    pub(in crate::scenario) fn open(&mut self, folder: &Path) -> Read<()> {
+        let Some(source) = files::trace(folder, &self.file) else {
             let message = format!("is {:?}, which is not in the library", self.file);
             return refuse("trace", message);
         };

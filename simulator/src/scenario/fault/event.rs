@@ -1,5 +1,6 @@
 //! Events: one key says which, its value names nodes or clients, and more keys stand beside it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
@@ -9,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice};
-use crate::scenario::files::Files;
 use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time};
 use crate::scenario::source::{Fields, Read, Within, kind_of, read_kind, refuse};
 use crate::scenario::templates::{self, TemplatesForm};
@@ -263,7 +263,7 @@ const BESIDE: [&str; 11] = [
 
 impl Event {
     /// Reads one. All but the faults of the scenario is known.
-    pub(super) fn read(mut fields: Fields, scenario: &Scenario, files: &Files) -> Read<Self> {
+    pub(super) fn read(mut fields: Fields, scenario: &Scenario, folder: &Path) -> Read<Self> {
         let kind = kind_of(&fields, &BESIDE)?;
         let Some(value) = fields.get_mut(&kind) else {
             return refuse("", "does not say what it is");
@@ -271,7 +271,7 @@ impl Event {
         let node = match kind.as_str() {
             "etcd" | "elections" => None,
             "edit" => {
-                templates::insert(value, files).within(&kind)?;
+                templates::insert(value, folder).within(&kind)?;
                 None
             }
             _ => NodeChoice::deserialize(&*value).ok(),

@@ -15,25 +15,12 @@ const SHARED: &str = "templates: {resources: [{identifier_glob: shared, capacity
                       algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}]}\n";
 
 /// A trace and a template file, as if they stood beside the scenario; and some that are invalid.
-const BESIDE: Files = Files::BuiltIn(&[
-    ("good.csv", "time_s,client,wants\n0,a,1\n60,b,2.5\n"),
-    ("still.csv", "time_s,client,wants\n0,a,1e12\n"),
-    ("bad.csv", "time_s,client,wants\n0,a,1\n1,a,NaN\n"),
-    (
-        "good.yaml",
-        "resources: [{identifier_glob: db/*, capacity: 5, \
-         algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}]",
-    ),
-    (
-        "bad.yaml",
-        "resources:\n- identifier_glob: a\n  capacity: many\n",
-    ),
-]);
+const BESIDE: &str = "testdata/scenario-files";
 
 const CASES: &str = "testdata/scenario-files.txt";
 
 fn parse(text: &str) -> std::result::Result<Scenario, ScenarioError> {
-    Scenario::parse(text, "s.yaml", &BESIDE)
+    Scenario::parse(text, "s.yaml", Path::new(BESIDE))
 }
 
 #[track_caller]
@@ -96,7 +83,13 @@ fn every_case_is_read_or_refused_as_its_file_says() {
         let (text, shown) = file_of(kind, &snippet);
         let outcome = parse(&text).map_or_else(|error| error.to_string(), |it| shown(&it));
         for line in outcome.lines() {
-            writeln!(expected, "    {}", line.replace("s.yaml:", "")).unwrap();
+            writeln!(
+                expected,
+                "    {}",
+                line.replace("s.yaml:", "")
+                    .replace("testdata/scenario-files/", "")
+            )
+            .unwrap();
         }
     }
     if std::env::var_os("DOORWARD_WRITE_CASES").is_some() {
@@ -167,7 +160,7 @@ fn the_examples_of_the_guide_are_valid() {
 fn a_trace_brings_its_clients_along() {
     let scenario = read(&format!(
         "{SHARED}clients:
-- {{name: first, wants: {{trace: {{file: traces/good.csv, speed: 2, scale: 3}}}}}}
+- {{name: first, wants: {{trace: {{file: good.csv, speed: 2, scale: 3}}}}}}
 - {{wants: {{trace: good.csv}}}}
 "
     ));
@@ -192,7 +185,7 @@ fn a_scenario_is_named_for_its_file_if_for_nothing_else() {
         ("my scenario.yaml", "my scenario"),
         ("", ""),
     ] {
-        let scenario = Scenario::parse(&text, file, &BESIDE).unwrap();
+        let scenario = Scenario::parse(&text, file, Path::new(BESIDE)).unwrap();
         assert_eq!(scenario.name, expected, "{file:?}");
     }
 }
