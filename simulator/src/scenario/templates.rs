@@ -54,8 +54,8 @@ pub(super) fn insert(value: &mut Json, folder: &Path) -> Read<()> {
     Ok(())
 }
 
-/// Templates as a file has them.
-pub(super) fn written(templates: &Templates) -> Json {
+/// Returns templates as a file has them.
+pub fn written(templates: &Templates) -> Json {
     let resources: Vec<Json> = templates.iter().map(|it| template(it, 1.0, None)).collect();
     json!({"resources": resources})
 }
