@@ -31,14 +31,12 @@ mod work;
 
 use std::hash::Hasher;
 use std::iter::Peekable;
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward::state::ClientState;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
-use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;
 use siphasher::sip::SipHasher13;
 
@@ -176,12 +174,6 @@ pub struct World<'a> {
     work: Work,
     /// Whether to assert after each event that the books of its node add up.
     asserts: bool,
-}
-
-/// Returns the addresses of a node's servers: `node-3-0:1`, `node-3-1:1` and so on.
-fn addresses_of(place: u32, candidates: u32) -> Arc<[Address]> {
-    let address = |slot| Address::parse(&format!("node-{place}-{slot}:1")).ok();
-    (0..candidates.max(1)).filter_map(address).collect()
 }
 
 /// Running trace: the first client of its group, and its next rows.

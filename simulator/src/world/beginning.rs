@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::time::Time;
+use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;
 
 use crate::checker::Watched;
@@ -13,7 +14,7 @@ use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::usage::Usage;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
-use crate::world::{ClientProcess, PlayedTrace, World, addresses_of};
+use crate::world::{ClientProcess, PlayedTrace, World};
 
 impl World<'_> {
     /// Builds the tree.
@@ -25,8 +26,10 @@ impl World<'_> {
             let parent = node.parent.map(|parent| parent as u32);
             let above = parent.map(|parent| &self.places[parent]);
             let level = above.map_or(0, |above| above.level + 1);
-            let addresses = addresses_of(number, node.candidates);
             let slots = 0..node.candidates.max(1);
+            // They are `node-3-0:1`, `node-3-1:1` and so on.
+            let address = |slot| Address::parse(&format!("node-{number}-{slot}:1")).ok();
+            let addresses: Arc<[Address]> = slots.clone().filter_map(address).collect();
             self.places.push(Place {
                 number,
                 name: node.name.clone(),

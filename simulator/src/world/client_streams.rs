@@ -4,11 +4,9 @@
 use std::time::Duration;
 
 use doorward::in_process;
-use doorward::state::Streams;
 use doorward_engine::id::HolderId;
 use doorward_engine::messages::GetCapacityReply;
 
-use crate::scenario::clients::Connection;
 use crate::world::World;
 use crate::world::message::ServerId;
 
@@ -16,16 +14,6 @@ use crate::world::message::ServerId;
 const OVERTAKEN: Duration = Duration::from_millis(10);
 
 impl World<'_> {
-    /// Returns whether a client uses streams.
-    pub(super) fn streams(&self, number: u32) -> Streams {
-        let group = self.clients[number].group as usize;
-        let group = self.scenario.clients.get(group);
-        match group.map(|group| group.connection) {
-            Some(Connection::Stream) => Streams::Always,
-            Some(Connection::Poll) | None => Streams::Never,
-        }
-    }
-
     /// Notes a request on a client's stream.
     pub(super) fn note_client_stream(&mut self, to: ServerId, number: u32) {
         let client = &self.clients[number];

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use doorward::in_process;
-use doorward::state::{ClientConfig, ClientState, Request, Step};
+use doorward::state::{ClientConfig, ClientState, Request, Step, Streams};
 use doorward_engine::messages::GetCapacity;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
+use crate::scenario::clients::Connection;
 use crate::world::agenda::Deed;
 use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, RequestResult};
 use crate::world::uses::{chance_of, in_flight};
@@ -24,7 +25,11 @@ impl World<'_> {
             return;
         }
         let sequence = self.wall_micros(&client.clock);
-        let streams = self.streams(number);
+        let group = self.scenario.clients.get(client.group as usize);
+        let streams = match group.map(|group| group.connection) {
+            Some(Connection::Stream) => Streams::Always,
+            Some(Connection::Poll) | None => Streams::Never,
+        };
         let client = &mut self.clients[number];
         let local = client.clock.shows(now);
         let config = ClientConfig {
@@ -58,11 +63,6 @@ impl World<'_> {
         client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.report_wants(number);
         self.step_client(number);
-    }
-
-    /// Starts several clients.
-    pub(super) fn start_clients(&mut self, clients: Vec<u32>) {
-        clients.into_iter().for_each(|it| self.start_client(it));
     }
 
     /// Ends a client's process without notice, and keeps it down until then at least.

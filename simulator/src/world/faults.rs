@@ -201,7 +201,7 @@ impl World<'_> {
                 change(it);
                 let load = it.load();
                 if let Some(work) = it.work.as_mut().filter(|_| self.is_healed) {
-                    work.fix(load);
+                    work.measured = load;
                 }
             }
             self.update_wants(client);
@@ -289,7 +289,7 @@ impl World<'_> {
         match whose {
             ClockChoice::Node(node) => {
                 let number = self.choose(node);
-                let text = format!("the clock of {} {what}", self.name_of(number));
+                let text = format!("the clock of {} {what}", self.places[number].name);
                 self.mark(None, MarkKind::Clock, text);
                 let place = &mut self.places[number];
                 change(&mut place.clock, now);
@@ -318,7 +318,9 @@ impl World<'_> {
         for client in &chosen {
             self.crash_client(*client, until);
         }
-        self.act(until, move |world| world.start_clients(chosen));
+        self.act(until, move |world| {
+            chosen.into_iter().for_each(|it| world.start_client(it));
+        });
     }
 
     /// Chooses clients for a fault, marks the fault, and returns its end: after the end of the run

@@ -35,7 +35,9 @@ impl World<'_> {
             client.parting.get_or_insert_default().leaves_until = Some(until);
             self.step_client(*number);
         }
-        self.act(until, move |world| world.start_clients(chosen));
+        self.act(until, move |world| {
+            chosen.into_iter().for_each(|it| world.start_client(it));
+        });
     }
 
     /// Makes clients release a resource and stop using it.

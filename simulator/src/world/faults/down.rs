@@ -42,7 +42,7 @@ impl World<'_> {
         let until = self.end_of(length);
         let succession = self.end_of(self.elections.take);
         let has_election = self.places[number].slots.len() > 1;
-        let text = format!("{}'s master restarts", self.name_of(number));
+        let text = format!("{}'s master restarts", self.places[number].name);
         let over = if has_election { succession } else { until };
         self.mark(Some(over), MarkKind::Restart, text);
         // Without a master, no server restarts.
@@ -57,7 +57,7 @@ impl World<'_> {
     pub(super) fn elect(&mut self, node: &NodeChoice) {
         let now = self.now;
         let number = self.choose(node);
-        let text = format!("{} holds an election", self.name_of(number));
+        let text = format!("{} holds an election", self.places[number].name);
         self.mark(None, MarkKind::Elect, text);
         let server = self.leader(number).and_then(|id| self.server_of(id));
         let Some(server) = server else {

@@ -54,7 +54,7 @@ impl World<'_> {
     /// Deletes the key of a node's master in etcd, as an operator can.
     pub(super) fn depose(&mut self, node: &NodeChoice) {
         let number = self.choose(node);
-        let name = self.name_of(number);
+        let name = &self.places[number].name;
         let text = format!("the key of {name}'s master is deleted from etcd");
         self.mark(None, MarkKind::Depose, text);
         if self.etcd.store.delete_master(number, self.now) {
