@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::demand::Demand;
@@ -17,8 +16,9 @@ use crate::scenario::usage::Usage;
 use crate::scenario::{CLIENTS_MAX, Node, Scenario, leaves_of};
 
 /// How clients talk to their server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Connection {
     /// By calls: they hear of changes when they refresh.
     #[default]
@@ -28,8 +28,9 @@ pub enum Connection {
 }
 
 /// Clients of one kind.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientGroup {
     /// The first resource that each of them uses.
     #[serde(flatten)]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use doorward::state::ClientConfig;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::recording::Checker;
@@ -11,8 +10,9 @@ use crate::scenario::Span as TimeSpan;
 use crate::scenario::forms::{Amount, Form, Maybe, Part, Span, Time};
 
 /// The settings of servers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Servers {
     /// The server's flag `--refresh-floor`.
     #[serde(with = "Time")]
@@ -34,9 +34,9 @@ pub struct Servers {
 }
 
 /// The way in which servers ask their parents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum ParentProtocol {
     /// On a stream, on which both sides send what changes.
     Stream,
@@ -45,8 +45,9 @@ pub enum ParentProtocol {
 }
 
 /// The time that every client waits after a request before it refreshes early because it wants something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientGaps {
     /// The gap while the client does not know whether its server says if it decided. A Doorman server never says.
     #[serde(with = "Time")]
@@ -57,8 +58,9 @@ pub struct ClientGaps {
 }
 
 /// The limits that verdicts judge by. Absent limits are measured and not judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
     /// The most that clients may use by leases beyond the capacity, as a part of it, work in flight included, at any
     /// instant of the run. After the capacity is lowered, earlier leases may run down. With `shrink: immediate`, too

@@ -7,12 +7,11 @@ use std::time::Duration;
 use doorward_documents::{parse_bytes, parse_yaml};
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Algorithm, Template, Templates};
-use schemars::json_schema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
-use crate::scenario::forms::{Form, schema};
+use crate::scenario::forms::Form;
 use crate::scenario::source::{Read, ScenarioError};
 
 /// Templates as a scenario has them.
@@ -88,11 +87,6 @@ impl Form for TemplatesForm {
         written(templates).serialize(to)
     }
 }
-
-schema!([] TemplatesForm: |_| json_schema!({
-    "description": "Templates, as in a template file, or the name of one.",
-    "anyOf": [{"type": "object", "required": ["resources"]}, {"type": "string"}],
-}));
 
 /// A template as a file has it.
 fn template(template: &Template, capacity_factor: f64, lease_length: Option<Duration>) -> Json {

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use doorward_engine::amount::Amount as EngineAmount;
 use doorward_trace::{Row, TraceSource};
-use schemars::JsonSchema;
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::files;
-use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one, schema};
+use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one};
 use crate::scenario::source::{OneOf, Read, ScenarioError, refuse};
 use crate::scenario::{CLIENTS_MAX, TRACE_ROWS_MAX};
 
 /// A trace, and how it is played.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trace {
     /// Its file, from the folder of the scenario. `library:NAME` comes with the program.
     pub file: String,
@@ -84,9 +84,7 @@ pub struct PlayedRow {
 }
 
 /// The name of a file, or a trace.
-pub(super) struct TraceForm;
-
-schema!([] TraceForm: |generator| OneOf::<String, Never, Trace>::json_schema(generator));
+pub(in crate::scenario) struct TraceForm;
 
 impl Form for TraceForm {
     type Value = Trace;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::Templates;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
@@ -17,9 +16,9 @@ use crate::scenario::usage::ResourceForm;
 use crate::scenario::{CLIENTS_MAX, ClientGroup, Scenario, Span as TimeSpan};
 
 /// An event.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(untagged)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
 pub enum Event {
     /// The master dies with all that it knows. The node has no master for that time, whatever else happens to it, but
     /// at least for an election.
