@@ -264,17 +264,11 @@ impl Event {
     /// Reads one. All but the faults of the scenario is known.
     pub(super) fn read(mut fields: Fields, scenario: &Scenario, folder: &Path) -> Read<Self> {
         let kind = kind_of(&fields, &BESIDE)?;
-        let Some(value) = fields.get_mut(&kind) else {
-            return refuse("", "does not say what it is");
-        };
-        let node = match kind.as_str() {
-            "etcd" | "elections" => None,
-            "edit" => {
-                templates::insert(value, folder).within(&kind)?;
-                None
-            }
-            _ => NodeChoice::deserialize(&*value).ok(),
-        };
+        if let Some(value) = fields.get_mut("edit") {
+            templates::insert(value, folder).within("edit")?;
+        }
+        let node = fields.get(&kind).map(NodeChoice::deserialize);
+        let node = node.filter(|_| !["etcd", "elections"].contains(&kind.as_str()));
         let resource = fields.get("resource").filter(|it| !it.is_null()).cloned();
         let event: Self = read_kind(&kind, fields)?;
         if let Some(id) = resource {
@@ -285,7 +279,7 @@ impl Event {
         }
         event.check(scenario)?;
         event.check_clients(scenario, &kind)?;
-        if let Some(node) = node {
+        if let Some(Ok(node)) = node {
             node.places(&scenario.nodes).within(&kind)?;
             check_node(&kind, &node, scenario)?;
         }
