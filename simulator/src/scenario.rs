@@ -32,7 +32,7 @@ use crate::scenario::forms::{Form, Maybe, Step, Time, Times, is_default, one, se
 pub use crate::scenario::network::{Latency, Network};
 pub use crate::scenario::nodes::Node;
 use crate::scenario::nodes::TreeForm;
-pub use crate::scenario::settings::{ClientGaps, Limits, ParentProtocol, Servers};
+pub use crate::scenario::settings::{ClientGaps, Limits, Servers};
 use crate::scenario::source::Fields;
 
 /// The most nodes of a tree.

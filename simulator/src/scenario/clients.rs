@@ -15,15 +15,15 @@ use crate::scenario::source::{Read, ScenarioError, Within, refuse};
 use crate::scenario::usage::Usage;
 use crate::scenario::{CLIENTS_MAX, Node, Scenario, leaves_of};
 
-/// How clients talk to their server.
+/// How clients talk to their server, or servers to their parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Connection {
-    /// By calls: they hear of changes when they refresh.
+    /// By calls: changes come with the next refresh.
     #[default]
     Poll,
-    /// On a stream: the server pushes changes.
+    /// On a stream: changes are pushed.
     Stream,
 }
 

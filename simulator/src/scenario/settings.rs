@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::Checker;
 use crate::scenario::Span as TimeSpan;
+use crate::scenario::clients::Connection;
 use crate::scenario::forms::{Amount, Form, Maybe, Part, Span, Time};
 
 /// The settings of servers.
@@ -22,7 +23,7 @@ pub struct Servers {
     pub push_round: Duration,
     /// The way in which servers ask their parents.
     #[serde(alias = "way_up")]
-    pub parent_protocol: ParentProtocol,
+    pub parent_protocol: Connection,
     /// The time from when a master is gone to when its successor serves. Leases in etcd last for the shorter of the
     /// two, but at least 2 s; etcd ends them late by chance, up to the longer. The event `elections` changes
     /// it.
@@ -31,17 +32,6 @@ pub struct Servers {
     /// Whether a server of a node without an election has a state directory, as with the server's flag `--state-dir`. It
     /// stays when the server restarts.
     pub state_directory: bool,
-}
-
-/// The way in which servers ask their parents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
-pub enum ParentProtocol {
-    /// On a stream, on which both sides send what changes.
-    Stream,
-    /// By calls.
-    Poll,
 }
 
 /// The time that every client waits after a request before it refreshes early because it wants something else.
@@ -121,7 +111,7 @@ impl Default for Servers {
         Self {
             refresh_floor: second,
             push_round: Duration::from_millis(50),
-            parent_protocol: ParentProtocol::Stream,
+            parent_protocol: Connection::Stream,
             election: (second * 10, second * 10),
             state_directory: false,
         }

@@ -8,7 +8,7 @@ use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
 
-use crate::scenario::ParentProtocol;
+use crate::scenario::clients::Connection;
 use crate::world::World;
 use crate::world::agenda::Deed;
 use crate::world::message::{Line, ServerId};
@@ -152,7 +152,7 @@ impl World<'_> {
         let answer = match what {
             ToParent::Connect { .. } => FromParent::Connected,
             ToParent::Discover => FromParent::Discovered(self.mastership_said_by(to)),
-            ToParent::Open if protocol == ParentProtocol::Poll => {
+            ToParent::Open if protocol == Connection::Poll => {
                 FromParent::Closed(ConnectionEnd::Unimplemented)
             }
             ToParent::Open => return self.open_stream(line, to),

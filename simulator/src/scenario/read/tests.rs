@@ -8,8 +8,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fuzz::{self, Part};
+use crate::scenario::clients::Connection;
 use crate::scenario::demand::Demand;
-use crate::scenario::{Latency, Limits, ParentProtocol};
+use crate::scenario::{Latency, Limits};
 
 const SHARED: &str = "templates: {resources: [{identifier_glob: shared, capacity: 100, \
                       algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}]}\n";
@@ -130,7 +131,7 @@ fn absent_keys_have_defaults() {
             .latency,
         Latency::Uniform((least, most))
     );
-    assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Stream);
+    assert_eq!(scenario.servers.parent_protocol, Connection::Stream);
     assert_eq!(scenario.limits, Limits::default());
     let short = read(&format!("{SHARED}duration: 2s\nclients: [{{wants: 5}}]"));
     assert_eq!((short.sample_every, short.settled_after), (s(2), s(1)));
