@@ -8,7 +8,6 @@
 pub mod clients;
 pub mod demand;
 pub mod fault;
-mod files;
 mod forms;
 pub mod network;
 pub mod nodes;

@@ -1,4 +1,7 @@
 //! Demand as a trace has it: the name of a file, or a map that says how it is played.
+//!
+//! A trace of the library may be named in a file on disk, too: `library:fast-demand.csv`. So what `doorward-sim show`
+//! prints can be played from any folder.
 
 use std::iter;
 use std::path::Path;
@@ -10,10 +13,21 @@ use doorward_trace::{Row, TraceSource};
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::files;
 use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one};
 use crate::scenario::source::{OneOf, Read, ScenarioError, refuse};
 use crate::scenario::{CLIENTS_MAX, TRACE_ROWS_MAX};
+
+/// The traces of the library, by their names.
+const LIBRARY: &[(&str, &str)] = &[
+    (
+        "library:llm-tokens.csv",
+        include_str!("../../../traces/llm-tokens.csv"),
+    ),
+    (
+        "library:fast-demand.csv",
+        include_str!("../../../traces/fast-demand.csv"),
+    ),
+];
 
 /// A trace, and how it is played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,9 +53,18 @@ pub struct Trace {
 impl Trace {
     /// Finds the trace, and reads it.
     pub(in crate::scenario) fn open(&mut self, folder: &Path) -> Read<()> {
-        let Some(source) = files::trace(folder, &self.file) else {
-            let message = format!("is {:?}, which is not in the library", self.file);
-            return refuse("trace", message);
+        let source = match LIBRARY.iter().find(|(name, _)| *name == self.file) {
+            Some((name, text)) => TraceSource::BuiltIn { name, text },
+            None if self.file.starts_with("library:") => {
+                let message = format!("is {:?}, which is not in the library", self.file);
+                return refuse("trace", message);
+            }
+            None => {
+                let path = folder.join(&self.file);
+                // A scenario that is written may lie in another folder.
+                self.file = path.display().to_string();
+                TraceSource::File(path)
+            }
         };
         let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX);
         let read = read.map_err(|error| ScenarioError::new("trace", error))?;
@@ -52,10 +75,6 @@ impl Trace {
             return refuse("trace.scale", message);
         }
         (self.clients, self.rows) = (read.clients, read.rows.into());
-        // A scenario that is written may lie in another folder.
-        if let TraceSource::File(path) = source {
-            self.file = path.display().to_string();
-        }
         Ok(())
     }
 
