@@ -69,8 +69,9 @@ named! {
 }
 
 /// Strength of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
+    #[default]
     None,
     Little,
     Much,
@@ -111,8 +112,7 @@ pub(super) struct Draft {
 impl Draft {
     /// Returns the strength of a part.
     pub(super) fn strength(&self, part: Part) -> Strength {
-        let strength = self.strengths.get(&part);
-        strength.copied().unwrap_or(Strength::None)
+        self.strengths.get(&part).copied().unwrap_or_default()
     }
 
     /// Returns the random stream of a part.
