@@ -62,13 +62,6 @@ impl EtcdConnection {
     pub(crate) fn cut_until(&self) -> Time {
         self.there_cut_until.max(self.back_cut_until)
     }
-
-    /// Ends all disturbance.
-    pub(crate) fn mend(&mut self, now: Time) {
-        self.there_cut_until = self.there_cut_until.min(now);
-        self.back_cut_until = self.back_cut_until.min(now);
-        self.bad_until = self.bad_until.min(now);
-    }
 }
 
 impl Etcd {

@@ -72,7 +72,10 @@ impl World<'_> {
             }
             for slot in place.slots.iter_mut() {
                 slot.down_until = slot.down_until.min(now);
-                slot.way.mend(now);
+                let way = &mut slot.way;
+                way.there_cut_until = way.there_cut_until.min(now);
+                way.back_cut_until = way.back_cut_until.min(now);
+                way.bad_until = way.bad_until.min(now);
             }
             place.unable_until = place.unable_until.min(now);
             for slot in self.places[number].slots.numbers() {

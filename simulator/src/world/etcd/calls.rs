@@ -46,7 +46,7 @@ impl World<'_> {
             (Op::Grant(_), OpAnswer::Granted(lease, ttl)) => {
                 self.schedule_lease_check(*lease, now + *ttl);
                 // The lease of a lease span is longer.
-                if *ttl == self.ttl_of(from) {
+                if *ttl == self.ttl() {
                     self.note_renewal(from, Some(*lease), sent);
                 }
             }
@@ -82,7 +82,7 @@ impl World<'_> {
     /// Notes that etcd has renewed a lease.
     fn note_renewed(&mut self, from: ServerId, lease: LeaseId, sent: Time) {
         self.etcd.lasting.remove(&lease);
-        let ttl = self.ttl_of(from);
+        let ttl = self.ttl();
         let stored = self.etcd.store.lease(lease);
         if stored.is_some_and(|it| it.ttl == ttl) {
             self.note_renewal(from, None, sent);

@@ -1,8 +1,6 @@
 //! Faults of etcd: it is wiped, restored from a backup, or answers badly. Also a stop of all
 //! servers of a node, after which no process remembers the keys.
 
-use std::time::Duration;
-
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
@@ -62,10 +60,9 @@ impl World<'_> {
     pub(super) fn heal_etcd(&mut self) {
         let now = self.now;
         let mut held = Vec::new();
-        let mut ttl = Duration::ZERO;
+        let ttl = self.ttl();
         for id in self.candidates() {
             self.notice_cut(id, now);
-            ttl = ttl.max(self.ttl_of(id));
             let server = self.server_of(id);
             held.extend(server.and_then(|it| it.candidacy.as_ref()?.lease));
         }
