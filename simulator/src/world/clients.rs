@@ -196,7 +196,8 @@ impl World<'_> {
     fn ask(&mut self, number: u32, request: Request) {
         let sequence = request.sequence;
         let client = &mut self.clients[number];
-        client.seen.note_request(sequence, self.now);
+        let seen = &mut client.seen;
+        (seen.sequence, seen.asked_at, seen.is_kept) = (sequence, self.now, false);
         client.asks_on_stream = request.on_stream;
         let request = in_process::request(&client.name, client.incarnation(), &request);
         match client.connected {

@@ -38,7 +38,7 @@ pub(crate) struct Etcd {
     /// Leases with a scheduled check of their end.
     timed: BTreeSet<LeaseId>,
     /// Earliest end of leases that last longer than they must.
-    lasting: BTreeMap<LeaseId, Time>,
+    pub(crate) lasting: BTreeMap<LeaseId, Time>,
     /// True before the run begins: nothing takes time, so that every node elects a master.
     pub(crate) is_quick: bool,
 }
@@ -97,17 +97,11 @@ impl Etcd {
     fn loses(&mut self, way: &EtcdConnection, cut_until: Time, now: Time) -> bool {
         now < cut_until || now < way.bad_until && self.chance.happens(way.loss)
     }
-
-    /// Keeps the lease of a silent holder until then, unless it is renewed later.
-    pub(crate) fn keep_lease(&mut self, lease: LeaseId, until: Time) {
-        let until = self.lasting.get(&lease).map_or(until, |it| until.max(*it));
-        self.lasting.insert(lease, until);
-    }
 }
 
 impl World<'_> {
     /// Sends a message to a server, which handles it when it is not frozen.
-    fn send_etcd_news(&mut self, at: Time, to: ServerId, handle: impl Deed) {
+    pub(super) fn send_etcd_news(&mut self, at: Time, to: ServerId, handle: impl Deed) {
         self.act(at, move |world| world.handle_etcd_news(to, handle));
     }
 

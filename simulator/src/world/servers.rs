@@ -139,7 +139,11 @@ impl World<'_> {
         }
         let to = server.id;
         match request {
-            ClientRequest::Discover(_, request) => return self.say_master(call, to, request),
+            ClientRequest::Discover(_, request) => {
+                let master = self.mastership_said_by(to);
+                let answer = RequestResult::Discovered(to.term, master, request);
+                return self.send_once(call, move |world| world.on_reply(call, answer));
+            }
             ClientRequest::Ask(_, request) => {
                 self.note_client_stream(to, call.0);
                 self.serve_ask(to, call, &request);

@@ -30,7 +30,7 @@ pub(crate) struct KeyWatch {
     last: Time,
     known: Option<Arc<View>>,
     /// Time of the last request that etcd answered.
-    heard_at: Time,
+    pub(crate) heard_at: Time,
     is_away: bool,
 }
 
@@ -43,15 +43,6 @@ impl World<'_> {
     fn watch_of(&mut self, id: ServerId) -> Option<&mut KeyWatch> {
         let candidacy = self.server_of(id)?.candidacy.as_mut()?;
         Some(&mut candidacy.follow)
-    }
-
-    /// Starts to watch the keys of a server's node.
-    pub(crate) fn start_watch(&mut self, id: ServerId) {
-        let now = self.now;
-        if let Some(follow) = self.watch_of(id) {
-            follow.heard_at = now;
-        }
-        self.send_etcd_news(now, id, move |world| world.read_keys(id));
     }
 
     /// Schedules the reads at which a server notices that its connection to etcd was cut or is
@@ -84,7 +75,7 @@ impl World<'_> {
     }
 
     /// Reads a server's keys, and watches them from there.
-    pub(super) fn read_keys(&mut self, id: ServerId) {
+    pub(crate) fn read_keys(&mut self, id: ServerId) {
         let now = self.now;
         let way = self.etcd_connection(id);
         let (Some(way), Some(follow)) = (way, self.watch_of(id)) else {

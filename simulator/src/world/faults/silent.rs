@@ -31,7 +31,8 @@ impl World<'_> {
     pub(super) fn keep_lease_of(&mut self, id: ServerId, until: Time) {
         let server = self.server_of(id);
         if let Some(lease) = server.and_then(|it| it.candidacy.as_ref()?.lease) {
-            self.etcd.keep_lease(lease, until);
+            let lasting = self.etcd.lasting.entry(lease).or_insert(until);
+            *lasting = until.max(*lasting);
         }
     }
 
