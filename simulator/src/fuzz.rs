@@ -57,13 +57,14 @@ pub fn scenario(seed: u64, focus: Option<Part>) -> Scenario {
     let mut of_strengths = chance.fork(0);
     let strengths = Part::ALL.map(|part| {
         let drawn = Strength::draw(&mut of_strengths);
-        match focus == Some(part) {
+        let strength = match focus == Some(part) {
             true => Strength::Much,
             false => drawn,
-        }
+        };
+        (part, strength)
     });
     let mut draft = Draft {
-        strengths,
+        strengths: strengths.into(),
         quality: Quality::draw(&mut chance.fork(1)),
         chance: chance.clone(),
         specs: Vec::new(),

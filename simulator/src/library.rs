@@ -1,10 +1,11 @@
 //! The scenarios that come with the program: there wherever it runs.
 //!
-//! They are the files in `simulator/scenarios`, read as any other; what they name beside
-//! themselves is looked up in the program instead of on disk.
+//! They are the files in `simulator/scenarios`, read as any other. They name no files but traces of the library.
+
+use std::path::Path;
 
 use crate::scenario::Scenario;
-use crate::scenario::read::{Files, ScenarioError};
+use crate::scenario::read::ScenarioError;
 
 /// A scenario of the library, as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,14 +70,14 @@ impl LibraryEntry {
     /// None: a test reads them all.
     pub fn read(&self) -> Result<Scenario, ScenarioError> {
         let file = format!("{}.yaml", self.name);
-        Scenario::parse(self.text, &file, &Files::BuiltIn(&[]))
+        Scenario::parse(self.text, &file, Path::new(""))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::{Path, PathBuf};
+    use std::path::PathBuf;
 
     use super::*;
     use crate::scenario::demand::Demand;
@@ -122,14 +123,14 @@ mod tests {
 
     #[test]
     fn what_is_shown_reads_in_any_folder_and_is_the_same_when_it_is_written_again() {
-        let nowhere = Files::Folder(PathBuf::from("/nowhere"));
+        let nowhere = Path::new("/nowhere");
         for entry in LIBRARY {
             let file = format!("{}.yaml", entry.name);
-            let read = Scenario::parse(entry.text, &file, &nowhere);
+            let read = Scenario::parse(entry.text, &file, nowhere);
             let read = read.unwrap_or_else(|error| panic!("{error}"));
             let written = read.to_yaml().unwrap();
             assert_eq!(written, entry.read().unwrap().to_yaml().unwrap());
-            let again = Scenario::parse(&written, &file, &nowhere);
+            let again = Scenario::parse(&written, &file, nowhere);
             let again = again.unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(again.to_yaml().unwrap(), written);
         }

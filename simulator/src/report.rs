@@ -13,7 +13,7 @@ mod terminal;
 mod testing;
 mod words;
 
-pub use folder::{RECORDING, ReportError, claim, write_all};
+pub use folder::{RECORDING, claim, write_all};
 
 /// Returns a command of the simulator as it is typed into a shell.
 pub fn command_line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {

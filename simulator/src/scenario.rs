@@ -8,7 +8,6 @@
 pub mod clients;
 pub mod demand;
 pub mod fault;
-pub mod files;
 mod forms;
 pub mod network;
 pub mod nodes;
@@ -23,19 +22,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use doorward_engine::templates::{Template, Templates};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use crate::scenario::clients::ClientGroup;
-use crate::scenario::fault::{Event, Fault, FaultFile};
+use crate::scenario::fault::{Event, Fault};
 use crate::scenario::forms::{Form, Maybe, Step, Time, Times, is_default, one, seconds, unsaid};
 pub use crate::scenario::network::{Latency, Network};
 pub use crate::scenario::nodes::Node;
 use crate::scenario::nodes::TreeForm;
-pub use crate::scenario::settings::{ClientGaps, Limits, ParentProtocol, Servers};
+pub use crate::scenario::settings::{ClientGaps, Limits, Servers};
 use crate::scenario::source::Fields;
-use crate::scenario::templates::TemplatesForm;
 
 /// The most nodes of a tree.
 pub const NODES_MAX: usize = 10_000;
@@ -53,8 +50,9 @@ pub const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 pub type Span = (Duration, Duration);
 
 /// A whole simulation.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scenario {
     /// The name of the scenario. Absent: the name of the file.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -86,7 +84,7 @@ pub struct Scenario {
     pub templates: Templates,
     /// The templates of the root at the start, as in a template file; or the name of one.
     #[serde(rename = "templates")]
-    #[schemars(with = "TemplatesForm")]
+    #[cfg_attr(test, schemars(with = "templates::TemplatesForm"))]
     pub templates_file: Value,
     /// The servers: nodes in nodes, or a list. Absent: one node, `root`.
     #[serde(
@@ -112,7 +110,7 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// Faults, each with its time.
     #[serde(default, rename = "faults")]
-    #[schemars(with = "Vec<FaultFile>")]
+    #[cfg_attr(test, schemars(with = "Vec<schema_tests::FaultFile>"))]
     pub fault_files: Vec<Fields>,
     /// Averages are judged from this time on. Absent: the longest learning mode and 30 s, but at most half of the
     /// duration.

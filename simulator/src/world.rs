@@ -31,14 +31,12 @@ mod work;
 
 use std::hash::Hasher;
 use std::iter::Peekable;
-use std::sync::Arc;
 use std::time::Duration;
 
 use doorward::state::ClientState;
 use doorward_engine::id::{HolderName, Incarnation};
 use doorward_engine::templates::Templates;
 use doorward_engine::time::Time;
-use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;
 use siphasher::sip::SipHasher13;
 
@@ -50,10 +48,9 @@ use crate::recording::{Mark, MarkKind, Recording, Work};
 use crate::scenario::Scenario;
 use crate::scenario::demand::PlayedRow;
 use crate::scenario::network::Link as Way;
-use crate::world::agenda::{EventKind, Events};
+use crate::world::agenda::{Deed, Events};
 use crate::world::etcd::Etcd;
 use crate::world::faults::Elections;
-use crate::world::message::Message;
 use crate::world::parting::Parting;
 use crate::world::place::Place;
 use crate::world::publish::LastPublished;
@@ -179,12 +176,6 @@ pub struct World<'a> {
     asserts: bool,
 }
 
-/// Returns the addresses of a node's servers: `node-3-0:1`, `node-3-1:1` and so on.
-fn addresses_of(place: u32, candidates: u32) -> Arc<[Address]> {
-    let address = |slot| Address::parse(&format!("node-{place}-{slot}:1")).ok();
-    (0..candidates.max(1)).filter_map(address).collect()
-}
-
 /// Running trace: the first client of its group, and its next rows.
 struct PlayedTrace<'a> {
     first: u32,
@@ -199,7 +190,7 @@ impl<'a> World<'a> {
             scenario,
             now: Time::ZERO,
             end: Time::ZERO + scenario.duration,
-            events: Events::default(),
+            events: Events::new(),
             places: Numbered::default(),
             clients: Numbered::default(),
             wakes: Numbered::default(),
@@ -228,16 +219,16 @@ impl<'a> World<'a> {
         world.spawn_clients();
         world.schedule_faults();
         world.describe();
-        world.events.act(Time::ZERO, |world| world.sample());
+        world.act(Time::ZERO, |world| world.sample());
         world.look_later();
         if let Some(at) = scenario.heal_at {
-            world.events.act(Time::ZERO + at, |world| world.heal());
+            world.act(Time::ZERO + at, |world| world.heal());
         }
         for at in &scenario.right_at {
             let at = Time::ZERO + *at;
             let settled = move |it: &mut Watched| it.note_settled(at);
             let look = move |world: &mut World<'_>| world.watched.iter_mut().for_each(settled);
-            world.events.act(at, look);
+            world.act(at, look);
         }
         world
     }
@@ -257,32 +248,16 @@ impl<'a> World<'a> {
     /// Plays to the end, and calls `progress` now and then with the time reached.
     pub fn run(mut self, mut progress: impl FnMut(Duration)) -> Recording {
         const EVENTS_PER_PROGRESS: u64 = 1 << 14;
-        while let Some((at, what)) = self.events.next(self.end) {
+        while let Some((at, action)) = self.events.next(self.end) {
             self.now = at;
             self.work.events += 1;
-            self.play(what);
+            action(&mut self);
             if self.work.events.is_multiple_of(EVENTS_PER_PROGRESS) {
                 progress(at.since(Time::ZERO));
             }
         }
         self.now = self.end;
         self.finish()
-    }
-
-    fn play(&mut self, what: EventKind) {
-        match what {
-            EventKind::Arrival(message) => self.arrive(*message),
-            EventKind::Client(client) => self.wake_client(client),
-            EventKind::Place(place) => self.wake_place(place),
-            EventKind::Start(client) => {
-                self.clients[client].is_due = true;
-                self.start_client(client);
-            }
-            EventKind::Demand(client, which) => self.follow_curve(client, which),
-            EventKind::Work(client, which) => self.pass_work(client, which.into()),
-            EventKind::Trace(trace) => self.follow_trace(trace),
-            EventKind::Action(action) => action(self),
-        }
     }
 
     fn mark(&mut self, until: Option<Time>, kind: MarkKind, text: String) {
@@ -298,17 +273,22 @@ impl<'a> World<'a> {
 
     /// Sends a message. It arrives after a delay, perhaps twice, or never; returns whether it
     /// arrives.
-    fn send(&mut self, way: &Way, message: Message) -> bool {
+    fn send(&mut self, way: &Way, arrive: impl Deed + Clone) -> bool {
         if self.loses(way) {
             return false;
         }
         if !self.is_healed && self.chance.happens(way.duplication) {
             let at = self.now + self.takes(way);
-            self.deliver(at, message.clone());
+            self.act(at, arrive.clone());
         }
         let at = self.now + self.takes(way);
-        self.deliver(at, message);
+        self.act(at, arrive);
         true
+    }
+
+    /// Plans a deed.
+    fn act(&mut self, at: Time, deed: impl Deed) {
+        self.events.act(at, deed);
     }
 
     /// Counts a message, and returns whether it is lost.
@@ -317,25 +297,6 @@ impl<'a> World<'a> {
         let is_lost = !self.is_healed && self.chance.happens(way.loss);
         self.work.lost += u64::from(is_lost);
         is_lost
-    }
-
-    /// Lets a message arrive at a time.
-    fn deliver(&mut self, at: Time, message: Message) {
-        self.events.put(at, EventKind::Arrival(Box::new(message)));
-    }
-
-    fn arrive(&mut self, message: Message) {
-        match message {
-            Message::Call(call, request) => self.serve_call(call, request),
-            Message::Answer(call, answer) => self.on_reply(call, answer),
-            Message::Push(number, term, push) => self.handle_push(number, term, push),
-            Message::Broken(number, term) => self.handle_broken(number, term),
-            Message::Up(line, to, what) => self.handle_from_child(line, to, what),
-            Message::Down(line, what) => self.handle_from_parent(line, what),
-            Message::ToEtcd(from, asking, sent) => self.answer_question(from, asking, sent),
-            Message::FromEtcd(to, news) => self.handle_etcd_news(to, news),
-            Message::EtcdLease(lease) => self.check_lease(lease),
-        }
     }
 
     /// Returns what the wall clock of a process shows.

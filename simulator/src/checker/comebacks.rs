@@ -15,7 +15,7 @@ use crate::checker::extreme::Extreme;
 pub(crate) struct Comebacks {
     pub(super) settled_after: Time,
     /// Time of each comeback, in seconds.
-    took: Vec<f32>,
+    pub(super) took: Vec<f32>,
     /// Longest comeback, and when it ended.
     pub(super) longest: Extreme<Duration>,
     /// Clients that were not back at the end.
@@ -39,11 +39,6 @@ impl Comebacks {
     pub(crate) fn note_missing(&mut self, since: Time, now: Time) {
         self.missing += 1;
         self.note(since, now);
-    }
-
-    /// Returns the number of comebacks.
-    pub(super) fn count(&self) -> usize {
-        self.took.len()
     }
 
     /// Returns the median in seconds; 0 without comebacks.

@@ -39,10 +39,6 @@ impl Immediate {
             *least = least.min(lease);
         }
     }
-
-    fn length(&self) -> Duration {
-        self.lease * (self.levels + 1)
-    }
 }
 
 impl Watched {
@@ -56,7 +52,7 @@ impl Watched {
         let span = &mut self.immediate;
         span.lease = span.lease.max(lease);
         span.allowed = span.allowed.max(allowed);
-        if now < span.since + span.length() {
+        if now < span.since + span.lease * (span.levels + 1) {
             return;
         }
         let used: f64 = span.least.iter().sum();

@@ -6,10 +6,6 @@ use crate::checker::{ROUNDING, Watched};
 use crate::recording::{Checker, Figures, Verdict};
 use crate::scenario::Limits;
 
-fn seconds(time: Time) -> f64 {
-    time.since(Time::ZERO).as_secs_f64()
-}
-
 impl Watched {
     /// Returns averages and extremes.
     pub fn figures(&self) -> Figures {
@@ -29,7 +25,7 @@ impl Watched {
             unfinished_s: unfinished.as_secs_f64(),
             starvation_max_s: self.starvation.longest.value.as_secs_f64(),
             oscillation_per_minute: self.oscillation.per_minute(self.accounts.len()),
-            comebacks: self.comebacks.count(),
+            comebacks: self.comebacks.took.len(),
             comeback_median_s: self.comebacks.median(),
             comeback_max_s: self.comebacks.longest.value.as_secs_f64(),
             not_back: self.comebacks.missing,
@@ -61,7 +57,7 @@ pub fn judge(watched: &Watched, limits: &Limits) -> Vec<Verdict> {
                 true => value >= limit,
                 false => value <= limit,
             }),
-            at_s: at.map(seconds),
+            at_s: at.map(|at| at.since(Time::ZERO).as_secs_f64()),
         }
     };
     judged.map(verdict).collect()

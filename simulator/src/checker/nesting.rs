@@ -45,13 +45,10 @@ impl Nesting {
         self.used.entry(place).or_default().replace(before, after);
     }
 
-    fn used_at(&self, place: u32) -> f64 {
-        self.used.get(&place).map_or(0.0, ExactSum::rounded_down)
-    }
-
     /// Returns the use below each node, its own clients included.
     fn used_below(&self, books: &Numbered<NodeBook>) -> Numbered<f64> {
-        let mut used: Numbered<f64> = books.numbers().map(|place| self.used_at(place)).collect();
+        let used_at = |place| self.used.get(&place).map_or(0.0, ExactSum::rounded_down);
+        let mut used: Numbered<f64> = books.numbers().map(used_at).collect();
         // Parents come before their children, so the loop goes from the leaves up.
         for place in books.numbers().rev() {
             let below = used[place];

@@ -37,12 +37,8 @@ impl Starvation {
         band.wants.replace(before, after);
     }
 
-    /// Returns whether clients of that priority can get something.
-    pub(super) fn has_something(&self, priority: i64) -> bool {
-        self.since(priority).is_some()
-    }
-
-    fn since(&self, priority: i64) -> Option<Time> {
+    /// Returns the start of the time in which clients of that priority can get something.
+    pub(super) fn since(&self, priority: i64) -> Option<Time> {
         self.bands.get(&priority)?.since
     }
 

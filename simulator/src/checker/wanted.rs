@@ -45,7 +45,7 @@ impl Watched {
         self.starvation
             .note_wants(wish.priority, amount(before), amount(wants));
         if self.algorithm.kind == AlgorithmKind::PriorityBands
-            || !self.starvation.has_something(wish.priority)
+            || self.starvation.since(wish.priority).is_none()
         {
             self.look_at_bands(now);
         }

@@ -5,23 +5,20 @@
 //! capacity.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use doorward::state::Mode;
 use doorward_documents::parse_bytes;
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Template, Templates};
-use doorward_simulator::scenario::DURATION_MAX;
-use doorward_simulator::scenario::clients::Connection;
 use doorward_simulator::scenario::demand::{Demand, Trace};
 use doorward_simulator::scenario::read::file_stem;
-use doorward_simulator::scenario::templates::ids;
-use doorward_simulator::scenario::usage::Usage;
-use doorward_simulator::scenario::{
-    CLIENTS_MAX, ClientGroup, Limits, Node, Scenario, TRACE_ROWS_MAX,
-};
+use doorward_simulator::scenario::templates::{ids, written};
+use doorward_simulator::scenario::{CLIENTS_MAX, DURATION_MAX, Scenario, TRACE_ROWS_MAX};
 use doorward_trace::TraceSource;
+use humantime::format_duration;
+use serde_json::json;
 
 use crate::failure::Failure;
 use crate::flags::ReplayFlags;
@@ -45,54 +42,39 @@ fn scenario(flags: &ReplayFlags) -> anyhow::Result<Scenario> {
     let (templates, resource) = templates(flags)?;
     let source = TraceSource::File(flags.trace.clone());
     let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX)?;
-    let alone = || vec![Node::new("root", None, 1)];
-    let nodes = flags.tree.as_deref().map_or_else(alone, <[Node]>::to_vec);
     let duration = read.length().as_secs_f64() / flags.speed;
     let duration = Duration::try_from_secs_f64(duration).unwrap_or(Duration::MAX);
     if duration < Duration::from_secs(1) || duration > DURATION_MAX {
         let advice = "choose --speed so that it takes between 1 s and 365 days";
         bail!("the trace would take {duration:?}; {advice}");
     }
-    let template = templates.find(&resource);
-    let refresh = template.map(|template| template.algorithm.refresh_interval);
     let sample_every = Duration::from_secs((duration / SAMPLES).as_secs());
+    let sample_every = sample_every.max(SAMPLE_EVERY).min(duration);
     let name = file_stem(&flags.trace.to_string_lossy());
-    let mut scenario = Scenario {
-        name: format!("replay-{name}"),
-        description: format!("The demand of {name}."),
-        seed: flags.seed,
-        duration,
-        sample_every: sample_every.max(SAMPLE_EVERY).min(duration),
-        clients: vec![ClientGroup {
-            name: "client".to_owned(),
-            count: read.clients.len(),
-            nodes: None,
-            first: Usage {
-                resource,
-                priority: 0,
-                mode: Mode::Safe,
-                demand: Demand::Trace(Trace {
-                    file: flags.trace.display().to_string(),
-                    clients: read.clients,
-                    rows: read.rows.into(),
-                    speed: flags.speed,
-                    scale: flags.scale,
-                }),
-                limiter: None,
-            },
-            connection: Connection::Poll,
-            also: Vec::new(),
-            start_within: refresh.unwrap_or_default().min(duration),
-        }],
-        nodes,
-        templates,
-        limits: Limits {
-            overshoot_max: Some(0.0),
-            ..Limits::default()
-        },
-        ..Scenario::default()
-    };
-    scenario.settled_after = scenario.settled_by_default();
+    let file = json!({
+        "name": format!("replay-{name}"),
+        "description": format!("The demand of {name}."),
+        "seed": flags.seed,
+        "duration": format_duration(duration).to_string(),
+        "sample_every": format_duration(sample_every).to_string(),
+        "templates": written(&templates),
+        "clients": [{"resource": resource.as_str(), "wants": 0}],
+        "limits": {"overshoot": 0},
+    });
+    let mut scenario = Scenario::parse(&file.to_string(), &name, Path::new(""))?;
+    if let [group] = scenario.clients.as_mut_slice() {
+        group.count = read.clients.len();
+        group.first.demand = Demand::Trace(Trace {
+            file: flags.trace.display().to_string(),
+            clients: read.clients,
+            rows: read.rows.into(),
+            speed: flags.speed,
+            scale: flags.scale,
+        });
+    }
+    if let Some(nodes) = &flags.tree {
+        scenario.nodes = nodes.to_vec();
+    }
     Ok(scenario)
 }
 

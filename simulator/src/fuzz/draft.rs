@@ -1,5 +1,6 @@
 //! Random world drawn so far: each part adds to it.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doorward_engine::templates::TemplateSpec;
@@ -42,7 +43,7 @@ impl Quality {
 
 named! {
     /// Kind of fault or special case in a random world, besides its tree, clients and network.
-    #[derive(clap::ValueEnum)]
+    #[derive(clap::ValueEnum, PartialOrd, Ord)]
     Part {
         /// Masters die, restart, freeze, hand over or lose their keys; often several in a row.
         Masters = "masters",
@@ -68,8 +69,9 @@ named! {
 }
 
 /// Strength of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Strength {
+    #[default]
     None,
     Little,
     Much,
@@ -100,7 +102,7 @@ impl Strength {
 
 /// World drawn so far.
 pub(super) struct Draft {
-    pub(super) strengths: [Strength; Part::ALL.len()],
+    pub(super) strengths: BTreeMap<Part, Strength>,
     pub(super) chance: Chance,
     pub(super) quality: Quality,
     pub(super) specs: Vec<TemplateSpec>,
@@ -110,8 +112,7 @@ pub(super) struct Draft {
 impl Draft {
     /// Returns the strength of a part.
     pub(super) fn strength(&self, part: Part) -> Strength {
-        let strength = self.strengths.get(part as usize);
-        strength.copied().unwrap_or(Strength::None)
+        self.strengths.get(&part).copied().unwrap_or_default()
     }
 
     /// Returns the random stream of a part.
@@ -134,13 +135,6 @@ impl Draft {
     pub(super) fn soon(&self, chance: &mut Chance, after: Duration, within: Duration) -> Duration {
         let at = after + chance.duration(Duration::ZERO, within);
         at.min(FAULTS.1)
-    }
-
-    /// Leaves a part out of this world.
-    pub(super) fn leave_out(&mut self, part: Part) {
-        if let Some(strength) = self.strengths.get_mut(part as usize) {
-            *strength = Strength::None;
-        }
     }
 
     /// Draws a node.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::chance::Chance;
 use crate::fuzz::draft::{Draft, Part, Quality};
-use crate::scenario::ParentProtocol::{Poll, Stream};
+use crate::scenario::clients::Connection::{Poll, Stream};
 use crate::scenario::fault::{Event, Side};
 use crate::scenario::network::{LinkChange, SingleLinks};
 use crate::scenario::{Latency, Network, Servers};

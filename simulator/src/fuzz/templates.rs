@@ -8,17 +8,14 @@ use doorward_engine::templates::AlgorithmKind::{
 use doorward_engine::templates::{TemplateSpec, Templates};
 
 use crate::chance::Chance;
-use crate::fuzz::draft::{Draft, Part, Quality, Strength};
+use crate::fuzz::draft::{Draft, Part, Quality};
 
 pub(super) fn draw(draft: &mut Draft, chance: &mut Chance) {
     let of_total = [FairShare, FairShare, ProportionalShare, PriorityBands];
     let kind = chance.pick(of_total);
     let mut specs = vec![spec("shared", kind, draft, chance)];
-    let many = match draft.strength(Part::Resources) {
-        Strength::None => 0,
-        Strength::Little => 1,
-        Strength::Much => 2,
-    };
+    // None, one or two.
+    let many = draft.strength(Part::Resources) as usize;
     for resource in ["other", "third"].iter().take(many) {
         let any = [
             FairShare,

@@ -22,7 +22,7 @@ pub(super) fn exclude(draft: &mut Draft) {
     if are_of_clients(draft) {
         draft.quality = Quality::Quick;
         for part in [Masters, Cuts, Etcd, Addresses, Clocks] {
-            draft.leave_out(part);
+            draft.strengths.remove(&part);
         }
     }
 }

@@ -16,52 +16,25 @@ pub const RECORDING: &str = "recording.json";
 /// The page.
 const PAGE: &str = "report.html";
 
-/// Reason why a report cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// The folder holds something else than a report.
-    #[error(
-        "{folder} is not empty and holds no former report (there is {found}); \
-         name another folder, or empty this one"
-    )]
-    Occupied {
-        /// The folder.
-        folder: PathBuf,
-        /// A file in it.
-        found: String,
-    },
-    /// A file or folder cannot be written.
-    #[error("cannot write {path}")]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-}
-
-impl ReportError {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        |source| Self::Io { path, source }
-    }
-}
-
 /// Prepares a folder for a report, so that problems show before a long run. Creates the folder if it is absent. A
 /// former report stays until [`write_all`] replaces it.
-pub fn claim(folder: &Path) -> Result<(), ReportError> {
+pub fn claim(folder: &Path) -> io::Result<()> {
     let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
-    match entries.map_err(ReportError::io(folder))?.next() {
-        Some(Ok(entry)) if !folder.join(RECORDING).exists() => Err(ReportError::Occupied {
-            folder: folder.to_owned(),
-            found: entry.file_name().to_string_lossy().into_owned(),
-        }),
+    let entries = entries.map_err(|cause| unwritable(folder, &cause));
+    match entries?.next() {
+        Some(Ok(entry)) if !folder.join(RECORDING).exists() => {
+            let (folder, found) = (folder.display(), entry.file_name());
+            let found = format!("(there is {})", found.display());
+            let message = format!("{folder} is not empty and holds no former report {found}");
+            let advice = "name another folder, or empty this one";
+            Err(io::Error::other(format!("{message}; {advice}")))
+        }
         _ => Ok(()),
     }
 }
 
 /// Writes a report into a folder, and returns the page. Creates the folder if it is absent.
-pub fn write_all(recording: &Recording, folder: &Path) -> Result<PathBuf, ReportError> {
+pub fn write_all(recording: &Recording, folder: &Path) -> io::Result<PathBuf> {
     claim(folder)?;
     // The recording comes first: with it the folder is that of a report, whatever fails later.
     write_file(&folder.join(RECORDING), |mut out| {
@@ -76,13 +49,18 @@ pub fn write_all(recording: &Recording, folder: &Path) -> Result<PathBuf, Report
 fn write_file(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), ReportError> {
+) -> io::Result<()> {
     let written = File::create(path).and_then(|file| {
         let mut out = BufWriter::new(file);
         content(&mut out)?;
         out.flush()
     });
-    written.map_err(ReportError::io(path))
+    written.map_err(|cause| unwritable(path, &cause))
+}
+
+/// Names the file or folder in an error.
+fn unwritable(path: &Path, cause: &io::Error) -> io::Error {
+    io::Error::other(format!("cannot write {}: {cause}", path.display()))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use crate::recording::{CLIENT_FIGURES_MAX, ClientFigures, MarkKind, Recording, ResourceRecording};
-use crate::report::figures::{FIGURES, Values, WAITS, about, is_shown, with_values};
+use crate::report::figures::{FIGURES, Values, WAITS, about, bound, is_shown, with_values};
 use crate::report::terminal::{Terminal, printable, shortened};
-use crate::report::words::{self, RunOutcome, Words};
+use crate::report::words::{RunOutcome, Words};
 use doorward_pages::numbers::{clock, count, measured, percent, several};
 use doorward_pages::terminal::palette::{Palette, Tone};
 use doorward_pages::terminal::table::{Cell, Table};
@@ -68,20 +68,23 @@ fn write_verdicts(to: &mut Terminal<'_>, recording: &Recording) -> io::Result<()
     let header = ["checked", "resource", "found", "limit", ""];
     let mut table = Table::new(header, 2..3, palette).in_lines(2);
     for verdict in &sorted {
-        let tone = match verdict.limit {
-            None => Tone::Quiet,
-            Some(_) if verdict.holds => Tone::Good,
-            Some(_) => Tone::Bad,
+        let (unit, _) = about(verdict.checker);
+        let limit = verdict.limit.map(|limit| unit.show(limit));
+        let limit = limit.map(|limit| format!("{} {limit}", bound(verdict.checker)));
+        let (tone, judgement) = match verdict.limit {
+            None => (Tone::Quiet, "not judged"),
+            Some(_) if verdict.holds => (Tone::Good, "holds"),
+            Some(_) => (Tone::Bad, "VIOLATED"),
         };
-        let mut judgement = words::judgement(verdict).to_owned();
+        let mut judgement = judgement.to_owned();
         if let Some(at) = verdict.at_s.filter(|_| !verdict.holds) {
             judgement += &format!(" at {}", clock(at));
         }
         table.add([
             Cell::new(verdict.checker.as_str()),
             Cell::new(name(&verdict.resource)),
-            Cell::new(words::found(verdict)),
-            palette.cell(Tone::Quiet, words::limit(verdict)),
+            Cell::new(unit.show(verdict.value)),
+            palette.cell(Tone::Quiet, limit.as_deref().unwrap_or("none")),
             palette.cell(tone, judgement),
         ]);
     }

@@ -1,11 +1,10 @@
 //! For tests: recordings of a small scenario, played once in each test binary.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use crate::recording::Recording;
 use crate::scenario::Scenario;
-use crate::scenario::read::Files;
 use crate::world::World;
 
 const SCENARIO: &str = "
@@ -31,8 +30,7 @@ limits: {overshoot: 0, utilisation: 0.1}
 fn play(from: &str, to: &str) -> Arc<Recording> {
     let text = SCENARIO.replace(from, to);
     assert!(text.contains(to));
-    let files = Files::Folder(PathBuf::from("/nowhere"));
-    let scenario = Scenario::parse(&text, "small.yaml", &files);
+    let scenario = Scenario::parse(&text, "small.yaml", Path::new(""));
     let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
     Arc::new(World::new(&scenario).run(|_| {}))
 }

@@ -4,7 +4,6 @@
 use serde::Serialize;
 
 use crate::recording::{Figures, Recording, ResourceRecording, Verdict};
-use crate::report::figures::{about, bound};
 use crate::report::terminal::printable;
 use doorward_pages::numbers::{clock, count, measured, percent, seconds, several};
 
@@ -204,29 +203,6 @@ fn conditions(recording: &Recording) -> Vec<(String, String)> {
         conditions.extend(length.map(|length| (format!("lease length of {id}"), length)));
     }
     conditions
-}
-
-/// Returns a verdict's value with its unit.
-pub(super) fn found(verdict: &Verdict) -> String {
-    about(verdict.checker).0.show(verdict.value)
-}
-
-/// Returns a verdict's limit: `at most 5 %`.
-pub(super) fn limit(verdict: &Verdict) -> String {
-    let unit = about(verdict.checker).0;
-    match verdict.limit {
-        None => "none".to_owned(),
-        Some(limit) => format!("{} {}", bound(verdict.checker), unit.show(limit)),
-    }
-}
-
-/// Returns the judgement of a verdict in a word or two.
-pub(super) fn judgement(verdict: &Verdict) -> &'static str {
-    match verdict.limit {
-        None => "not judged",
-        Some(_) if verdict.holds => "holds",
-        Some(_) => "VIOLATED",
-    }
 }
 
 #[cfg(test)]

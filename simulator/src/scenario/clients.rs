@@ -2,34 +2,35 @@
 
 use std::collections::HashSet;
 use std::mem;
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_engine::id::HolderName;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::demand::Demand;
-use crate::scenario::files::Files;
 use crate::scenario::forms::{ClientCount, Form, OneOrMany, Time, UNSAID, is_default, unsaid};
 use crate::scenario::nodes::all_named;
 use crate::scenario::source::{Read, ScenarioError, Within, refuse};
 use crate::scenario::usage::Usage;
 use crate::scenario::{CLIENTS_MAX, Node, Scenario, leaves_of};
 
-/// How clients talk to their server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// How clients talk to their server, or servers to their parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Connection {
-    /// By calls: they hear of changes when they refresh.
+    /// By calls: changes come with the next refresh.
     #[default]
     Poll,
-    /// On a stream: the server pushes changes.
+    /// On a stream: changes are pushed.
     Stream,
 }
 
 /// Clients of one kind.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientGroup {
     /// The first resource that each of them uses.
     #[serde(flatten)]
@@ -93,7 +94,7 @@ fn clients_of_trace(usage: &Usage) -> Option<&[String]> {
 }
 
 /// Completes all groups of a scenario, of which the templates and nodes are known.
-pub(super) fn complete(groups: &mut [ClientGroup], scenario: &Scenario, files: &Files) -> Read<()> {
+pub(super) fn complete(groups: &mut [ClientGroup], scenario: &Scenario, folder: &Path) -> Read<()> {
     if groups.is_empty() {
         let message = "is empty; give at least one group, as in [{count: 10, wants: 5}]";
         return refuse("", message);
@@ -101,7 +102,7 @@ pub(super) fn complete(groups: &mut [ClientGroup], scenario: &Scenario, files: &
     let (is_alone, mut count) = (groups.len() == 1, 0_usize);
     for (index, group) in groups.iter_mut().enumerate() {
         let step = format!("[{index}]");
-        group.complete(scenario, files, is_alone).within(&step)?;
+        group.complete(scenario, folder, is_alone).within(&step)?;
         count = count.saturating_add(group.count);
         if count > CLIENTS_MAX {
             let message = format!("makes {count} clients; give at most {CLIENTS_MAX} altogether");
@@ -112,8 +113,8 @@ pub(super) fn complete(groups: &mut [ClientGroup], scenario: &Scenario, files: &
 }
 
 impl ClientGroup {
-    fn complete(&mut self, scenario: &Scenario, files: &Files, is_alone: bool) -> Read<()> {
-        self.first.complete(scenario, files)?;
+    fn complete(&mut self, scenario: &Scenario, folder: &Path, is_alone: bool) -> Read<()> {
+        self.first.complete(scenario, folder)?;
         self.complete_name(is_alone).within("name")?;
         self.count = match (clients_of_trace(&self.first), self.count) {
             (None, count) => count.max(1),
@@ -132,7 +133,7 @@ impl ClientGroup {
         }
         for (index, usage) in mem::take(&mut self.also).into_iter().enumerate() {
             let step = format!("also[{index}]");
-            self.add(usage, scenario, files).within(&step)?;
+            self.add(usage, scenario, folder).within(&step)?;
         }
         Ok(())
     }
@@ -164,8 +165,8 @@ impl ClientGroup {
     }
 
     /// Adds another resource, which no other usage may have.
-    fn add(&mut self, mut usage: Usage, scenario: &Scenario, files: &Files) -> Read<()> {
-        usage.complete(scenario, files)?;
+    fn add(&mut self, mut usage: Usage, scenario: &Scenario, folder: &Path) -> Read<()> {
+        usage.complete(scenario, folder)?;
         if clients_of_trace(&usage).is_some() {
             return refuse("wants", "is a trace; give its clients a group of their own");
         }

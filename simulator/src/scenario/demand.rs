@@ -2,24 +2,24 @@
 
 pub mod demand_player;
 mod diurnal;
-mod traced;
+pub(in crate::scenario) mod traced;
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub use crate::scenario::demand::diurnal::Diurnal;
 use crate::scenario::demand::traced::TraceForm;
 pub use crate::scenario::demand::traced::{PlayedRow, Trace};
 use crate::scenario::forms::{
-    Amount, As, Form, Never, Part, STEP_MIN, Step, Time, UNSAID, schema, seconds, unsaid,
+    Amount, As, Form, Never, Part, STEP_MIN, Step, Time, UNSAID, seconds, unsaid,
 };
 use crate::scenario::source::{OneOf, Read, Within, is_within, refuse};
 
 /// The demand of a client over time. Curves that change all the time are followed in steps.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Demand {
     /// Always the same.
     Constant(#[serde(with = "Amount")] f64),
@@ -65,9 +65,9 @@ pub enum Demand {
 }
 
 /// From one amount to another, evenly.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Ramp {
     /// The amount before.
     #[serde(with = "Amount")]
@@ -87,9 +87,9 @@ pub struct Ramp {
 }
 
 /// Up and down around a mean.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Sine {
     /// The mean.
     #[serde(with = "Amount")]
@@ -109,9 +109,9 @@ pub struct Sine {
 }
 
 /// More for some time, all at once.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Spike {
     /// The amount before and after.
     #[serde(with = "Amount")]
@@ -128,9 +128,9 @@ pub struct Spike {
 }
 
 /// Two amounts in turn, for random times around these means (exponential).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct OnOff {
     /// The amount while it is on. (YAML takes `on` and `off` for truth values.)
     #[serde(rename = "peak", with = "Amount")]
@@ -147,9 +147,9 @@ pub struct OnOff {
 }
 
 /// A crowd that comes quickly and goes slowly.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct FlashCrowd {
     /// The amount before, and in the end.
     #[serde(with = "Amount")]
@@ -221,8 +221,6 @@ impl Demand {
 
 /// A number, or a kind of demand.
 pub(super) struct DemandForm;
-
-schema!([] DemandForm: |generator| OneOf::<As<Amount>, Never, Demand>::json_schema(generator));
 
 impl Form for DemandForm {
     type Value = Demand;

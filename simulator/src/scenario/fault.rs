@@ -6,19 +6,16 @@
 mod event;
 mod words;
 
+use std::path::Path;
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use crate::scenario::Span;
 pub use crate::scenario::fault::event::Event;
 pub use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
-use crate::scenario::files::Files;
-use crate::scenario::forms::{
-    As, Form, Maybe, OneOrMany, PerHour, Step, Time, UNSAID, Weight, unsaid,
-};
+use crate::scenario::forms::{Form, Maybe, OneOrMany, PerHour, Step, Time, UNSAID, Weight, unsaid};
 pub use crate::scenario::nodes::NodeChoice;
 use crate::scenario::nodes::all_named;
 use crate::scenario::source::{
@@ -36,9 +33,9 @@ pub struct Fault {
 }
 
 /// The times of a fault.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(untagged)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
 pub enum When {
     /// Once.
     At {
@@ -102,34 +99,15 @@ impl When {
     }
 }
 
-/// A fault as files have it.
-pub(super) struct FaultFile;
-
-impl JsonSchema for FaultFile {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Fault".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let when = generator.subschema_for::<When>();
-        let event = generator.subschema_for::<Event>();
-        let weight = generator.subschema_for::<As<Weight>>();
-        let weighted = json_schema!({"allOf": [event], "properties": {"weight": weight}});
-        let one_of = json_schema!({"type": "array", "items": weighted});
-        let several = json_schema!({"required": ["one_of"], "properties": {"one_of": one_of}});
-        json_schema!({"type": "object", "allOf": [when, {"anyOf": [event, several]}]})
-    }
-}
-
 /// Some clients, which chance chooses.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[serde(expecting = "clients, as in {clients: 3, of: GROUP, at: NODE}")]
-#[schemars(rename = "Clients")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Clients"))]
 pub struct ClientChoice {
     /// The number of clients, chosen by chance. At most as many as there are.
     #[serde(rename = "clients")]
-    #[schemars(range(min = 1))]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub count: usize,
     /// The name of their group. Absent: any group.
     #[serde(rename = "of")]
@@ -190,10 +168,10 @@ impl ClientChoice {
 }
 
 /// The owners of clocks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[serde(expecting = "give a node, or clients as in {clients: 3, of: GROUP, at: NODE}")]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum ClockChoice {
     /// The servers of a node.
     Node(NodeChoice),
@@ -209,20 +187,20 @@ impl Fault {
     }
 
     /// Reads one. All but the faults of the scenario is known.
-    pub(super) fn read(mut fields: Fields, scenario: &Scenario, files: &Files) -> Read<Self> {
+    pub(super) fn read(mut fields: Fields, scenario: &Scenario, folder: &Path) -> Read<Self> {
         fields.retain(|_, value| !value.is_null());
         let when = WHEN.iter().filter_map(|key| fields.remove_entry(*key));
         let when: Fields = when.collect();
         let mut when: When = read_kind(&kind_of(&when, &["from", "until"])?, when)?;
         when.complete(scenario.duration)?;
         let Some(list) = fields.remove("one_of") else {
-            let choices = vec![(1.0, Event::read(fields, scenario, files)?)];
+            let choices = vec![(1.0, Event::read(fields, scenario, folder)?)];
             return Ok(Self { when, choices });
         };
         if let Some(key) = fields.keys().next() {
             return refuse(key, "does not go with one_of; remove it");
         }
-        let choices = weighted(list, scenario, files).within("one_of")?;
+        let choices = weighted(list, scenario, folder).within("one_of")?;
         Ok(Self { when, choices })
     }
 
@@ -245,13 +223,13 @@ impl Fault {
 }
 
 /// Several events, by weight.
-fn weighted(list: Value, scenario: &Scenario, files: &Files) -> Read<Vec<(f64, Event)>> {
+fn weighted(list: Value, scenario: &Scenario, folder: &Path) -> Read<Vec<(f64, Event)>> {
     let list: Vec<Fields> = serde_json::from_value(list)?;
     let mut choices = Vec::new();
     for (index, mut fields) in list.into_iter().enumerate() {
         let weight = fields.remove("weight").unwrap_or_else(|| 1.into());
         let weight = Weight::deserialize(weight).map_err(|it| ScenarioError::new("weight", it));
-        let choice = weight.and_then(|it| Ok((it, Event::read(fields, scenario, files)?)));
+        let choice = weight.and_then(|it| Ok((it, Event::read(fields, scenario, folder)?)));
         choices.push(choice.within(&format!("[{index}]"))?);
     }
     if choices.iter().all(|(weight, _)| *weight == 0.0) {

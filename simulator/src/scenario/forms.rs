@@ -4,10 +4,11 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount as EngineAmount;
-use schemars::{JsonSchema, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+#[cfg(test)]
+use crate::scenario::schema_tests::schema;
 use crate::scenario::source::OneOf;
 use crate::scenario::{CLIENTS_MAX, DURATION_MAX, Span as TimeSpan};
 
@@ -37,7 +38,7 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// How a file writes a value.
-pub(crate) trait Form: JsonSchema {
+pub(crate) trait Form {
     type Value: Clone;
 
     fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Self::Value, D::Error>;
@@ -60,34 +61,8 @@ impl<F: Form> Serialize for As<F> {
     }
 }
 
-/// The JSON Schema of a form, without a name of its own.
-macro_rules! schema {
-    ([$($F:ident)?] $Form:ty: $schema:expr) => {
-        impl $(<$F: Form>)? schemars::JsonSchema for $Form {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($Form).into()
-            }
-
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema = $schema;
-                schema(generator)
-            }
-        }
-    };
-}
-
-pub(crate) use schema;
-
-schema!([F] As<F>: |generator| F::json_schema(generator));
-
 /// A value that may be absent.
 pub(crate) struct Maybe<F: Form>(PhantomData<F>);
-
-schema!([F] Maybe<F>: |generator| F::json_schema(generator));
 
 impl<F: Form> Form for Maybe<F> {
     type Value = Option<F::Value>;
@@ -103,8 +78,6 @@ impl<F: Form> Form for Maybe<F> {
 
 /// Times from the start.
 pub(crate) struct Times;
-
-schema!([] Times: |generator| Vec::<As<Time>>::json_schema(generator));
 
 impl Form for Times {
     type Value = Vec<Duration>;
@@ -125,7 +98,8 @@ macro_rules! numbers {
         $(#[doc = $doc])*
         pub(crate) struct $Form;
 
-        schema!([] $Form: |_| json_schema!({"type": $kind, "minimum": $least, "maximum": $most}));
+        #[cfg(test)]
+        schema!([] $Form: |_| schemars::json_schema!({"type": $kind, "minimum": $least, "maximum": $most}));
 
         impl Form for $Form {
             type Value = $Value;
@@ -179,7 +153,8 @@ macro_rules! durations {
         $(#[doc = $doc])*
         pub(crate) struct $Form;
 
-        schema!([] $Form: |_| json_schema!({"type": ["string", "number"], "format": "duration"}));
+        #[cfg(test)]
+        schema!([] $Form: |_| schemars::json_schema!({"type": ["string", "number"], "format": "duration"}));
 
         impl Form for $Form {
             type Value = Duration;
@@ -241,17 +216,13 @@ impl<'de> Deserialize<'de> for Never {
     }
 }
 
-schema!([] Never: |_| false.into());
-
 /// A value, or a list of values.
 pub(crate) type OneOrMany<T> = OneOf<T, Vec<T>, Never>;
 
 /// One duration, or two between which chance decides.
 pub(crate) struct Span;
 
-type SpanFile = OneOf<As<Time>, (As<Time>, As<Time>), Never>;
-
-schema!([] Span: |generator| SpanFile::json_schema(generator));
+pub(super) type SpanFile = OneOf<As<Time>, (As<Time>, As<Time>), Never>;
 
 impl Form for Span {
     type Value = TimeSpan;

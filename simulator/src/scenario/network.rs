@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Span as TimeSpan;
@@ -32,10 +31,10 @@ pub struct Link {
 }
 
 /// A distribution of latencies.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 #[serde(expecting = "give a time, [SHORTEST, LONGEST] or {least: 1ms, mean: 5ms}")]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum Latency {
     /// All between two alike; or always the same, if the two are equal.
     Uniform(#[serde(with = "Span")] TimeSpan),
@@ -58,8 +57,9 @@ impl Latency {
 }
 
 /// The network as a file has it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Network {
     /// All links.
     #[serde(flatten)]
@@ -73,9 +73,9 @@ pub struct Network {
 }
 
 /// A link as a file has it. Absent fields stay as they were.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Link")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Link"))]
 pub struct LinkChange {
     /// The time of a message, one way: a duration, two between which chance decides, or `{least: 1ms, mean: 5ms}` with
     /// an exponential tail. Absent: `[1ms, 5ms]`.
@@ -89,8 +89,9 @@ pub struct LinkChange {
 }
 
 /// Single links. One of `between` and `at` says which.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SingleLinks {
     /// A node and its parent, or two keys of the tree.
     #[serde(default)]

@@ -11,12 +11,11 @@ use std::collections::BTreeMap;
 
 use doorward_engine::id::HolderName;
 use indexmap::IndexMap;
-use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::NODES_MAX;
-use crate::scenario::forms::{Candidates, Form, Never, NodeCount, OneOrMany, one, schema};
+use crate::scenario::forms::{Candidates, Form, Never, NodeCount, OneOrMany, one};
 use crate::scenario::source::{OneOf, Read, Within, refuse};
 
 /// Words that say which nodes are meant, so that no node has them as its name. YAML takes the last two for truth
@@ -51,13 +50,13 @@ impl Node {
 }
 
 /// The tree as a file has it.
-type TreeFile = OneOf<Never, Vec<Listed>, Branches>;
+pub(super) type TreeFile = OneOf<Never, Vec<Listed>, Branches>;
 
 /// A node in a list.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "ListedNode")]
-struct Listed {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "ListedNode"))]
+pub(super) struct Listed {
     /// Its name, which is unique.
     name: String,
     /// The key of a tree that the node was made of. Absent: its name.
@@ -72,18 +71,19 @@ struct Listed {
 }
 
 /// Nodes by their keys, in the order of the file. A node with nothing to say has no value.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize)]
 #[serde(transparent)]
-#[schemars(inline)]
-struct Branches(
-    #[schemars(with = "BTreeMap<String, Option<Branch>>")] IndexMap<String, Option<Branch>>,
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
+pub(super) struct Branches(
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, Option<Branch>>"))]
+    IndexMap<String, Option<Branch>>,
 );
 
 /// A key of the tree.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Node")]
-struct Branch {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Node"))]
+pub(super) struct Branch {
     /// The number of such nodes at each parent. Not for the root.
     #[serde(default = "one", with = "NodeCount")]
     count: u32,
@@ -103,8 +103,6 @@ const ALONE: Branch = Branch {
 
 /// The nodes of a tree: the root first, parents before their children.
 pub(super) struct TreeForm;
-
-schema!([] TreeForm: |generator| TreeFile::json_schema(generator));
 
 impl Form for TreeForm {
     type Value = Vec<Node>;
@@ -267,8 +265,6 @@ pub(super) fn all_named(nodes: &[Node], names: &OneOrMany<String>) -> Read<Vec<u
 /// A node, or one of several by chance: `any`, `below_root`, or names as in [`all_named`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeChoice(OneOrMany<String>);
-
-schema!([] NodeChoice: |generator| OneOrMany::<String>::json_schema(generator));
 
 impl NodeChoice {
     /// Chooses a node by its name.

@@ -12,7 +12,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::scenario::fault::Fault;
-pub use crate::scenario::files::Files;
 use crate::scenario::forms::{As, UNSAID};
 use crate::scenario::nodes::TreeForm;
 pub use crate::scenario::source::ScenarioError;
@@ -45,7 +44,7 @@ impl Scenario {
         let text = fs::read_to_string(path);
         let text = text.or_else(|cause| refuse(&file, format!("cannot be read: {cause}")))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        Self::parse(&text, &file, &Files::Folder(folder.to_owned()))
+        Self::parse(&text, &file, folder)
     }
 
     /// Reads only the tree in the text of a scenario file, which may have nothing else in it. `file` is its name, for messages.
@@ -58,14 +57,14 @@ impl Scenario {
     }
 
     /// Reads the text of a scenario file. `file` is its name, for messages and for a scenario that
-    /// has none; `files` is where the files are that it names.
+    /// has none; files that it names are looked for from the folder on.
     ///
     /// # Errors
     ///
     /// If it, or a file it names, cannot be read or is invalid.
-    pub fn parse(text: &str, file: &str, files: &Files) -> Result<Self, ScenarioError> {
+    pub fn parse(text: &str, file: &str, folder: &Path) -> Result<Self, ScenarioError> {
         let mut scenario: Self = parsed(text, file)?;
-        let resolved = scenario.resolve(file, files);
+        let resolved = scenario.resolve(file, folder);
         resolved.map_err(|error| ScenarioError::new(file, error))?;
         Ok(scenario)
     }
@@ -90,7 +89,7 @@ fn parsed<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, ScenarioErro
 
 impl Scenario {
     /// Resolves names, fills in defaults that depend on other fields, and checks fields against one another.
-    fn resolve(&mut self, file: &str, files: &Files) -> Read<()> {
+    fn resolve(&mut self, file: &str, folder: &Path) -> Read<()> {
         if self.name.is_empty() {
             self.name = file_stem(file);
         }
@@ -98,14 +97,14 @@ impl Scenario {
         if self.nodes.is_empty() {
             self.nodes.push(Node::new("root", None, 1));
         }
-        let templates = templates::read(&mem::take(&mut self.templates_file), files);
+        let templates = templates::read(&mem::take(&mut self.templates_file), folder);
         self.templates = templates.within("templates")?;
         let mut clients = mem::take(&mut self.clients);
-        clients::complete(&mut clients, self, files).within("clients")?;
+        clients::complete(&mut clients, self, folder).within("clients")?;
         self.clients = clients;
         self.network.resolve(&self.nodes).within("network")?;
         for (index, fields) in mem::take(&mut self.fault_files).into_iter().enumerate() {
-            let fault = Fault::read(fields, self, files);
+            let fault = Fault::read(fields, self, folder);
             let fault = fault.within(&format!("faults[{index}]"))?;
             self.faults.push(fault);
         }

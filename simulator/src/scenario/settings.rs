@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use doorward::state::ClientConfig;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::recording::Checker;
 use crate::scenario::Span as TimeSpan;
+use crate::scenario::clients::Connection;
 use crate::scenario::forms::{Amount, Form, Maybe, Part, Span, Time};
 
 /// The settings of servers.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Servers {
     /// The server's flag `--refresh-floor`.
     #[serde(with = "Time")]
@@ -22,7 +23,7 @@ pub struct Servers {
     pub push_round: Duration,
     /// The way in which servers ask their parents.
     #[serde(alias = "way_up")]
-    pub parent_protocol: ParentProtocol,
+    pub parent_protocol: Connection,
     /// The time from when a master is gone to when its successor serves. Leases in etcd last for the shorter of the
     /// two, but at least 2 s; etcd ends them late by chance, up to the longer. The event `elections` changes
     /// it.
@@ -33,20 +34,10 @@ pub struct Servers {
     pub state_directory: bool,
 }
 
-/// The way in which servers ask their parents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(inline)]
-pub enum ParentProtocol {
-    /// On a stream, on which both sides send what changes.
-    Stream,
-    /// By calls.
-    Poll,
-}
-
 /// The time that every client waits after a request before it refreshes early because it wants something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClientGaps {
     /// The gap while the client does not know whether its server says if it decided. A Doorman server never says.
     #[serde(with = "Time")]
@@ -57,8 +48,9 @@ pub struct ClientGaps {
 }
 
 /// The limits that verdicts judge by. Absent limits are measured and not judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limits {
     /// The most that clients may use by leases beyond the capacity, as a part of it, work in flight included, at any
     /// instant of the run. After the capacity is lowered, earlier leases may run down. With `shrink: immediate`, too
@@ -119,7 +111,7 @@ impl Default for Servers {
         Self {
             refresh_floor: second,
             push_round: Duration::from_millis(50),
-            parent_protocol: ParentProtocol::Stream,
+            parent_protocol: Connection::Stream,
             election: (second * 10, second * 10),
             state_directory: false,
         }

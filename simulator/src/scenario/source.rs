@@ -4,7 +4,6 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -70,9 +69,9 @@ impl<T> Within for Read<T> {
 }
 
 // A plain value, a list or a map.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum OneOf<P, L, M> {
     Plain(P),
     List(L),

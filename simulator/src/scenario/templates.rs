@@ -1,28 +1,30 @@
 //! Templates: in the scenario itself as template files have them, or in a file of their own.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_documents::{parse_bytes, parse_yaml};
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Algorithm, Template, Templates};
-use schemars::json_schema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value as Json, json};
 
-use crate::scenario::files::Files;
-use crate::scenario::forms::{Form, schema};
+use crate::scenario::forms::Form;
 use crate::scenario::source::{Read, ScenarioError};
 
 /// Templates as a scenario has them.
 pub(super) struct TemplatesForm;
 
 /// Reads `{resources: […]}`, or the name of a file in which this stands.
-pub(super) fn read(value: &Json, files: &Files) -> Read<Templates> {
+pub(super) fn read(value: &Json, folder: &Path) -> Read<Templates> {
     if let Json::String(name) = value {
-        let (bytes, file) = files.bytes(name).map_err(|cause| {
+        let path = folder.join(name);
+        let bytes = fs::read(&path).map_err(|cause| {
             ScenarioError::new("", format!("is {name:?}, which cannot be read: {cause}"))
         })?;
+        let file = path.display().to_string();
         return parse_bytes(&bytes, &file).map_err(|error| ScenarioError::new("", error));
     }
     parsed(value)
@@ -44,15 +46,15 @@ pub fn ids(templates: &Templates) -> Vec<ResourceId> {
 }
 
 /// Puts templates in place of the name of their file.
-pub(super) fn insert(value: &mut Json, files: &Files) -> Read<()> {
+pub(super) fn insert(value: &mut Json, folder: &Path) -> Read<()> {
     if value.is_string() {
-        *value = written(&read(value, files)?);
+        *value = written(&read(value, folder)?);
     }
     Ok(())
 }
 
-/// Templates as a file has them.
-pub(super) fn written(templates: &Templates) -> Json {
+/// Returns templates as a file has them.
+pub fn written(templates: &Templates) -> Json {
     let resources: Vec<Json> = templates.iter().map(|it| template(it, 1.0, None)).collect();
     json!({"resources": resources})
 }
@@ -85,11 +87,6 @@ impl Form for TemplatesForm {
         written(templates).serialize(to)
     }
 }
-
-schema!([] TemplatesForm: |_| json_schema!({
-    "description": "Templates, as in a template file, or the name of one.",
-    "anyOf": [{"type": "object", "required": ["resources"]}, {"type": "string"}],
-}));
 
 /// A template as a file has it.
 fn template(template: &Template, capacity_factor: f64, lease_length: Option<Duration>) -> Json {

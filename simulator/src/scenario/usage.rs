@@ -1,23 +1,23 @@
 //! Resources that a client uses, and limiters that keep its use within the lease.
 
+use std::path::Path;
 use std::time::Duration;
 
 use doorward::limiter::demand::AdaptiveWants;
 use doorward::state::Mode;
 use doorward_engine::id::ResourceId;
-use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::scenario::demand::{Demand, DemandForm};
-use crate::scenario::files::Files;
-use crate::scenario::forms::{Amount, Cost, Count, Form, Headroom, Maybe, Span, Window, schema};
+use crate::scenario::forms::{Amount, Cost, Count, Form, Headroom, Maybe, Span, Window};
 use crate::scenario::source::{Read, Within, refuse};
 use crate::scenario::{Scenario, Span as TimeSpan, templates};
 
 /// A resource that each client of a group uses.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Usage {
     /// The id of the resource. A template must match it. Absent: that of the only template for a single resource.
     #[serde(default = "unsaid_resource", with = "ResourceForm")]
@@ -45,9 +45,9 @@ fn unsaid_resource() -> ResourceId {
 }
 
 /// The mode of a client.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize)]
 #[serde(remote = "Mode", rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 enum ModeForm {
     Safe,
     Pessimistic,
@@ -56,8 +56,6 @@ enum ModeForm {
 
 /// The id of a resource.
 pub(super) struct ResourceForm;
-
-schema!([] ResourceForm: |generator| String::json_schema(generator));
 
 impl Form for ResourceForm {
     type Value = ResourceId;
@@ -75,8 +73,9 @@ impl Form for ResourceForm {
 }
 
 /// A limiter of the client library, and what comes to it: `rate`, or `concurrency` and `for`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Limiter {
     /// A rate limiter, and the cost of each request. `wants` counts per second.
     #[serde(default, with = "Maybe::<Cost>")]
@@ -93,18 +92,18 @@ pub struct Limiter {
 }
 
 /// Settings of measured demand. Absent ones are as the library has them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub struct Adaptive(#[serde(with = "AdaptiveForm")] pub AdaptiveWants);
 
 /// Measured demand.
-#[derive(Serialize, Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize)]
 #[serde(
     remote = "AdaptiveWants",
     default = "AdaptiveWants::default",
     deny_unknown_fields
 )]
-#[schemars(rename = "Adaptive")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Adaptive"))]
 struct AdaptiveForm {
     /// The time over which demand is measured.
     #[serde(with = "Window")]
@@ -122,7 +121,7 @@ struct AdaptiveForm {
 
 impl Usage {
     /// Fills in the resource and the demand. There must be a template.
-    pub(super) fn complete(&mut self, scenario: &Scenario, files: &Files) -> Read<()> {
+    pub(super) fn complete(&mut self, scenario: &Scenario, folder: &Path) -> Read<()> {
         if self.resource.as_str() == UNSAID_RESOURCE {
             self.resource = match templates::ids(&scenario.templates).as_slice() {
                 [id] => id.clone(),
@@ -141,7 +140,7 @@ impl Usage {
             _ => return refuse("limiter", "give rate, or concurrency and for"),
         }
         if let Demand::Trace(trace) = &mut self.demand {
-            trace.open(files).within("wants")?;
+            trace.open(folder).within("wants")?;
         }
         self.demand.complete(scenario.duration).within("wants")
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use doorward_engine::id::{HolderName, ResourceId};
 use doorward_engine::time::Time;
+use doorward_session::address::Address;
 use doorward_session::master_finder::MasterFinder;
 
 use crate::checker::Watched;
@@ -11,10 +12,9 @@ use crate::recording::{NodeInfo, Recording, ResourceRecording};
 use crate::scenario::demand::Demand;
 use crate::scenario::demand::demand_player::DemandPlayer;
 use crate::scenario::usage::Usage;
-use crate::world::agenda::EventKind;
 use crate::world::place::{Place, ServerSlot};
 use crate::world::uses::{Use, chance_of};
-use crate::world::{ClientProcess, PlayedTrace, World, addresses_of};
+use crate::world::{ClientProcess, PlayedTrace, World};
 
 impl World<'_> {
     /// Builds the tree.
@@ -26,8 +26,10 @@ impl World<'_> {
             let parent = node.parent.map(|parent| parent as u32);
             let above = parent.map(|parent| &self.places[parent]);
             let level = above.map_or(0, |above| above.level + 1);
-            let addresses = addresses_of(number, node.candidates);
             let slots = 0..node.candidates.max(1);
+            // They are `node-3-0:1`, `node-3-1:1` and so on.
+            let address = |slot| Address::parse(&format!("node-{number}-{slot}:1")).ok();
+            let addresses: Arc<[Address]> = slots.clone().filter_map(address).collect();
             self.places.push(Place {
                 number,
                 name: node.name.clone(),
@@ -50,8 +52,8 @@ impl World<'_> {
             for slot in self.places[place].slots.numbers() {
                 self.start_server(place, slot);
             }
-            while let Some((_, what)) = self.events.next(Time::ZERO) {
-                self.play(what);
+            while let Some((_, action)) = self.events.next(Time::ZERO) {
+                action(self);
             }
         }
         self.etcd.is_quick = false;
@@ -90,7 +92,10 @@ impl World<'_> {
                 self.wakes.push(None);
                 let part = index as f64 / count.max(1) as f64;
                 let starts = Time::ZERO + start_within.mul_f64(part);
-                self.events.put(starts, EventKind::Start(client));
+                self.act(starts, move |world| {
+                    world.clients[client].is_due = true;
+                    world.start_client(client);
+                });
             }
             if let Demand::Trace(trace) = &group.first.demand {
                 let rows: Box<dyn Iterator<Item = _>> = Box::new(trace.played());

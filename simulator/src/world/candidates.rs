@@ -49,11 +49,7 @@ pub(crate) struct Candidacy {
 impl World<'_> {
     /// Makes a server take part in the election of its node.
     pub(super) fn join_election(&mut self, id: ServerId) {
-        let (now, shortest) = (self.now, self.scenario.servers.election.0);
-        let ttl = match shortest < TTL_MIN {
-            true => TTL_AT_ONCE,
-            false => shortest,
-        };
+        let (now, ttl) = (self.now, self.ttl());
         let place = &mut self.places[id.place];
         let is_able = place.unable_until <= now;
         let has_parent = place.parent.is_some();
@@ -73,8 +69,10 @@ impl World<'_> {
             endpoints: ENDPOINTS,
             templates: (!has_parent).then(|| templates_in_force(templates, true)),
         };
-        server.candidacy = Some(Box::default());
-        self.start_watch(id);
+        let mut candidacy = Candidacy::default();
+        candidacy.follow.heard_at = now;
+        server.candidacy = Some(Box::new(candidacy));
+        self.send_etcd_news(now, id, move |world| world.read_keys(id));
         self.input(id, |replica, now| {
             replica.handle_election(config, now);
             replica.change_candidate(|candidate, now| candidate.handle_able(is_able, now), now);
@@ -123,7 +121,7 @@ impl World<'_> {
 
     /// Notes that a grant or renewal sent at `sent` has arrived.
     pub(super) fn note_renewal(&mut self, id: ServerId, granted: Option<LeaseId>, sent: Time) {
-        let ttl = self.ttl_of(id);
+        let ttl = self.ttl();
         let sent = self.places[id.place].clock.shows(sent);
         let server = self.server_of(id);
         if let Some(candidacy) = server.and_then(|it| it.candidacy.as_mut()) {
@@ -133,10 +131,12 @@ impl World<'_> {
         }
     }
 
-    /// Returns the TTL of a server's leases in etcd.
-    pub(super) fn ttl_of(&mut self, id: ServerId) -> Duration {
-        let candidate = self.server_of(id).and_then(|it| it.replica.candidate());
-        candidate.map_or(Duration::ZERO, |it| it.config().ttl)
+    /// Returns the TTL of servers' leases in etcd.
+    pub(super) fn ttl(&self) -> Duration {
+        match self.scenario.servers.election.0 {
+            shortest if shortest < TTL_MIN => TTL_AT_ONCE,
+            shortest => shortest,
+        }
     }
 
     /// Gives new templates to a server of the root.

@@ -41,7 +41,7 @@ impl World<'_> {
         let streams: Vec<u64> = of_child.map(|(number, _)| *number).collect();
         if is_cut && !streams.is_empty() {
             // In a partition the parent notices only when pings stay unanswered.
-            self.end_with(self.now + KEEPALIVE, move |world| {
+            self.act(self.now + KEEPALIVE, move |world| {
                 world.note_gone(above, &streams);
             });
         } else {
@@ -112,7 +112,12 @@ impl World<'_> {
         };
         match message {
             ToChild::Answer { reply, .. } | ToChild::Push { reply, .. } => {
-                if self.is_full(line.0) {
+                let now = self.now;
+                let child = self.server_of(line.0);
+                // A frozen child whose backlog is full accepts no message.
+                if child
+                    .is_some_and(|it| it.is_frozen(now) && it.backlog.messages.len() >= BACKLOG_MAX)
+                {
                     return self.input(id, |replica, _| replica.handle_stream_full(stream));
                 }
                 self.note_decision(id, reply.leases.iter().map(|lease| &lease.resource));
@@ -136,12 +141,5 @@ impl World<'_> {
                 self.send_down(line, FromParent::Closed(end));
             }
         }
-    }
-
-    /// Returns whether a child accepts no message: it is frozen and its backlog is full.
-    fn is_full(&mut self, child: ServerId) -> bool {
-        let now = self.now;
-        let server = self.server_of(child);
-        server.is_some_and(|it| it.is_frozen(now) && it.backlog.messages.len() >= BACKLOG_MAX)
     }
 }

@@ -4,28 +4,16 @@
 use std::time::Duration;
 
 use doorward::in_process;
-use doorward::state::Streams;
 use doorward_engine::id::HolderId;
 use doorward_engine::messages::GetCapacityReply;
 
-use crate::scenario::clients::Connection;
 use crate::world::World;
-use crate::world::message::{Message, ServerId};
+use crate::world::message::ServerId;
 
 /// Delay of a push that overtook the answer before it.
 const OVERTAKEN: Duration = Duration::from_millis(10);
 
 impl World<'_> {
-    /// Returns whether a client uses streams.
-    pub(super) fn streams(&self, number: u32) -> Streams {
-        let group = self.clients[number].group as usize;
-        let group = self.scenario.clients.get(group);
-        match group.map(|group| group.connection) {
-            Some(Connection::Stream) => Streams::Always,
-            Some(Connection::Poll) | None => Streams::Never,
-        }
-    }
-
     /// Notes a request on a client's stream.
     pub(super) fn note_client_stream(&mut self, to: ServerId, number: u32) {
         let client = &self.clients[number];
@@ -59,7 +47,9 @@ impl World<'_> {
         let place = &self.places[by.place];
         if place.cut_below_until <= self.now {
             let way = place.links.clients;
-            self.send(&way, Message::Push(number, by.term, reply));
+            self.send(&way, move |world| {
+                world.handle_push(number, by.term, reply);
+            });
         }
     }
 
@@ -79,7 +69,9 @@ impl World<'_> {
         if sequences.into_iter().any(|it| state.is_asking_by(it)) {
             // A stream keeps the order: the answer comes first. It may be lost, so the push is not sent again, which
             // could double it.
-            self.deliver(now + OVERTAKEN, Message::Push(number, term, push));
+            self.act(now + OVERTAKEN, move |world| {
+                world.handle_push(number, term, push);
+            });
             return;
         }
         state.handle_push(&in_process::response(&push), local);
@@ -99,7 +91,7 @@ impl World<'_> {
             }
             let way = self.places[by.place].links.clients;
             let at = self.now + self.takes(&way);
-            self.deliver(at, Message::Broken(number, by.term));
+            self.act(at, move |world| world.handle_broken(number, by.term));
         }
     }
 

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use doorward::in_process;
-use doorward::state::{ClientConfig, ClientState, Request, Step};
+use doorward::state::{ClientConfig, ClientState, Request, Step, Streams};
 use doorward_engine::messages::GetCapacity;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::time::Time;
 use doorward_session::master_finder::MasterFinder;
 
-use crate::world::agenda::EventKind;
-use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, Message, RequestResult};
+use crate::scenario::clients::Connection;
+use crate::world::agenda::Deed;
+use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, RequestResult};
 use crate::world::uses::{chance_of, in_flight};
 use crate::world::work::LimiterWork;
 use crate::world::{ClientProcess, World};
@@ -24,7 +25,11 @@ impl World<'_> {
             return;
         }
         let sequence = self.wall_micros(&client.clock);
-        let streams = self.streams(number);
+        let group = self.scenario.clients.get(client.group as usize);
+        let streams = match group.map(|group| group.connection) {
+            Some(Connection::Stream) => Streams::Always,
+            Some(Connection::Poll) | None => Streams::Never,
+        };
         let client = &mut self.clients[number];
         let local = client.clock.shows(now);
         let config = ClientConfig {
@@ -39,10 +44,11 @@ impl World<'_> {
         let starts = u64::from(client.starts);
         for (which, it) in (0..).zip(client.uses.iter_mut()) {
             if begins && let Some(at) = it.begin(now) {
-                self.events.put(at, EventKind::Demand(number, which));
+                self.events
+                    .act(at, move |world| world.follow_curve(number, which));
             }
             if let Some(limiter) = it.usage.limiter {
-                let chance = chance_of(&self.chance, number, which.into()).fork(starts);
+                let chance = chance_of(&self.chance, number, which).fork(starts);
                 let limiter = LimiterWork::new(limiter, chance, &client.clock, now);
                 it.work = Some(Box::new(limiter));
             }
@@ -57,11 +63,6 @@ impl World<'_> {
         client.finder = MasterFinder::new(Arc::clone(client.finder.known()));
         self.report_wants(number);
         self.step_client(number);
-    }
-
-    /// Starts several clients.
-    pub(super) fn start_clients(&mut self, clients: Vec<u32>) {
-        clients.into_iter().for_each(|it| self.start_client(it));
     }
 
     /// Ends a client's process without notice, and keeps it down until then at least.
@@ -85,12 +86,12 @@ impl World<'_> {
     }
 
     /// Applies the next change of a client's demand curve.
-    pub(super) fn follow_curve(&mut self, number: u32, which: u8) {
+    pub(super) fn follow_curve(&mut self, number: u32, which: u32) {
         if self.is_healed {
             return;
         }
-        if let Some(at) = self.clients[number].uses[which.into()].follow(self.now) {
-            self.events.put(at, EventKind::Demand(number, which));
+        if let Some(at) = self.clients[number].uses[which].follow(self.now) {
+            self.act(at, move |world| world.follow_curve(number, which));
         }
         self.update_wants(number);
     }
@@ -152,7 +153,7 @@ impl World<'_> {
                         && wake_at.is_none_or(|before| at < before || before <= now)
                     {
                         *wake_at = Some(at);
-                        self.events.put(at, EventKind::Client(number));
+                        self.act(at, move |world| world.wake_client(number));
                     }
                     break;
                 }
@@ -195,7 +196,8 @@ impl World<'_> {
     fn ask(&mut self, number: u32, request: Request) {
         let sequence = request.sequence;
         let client = &mut self.clients[number];
-        client.seen.note_request(sequence, self.now);
+        let seen = &mut client.seen;
+        (seen.sequence, seen.asked_at, seen.is_kept) = (sequence, self.now, false);
         client.asks_on_stream = request.on_stream;
         let request = in_process::request(&client.name, client.incarnation(), &request);
         match client.connected {
@@ -214,23 +216,24 @@ impl World<'_> {
         self.count_request(number);
         let sequence = request.sequence.unwrap_or_default();
         let call = (number, sequence);
-        self.send_or_fail(call, Message::Call(call, ClientRequest::Ask(term, request)));
+        let request = ClientRequest::Ask(term, request);
+        self.send_or_fail(call, move |world| world.serve_call(call, request));
     }
 
     /// Sends a message of a client's call between it and a server of its node. If it is lost, the
     /// call times out.
-    pub(super) fn send_or_fail(&mut self, call: CallId, message: Message) {
+    pub(super) fn send_or_fail(&mut self, call: CallId, arrive: impl Deed + Clone) {
         let place = self.clients[call.0].place;
         let is_cut = self.places[place].cut_below_until > self.now;
         let way = self.places[place].links.clients;
-        if is_cut || !self.send(&way, message) {
+        if is_cut || !self.send(&way, arrive) {
             self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }
     }
 
     /// Fails a request at a time.
     pub(super) fn fail_later(&mut self, call: CallId, at: Time) {
-        self.deliver(at, Message::Answer(call, RequestResult::Failed));
+        self.act(at, move |world| world.on_reply(call, RequestResult::Failed));
     }
 
     /// Gives a client the result of its request.
@@ -281,7 +284,7 @@ impl World<'_> {
     pub(super) fn await_row(&mut self, trace: u32) {
         if let Some(row) = self.traces[trace].rows.peek() {
             let at = Time::ZERO + row.at;
-            self.events.put(at, EventKind::Trace(trace));
+            self.act(at, move |world| world.follow_trace(trace));
         }
     }
 

@@ -21,9 +21,10 @@ use crate::chance::Chance;
 use crate::scenario::Scenario;
 use crate::scenario::fault::Span;
 use crate::world::World;
+use crate::world::agenda::Deed;
 use crate::world::etcd::store::EtcdStore;
 pub(crate) use crate::world::etcd::watches::KeyWatch;
-use crate::world::message::{EtcdNews, Message, ServerId};
+use crate::world::message::ServerId;
 
 /// Time of a message to or from etcd, which is near.
 const TAKES: Span = (Duration::from_micros(200), Duration::from_millis(2));
@@ -37,7 +38,7 @@ pub(crate) struct Etcd {
     /// Leases with a scheduled check of their end.
     timed: BTreeSet<LeaseId>,
     /// Earliest end of leases that last longer than they must.
-    lasting: BTreeMap<LeaseId, Time>,
+    pub(crate) lasting: BTreeMap<LeaseId, Time>,
     /// True before the run begins: nothing takes time, so that every node elects a master.
     pub(crate) is_quick: bool,
 }
@@ -60,13 +61,6 @@ impl EtcdConnection {
     /// Returns the time until which either direction is cut.
     pub(crate) fn cut_until(&self) -> Time {
         self.there_cut_until.max(self.back_cut_until)
-    }
-
-    /// Ends all disturbance.
-    pub(crate) fn mend(&mut self, now: Time) {
-        self.there_cut_until = self.there_cut_until.min(now);
-        self.back_cut_until = self.back_cut_until.min(now);
-        self.bad_until = self.bad_until.min(now);
     }
 }
 
@@ -103,38 +97,29 @@ impl Etcd {
     fn loses(&mut self, way: &EtcdConnection, cut_until: Time, now: Time) -> bool {
         now < cut_until || now < way.bad_until && self.chance.happens(way.loss)
     }
-
-    /// Keeps the lease of a silent holder until then, unless it is renewed later.
-    pub(crate) fn keep_lease(&mut self, lease: LeaseId, until: Time) {
-        let until = self.lasting.get(&lease).map_or(until, |it| until.max(*it));
-        self.lasting.insert(lease, until);
-    }
 }
 
 impl World<'_> {
-    fn send_etcd_news(&mut self, at: Time, to: ServerId, news: EtcdNews) {
-        self.deliver(at, Message::FromEtcd(to, news));
+    /// Sends a message to a server, which handles it when it is not frozen.
+    pub(super) fn send_etcd_news(&mut self, at: Time, to: ServerId, handle: impl Deed) {
+        self.act(at, move |world| world.handle_etcd_news(to, handle));
     }
 
-    pub(super) fn handle_etcd_news(&mut self, to: ServerId, news: EtcdNews) {
+    pub(super) fn handle_etcd_news(&mut self, to: ServerId, handle: impl Deed) {
         let now = self.now;
         let Some(server) = self.server_of(to) else {
             return;
         };
         if server.is_frozen(now) {
-            return server.backlog.etcd.push(news);
+            return server.backlog.etcd.push(Box::new(handle));
         }
-        match news {
-            EtcdNews::Answer(id, answer) => self.handle_etcd_answer(to, id, answer),
-            EtcdNews::Keys(watch, keys, asked) => self.handle_keys(to, watch, keys, asked),
-            EtcdNews::Look => self.read_keys(to),
-        }
+        handle(self);
     }
 
     /// Schedules a check of a lease's end.
     fn schedule_lease_check(&mut self, lease: LeaseId, at: Time) {
         if self.etcd.timed.insert(lease) {
-            self.deliver(at, Message::EtcdLease(lease));
+            self.act(at, move |world| world.check_lease(lease));
         }
     }
 

@@ -48,7 +48,7 @@ impl World<'_> {
             }
         };
         let at = Time::ZERO + next;
-        self.events.act(at, move |world| world.play_fault(number));
+        self.act(at, move |world| world.play_fault(number));
     }
 
     /// Ends all faults: stopped processes start, and frozen ones continue.
@@ -72,7 +72,10 @@ impl World<'_> {
             }
             for slot in place.slots.iter_mut() {
                 slot.down_until = slot.down_until.min(now);
-                slot.way.mend(now);
+                let way = &mut slot.way;
+                way.there_cut_until = way.there_cut_until.min(now);
+                way.back_cut_until = way.back_cut_until.min(now);
+                way.bad_until = way.bad_until.min(now);
             }
             place.unable_until = place.unable_until.min(now);
             for slot in self.places[number].slots.numbers() {
@@ -201,7 +204,7 @@ impl World<'_> {
                 change(it);
                 let load = it.load();
                 if let Some(work) = it.work.as_mut().filter(|_| self.is_healed) {
-                    work.fix(load);
+                    work.measured = load;
                 }
             }
             self.update_wants(client);
@@ -254,7 +257,7 @@ impl World<'_> {
         self.elections.changes += 1;
         if let Some(until) = until {
             let change = self.elections.changes;
-            self.end_with(until, move |world| {
+            self.act(until, move |world| {
                 if world.elections.changes == change {
                     world.elections.take = world.scenario.servers.election;
                 }
@@ -289,7 +292,7 @@ impl World<'_> {
         match whose {
             ClockChoice::Node(node) => {
                 let number = self.choose(node);
-                let text = format!("the clock of {} {what}", self.name_of(number));
+                let text = format!("the clock of {} {what}", self.places[number].name);
                 self.mark(None, MarkKind::Clock, text);
                 let place = &mut self.places[number];
                 change(&mut place.clock, now);
@@ -318,7 +321,9 @@ impl World<'_> {
         for client in &chosen {
             self.crash_client(*client, until);
         }
-        self.end_with(until, move |world| world.start_clients(chosen));
+        self.act(until, move |world| {
+            chosen.into_iter().for_each(|it| world.start_client(it));
+        });
     }
 
     /// Chooses clients for a fault, marks the fault, and returns its end: after the end of the run
@@ -335,10 +340,5 @@ impl World<'_> {
         let text = format!("{} {what}", self.names_of(&chosen));
         self.mark(until, kind, text);
         (chosen, until.unwrap_or(self.end + CLIENT_TIMEOUT))
-    }
-
-    /// Schedules the end of a fault's effect.
-    pub(crate) fn end_with(&mut self, at: Time, ending: impl FnOnce(&mut World<'_>) + 'static) {
-        self.events.act(at, ending);
     }
 }

@@ -10,9 +10,8 @@ use doorward_engine::node::mastership::Mastership;
 use doorward_session::master_finder::DeadEnd;
 
 use crate::world::World;
-use crate::world::message::{
-    CLIENT_TIMEOUT, CallId, ClientRequest, Message, RequestResult, ServerId,
-};
+use crate::world::agenda::Deed;
+use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest};
 
 impl World<'_> {
     /// Asks the next server of a client's finder about the master.
@@ -34,14 +33,7 @@ impl World<'_> {
             return self.fail_later(call, now + after);
         };
         let request = ClientRequest::Discover(slot, request);
-        self.send_once(call, Message::Call(call, request));
-    }
-
-    /// Answers a client's question about the master.
-    pub(super) fn say_master(&mut self, call: CallId, by: ServerId, request: GetCapacity) {
-        let master = self.mastership_said_by(by);
-        let answer = RequestResult::Discovered(by.term, master, request);
-        self.send_once(call, Message::Answer(call, answer));
+        self.send_once(call, move |world| world.serve_call(call, request));
     }
 
     /// Gives a client the answer about the master.
@@ -134,12 +126,12 @@ impl World<'_> {
 
     /// Sends a message of a client's call on a new connection. It arrives once after a delay, or the
     /// call times out.
-    fn send_once(&mut self, call: CallId, message: Message) {
+    pub(super) fn send_once(&mut self, call: CallId, arrive: impl Deed) {
         let way = self.places[self.clients[call.0].place].links.clients;
         if self.loses(&way) {
             return self.fail_later(call, self.now + CLIENT_TIMEOUT);
         }
         let at = self.now + self.takes(&way);
-        self.deliver(at, message);
+        self.act(at, arrive);
     }
 }

@@ -8,9 +8,10 @@ use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::ConnectionNumber;
 
-use crate::scenario::ParentProtocol;
+use crate::scenario::clients::Connection;
 use crate::world::World;
-use crate::world::message::{Line, Message, ServerId};
+use crate::world::agenda::Deed;
+use crate::world::message::{Line, ServerId};
 
 /// Delay of a lost packet on a connection.
 const SENT_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -42,8 +43,10 @@ impl World<'_> {
         let link = self.server_of(id).map(|server| server.parent_link);
         if let Some((link, to)) = link.and_then(|link| Some((link, link.to?))) {
             let is_call = matches!(command, ToParent::Call(_));
-            let message = Message::Up((id, link.connection), to, command);
-            self.send_between(id, true, is_call, message);
+            let line = (id, link.connection);
+            self.send_between(id, true, is_call, move |world| {
+                world.handle_from_child(line, to, command);
+            });
         }
     }
 
@@ -69,12 +72,20 @@ impl World<'_> {
     /// Sends a message down on a connection.
     pub(super) fn send_down(&mut self, line: Line, what: FromParent) {
         let is_call = matches!(&what, FromParent::Reply { call: Some(_), .. });
-        self.send_between(line.0, false, is_call, Message::Down(line, what));
+        self.send_between(line.0, false, is_call, move |world| {
+            world.handle_from_parent(line, what);
+        });
     }
 
     /// Sends a message between a server and its parent. A connection delays messages and keeps
     /// their order, but loses none. Calls may be lost or duplicated like other messages.
-    fn send_between(&mut self, child: ServerId, up: bool, is_call: bool, message: Message) {
+    fn send_between(
+        &mut self,
+        child: ServerId,
+        up: bool,
+        is_call: bool,
+        arrive: impl Deed + Clone,
+    ) {
         let now = self.now;
         let way = self.places[child.place].links.parent;
         if self.is_cut(child.place) {
@@ -88,7 +99,7 @@ impl World<'_> {
             return;
         }
         if is_call {
-            self.send(&way, message);
+            self.send(&way, arrive);
             return;
         }
         self.work.messages += 1;
@@ -105,7 +116,7 @@ impl World<'_> {
             at = at.max(*last);
             *last = at;
         }
-        self.deliver(at, message);
+        self.act(at, arrive);
     }
 
     /// Stalls a connection that lost a message in a partition: the one of that number, or the
@@ -134,12 +145,14 @@ impl World<'_> {
         };
         // The kernel accepts connections for a frozen process.
         if server.is_frozen(now) && !matches!(what, ToParent::Connect { .. }) {
-            return server.backlog.messages.push(Message::Up(line, to, what));
+            let late = move |world: &mut World<'_>| world.handle_from_child(line, to, what);
+            let backlog = &mut server.backlog;
+            return backlog.put(late, move |world| world.break_connection(line));
         }
         let answer = match what {
             ToParent::Connect { .. } => FromParent::Connected,
             ToParent::Discover => FromParent::Discovered(self.mastership_said_by(to)),
-            ToParent::Open if protocol == ParentProtocol::Poll => {
+            ToParent::Open if protocol == Connection::Poll => {
                 FromParent::Closed(ConnectionEnd::Unimplemented)
             }
             ToParent::Open => return self.open_stream(line, to),
@@ -162,7 +175,8 @@ impl World<'_> {
             return;
         };
         if server.is_frozen(now) {
-            return server.backlog.messages.push(Message::Down(line, what));
+            let late = move |world: &mut World<'_>| world.handle_from_parent(line, what);
+            return server.backlog.put(late, |_| {});
         }
         server.replica.handle_parent(connection, what);
         self.drive(id);

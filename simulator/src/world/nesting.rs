@@ -51,7 +51,7 @@ impl World<'_> {
         let at = self.now + every.max(OFTEN);
         if !self.nesting.is_due && at <= self.nesting.until {
             self.nesting.is_due = true;
-            self.events.act(at, |world| {
+            self.act(at, |world| {
                 world.check_nesting();
                 world.nesting.is_due = false;
                 world.schedule_nesting_check();

@@ -10,7 +10,7 @@ use doorward_engine::time::Time;
 use crate::recording::MarkKind;
 use crate::scenario::fault::{ClientChoice, Span};
 use crate::world::World;
-use crate::world::message::{ClientRequest, Message};
+use crate::world::message::ClientRequest;
 use crate::world::uses::in_flight;
 
 /// Resources that a client stops using, and its end.
@@ -35,7 +35,9 @@ impl World<'_> {
             client.parting.get_or_insert_default().leaves_until = Some(until);
             self.step_client(*number);
         }
-        self.end_with(until, move |world| world.start_clients(chosen));
+        self.act(until, move |world| {
+            chosen.into_iter().for_each(|it| world.start_client(it));
+        });
     }
 
     /// Makes clients release a resource and stop using it.
@@ -67,7 +69,7 @@ impl World<'_> {
             client.parting.get_or_insert_default().closing.push(which);
             self.step_client(number);
         }
-        self.end_with(until, move |world| {
+        self.act(until, move |world| {
             for (client, which) in closed {
                 world.reopen(client, which);
             }
@@ -175,6 +177,6 @@ impl World<'_> {
         let call = (number, release.sequence);
         let request = in_process::release(&client.name, client.incarnation(), &release);
         let request = ClientRequest::Release(term, request);
-        self.send_or_fail(call, Message::Call(call, request));
+        self.send_or_fail(call, move |world| world.serve_call(call, request));
     }
 }

@@ -19,13 +19,14 @@ use crate::local_clock::LocalClock;
 use crate::numbered::Numbered;
 use crate::scenario::Servers;
 use crate::scenario::network::Links;
+use crate::world::agenda::{Action, Deed};
 use crate::world::candidates::Candidacy;
 use crate::world::etcd::EtcdConnection;
-use crate::world::message::{CallId, EtcdNews, Line, Message, ServerId};
+use crate::world::message::{CallId, Line, ServerId};
 use crate::world::state_directory::StateDirectory;
 
 /// Place of a node in the tree.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Place {
     pub(crate) number: u32,
     pub(crate) name: String,
@@ -77,7 +78,6 @@ pub(crate) struct ServerSlot {
 }
 
 /// Server process.
-#[derive(Debug)]
 pub(crate) struct ServerProcess {
     pub(crate) id: ServerId,
     /// Slot in which it runs.
@@ -110,16 +110,24 @@ pub(crate) struct ServerProcess {
 }
 
 /// Messages and tasks that wait for a frozen server.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Backlog {
     /// Messages from clients, children and the parent.
-    pub(crate) messages: Vec<Message>,
-    /// Messages from etcd.
-    pub(crate) etcd: Vec<EtcdNews>,
+    pub(super) messages: Vec<(Action, Action)>,
+    /// Arrivals of messages from etcd.
+    pub(crate) etcd: Vec<Action>,
     /// Templates that were written.
     pub(crate) templates: Option<Templates>,
     /// True if it was asked to hand over.
     pub(crate) is_to_resign: bool,
+}
+
+impl Backlog {
+    /// Keeps the arrival of a message. If the server ends before, `bounce` happens.
+    pub(crate) fn put(&mut self, arrive: impl Deed, bounce: impl Deed) {
+        let message: (Action, Action) = (Box::new(arrive), Box::new(bounce));
+        self.messages.push(message);
+    }
 }
 
 /// Connection to the parent.

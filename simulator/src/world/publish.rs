@@ -8,7 +8,6 @@ use doorward_engine::time::Time;
 use crate::checker::by_source;
 use crate::recording::Wait;
 use crate::world::World;
-use crate::world::agenda::EventKind;
 use crate::world::message::CallId;
 use crate::world::place::Place;
 
@@ -16,19 +15,12 @@ use crate::world::place::Place;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastPublished {
     /// Its newest request, and when it was sent.
-    sequence: u64,
-    asked_at: Time,
+    pub(super) sequence: u64,
+    pub(super) asked_at: Time,
     /// True while its server holds that request until the parent answers.
-    is_kept: bool,
+    pub(super) is_kept: bool,
     /// True if it found no server since its last answer with a lease.
     has_lost_server: bool,
-}
-
-impl LastPublished {
-    /// Notes a request of the client.
-    pub(super) fn note_request(&mut self, sequence: u64, now: Time) {
-        (self.sequence, self.asked_at, self.is_kept) = (sequence, now, false);
-    }
 }
 
 impl World<'_> {
@@ -76,7 +68,8 @@ impl World<'_> {
                     && work.wake_at.is_none_or(|at| due < at || at < now)
                 {
                     work.wake_at = Some(due);
-                    self.events.put(due, EventKind::Work(number, which as u8));
+                    self.events
+                        .act(due, move |world| world.pass_work(number, which));
                 }
             }
             let wait = wait_of(state, resource, client.seen.is_kept, local);

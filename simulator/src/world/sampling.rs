@@ -60,7 +60,7 @@ impl World<'_> {
             }
         }
         let next = now + self.scenario.sample_every;
-        self.events.act(next, |world| world.sample());
+        self.act(next, |world| world.sample());
     }
 
     fn sample_nodes(&self, resource: u32) -> Vec<NodeSample> {
@@ -109,7 +109,7 @@ impl World<'_> {
         let every = self.scenario.sample_every;
         let at = Time::ZERO + every * self.looks + every.mul_f64(part);
         self.looks += 1;
-        self.events.act(at, |world| world.look());
+        self.act(at, |world| world.look());
     }
 
     /// Checks whether clients are at rest after a shift.
@@ -126,7 +126,7 @@ impl World<'_> {
     pub(super) fn settle_later(&mut self) {
         if !self.is_settling && self.watched.iter().any(Watched::is_restless) {
             self.is_settling = true;
-            self.events.act(self.now + SETTLE, |world| world.settle());
+            self.act(self.now + SETTLE, |world| world.settle());
         }
     }
 

@@ -14,10 +14,7 @@ use doorward_session::close_reason::ConnectionEnd;
 
 use crate::scenario::network::Link;
 use crate::world::World;
-use crate::world::agenda::EventKind;
-use crate::world::message::{
-    CLIENT_TIMEOUT, CallId, ClientRequest, Line, Message, RequestResult, ServerId,
-};
+use crate::world::message::{CLIENT_TIMEOUT, CallId, ClientRequest, Line, RequestResult, ServerId};
 use crate::world::place::ServerProcess;
 
 impl World<'_> {
@@ -83,8 +80,8 @@ impl World<'_> {
         for call in gone.waiting.into_values() {
             self.refuse_connection(call);
         }
-        for message in gone.backlog.messages {
-            self.bounce(message);
+        for (_, bounce) in gone.backlog.messages {
+            bounce(self);
         }
         self.break_children(id);
     }
@@ -100,15 +97,6 @@ impl World<'_> {
         }
     }
 
-    /// Answers a message to a server that no longer runs.
-    pub(super) fn bounce(&mut self, message: Message) {
-        match message {
-            Message::Call(call, ..) => self.refuse_connection(call),
-            Message::Up(line, ..) => self.break_connection(line),
-            _ => {}
-        }
-    }
-
     /// Fails a client's request after the time of one message: no process listens.
     pub(super) fn refuse_connection(&mut self, call: CallId) {
         let way = self.places[self.clients[call.0].place].links.clients;
@@ -117,11 +105,11 @@ impl World<'_> {
     }
 
     /// Closes a connection to a parent whose server is gone.
-    fn break_connection(&mut self, line: Line) {
+    pub(super) fn break_connection(&mut self, line: Line) {
         let way = self.places[line.0.place].links.parent;
         let at = self.now + self.takes(&way);
         let closed = FromParent::Closed(ConnectionEnd::Failed);
-        self.deliver(at, Message::Down(line, closed));
+        self.act(at, move |world| world.handle_from_parent(line, closed));
     }
 
     /// Serves a client's call at a server of a node.
@@ -144,13 +132,18 @@ impl World<'_> {
             return self.refuse_connection(call);
         };
         if server.is_frozen(now) {
-            let late = Message::Call(call, request);
-            server.backlog.messages.push(late);
+            let late = move |world: &mut World<'_>| world.serve_call(call, request);
+            let backlog = &mut server.backlog;
+            backlog.put(late, move |world| world.refuse_connection(call));
             return self.fail_later(call, now + CLIENT_TIMEOUT);
         }
         let to = server.id;
         match request {
-            ClientRequest::Discover(_, request) => return self.say_master(call, to, request),
+            ClientRequest::Discover(_, request) => {
+                let master = self.mastership_said_by(to);
+                let answer = RequestResult::Discovered(to.term, master, request);
+                return self.send_once(call, move |world| world.on_reply(call, answer));
+            }
             ClientRequest::Ask(_, request) => {
                 self.note_client_stream(to, call.0);
                 self.serve_ask(to, call, &request);
@@ -159,7 +152,8 @@ impl World<'_> {
                 // A release is never redirected.
                 let release = |node: &mut Node, now| node.handle_release_capacity(&request, now);
                 let _heard = server.replica.change(release, local);
-                self.send_or_fail(call, Message::Answer(call, RequestResult::Released));
+                let answer = RequestResult::Released;
+                self.send_or_fail(call, move |world| world.on_reply(call, answer));
             }
         }
         self.drive(to);
@@ -212,7 +206,8 @@ impl World<'_> {
             Outcome::NotMaster(_) => Outcome::NotMaster(self.mastership_said_by(by)),
             served @ Outcome::Served(_) => served,
         };
-        self.send_or_fail(call, Message::Answer(call, RequestResult::Said(outcome)));
+        let answer = RequestResult::Said(outcome);
+        self.send_or_fail(call, move |world| world.on_reply(call, answer));
     }
 
     /// Lets a server do what is due after an input or at a time, and executes its outputs.
@@ -285,7 +280,7 @@ impl World<'_> {
         };
         if place.wake_at.is_none_or(|at| due < at || at < now) {
             place.wake_at = Some(due);
-            self.events.put(due, EventKind::Place(number));
+            self.act(due, move |world| world.wake_place(number));
         }
     }
 

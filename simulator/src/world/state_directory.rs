@@ -55,7 +55,7 @@ impl World<'_> {
         if let Some(batch) = late.take_if(|_| self.chance.happens(0.5)) {
             self.places[id.place].state.write(batch);
         }
-        self.end_with(at, move |world| {
+        self.act(at, move |world| {
             if world.server_of(id).is_none() {
                 return;
             }

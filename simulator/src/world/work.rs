@@ -45,7 +45,7 @@ pub(crate) struct LimiterWork {
     gate: AnyLimiter,
     demand: Option<DemandMeter>,
     /// Demand measured when it was last worth a request.
-    measured: f64,
+    pub(crate) measured: f64,
     measure_at: Time,
     waiting: u32,
     chance: Chance,
@@ -106,11 +106,6 @@ impl LimiterWork {
     /// Returns what it asks for, if it measures its demand.
     pub(crate) fn measured(&self) -> Option<f64> {
         self.demand.as_ref().map(|_| self.measured)
-    }
-
-    /// Fixes what it asks for, whatever it measures.
-    pub(crate) fn fix(&mut self, wants: f64) {
-        self.measured = wants;
     }
 
     pub(crate) fn in_flight(&self) -> f64 {

@@ -10,12 +10,12 @@ mod streams;
 mod usage;
 mod waits;
 
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_simulator::fuzz::{self, Part};
 use doorward_simulator::library::{LIBRARY, LibraryEntry};
 use doorward_simulator::recording::{Checker, Recording};
-use doorward_simulator::scenario::read::Files;
 use doorward_simulator::scenario::{ClientGaps, Scenario};
 use doorward_simulator::world::World;
 
@@ -173,7 +173,7 @@ clients: [{count: 10, wants: 20}]
 faults: [{at: 200s, drift: root, speed: 2}, {at: 200s, partition: leaf, for: 100s}]
 limits: {nesting: 0}
 ";
-    let scenario = Scenario::parse(text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
+    let scenario = Scenario::parse(text, "s.yaml", Path::new("")).unwrap();
     let recording = played(&scenario);
     let nesting = recording
         .verdicts

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::forms::{Amount, Form, Part, Step, Time, UNSAID, seconds, unsaid};
@@ -19,8 +18,9 @@ const SHAPE: [f64; 24] = [
 ];
 
 /// A day.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Diurnal {
     /// The amount a third of a period after the peak.
     #[serde(with = "Amount")]

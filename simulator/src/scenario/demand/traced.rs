@@ -1,23 +1,38 @@
 //! Demand as a trace has it: the name of a file, or a map that says how it is played.
+//!
+//! A trace of the library may be named in a file on disk, too: `library:fast-demand.csv`. So what `doorward-sim show`
+//! prints can be played from any folder.
 
 use std::iter;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::amount::Amount as EngineAmount;
 use doorward_trace::{Row, TraceSource};
-use schemars::JsonSchema;
 use serde::de::value::MapDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::scenario::files::Files;
-use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one, schema};
+use crate::scenario::forms::{Amount, Form, Never, TraceSpeed, one};
 use crate::scenario::source::{OneOf, Read, ScenarioError, refuse};
 use crate::scenario::{CLIENTS_MAX, TRACE_ROWS_MAX};
 
+/// The traces of the library, by their names.
+const LIBRARY: &[(&str, &str)] = &[
+    (
+        "library:llm-tokens.csv",
+        include_str!("../../../traces/llm-tokens.csv"),
+    ),
+    (
+        "library:fast-demand.csv",
+        include_str!("../../../traces/fast-demand.csv"),
+    ),
+];
+
 /// A trace, and how it is played.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Trace {
     /// Its file, from the folder of the scenario. `library:NAME` comes with the program.
     pub file: String,
@@ -37,10 +52,19 @@ pub struct Trace {
 
 impl Trace {
     /// Finds the trace, and reads it.
-    pub(in crate::scenario) fn open(&mut self, files: &Files) -> Read<()> {
-        let Some(source) = files.source(&self.file) else {
-            let message = format!("is {:?}, which is not in the library", self.file);
-            return refuse("trace", message);
+    pub(in crate::scenario) fn open(&mut self, folder: &Path) -> Read<()> {
+        let source = match LIBRARY.iter().find(|(name, _)| *name == self.file) {
+            Some((name, text)) => TraceSource::BuiltIn { name, text },
+            None if self.file.starts_with("library:") => {
+                let message = format!("is {:?}, which is not in the library", self.file);
+                return refuse("trace", message);
+            }
+            None => {
+                let path = folder.join(&self.file);
+                // A scenario that is written may lie in another folder.
+                self.file = path.display().to_string();
+                TraceSource::File(path)
+            }
         };
         let read = doorward_trace::Trace::read(&source, CLIENTS_MAX, TRACE_ROWS_MAX);
         let read = read.map_err(|error| ScenarioError::new("trace", error))?;
@@ -51,10 +75,6 @@ impl Trace {
             return refuse("trace.scale", message);
         }
         (self.clients, self.rows) = (read.clients, read.rows.into());
-        // A scenario that is written may lie in another folder.
-        if let TraceSource::File(path) = source {
-            self.file = path.display().to_string();
-        }
         Ok(())
     }
 
@@ -83,9 +103,7 @@ pub struct PlayedRow {
 }
 
 /// The name of a file, or a trace.
-pub(super) struct TraceForm;
-
-schema!([] TraceForm: |generator| OneOf::<String, Never, Trace>::json_schema(generator));
+pub(in crate::scenario) struct TraceForm;
 
 impl Form for TraceForm {
     type Value = Trace;

@@ -1,15 +1,14 @@
 //! Events: one key says which, its value names nodes or clients, and more keys stand beside it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_engine::id::ResourceId;
 use doorward_engine::templates::Templates;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::fault::words::{EtcdLoss, NodeServers, Side, ToEtcd};
 use crate::scenario::fault::{ClientChoice, ClockChoice, NodeChoice};
-use crate::scenario::files::Files;
 use crate::scenario::forms::{Amount, ClockSpeed, Form, Maybe, Part, Span, Time};
 use crate::scenario::source::{Fields, Read, Within, kind_of, read_kind, refuse};
 use crate::scenario::templates::{self, TemplatesForm};
@@ -17,9 +16,9 @@ use crate::scenario::usage::ResourceForm;
 use crate::scenario::{CLIENTS_MAX, ClientGroup, Scenario, Span as TimeSpan};
 
 /// An event.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(untagged)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(untagged))]
 pub enum Event {
     /// The master dies with all that it knows. The node has no master for that time, whatever else happens to it, but
     /// at least for an election.
@@ -263,19 +262,13 @@ const BESIDE: [&str; 11] = [
 
 impl Event {
     /// Reads one. All but the faults of the scenario is known.
-    pub(super) fn read(mut fields: Fields, scenario: &Scenario, files: &Files) -> Read<Self> {
+    pub(super) fn read(mut fields: Fields, scenario: &Scenario, folder: &Path) -> Read<Self> {
         let kind = kind_of(&fields, &BESIDE)?;
-        let Some(value) = fields.get_mut(&kind) else {
-            return refuse("", "does not say what it is");
-        };
-        let node = match kind.as_str() {
-            "etcd" | "elections" => None,
-            "edit" => {
-                templates::insert(value, files).within(&kind)?;
-                None
-            }
-            _ => NodeChoice::deserialize(&*value).ok(),
-        };
+        if let Some(value) = fields.get_mut("edit") {
+            templates::insert(value, folder).within("edit")?;
+        }
+        let node = fields.get(&kind).map(NodeChoice::deserialize);
+        let node = node.filter(|_| !["etcd", "elections"].contains(&kind.as_str()));
         let resource = fields.get("resource").filter(|it| !it.is_null()).cloned();
         let event: Self = read_kind(&kind, fields)?;
         if let Some(id) = resource {
@@ -286,7 +279,7 @@ impl Event {
         }
         event.check(scenario)?;
         event.check_clients(scenario, &kind)?;
-        if let Some(node) = node {
+        if let Some(Ok(node)) = node {
             node.places(&scenario.nodes).within(&kind)?;
             check_node(&kind, &node, scenario)?;
         }

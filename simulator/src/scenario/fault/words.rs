@@ -1,12 +1,11 @@
 //! Words in events: the servers, the side and the direction that an event means.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The loss of keys in etcd.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum EtcdLoss {
     /// All keys are gone.
     Wiped,
@@ -15,9 +14,9 @@ pub enum EtcdLoss {
 }
 
 /// The side from which a node is cut off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum Side {
     /// From all.
     #[default]
@@ -29,9 +28,9 @@ pub enum Side {
 }
 
 /// Servers of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum NodeServers {
     /// The master.
     #[default]
@@ -45,9 +44,9 @@ pub enum NodeServers {
 }
 
 /// The lost messages between a server and etcd.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[schemars(inline)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum ToEtcd {
     /// Requests and answers.
     #[default]

@@ -8,32 +8,20 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fuzz::{self, Part};
+use crate::scenario::clients::Connection;
 use crate::scenario::demand::Demand;
-use crate::scenario::{Latency, Limits, ParentProtocol};
+use crate::scenario::{Latency, Limits};
 
 const SHARED: &str = "templates: {resources: [{identifier_glob: shared, capacity: 100, \
                       algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}]}\n";
 
 /// A trace and a template file, as if they stood beside the scenario; and some that are invalid.
-const BESIDE: Files = Files::BuiltIn(&[
-    ("good.csv", "time_s,client,wants\n0,a,1\n60,b,2.5\n"),
-    ("still.csv", "time_s,client,wants\n0,a,1e12\n"),
-    ("bad.csv", "time_s,client,wants\n0,a,1\n1,a,NaN\n"),
-    (
-        "good.yaml",
-        "resources: [{identifier_glob: db/*, capacity: 5, \
-         algorithm: {kind: FAIR_SHARE, lease_length: 60s, refresh_interval: 5s}}]",
-    ),
-    (
-        "bad.yaml",
-        "resources:\n- identifier_glob: a\n  capacity: many\n",
-    ),
-]);
+const BESIDE: &str = "testdata/scenario-files";
 
 const CASES: &str = "testdata/scenario-files.txt";
 
 fn parse(text: &str) -> std::result::Result<Scenario, ScenarioError> {
-    Scenario::parse(text, "s.yaml", &BESIDE)
+    Scenario::parse(text, "s.yaml", Path::new(BESIDE))
 }
 
 #[track_caller]
@@ -96,7 +84,13 @@ fn every_case_is_read_or_refused_as_its_file_says() {
         let (text, shown) = file_of(kind, &snippet);
         let outcome = parse(&text).map_or_else(|error| error.to_string(), |it| shown(&it));
         for line in outcome.lines() {
-            writeln!(expected, "    {}", line.replace("s.yaml:", "")).unwrap();
+            writeln!(
+                expected,
+                "    {}",
+                line.replace("s.yaml:", "")
+                    .replace("testdata/scenario-files/", "")
+            )
+            .unwrap();
         }
     }
     if std::env::var_os("DOORWARD_WRITE_CASES").is_some() {
@@ -137,7 +131,7 @@ fn absent_keys_have_defaults() {
             .latency,
         Latency::Uniform((least, most))
     );
-    assert_eq!(scenario.servers.parent_protocol, ParentProtocol::Stream);
+    assert_eq!(scenario.servers.parent_protocol, Connection::Stream);
     assert_eq!(scenario.limits, Limits::default());
     let short = read(&format!("{SHARED}duration: 2s\nclients: [{{wants: 5}}]"));
     assert_eq!((short.sample_every, short.settled_after), (s(2), s(1)));
@@ -167,7 +161,7 @@ fn the_examples_of_the_guide_are_valid() {
 fn a_trace_brings_its_clients_along() {
     let scenario = read(&format!(
         "{SHARED}clients:
-- {{name: first, wants: {{trace: {{file: traces/good.csv, speed: 2, scale: 3}}}}}}
+- {{name: first, wants: {{trace: {{file: good.csv, speed: 2, scale: 3}}}}}}
 - {{wants: {{trace: good.csv}}}}
 "
     ));
@@ -192,7 +186,7 @@ fn a_scenario_is_named_for_its_file_if_for_nothing_else() {
         ("my scenario.yaml", "my scenario"),
         ("", ""),
     ] {
-        let scenario = Scenario::parse(&text, file, &BESIDE).unwrap();
+        let scenario = Scenario::parse(&text, file, Path::new(BESIDE)).unwrap();
         assert_eq!(scenario.name, expected, "{file:?}");
     }
 }

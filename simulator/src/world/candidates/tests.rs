@@ -1,13 +1,14 @@
 //! Tests of candidates against the model of etcd: the master at each time, with requests and answers
 //! that are late or lost.
 
+use std::path::Path;
+
 use doorward_engine::node::mastership::Mastership;
 use doorward_session::candidate::state::CandidateState;
 
 use super::*;
 use crate::recording::Checker;
 use crate::scenario::Scenario;
-use crate::scenario::read::Files;
 
 /// Returns a scenario of a root with three candidates whose leases last ten seconds, and these
 /// faults.
@@ -22,7 +23,7 @@ limits: {{mastership: 0}}
 faults: [{faults}]
 "
     );
-    Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap()
+    Scenario::parse(&text, "s.yaml", Path::new("")).unwrap()
 }
 
 /// Plays up to a second of the world.
@@ -30,7 +31,7 @@ fn play_until(world: &mut World<'_>, second: f64) {
     let end = Time::ZERO + Duration::from_secs_f64(second);
     while let Some((at, what)) = world.events.next(end) {
         world.now = at;
-        world.play(what);
+        what(world);
     }
     world.now = end;
 }

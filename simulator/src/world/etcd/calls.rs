@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use doorward_engine::time::Time;
+use doorward_replica::Replica;
 use doorward_session::candidate::store::{EtcdRequest, LeaseId, Op, OpAnswer, OpId};
 
 use crate::world::World;
-use crate::world::message::{EtcdNews, Message, ServerId};
+use crate::world::message::ServerId;
 
 impl World<'_> {
     /// Sends a server's request to etcd.
@@ -23,14 +24,15 @@ impl World<'_> {
             self.give_up(from, asking.id, given_up);
         }
         if !is_lost {
-            self.deliver(now + takes, Message::ToEtcd(from, asking, now));
+            self.act(now + takes, move |world| {
+                world.answer_question(from, asking, now);
+            });
         }
     }
 
     /// Makes a request time out.
     fn give_up(&mut self, to: ServerId, id: OpId, at: Time) {
-        let failed = EtcdNews::Answer(id, OpAnswer::Failed);
-        self.send_etcd_news(at.max(self.now), to, failed);
+        self.send_etcd_answer(at.max(self.now), to, id, OpAnswer::Failed);
     }
 
     /// Executes a request that has arrived, whether or not its answer will arrive.
@@ -44,7 +46,7 @@ impl World<'_> {
             (Op::Grant(_), OpAnswer::Granted(lease, ttl)) => {
                 self.schedule_lease_check(*lease, now + *ttl);
                 // The lease of a lease span is longer.
-                if *ttl == self.ttl_of(from) {
+                if *ttl == self.ttl() {
                     self.note_renewal(from, Some(*lease), sent);
                 }
             }
@@ -74,13 +76,13 @@ impl World<'_> {
             }
             return;
         }
-        self.send_etcd_news(arrives, from, EtcdNews::Answer(asking.id, answer));
+        self.send_etcd_answer(arrives, from, asking.id, answer);
     }
 
     /// Notes that etcd has renewed a lease.
     fn note_renewed(&mut self, from: ServerId, lease: LeaseId, sent: Time) {
         self.etcd.lasting.remove(&lease);
-        let ttl = self.ttl_of(from);
+        let ttl = self.ttl();
         let stored = self.etcd.store.lease(lease);
         if stored.is_some_and(|it| it.ttl == ttl) {
             self.note_renewal(from, None, sent);
@@ -98,15 +100,16 @@ impl World<'_> {
         outlast.max().unwrap_or_default()
     }
 
-    /// Gives a candidate an answer or a timeout.
-    pub(super) fn handle_etcd_answer(&mut self, to: ServerId, id: OpId, mut answer: OpAnswer) {
-        self.input(to, |replica, now| {
+    /// Gives a candidate an answer or a timeout at a time.
+    fn send_etcd_answer(&mut self, at: Time, to: ServerId, id: OpId, mut answer: OpAnswer) {
+        let input = move |replica: &mut Replica, now| {
             if let OpAnswer::Transacted(answer) = &mut answer
                 && let Some(found) = &mut answer.found
             {
                 found.seen_at = now;
             }
             replica.handle_etcd_answer(id, answer, now);
-        });
+        };
+        self.send_etcd_news(at, to, move |world| world.input(to, input));
     }
 }

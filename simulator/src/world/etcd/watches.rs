@@ -11,7 +11,7 @@ use doorward_session::candidate::store::View;
 use crate::scenario::fault::Span;
 use crate::world::World;
 use crate::world::etcd::EtcdConnection;
-use crate::world::message::{EtcdNews, ServerId, seen};
+use crate::world::message::{ServerId, seen};
 
 /// Interval between a server's reads of the watched keys.
 const LOOK: Span = (Duration::ZERO, Duration::from_secs(2));
@@ -30,7 +30,7 @@ pub(crate) struct KeyWatch {
     last: Time,
     known: Option<Arc<View>>,
     /// Time of the last request that etcd answered.
-    heard_at: Time,
+    pub(crate) heard_at: Time,
     is_away: bool,
 }
 
@@ -45,15 +45,6 @@ impl World<'_> {
         Some(&mut candidacy.follow)
     }
 
-    /// Starts to watch the keys of a server's node.
-    pub(crate) fn start_watch(&mut self, id: ServerId) {
-        let now = self.now;
-        if let Some(follow) = self.watch_of(id) {
-            follow.heard_at = now;
-        }
-        self.send_etcd_news(now, id, EtcdNews::Look);
-    }
-
     /// Schedules the reads at which a server notices that its connection to etcd was cut or is
     /// back.
     pub(crate) fn notice_cut(&mut self, id: ServerId, until: Time) {
@@ -65,9 +56,9 @@ impl World<'_> {
             let heard_at = now.since(Time::ZERO).saturating_sub(since);
             follow.heard_at = follow.heard_at.max(Time::ZERO + heard_at);
             if looks < until {
-                self.send_etcd_news(looks, id, EtcdNews::Look);
+                self.send_etcd_news(looks, id, move |world| world.read_keys(id));
             }
-            self.send_etcd_news(again, id, EtcdNews::Look);
+            self.send_etcd_news(again, id, move |world| world.read_keys(id));
         }
     }
 
@@ -78,13 +69,13 @@ impl World<'_> {
             if let Some(follow) = self.watch_of(id) {
                 follow.watch += 1;
                 follow.is_watching = false;
-                self.send_etcd_news(again, id, EtcdNews::Look);
+                self.send_etcd_news(again, id, move |world| world.read_keys(id));
             }
         }
     }
 
     /// Reads a server's keys, and watches them from there.
-    pub(super) fn read_keys(&mut self, id: ServerId) {
+    pub(crate) fn read_keys(&mut self, id: ServerId) {
         let now = self.now;
         let way = self.etcd_connection(id);
         let (Some(way), Some(follow)) = (way, self.watch_of(id)) else {
@@ -106,7 +97,9 @@ impl World<'_> {
             follow.last = at;
         }
         let keys = self.etcd.store.read(id.place);
-        self.send_etcd_news(at, id, EtcdNews::Keys(watch, keys, Some(now)));
+        self.send_etcd_news(at, id, move |world| {
+            world.handle_keys(id, watch, keys, Some(now));
+        });
     }
 
     /// Sends the changed keys of a node to every server that watches them.
@@ -124,8 +117,10 @@ impl World<'_> {
             };
             let at = at.max(follow.last);
             follow.last = at;
-            let keys = EtcdNews::Keys(follow.watch, keys.clone(), None);
-            self.send_etcd_news(at, id, keys);
+            let (watch, keys) = (follow.watch, keys.clone());
+            self.send_etcd_news(at, id, move |world| {
+                world.handle_keys(id, watch, keys, None);
+            });
         }
     }
 

@@ -66,7 +66,7 @@ impl World<'_> {
         let left = place.addresses.get(left).cloned();
         let published: Arc<[Address]> = gone.chain(left).collect();
         self.publish_addresses(number, published, None);
-        self.end_with(until, move |world| world.publish_all(number));
+        self.act(until, move |world| world.publish_all(number));
     }
 
     /// Publishes all addresses of a node's servers again, with the master's, once the fault is

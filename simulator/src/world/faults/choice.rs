@@ -58,10 +58,6 @@ impl World<'_> {
         meant
     }
 
-    pub(super) fn name_of(&self, place: u32) -> String {
-        self.places[place].name.clone()
-    }
-
     pub(crate) fn names_of(&self, clients: &[u32]) -> String {
         match clients {
             [] => "no client".to_owned(),

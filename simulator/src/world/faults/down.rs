@@ -26,7 +26,7 @@ impl World<'_> {
             place.unable_until = place.unable_until.max(until);
             let able = place.unable_until;
             self.report_able(number);
-            self.end_with(able, move |world| world.report_able(number));
+            self.act(able, move |world| world.report_able(number));
         }
         if let Some(id) = leader {
             if length.is_none() {
@@ -42,7 +42,7 @@ impl World<'_> {
         let until = self.end_of(length);
         let succession = self.end_of(self.elections.take);
         let has_election = self.places[number].slots.len() > 1;
-        let text = format!("{}'s master restarts", self.name_of(number));
+        let text = format!("{}'s master restarts", self.places[number].name);
         let over = if has_election { succession } else { until };
         self.mark(Some(over), MarkKind::Restart, text);
         // Without a master, no server restarts.
@@ -57,7 +57,7 @@ impl World<'_> {
     pub(super) fn elect(&mut self, node: &NodeChoice) {
         let now = self.now;
         let number = self.choose(node);
-        let text = format!("{} holds an election", self.name_of(number));
+        let text = format!("{} holds an election", self.places[number].name);
         self.mark(None, MarkKind::Elect, text);
         let server = self.leader(number).and_then(|id| self.server_of(id));
         let Some(server) = server else {
@@ -87,7 +87,7 @@ impl World<'_> {
         if until <= now {
             self.start_server(number, slot);
         } else {
-            self.end_with(until, move |world| world.start_server(number, slot));
+            self.act(until, move |world| world.start_server(number, slot));
         }
     }
 

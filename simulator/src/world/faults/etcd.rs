@@ -1,8 +1,6 @@
 //! Faults of etcd: it is wiped, restored from a backup, or answers badly. Also a stop of all
 //! servers of a node, after which no process remembers the keys.
 
-use std::time::Duration;
-
 use doorward_engine::time::Time;
 
 use crate::recording::MarkKind;
@@ -43,7 +41,7 @@ impl World<'_> {
                 self.cut_off(number, slot, ToEtcd::Both, until);
             }
         }
-        self.end_with(until, move |world| world.restore_etcd(then));
+        self.act(until, move |world| world.restore_etcd(then));
     }
 
     /// Loses a part of a node's calls to etcd, and delays the others.
@@ -62,10 +60,9 @@ impl World<'_> {
     pub(super) fn heal_etcd(&mut self) {
         let now = self.now;
         let mut held = Vec::new();
-        let mut ttl = Duration::ZERO;
+        let ttl = self.ttl();
         for id in self.candidates() {
             self.notice_cut(id, now);
-            ttl = ttl.max(self.ttl_of(id));
             let server = self.server_of(id);
             held.extend(server.and_then(|it| it.candidacy.as_ref()?.lease));
         }

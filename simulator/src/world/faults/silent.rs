@@ -31,7 +31,8 @@ impl World<'_> {
     pub(super) fn keep_lease_of(&mut self, id: ServerId, until: Time) {
         let server = self.server_of(id);
         if let Some(lease) = server.and_then(|it| it.candidacy.as_ref()?.lease) {
-            self.etcd.keep_lease(lease, until);
+            let lasting = self.etcd.lasting.entry(lease).or_insert(until);
+            *lasting = until.max(*lasting);
         }
     }
 
@@ -54,7 +55,7 @@ impl World<'_> {
     /// Deletes the key of a node's master in etcd, as an operator can.
     pub(super) fn depose(&mut self, node: &NodeChoice) {
         let number = self.choose(node);
-        let name = self.name_of(number);
+        let name = &self.places[number].name;
         let text = format!("the key of {name}'s master is deleted from etcd");
         self.mark(None, MarkKind::Depose, text);
         if self.etcd.store.delete_master(number, self.now) {
@@ -143,16 +144,16 @@ impl World<'_> {
         }
         let mut messages = Some(backlog.messages);
         if self.etcd.chance.happens(SOME) {
-            for message in messages.take().unwrap_or_default() {
-                self.arrive(message);
+            for (arrive, _) in messages.take().unwrap_or_default() {
+                arrive(self);
             }
         }
         for news in backlog.etcd {
             self.handle_etcd_news(id, news);
         }
         self.drive(id);
-        for message in messages.unwrap_or_default() {
-            self.arrive(message);
+        for (arrive, _) in messages.unwrap_or_default() {
+            arrive(self);
         }
         if let Some(templates) = backlog.templates {
             if let Some((server, local)) = self.server_at(id)

@@ -52,7 +52,7 @@ impl<'a> World<'a> {
             }
         }
         self.drive(id);
-        self.end_with(until, move |world| world.end_server(id));
+        self.act(until, move |world| world.end_server(id));
     }
 
     fn twin_clients(&mut self, choice: &ClientChoice, length: Span) {
@@ -67,7 +67,7 @@ impl<'a> World<'a> {
         for twin in &twins {
             self.start_client(*twin);
         }
-        self.end_with(until, move |world| world.end_twin_clients(&twins));
+        self.act(until, move |world| world.end_twin_clients(&twins));
     }
 
     /// Creates a second process of a client, with the present wants of the first.

@@ -1,12 +1,12 @@
 //! Runs in which clients lose their server: their comeback, their requests at that moment, and
 //! clients that do not come back.
 
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::recording::{Checker, Recording};
 use doorward_simulator::scenario::Scenario;
-use doorward_simulator::scenario::read::Files;
 
 use super::played;
 
@@ -59,7 +59,7 @@ faults: [{faults}]
 limits: {limits}
 "
     );
-    played(&Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap())
+    played(&Scenario::parse(&text, "s.yaml", Path::new("")).unwrap())
 }
 
 #[test]
@@ -120,7 +120,7 @@ faults:
 - {at: 150s, kill: b, for: 80s}
 limits: {overshoot: 0, safe_use: 1}
 ";
-    let scenario = Scenario::parse(text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
+    let scenario = Scenario::parse(text, "s.yaml", Path::new("")).unwrap();
     let recording = played(&scenario);
     check_limits(&recording);
     let resource = &recording.resources[0];
@@ -160,7 +160,7 @@ tree: {root: {children: [a, b]}}
 clients: [{count: 12, wants: 5, start_within: 217s}]
 limits: {safe_use: 1}
 ";
-    let scenario = Scenario::parse(text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
+    let scenario = Scenario::parse(text, "s.yaml", Path::new("")).unwrap();
     let recording = played(&scenario);
     check_limits(&recording);
     let mut all = recording.verdicts.iter();
@@ -186,7 +186,7 @@ clients: [{name: safe, count: 3, wants: 60}, {name: bold, mode: optimistic, want
 faults: [{at: 60s, kill: root, for: 60s}]
 limits: {overshoot: 0, safe_use: 1}
 ";
-    let scenario = Scenario::parse(text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
+    let scenario = Scenario::parse(text, "s.yaml", Path::new("")).unwrap();
     let recording = played(&scenario);
     let found = |checker: Checker| {
         let mut all = recording.verdicts.iter();

@@ -1,8 +1,9 @@
 //! Runs with faults of masters and clients.
 
+use std::path::Path;
+
 use doorward_simulator::recording::{Checker, Recording, Verdict};
 use doorward_simulator::scenario::Scenario;
-use doorward_simulator::scenario::read::Files;
 
 use super::played;
 
@@ -21,7 +22,7 @@ limits: {{overshoot: 0, mastership: 0}}
 faults: {faults}
 "
     );
-    played(&Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap())
+    played(&Scenario::parse(&text, "s.yaml", Path::new("")).unwrap())
 }
 
 fn verdict(recording: &Recording, checker: Checker) -> &Verdict {

@@ -3,9 +3,10 @@
 //! (`testdata/promises`) must occur in a simulation too. Each world has a twin that keeps its
 //! promise.
 
+use std::path::Path;
+
 use doorward_simulator::recording::Checker;
 use doorward_simulator::scenario::Scenario;
-use doorward_simulator::scenario::read::Files;
 
 use super::played;
 
@@ -147,7 +148,7 @@ clients:
 ",
         world.with.replace("HERE", here)
     );
-    Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap()
+    Scenario::parse(&text, "s.yaml", Path::new("")).unwrap()
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Runs with several resources, releases, limiters, and work in flight.
 
+use std::path::Path;
+
 use doorward_simulator::recording::{ClientSample, Recording};
 use doorward_simulator::scenario::Scenario;
-use doorward_simulator::scenario::read::Files;
 
 use doorward_simulator::world::World;
 
@@ -17,7 +18,7 @@ limits: {overshoot: 0, nesting: 0}
 
 fn run(text: &str) -> Recording {
     let text = format!("{TWO}{text}");
-    let scenario = Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap();
+    let scenario = Scenario::parse(&text, "s.yaml", Path::new("")).unwrap();
     let recording = World::new(&scenario).asserting().run(|_| {});
     for verdict in &recording.verdicts {
         assert!(verdict.holds, "{verdict:?}");

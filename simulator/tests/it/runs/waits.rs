@@ -1,12 +1,12 @@
 //! Attribution of unused capacity to waits: worlds in which clients wait for one thing, and demand
 //! that is faster than refreshes.
 
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_simulator::fuzz;
 use doorward_simulator::library::LibraryEntry;
 use doorward_simulator::recording::{Figures, Recording};
-use doorward_simulator::scenario::read::Files;
 use doorward_simulator::scenario::{Node, Scenario};
 
 use super::played;
@@ -39,7 +39,7 @@ templates:
     algorithm: {{kind: FAIR_SHARE, lease_length: 30s, refresh_interval: 10s}}
 {rest}"
     );
-    let scenario = Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[]));
+    let scenario = Scenario::parse(&text, "s.yaml", Path::new(""));
     played(&scenario.unwrap())
 }
 

@@ -1,12 +1,12 @@
 //! Tests of clients and child servers that meet redirect loops and stale addresses.
 
+use std::path::Path;
 use std::time::Duration;
 
 use doorward_engine::time::Time;
 
 use super::*;
 use crate::scenario::Scenario;
-use crate::scenario::read::Files;
 
 /// Returns a scenario with a root of that many candidates, a leaf of one, two clients at each, and
 /// these faults.
@@ -20,14 +20,14 @@ clients: [{{name: high, count: 2, wants: 20, at: root}}, {{name: low, count: 2, 
 faults: [{faults}]
 "
     );
-    Scenario::parse(&text, "s.yaml", &Files::BuiltIn(&[])).unwrap()
+    Scenario::parse(&text, "s.yaml", Path::new("")).unwrap()
 }
 
 fn play_until(world: &mut World<'_>, second: f64) {
     let end = Time::ZERO + Duration::from_secs_f64(second);
     while let Some((at, what)) = world.events.next(end) {
         world.now = at;
-        world.play(what);
+        what(world);
     }
     world.now = end;
 }
