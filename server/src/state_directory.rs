@@ -14,6 +14,7 @@ mod writer;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -403,16 +404,8 @@ fn builder() -> redb::Builder {
     builder
 }
 
-#[cfg(unix)]
 fn inode(file: &Path) -> io::Result<u64> {
-    use std::os::unix::fs::MetadataExt as _;
     Ok(fs::metadata(file)?.ino())
-}
-
-/// The system tells no inode.
-#[cfg(not(unix))]
-fn inode(_: &Path) -> io::Result<u64> {
-    Ok(0)
 }
 
 #[cfg(test)]
