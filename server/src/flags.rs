@@ -25,7 +25,7 @@ use doorward_engine::id::{HolderName, IdError};
 use doorward_etcd::DocumentPlace;
 use doorward_etcd::flags::{self as etcd_flags, ElectionFlags, EtcdFlags};
 use doorward_pages::exits;
-use doorward_session::address::ipv6_advice;
+use doorward_session::address::{Address as ServerAddress, ipv6_advice};
 use doorward_session::time::tolerance::Tolerance;
 
 pub use crate::flags::limits::LimitFlags;
@@ -452,13 +452,9 @@ fn advertised(text: &str) -> Result<String, String> {
     if let Some(advice) = ipv6_advice(text) {
         return Err(advice.to_owned());
     }
-    let port = text.rsplit_once(':').and_then(|(host, port)| {
-        let port = port.parse::<u16>().ok()?;
-        (!host.is_empty() && !host.contains(char::is_whitespace)).then_some(port)
-    });
-    match port {
-        Some(1..) => Ok(text.to_owned()),
-        Some(0) | None => Err("give a host and a port, as in quota.example.com:6970".to_owned()),
+    match ServerAddress::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("give a host and a port, as in quota.example.com:6970".to_owned()),
     }
 }
 

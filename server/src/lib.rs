@@ -46,5 +46,6 @@ pub mod status;
 pub mod stored_place;
 pub mod templates;
 pub mod transports;
+mod unary;
 pub mod web;
 pub mod yielding;

@@ -12,7 +12,6 @@ mod families;
 pub mod format;
 pub mod leases;
 mod limits;
-mod locks;
 mod security;
 mod sessions;
 
@@ -169,7 +168,11 @@ impl Collector for NodeCollector {
         security::write(state, families)?;
         limits::write(state, families)?;
         sessions::write(state, &totals, families)?;
-        locks::write(state, families)?;
+        let times = state.node().lock_times();
+        let help = "How long the lock of the node was held, each time";
+        families.histogram("node_lock_held_seconds", help, &times.held.seen())?;
+        let help = "How long the lock of the node was waited for, each time";
+        families.histogram("node_lock_wait_seconds", help, &times.waited.seen())?;
         for (name, help, value) in counters(counted).into_iter().chain(others(state)) {
             families.counter(name, help, value)?;
         }

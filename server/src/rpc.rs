@@ -8,7 +8,7 @@
 //! - [`plans`] says what a change would give each holder.
 //! - [`stream`] serves child servers; [`closed`] and [`cycle`] tell them why a stream or a call
 //!   ended. [`client_stream`] serves clients.
-//! - [`mod@services`] finds the service of a call; [`unary`] serves `GetCapacity` without streams.
+//! - [`mod@services`] finds the service of a call; [`unary`](crate::unary) serves `GetCapacity` without streams.
 
 mod bindings;
 pub mod child_outbox;
@@ -20,7 +20,6 @@ pub mod health;
 pub mod plans;
 pub mod services;
 pub mod stream;
-mod unary;
 
 use std::sync::Arc;
 use std::task::Poll;

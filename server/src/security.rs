@@ -48,11 +48,9 @@ pub type Validities = BTreeMap<PathBuf, (Duration, Duration)>;
 /// TLS and identities of a running server.
 #[derive(Debug)]
 pub struct Security {
-    dialer: Dialer,
-    access: Arc<Access>,
+    config: SecurityConfig,
     validities: Mutex<Validities>,
     is_exposed: bool,
-    http_hosts: Vec<String>,
 }
 
 impl Security {
@@ -79,11 +77,9 @@ impl Security {
             );
         }
         let security = Self {
-            dialer: config.dialer.clone(),
-            access: Arc::clone(&config.access),
+            config: config.clone(),
             validities: Mutex::default(),
             is_exposed: exposed.or(plain).is_some(),
-            http_hosts: config.http_hosts.clone(),
         };
         for path in &config.certificates {
             security.read_end(path);
@@ -93,18 +89,18 @@ impl Security {
 
     /// Returns the way to other servers.
     pub(crate) const fn dialer(&self) -> &Dialer {
-        &self.dialer
+        &self.config.dialer
     }
 
     /// Returns the requirements on callers.
     pub(crate) const fn access(&self) -> &Arc<Access> {
-        &self.access
+        &self.config.access
     }
 
     /// Returns the kinds of files, each with the reason why its changed files are not in force, if they are not.
     pub fn problems(&self) -> [(&'static str, Option<String>); 2] {
-        let tls = self.access.tls.as_ref().and_then(ServerTls::problem);
-        let tokens = self.access.tokens.as_ref().and_then(Tokens::problem);
+        let tls = self.config.access.tls.as_ref().and_then(ServerTls::problem);
+        let tokens = self.config.access.tokens.as_ref().and_then(Tokens::problem);
         [("certificates", tls), ("tokens", tokens)]
     }
 
@@ -120,7 +116,8 @@ impl Security {
 
     /// Returns whether the operator names this host for the pages.
     pub(crate) fn has_http_host(&self, host: &str) -> bool {
-        self.http_hosts
+        self.config
+            .http_hosts
             .iter()
             .any(|known| known.eq_ignore_ascii_case(host))
     }
@@ -159,12 +156,12 @@ impl Security {
     }
 
     fn refresh(&self) {
-        if let Some(tokens) = &self.access.tokens {
+        if let Some(tokens) = &self.config.access.tokens {
             // The log says why files are not in force.
             let _ = tokens.refresh();
         }
         let (mut own, mut is_new) = (&[][..], false);
-        if let Some(tls) = &self.access.tls {
+        if let Some(tls) = &self.config.access.tls {
             (own, is_new) = (tls.files(), matches!(tls.refresh(), Ok(true)));
         }
         let paths: Vec<PathBuf> = self.validities.lock().keys().cloned().collect();

@@ -14,6 +14,7 @@ mod writer;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -132,39 +133,6 @@ pub struct StateDirectory {
     _lock: File,
 }
 
-/// Reason why a file cannot be opened.
-enum Trouble {
-    InUse,
-    Invalid(String),
-    Failed(Error),
-}
-
-impl Trouble {
-    fn at(self, path: &Path) -> StateError {
-        let path = path.to_owned();
-        match self {
-            Self::InUse => StateError::InUse(path),
-            Self::Failed(source) => StateError::Unusable { path, source },
-            Self::Invalid(problem) => StateError::Unusable {
-                path,
-                source: Error::Corrupted(problem),
-            },
-        }
-    }
-}
-
-impl<E: Into<Error>> From<E> for Trouble {
-    fn from(error: E) -> Self {
-        match error.into() {
-            Error::DatabaseAlreadyOpen | Error::LockProtocolMismatch => Self::InUse,
-            Error::Io(error) if error.kind() != io::ErrorKind::InvalidData => {
-                Self::Failed(Error::Io(error))
-            }
-            error => Self::Invalid(error.to_string()),
-        }
-    }
-}
-
 impl StateDirectory {
     /// Opens the directory of a node, or makes it. A server below the root keeps no marks there, so those of an earlier
     /// root do not count any more. `is_unused`: no client has a lease if the directory is new.
@@ -178,9 +146,13 @@ impl StateDirectory {
         is_root: bool,
         is_unused: bool,
     ) -> Result<(Self, Past), StateError> {
-        let begun = fs::create_dir_all(path).map_err(Trouble::from);
+        let begun = fs::create_dir_all(path).map_err(Error::from);
         let begun = begun.and_then(|()| match Self::begin(path, node, is_root, is_unused) {
-            Err(Trouble::Invalid(problem)) => {
+            Err(error) if is_invalid(&error) => {
+                let problem = match error {
+                    Error::Corrupted(problem) => problem,
+                    other => other.to_string(),
+                };
                 fs::rename(path.join(FILE), path.join(INVALID))?;
                 let (directory, past) = Self::begin(path, node, is_root, false)?;
                 let uncounted = Some(Uncounted::Invalid(problem));
@@ -188,7 +160,7 @@ impl StateDirectory {
             }
             begun => begun,
         });
-        begun.map_err(|trouble| trouble.at(path))
+        begun.map_err(|error| unusable(path, error))
     }
 
     /// Opens the file, counts the start, and reads the marks.
@@ -197,10 +169,10 @@ impl StateDirectory {
         node: &str,
         is_root: bool,
         is_unused: bool,
-    ) -> Result<(Self, Past), Trouble> {
+    ) -> Result<(Self, Past), Error> {
         let lock = File::create(path.join(LOCK))?;
         match lock.try_lock() {
-            Err(TryLockError::WouldBlock) => return Err(Trouble::InUse),
+            Err(TryLockError::WouldBlock) => return Err(Error::DatabaseAlreadyOpen),
             locked => locked.map_err(io::Error::from)?,
         }
         let file = path.join(FILE);
@@ -335,10 +307,10 @@ impl Contents {
     pub fn of(path: &Path) -> Result<Self, StateError> {
         let file = path.join(FILE);
         let read = || Self::read(&builder().open(&file)?, inode(&file)?);
-        read().map_err(|trouble| trouble.at(path))
+        read().map_err(|error| unusable(path, error))
     }
 
-    fn read(database: &Database, inode: u64) -> Result<Self, Trouble> {
+    fn read(database: &Database, inode: u64) -> Result<Self, Error> {
         let read = database.begin_read()?;
         let numbers = match read.open_table(NUMBERS) {
             Err(TableError::TableDoesNotExist(_)) => {
@@ -352,7 +324,7 @@ impl Contents {
         let number = |key| Ok::<_, StorageError>(numbers.get(key)?.map(|it| it.value()));
         if let Some(newer) = number(FORMAT_KEY)?.filter(|format| *format > FORMAT) {
             let problem = format!("its format {newer} is that of a newer release");
-            return Err(Trouble::Invalid(problem));
+            return Err(Error::Corrupted(problem));
         }
         let uncounted = if number(INODE)? != Some(inode) {
             Some(Uncounted::Copied)
@@ -367,7 +339,7 @@ impl Contents {
             let mark = mark_of(mark.value());
             let mark = ResourceId::new(resource.value()).ok().zip(mark);
             let (id, mark) = mark.ok_or_else(|| {
-                Trouble::Invalid(format!("the mark of {:?} is invalid", resource.value()))
+                Error::Corrupted(format!("the mark of {:?} is invalid", resource.value()))
             })?;
             marks.insert(id, mark);
         }
@@ -388,6 +360,23 @@ fn mark_of((amount, longest): (Option<f64>, u64)) -> Option<Mark> {
     })
 }
 
+/// Whether the content of a file is why it cannot be opened.
+fn is_invalid(error: &Error) -> bool {
+    match error {
+        Error::DatabaseAlreadyOpen | Error::LockProtocolMismatch => false,
+        Error::Io(error) => error.kind() == io::ErrorKind::InvalidData,
+        _ => true,
+    }
+}
+
+fn unusable(path: &Path, error: Error) -> StateError {
+    let path = path.to_owned();
+    match error {
+        Error::DatabaseAlreadyOpen | Error::LockProtocolMismatch => StateError::InUse(path),
+        source => StateError::Unusable { path, source },
+    }
+}
+
 /// Begins a transaction that is whole on the disk, or not there: a damaged page never brings an older one back.
 fn begin_write(database: &Database) -> Result<WriteTransaction, Error> {
     let mut write = database.begin_write()?;
@@ -403,16 +392,8 @@ fn builder() -> redb::Builder {
     builder
 }
 
-#[cfg(unix)]
 fn inode(file: &Path) -> io::Result<u64> {
-    use std::os::unix::fs::MetadataExt as _;
     Ok(fs::metadata(file)?.ino())
-}
-
-/// The system tells no inode.
-#[cfg(not(unix))]
-fn inode(_: &Path) -> io::Result<u64> {
-    Ok(0)
 }
 
 #[cfg(test)]

@@ -44,11 +44,9 @@ impl Located {
         let place = self.places.of(index, &field);
         let template = self.templates.iter().nth(index);
         Problem {
-            line: place.line,
-            column: place.column,
             template: Some((index + 1, template.map(|it| it.identifier_glob.clone()))),
             field: Some(field),
-            message: message.into(),
+            ..Problem::of_document(place, message)
         }
     }
 

@@ -41,13 +41,6 @@ pub struct DoorLimits {
     pub unknown_tokens_per_caller: Arc<Limit>,
 }
 
-impl DoorLimits {
-    /// Returns limits without bounds and texts.
-    pub fn unbounded() -> Self {
-        Self::default()
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;

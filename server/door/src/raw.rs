@@ -23,6 +23,7 @@ use crate::door::Door;
 use crate::guarded::Guarded;
 use crate::listener::Listener;
 use crate::listening;
+use crate::response_body::InFlightCall;
 use crate::socket::Socket;
 
 /// Largest number of bytes of one read.
@@ -55,8 +56,8 @@ pub struct Conversation {
     connection: Arc<Connection>,
     /// Counted bytes of an incomplete request.
     held: u64,
-    /// Whether requests are being answered.
-    is_busy: bool,
+    /// The requests that are being answered.
+    call: Option<InFlightCall>,
 }
 
 impl Conversation {
@@ -66,7 +67,7 @@ impl Conversation {
             door,
             connection,
             held: 0,
-            is_busy: false,
+            call: None,
         }
     }
 
@@ -124,10 +125,8 @@ impl Conversation {
     /// Begins to answer. Returns the time for [`Self::takes_request`].
     pub fn begin(&mut self) -> Duration {
         let now = self.door.now();
-        if !self.is_busy {
-            self.is_busy = true;
-            self.connection.begin_call(now);
-        }
+        let begin = || InFlightCall::begin(&self.door, &self.connection, true, now);
+        self.call.get_or_insert_with(begin);
         now
     }
 
@@ -165,10 +164,7 @@ impl Conversation {
             (_, true) => midway.begin_anew(self.door.now()),
             (_, false) => midway.begin(|| self.door.now()),
         }
-        if self.is_busy {
-            self.is_busy = false;
-            self.connection.end_call(self.door.now());
-        }
+        self.call = None;
         let held = u64::try_from(held).unwrap_or(u64::MAX);
         let more = held.saturating_sub(self.held);
         let less = self.held.saturating_sub(held);
@@ -184,8 +180,5 @@ impl Conversation {
 impl Drop for Conversation {
     fn drop(&mut self) {
         self.door.refund_incoming(&self.connection, self.held);
-        if self.is_busy {
-            self.connection.end_call(self.door.now());
-        }
     }
 }

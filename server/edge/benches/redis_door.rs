@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     };
     let listener = TcpListener::bind(&address).await?;
-    let limits = DoorLimits::unbounded();
+    let limits = DoorLimits::default();
     limits.connections.set_max(10_000);
     limits.patience.set_max(10_000);
     let door = Door::new(limits, Default::default(), Arc::new(Semaphore::new(1)));

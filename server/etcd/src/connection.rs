@@ -83,21 +83,13 @@ impl EtcdConnection {
     ) -> Result<T, Error> {
         let timeout = self.config.call_timeout;
         let asking = async {
-            if self.client.is_none() {
-                let client = self.connect().await?;
-                self.client = Some(client);
-            }
             let endpoint = self.endpoint().to_owned();
-            match &mut self.client {
-                Some(client) => ask(client)
-                    .await
-                    .map_err(|error| Error::of(&endpoint, what, &error)),
-                None => Err(Error::Unreachable {
-                    endpoint,
-                    what,
-                    problem: "there is no connection".to_owned(),
-                }),
-            }
+            let client = match self.client.take() {
+                Some(client) => client,
+                None => self.connect().await?,
+            };
+            let answer = ask(self.client.insert(client)).await;
+            answer.map_err(|error| Error::of(&endpoint, what, &error))
         };
         let answer = match tokio::time::timeout(timeout, asking).await {
             Ok(answer) => answer,

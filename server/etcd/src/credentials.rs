@@ -15,9 +15,6 @@ use etcd_client::{Certificate, Identity, TlsOptions};
 use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
-use tonic::transport::Endpoint;
-
-use crate::error::innermost;
 
 /// Names of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,7 +118,6 @@ impl CredentialFiles {
         };
         let (ca, cert, key) = (&self.ca, &self.cert, &self.key);
         let tls = Tls::read(ca.as_deref(), cert.as_deref(), key.as_deref(), former)?;
-        tls.check().map_err(CredentialsError::Content)?;
         Ok(Credentials { tls, user })
     }
 }
@@ -171,12 +167,6 @@ impl Tls {
             options = options.identity(Identity::from_pem(certificate, key));
         }
         options
-    }
-
-    /// Whether a connection can be set up with them.
-    fn check(&self) -> Result<(), String> {
-        let endpoint = Endpoint::from_static("https://etcd").tls_config(self.options());
-        endpoint.map(drop).map_err(|error| innermost(&error))
     }
 }
 

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub fn document(path: &Path, bytes_max: usize) -> Content {
 }
 
 /// A read that has not ended.
-type UnderWay = Arc<Mutex<mpsc::Receiver<Content>>>;
+type UnderWay = Arc<Mutex<Receiver<Content>>>;
 
 /// Reads a file or a directory again and again.
 pub struct Follower {
@@ -152,14 +152,9 @@ impl Follower {
     }
 
     fn start(&self) -> Result<UnderWay, String> {
-        let (sender, receiver) = mpsc::channel();
         let (path, read) = (self.path.clone(), Arc::clone(&self.read));
-        let started = apart(move || {
-            // The receiver is gone if the follower is.
-            let _ = sender.send(read(&path));
-        });
-        started.map_err(|error| error.to_string())?;
-        Ok(Arc::new(Mutex::new(receiver)))
+        let content = apart(move || read(&path)).map_err(|error| error.to_string())?;
+        Ok(Arc::new(Mutex::new(content)))
     }
 }
 

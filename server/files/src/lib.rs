@@ -19,7 +19,7 @@ mod replacement;
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
@@ -56,14 +56,9 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
 }
 
 fn read_within(path: &Path, patience: Duration) -> io::Result<Vec<u8>> {
-    let (sender, content) = mpsc::sync_channel(1);
     let path = path.to_owned();
-    apart(move || {
-        let read = File::open(path).and_then(|file| bounded(file, SMALL_BYTES_MAX));
-        // The receiver is gone if it took too long.
-        let _ = sender.send(read);
-    })?;
-    let content = content.recv_timeout(patience);
+    let read = || File::open(path).and_then(|file| bounded(file, SMALL_BYTES_MAX));
+    let content = apart(read)?.recv_timeout(patience);
     content.unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, hanging(patience))))
 }
 
@@ -122,9 +117,12 @@ fn is_pipe(_: &FileType) -> bool {
 }
 
 /// Runs a read on a thread of its own. No thread of a runtime may wait there, least of all when the program ends.
-fn apart(read: impl FnOnce() + Send + 'static) -> io::Result<()> {
+fn apart<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> io::Result<Receiver<T>> {
+    let (sender, result) = mpsc::sync_channel(1);
     let thread = thread::Builder::new().name("file".to_owned());
-    thread.spawn(read).map(drop)
+    // The receiver is gone if it took too long.
+    thread.spawn(move || drop(sender.send(read())))?;
+    Ok(result)
 }
 
 fn hanging(patience: Duration) -> String {

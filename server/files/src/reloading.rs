@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -135,13 +135,9 @@ impl<T: Send + Sync + 'static> Reloading<T> {
     fn look(&self) -> Result<(), String> {
         // Longer than all reads, which name the file that hangs.
         let patience = PATIENCE * (1 + u32::try_from(self.0.paths.len()).unwrap_or(1));
-        let (sender, looked) = sync_channel(1);
         let files = Arc::clone(&self.0);
-        let started = apart(move || {
-            // The receiver is gone if it took too long.
-            let _ = sender.send(files.look());
-        });
-        let problem = match started.map(|()| looked.recv_timeout(patience)) {
+        let looked = apart(move || files.look());
+        let problem = match looked.map(|looked| looked.recv_timeout(patience)) {
             Ok(Ok(looked)) => return looked,
             Ok(Err(RecvTimeoutError::Timeout)) => return self.0.last().note(hanging(patience)),
             Ok(Err(RecvTimeoutError::Disconnected)) => "the reading thread has ended".to_owned(),

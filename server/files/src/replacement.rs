@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -31,9 +32,8 @@ impl Replacement {
         let mut builder = tempfile::Builder::new();
         builder.prefix(".doorward-");
         let before = fs::metadata(&path).ok().map(|data| data.permissions());
-        if let Some(permissions) = before.clone().or_else(usual_permissions) {
-            builder.permissions(permissions);
-        }
+        let usual = || Permissions::from_mode(0o666);
+        builder.permissions(before.clone().unwrap_or_else(usual));
         let mut new = builder.tempfile_in(folder(&path))?;
         if let Some(permissions) = before {
             // The builder applies the umask; these are the permissions that the file had.
@@ -79,20 +79,9 @@ pub fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Permissions of a new file.
-#[cfg(unix)]
-fn usual_permissions() -> Option<Permissions> {
-    Some(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-}
-
-#[cfg(not(unix))]
-fn usual_permissions() -> Option<Permissions> {
-    None
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 

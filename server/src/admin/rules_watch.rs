@@ -1,7 +1,6 @@
 //! Watches of rules. All of them share the encoded documents: tonic would keep a copy of the largest answer for each
 //! stream, as long as that is open.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::Request;
@@ -12,16 +11,11 @@ use doorward_door::caller_id::CallerId;
 use doorward_proto::admin::v1 as wire;
 use doorward_tls::identity::Identity;
 use http_body::Frame;
-use http_body_util::StreamBody;
 use prost::Message;
 use tokio::sync::mpsc;
-use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
-use tonic::body::Body;
-use tonic::codegen::http::header::CONTENT_TYPE;
-use tonic::codegen::http::{HeaderMap, Response};
-use tonic::metadata::GRPC_CONTENT_TYPE;
+use tonic::codegen::http::HeaderMap;
 use tonic::{Code, Status as RpcStatus, Streaming};
 use tonic_prost::ProstDecoder;
 
@@ -31,6 +25,7 @@ use crate::rules::document::Document;
 use crate::rules::documents::Documents;
 use crate::rules::instances::{NAME_BYTES_MAX, REPORT_BYTES_MAX};
 use crate::rules::store::RuleStore;
+use crate::unary;
 
 /// Part of a response.
 type Part = Frame<Bytes>;
@@ -62,11 +57,7 @@ pub fn watch(store: Option<Arc<RuleStore>>, stop: CancellationToken) -> MethodRo
                 let _ = parts.try_send(Frame::trailers(trailers));
             }
         });
-        let parts = ReceiverStream::new(outgoing).map(Ok::<_, Infallible>);
-        let mut response = Response::new(Body::new(StreamBody::new(parts)));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
-        response
+        unary::of_frames(ReceiverStream::new(outgoing))
     })
 }
 

@@ -7,38 +7,48 @@
 use std::sync::Arc;
 use std::thread::yield_now;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::routing::{MethodRouter, any};
 use bytes::BufMut;
 use doorward_proto::admin::v1::GetStatusRequest;
 use prost::Message;
-use tonic::Status as RpcStatus;
-use tonic::codec::{Codec, EncodeBuf, Encoder};
-use tonic::server::Grpc;
+use tonic::{Status as RpcStatus, Streaming};
 use tonic_prost::ProstDecoder;
-use tower::service_fn;
 
 use crate::status::{Query, ServerState, Status};
+use crate::unary;
 
 /// Resources encoded between two yields to other threads.
 const RESOURCES_PER_STEP: usize = 256;
 
 /// Returns the only method of the service, which answers with the status of a server.
 pub fn get_status(state: Arc<ServerState>) -> MethodRouter {
-    let answer = service_fn(move |request: tonic::Request<GetStatusRequest>| {
-        let state = Arc::clone(&state);
-        async move {
-            let query = Query::of(request.get_ref()).map_err(RpcStatus::invalid_argument)?;
-            let look = move |state: &ServerState| encoded(state.answer(&query));
-            Ok(tonic::Response::new(state.look(look).await))
-        }
-    });
     any(move |request: Request| async move {
-        // The door limits the size of messages.
-        let mut grpc = Grpc::new(StatusCodec).max_decoding_message_size(usize::MAX);
-        grpc.unary(answer, request).await
+        let encoding = request.headers().get("grpc-encoding");
+        if encoding.is_some_and(|it| it != "identity") {
+            let problem = "this server takes no compressed messages";
+            return RpcStatus::unimplemented(problem).into_http();
+        }
+        match answer(&state, request.into_body()).await {
+            Ok(status) => unary::respond(status.len(), |bytes| {
+                bytes.put(status);
+                Ok(())
+            }),
+            Err(status) => status.into_http(),
+        }
     })
+}
+
+async fn answer(state: &Arc<ServerState>, body: Body) -> Result<Bytes, RpcStatus> {
+    // The door limits the size of messages.
+    let decoder = ProstDecoder::<GetStatusRequest>::default();
+    let mut requests = Streaming::new_request(decoder, body, None, Some(usize::MAX));
+    let request = requests.message().await?;
+    let request = request.ok_or_else(|| RpcStatus::internal("Missing request message."))?;
+    let query = Query::of(&request).map_err(RpcStatus::invalid_argument)?;
+    let look = move |state: &ServerState| encoded(state.answer(&query));
+    Ok(state.look(look).await)
 }
 
 /// Encodes a status part by part. Concatenated messages are one message that has the resources of all.
@@ -56,41 +66,6 @@ fn encoded(mut status: Status) -> Bytes {
         }
         encoded.extend(part.encode_to_vec());
         yield_now();
-    }
-}
-
-/// A codec for decoded requests and encoded answers.
-#[derive(Clone, Copy, Debug, Default)]
-struct StatusCodec;
-
-impl Codec for StatusCodec {
-    type Encode = Bytes;
-    type Decode = GetStatusRequest;
-    type Encoder = Encoded;
-    type Decoder = ProstDecoder<GetStatusRequest>;
-
-    fn encoder(&mut self) -> Encoded {
-        Encoded
-    }
-
-    fn decoder(&mut self) -> Self::Decoder {
-        ProstDecoder::default()
-    }
-}
-
-/// An encoder that copies encoded bytes.
-#[derive(Clone, Copy, Debug)]
-struct Encoded;
-
-impl Encoder for Encoded {
-    type Item = Bytes;
-    type Error = RpcStatus;
-
-    fn encode(&mut self, message: Bytes, into: &mut EncodeBuf<'_>) -> Result<(), RpcStatus> {
-        // One reservation avoids repeated copies.
-        into.reserve(message.len());
-        into.put(message);
-        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Dispatch of a call to its service.
 //!
 //! Nearly all calls are `GetCapacity` of clients, or `ShouldRateLimit` of Envoys, with one plain message. They are served
-//! [without streams](super::unary). Other calls of Doorman's `Capacity` go to tonic's service at once. The rest is looked
+//! [without streams](crate::unary). Other calls of Doorman's `Capacity` go to tonic's service at once. The rest is looked
 //! up among the routes, which put each body into two more boxes.
 
 use std::convert::Infallible;
@@ -24,7 +24,8 @@ use tonic::service::Routes;
 use tower::Service;
 
 use crate::methods::{GET_CAPACITY, SHOULD_RATE_LIMIT};
-use crate::rpc::{Answer, CapacityService, unary};
+use crate::rpc::{Answer, CapacityService};
+use crate::unary;
 
 /// Every gRPC service of a server.
 #[derive(Debug)]

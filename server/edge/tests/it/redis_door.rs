@@ -40,7 +40,7 @@ struct Server {
 
 impl Server {
     async fn start() -> Self {
-        let limits = DoorLimits::unbounded();
+        let limits = DoorLimits::default();
         limits.patience.set_max(60_000);
         let looking = Arc::new(Semaphore::new(1));
         let door = Door::new(limits.clone(), Default::default(), looking);

@@ -13,6 +13,7 @@ use doorward_proto::codec::undecodable;
 use http_body::Frame;
 use http_body_util::StreamBody;
 use prost::Message;
+use tokio_stream::{Stream, StreamExt};
 use tonic::Status as RpcStatus;
 use tonic::body::Body;
 use tonic::codegen::http::header::CONTENT_TYPE;
@@ -29,7 +30,7 @@ const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const PREFIX: usize = 5;
 
 /// Returns whether a call with these headers has uncompressed messages, so that this module can answer it.
-pub(super) fn is_plain(headers: &HeaderMap) -> bool {
+pub(crate) fn is_plain(headers: &HeaderMap) -> bool {
     !headers.contains_key(ENCODING)
 }
 
@@ -37,41 +38,47 @@ pub(super) fn is_plain(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 ///
-/// The codec's error if the message is not valid Protobuf; [`meter`](super::meter) corrects its code.
-pub(super) fn read<M: Message + Default>(message: Bytes) -> Result<M, RpcStatus> {
+/// The codec's error if the message is not valid Protobuf; [`meter`](doorward_door::meter) corrects its code.
+pub(crate) fn read<M: Message + Default>(message: Bytes) -> Result<M, RpcStatus> {
     M::decode(message).map_err(undecodable)
 }
 
 /// Returns the response to a call.
-pub(super) fn response<M: Message>(answer: &M) -> Response<Body> {
-    let message = match encode(answer) {
-        Ok(message) => message,
-        Err(status) => return status.into_http(),
-    };
-    let mut trailers = HeaderMap::with_capacity(1);
-    trailers.insert(STATUS, HeaderValue::from_static("0"));
-    let frames = [Frame::data(message), Frame::trailers(trailers)];
-    let frames = tokio_stream::iter(frames.map(Ok::<_, Infallible>));
-    let mut response = Response::new(Body::new(StreamBody::new(frames)));
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
-    response
+pub(crate) fn response<M: Message>(answer: &M) -> Response<Body> {
+    respond(answer.encoded_len(), |bytes| {
+        let encoded = answer.encode(bytes);
+        encoded.map_err(|error| RpcStatus::internal(error.to_string()))
+    })
 }
 
-/// Encodes a message with its prefix.
-fn encode<M: Message>(message: &M) -> Result<Bytes, RpcStatus> {
-    let length = message.encoded_len();
+/// Returns a response with a message of this length, which `write` appends to its prefix.
+pub(crate) fn respond(
+    length: usize,
+    write: impl FnOnce(&mut BytesMut) -> Result<(), RpcStatus>,
+) -> Response<Body> {
     let Ok(announced) = u32::try_from(length) else {
-        return Err(RpcStatus::resource_exhausted(
-            "the answer has more than 4 GiB; ask for fewer resources at once",
-        ));
+        let problem = "the answer has more than 4 GiB; ask for fewer resources at once";
+        return RpcStatus::resource_exhausted(problem).into_http();
     };
     let mut bytes = BytesMut::with_capacity(PREFIX + length);
     bytes.put_u8(0);
     bytes.put_u32(announced);
-    message
-        .encode(&mut bytes)
-        .map_err(|error| RpcStatus::internal(error.to_string()))?;
-    Ok(bytes.freeze())
+    if let Err(status) = write(&mut bytes) {
+        return status.into_http();
+    }
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert(STATUS, HeaderValue::from_static("0"));
+    let frames = [Frame::data(bytes.freeze()), Frame::trailers(trailers)];
+    of_frames(tokio_stream::iter(frames))
+}
+
+/// Returns a response with these frames.
+pub(crate) fn of_frames(
+    frames: impl Stream<Item = Frame<Bytes>> + Send + 'static,
+) -> Response<Body> {
+    let frames = StreamBody::new(frames.map(Ok::<_, Infallible>));
+    let mut response = Response::new(Body::new(frames));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, GRPC_CONTENT_TYPE);
+    response
 }
