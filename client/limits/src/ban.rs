@@ -114,13 +114,6 @@ impl Ban {
             phase => Decision::Allowed(self.stands(phase, now).allowed()),
         }
     }
-
-    fn count(&self, state: &mut BanState, cost: Units, now: Moment) {
-        if cost > Units::ZERO && !matches!(self.phase(state, now), Phase::Banned { .. }) {
-            state.phase = self.counted(state, cost, now);
-            state.at = state.at.max(now);
-        }
-    }
 }
 
 impl Algorithm for Ban {
@@ -142,7 +135,7 @@ impl Algorithm for Ban {
     }
 
     fn take(&self, state: &mut BanState, cost: Units, now: Moment) -> Decision {
-        self.count(state, cost, now);
+        self.attempt(state, cost, now);
         self.answer(self.phase(state, now), now)
     }
 
@@ -154,7 +147,10 @@ impl Algorithm for Ban {
     }
 
     fn attempt(&self, state: &mut BanState, cost: Units, now: Moment) {
-        self.count(state, cost, now);
+        if cost > Units::ZERO && !matches!(self.phase(state, now), Phase::Banned { .. }) {
+            state.phase = self.counted(state, cost, now);
+            state.at = state.at.max(now);
+        }
     }
 
     fn standing(&self, state: &BanState, now: Moment) -> Standing {
@@ -162,7 +158,7 @@ impl Algorithm for Ban {
     }
 
     fn charge(&self, state: &mut BanState, cost: Units, now: Moment) {
-        self.count(state, cost, now);
+        self.attempt(state, cost, now);
     }
 
     fn refund(&self, state: &mut BanState, cost: Units, now: Moment) {
