@@ -15,7 +15,7 @@ use crate::holding::Holding;
 use crate::limiter::rate::{Burst, LeasedRate};
 use crate::rate_limiter::RateLimiter;
 use crate::slot::View;
-use crate::state::{AMOUNT_MAX, Trouble};
+use crate::state::{AMOUNT_MAX, RefusalKind, Trouble};
 use crate::time::Time;
 
 /// A resource that a client uses. Cheap to clone. When the last clone and its last limiter are
@@ -184,11 +184,12 @@ impl Resource {
 
     fn error_of(&self, trouble: Trouble) -> ResourceError {
         let resource = self.id().to_owned();
-        match trouble {
-            Trouble::UnknownResource(message) => ResourceError::Unknown { resource, message },
-            Trouble::NotReady(message)
-            | Trouble::Refused(message)
-            | Trouble::Malformed(message) => ResourceError::Refused { resource, message },
+        let Trouble { kind, message } = trouble;
+        match kind {
+            RefusalKind::Unknown => ResourceError::Unknown { resource, message },
+            RefusalKind::NotReady | RefusalKind::Other => {
+                ResourceError::Refused { resource, message }
+            }
         }
     }
 
@@ -198,7 +199,7 @@ impl Resource {
         let trouble = self.handle.slot.view.borrow().trouble.clone();
         match (failure, trouble) {
             (Some(failure), _) => ResourceError::NotConnected(failure),
-            (None, Some(trouble)) => ResourceError::NotConnected(trouble.message().to_owned()),
+            (None, Some(trouble)) => ResourceError::NotConnected(trouble.message),
             (None, None) => ResourceError::NotConnected(otherwise.to_owned()),
         }
     }

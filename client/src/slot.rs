@@ -13,7 +13,7 @@ use crate::limiter::demand::{AdaptiveWants, DemandMeter};
 use crate::limiter::rate::LeasedRate;
 use crate::measured::Measured;
 use crate::queue::Queue;
-use crate::state::{Lease, LimitedBy, ResourceState, Trouble};
+use crate::state::{Lease, LimitedBy, RefusalKind, ResourceState, Trouble};
 use crate::time::Time;
 
 /// Wants of a resource whose demand is measured, at the start, and of callers that wait in a shortage.
@@ -87,7 +87,7 @@ impl View {
 
     /// If there is no lease, and an operator or user must act before there can be one: returns the problem.
     pub(crate) fn permanent_failure(&self, now: Time) -> Option<&Trouble> {
-        let is_permanent = |trouble: &&Trouble| matches!(trouble, Trouble::UnknownResource(_));
+        let is_permanent = |trouble: &&Trouble| trouble.kind == RefusalKind::Unknown;
         let trouble = self.trouble.as_ref().filter(is_permanent)?;
         self.lease(now).is_none().then_some(trouble)
     }
@@ -99,9 +99,8 @@ impl View {
 
     /// Returns whether the server refused the resource, and waiting would not help.
     pub(crate) fn is_refused(&self) -> bool {
-        self.trouble
-            .as_ref()
-            .is_some_and(|trouble| !trouble.passes())
+        let trouble = self.trouble.as_ref();
+        trouble.is_some_and(|it| it.kind != RefusalKind::NotReady)
     }
 
     /// Returns whether a lease answered a request with these wants.

@@ -12,10 +12,9 @@ use crate::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Sour
 use crate::state::agenda::{Agenda, Kind, Plan};
 use crate::state::former::Former;
 use crate::state::lease::Lease;
-use crate::state::message::{Granted, Has, LimitedBy};
+use crate::state::message::{Granted, Has, LimitedBy, RefusalKind, Trouble};
 use crate::state::mode::Mode;
 use crate::state::retry::{REFRESH_MAX, Retry};
-use crate::state::trouble::Trouble;
 use crate::state::{ClientConfig, SPAN_MAX};
 use crate::time::Time;
 use doorward_session::time::tolerance::at_least;
@@ -340,8 +339,9 @@ impl ResourceState {
         chance: f64,
         now: Time,
     ) {
-        if let Err(problem) = granted.check() {
-            self.refuse(Trouble::Malformed(problem), Retry::untold(chance), now);
+        if let Err(message) = granted.check() {
+            let kind = RefusalKind::Other;
+            self.refuse(Trouble { kind, message }, Retry::untold(chance), now);
             return;
         }
         let tolerance = config.clock_tolerance.unwrap_or_default();
@@ -409,7 +409,7 @@ impl ResourceState {
 
     /// Records a refusal, perhaps with a time. A valid lease stays valid.
     pub(super) fn refuse(&mut self, trouble: Trouble, retry: Retry, now: Time) {
-        let is_not_ready = matches!(trouble, Trouble::NotReady(_));
+        let is_not_ready = trouble.kind == RefusalKind::NotReady;
         let usual = self.lease(now).map_or(Duration::ZERO, |_| self.interval);
         self.refresh_in = retry.wait(is_not_ready, usual);
         self.trouble = Some(trouble);
