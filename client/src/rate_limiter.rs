@@ -4,6 +4,11 @@
 //! ([`LeasedRate::try_acquire_at_once`]). If that cannot decide, or if callers wait, it reads the clock of leases and
 //! decides behind locks. Measurements and hooks are the same on both paths.
 
+#![expect(
+    clippy::inline_always,
+    reason = "constant costs and unused parts of an answer cost nothing then"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,10 +92,6 @@ impl RateLimiter {
     /// A [`Refusal`] with the time until enough has come in, or, if nothing may be used now, until the client's next
     /// answer.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "constant costs and unused parts of an answer cost nothing then"
-    )]
     pub fn try_acquire(&self, cost: impl Into<Units>) -> Result<RatePermit<'_>, Refusal> {
         // The processor converts the cost while it reads its counter.
         let now = self.slot.clock.fast_now();
@@ -131,10 +132,6 @@ impl RateLimiter {
 
     /// Decides without a lock. None: only a lock can decide, or other callers wait and come first.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "constant costs and unused parts of an answer cost nothing then"
-    )]
     fn at_once(&self, cost: Units, now: Moment) -> Option<Result<(), Wait>> {
         let slot = &*self.slot;
         if !slot.rate_queue.is_empty() {
