@@ -44,23 +44,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Returns the view of a resource that was just opened.
-    fn new(wants: f64) -> Self {
-        Self {
-            allowance: Allowance::NONE,
-            lease: None,
-            limited_by: None,
-            learning_until: None,
-            trouble: None,
-            wants,
-            answered: None,
-            next_answer: None,
-            closed: false,
-        }
-    }
-
     /// Returns the present view of a resource.
-    fn of(resource: &ResourceState, next_answer: Option<Time>, closed: bool, now: Time) -> Self {
+    fn of(resource: &ResourceState, next_answer: Option<Time>, now: Time) -> Self {
         Self {
             allowance: resource.allowance(now),
             lease: resource.lease(now),
@@ -70,7 +55,7 @@ impl View {
             wants: resource.wants(),
             answered: resource.answered(),
             next_answer,
-            closed,
+            closed: false,
         }
     }
 
@@ -135,9 +120,10 @@ impl Slot {
         is_observed: bool,
     ) -> Self {
         let now = clock.now();
+        let view = View::of(&ResourceState::default(), None, now);
         Self {
             id: id.to_owned(),
-            view: watch::Sender::new(View::new(wants)),
+            view: watch::Sender::new(View { wants, ..view }),
             rate: OnceLock::new(),
             concurrency: OnceLock::new(),
             measured: adaptive.map(|config| Measured::new(config, wants, now)),
@@ -161,7 +147,7 @@ impl Slot {
         if before.closed {
             return None;
         }
-        let after = View::of(resource, next_answer, before.closed, now);
+        let after = View::of(resource, next_answer, now);
         if after == before {
             return None;
         }
