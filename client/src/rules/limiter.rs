@@ -164,9 +164,7 @@ impl Limiter {
         hits: Option<u64>,
         now: Moment,
     ) -> Decision {
-        self.with_asked(domain, descriptors, hits, |in_force, domain, asked| {
-            self.decide_by(in_force, domain, asked, Terms::LOCAL, now)
-        })
+        self.decide_with(domain, descriptors, hits, None, now)
     }
 
     /// Decides a request by the rules that were found for it.
