@@ -227,7 +227,8 @@ impl ClientState {
         }
         let is_alone = self.resources.len() == 1 || state.kind().goes_along();
         let others_sent = (!is_alone).then_some(state.refresh_at);
-        let due = state.due(self.last_sent.max(others_sent), &self.config);
+        let last_sent = self.last_sent.max(others_sent);
+        let due = state.kind().due(state.refresh_at, last_sent, &self.config);
         Some(self.not_before(due))
     }
 
@@ -388,7 +389,7 @@ impl ClientState {
                 kind: RefusalKind::Unknown,
                 message: "the server left it out of its answer".to_owned(),
             };
-            let retry = Retry::untold(chance);
+            let retry = Retry { told: None, chance };
             self.change(resource, |state| state.refuse(trouble, retry, now));
         }
         true
@@ -418,7 +419,7 @@ impl ClientState {
             // The server works, and says that it is not the master.
             self.streaming = Streaming::default();
         }
-        let is_served = self.resources.values().all(|state| state.is_served(now));
+        let is_served = self.resources.values().all(|it| it.leased(now) > 0.0);
         let wait = self
             .backoff
             .fail(kind, self.config.backoff, is_served, chance, now);

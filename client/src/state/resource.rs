@@ -145,11 +145,6 @@ impl ResourceState {
         }
     }
 
-    /// Returns the time of the next request. `last_sent` is the time of the client's last request.
-    pub(super) fn due(&self, last_sent: Option<Time>, config: &ClientConfig) -> Time {
-        self.kind().due(self.refresh_at, last_sent, config)
-    }
-
     /// Plans the next request, and replaces the plan in the agenda. `changes_at` is the time of the next change of the
     /// view, zero if it has changed.
     pub(super) fn replan(&mut self, agenda: &mut Agenda, changes_at: Option<Time>) {
@@ -172,11 +167,6 @@ impl ResourceState {
     /// Removes the plan from the agenda.
     pub(super) fn forget(&self, agenda: &mut Agenda) {
         agenda.replan(&self.id, self.plan, None);
-    }
-
-    /// Returns whether a valid lease above 0 exists.
-    pub(super) fn is_served(&self, now: Time) -> bool {
-        self.lease(now).is_some_and(|lease| lease.capacity > 0.0)
     }
 
     /// Returns the allowance from now on.
@@ -340,8 +330,8 @@ impl ResourceState {
         now: Time,
     ) {
         if let Err(message) = granted.check() {
-            let kind = RefusalKind::Other;
-            self.refuse(Trouble { kind, message }, Retry::untold(chance), now);
+            let (kind, retry) = (RefusalKind::Other, Retry { told: None, chance });
+            self.refuse(Trouble { kind, message }, retry, now);
             return;
         }
         let tolerance = config.clock_tolerance.unwrap_or_default();
