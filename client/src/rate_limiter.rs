@@ -16,7 +16,7 @@ use doorward_limits::{Moment, Units, Wait};
 
 use crate::clock::Clock;
 use crate::handle::Handle;
-use crate::limiter::rate::{LeasedRate, NotNow};
+use crate::limiter::rate::LeasedRate;
 use crate::rate_permit::{Payer, RatePermit};
 use crate::refusal::Refusal;
 use crate::slot::Slot;
@@ -121,7 +121,7 @@ impl RateLimiter {
         if self.slot.is_closed() {
             return Refusal::CLOSED;
         }
-        let refusal = self.refusal(NotNow::Blocked, self.clock().now());
+        let refusal = self.refusal(Refusal::BLOCKED, self.clock().now());
         self.until_next_answer(refusal)
     }
 
@@ -151,7 +151,7 @@ impl RateLimiter {
             Err(match self.state().look(waiting + cost.as_f64(), now) {
                 // There is enough, and the waiting callers will be served in a moment.
                 Ok(()) => Refusal::after(Duration::from_millis(1)),
-                Err(not_now) => self.refusal(not_now, now),
+                Err(refusal) => self.refusal(refusal, now),
             })
         } else {
             self.attempt(cost)
@@ -172,16 +172,12 @@ impl RateLimiter {
                 self.note_admitted(cost);
                 Ok(Moment::ORIGIN.after(now.since_origin()))
             }
-            Err(not_now) => Err(self.refusal(not_now, now)),
+            Err(refusal) => Err(self.refusal(refusal, now)),
         }
     }
 
     /// Returns the reason for the refusal, as far as the limiter and the last answer know it.
-    fn refusal(&self, not_now: NotNow, now: Time) -> Refusal {
-        let usual = match not_now {
-            NotNow::RetryAfter { retry_after } => Refusal::after(retry_after),
-            NotNow::Blocked => Refusal::BLOCKED,
-        };
+    fn refusal(&self, usual: Refusal, now: Time) -> Refusal {
         self.handle.refusal(usual, f64::MIN_POSITIVE, now)
     }
 
