@@ -101,11 +101,8 @@ impl Ban {
             Phase::Counting { since, left } => (*left, Some(self.end(*since))),
             Phase::Banned { until } => (0, Some(*until)),
         };
-        Standing {
-            remaining: Units::from_parts(left),
-            debt: Units::ZERO,
-            reset: end.map_or(Duration::ZERO, |end| span(nanos_until(end, now))),
-        }
+        let reset = end.map_or(Duration::ZERO, |end| span(nanos_until(end, now)));
+        Standing::new(Units::from_parts(left), reset)
     }
 
     fn answer(&self, phase: &Phase, now: Moment) -> Decision {

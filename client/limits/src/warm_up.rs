@@ -246,11 +246,8 @@ impl Algorithm for WarmUp {
 
     fn standing(&self, state: &WarmUpState, now: Moment) -> Standing {
         let reading = self.read(state, now);
-        Standing {
-            remaining: self.remaining(reading, now),
-            reset: span(Self::delay(reading, now)),
-            debt: Units::ZERO,
-        }
+        let reset = span(Self::delay(reading, now));
+        Standing::new(self.remaining(reading, now), reset)
     }
 
     fn charge(&self, state: &mut WarmUpState, cost: Units, now: Moment) {

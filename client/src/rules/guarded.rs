@@ -164,11 +164,7 @@ impl Algorithm for Guarded {
 
     fn standing(&self, state: &GuardedState, now: Moment) -> Standing {
         match self.ban(state, now) {
-            Some(Decision::After(reset)) => Standing {
-                remaining: Units::ZERO,
-                reset,
-                debt: Units::ZERO,
-            },
+            Some(Decision::After(reset)) => Standing::new(Units::ZERO, reset),
             _ => self.limit.standing(&state.limit, now),
         }
     }

@@ -374,13 +374,7 @@ impl Charge<'_> {
                 });
             }
             if let Taken::Allowed(allowed) = decision {
-                let (remaining, reset) = (allowed.remaining, allowed.reset);
-                let debt = Units::ZERO;
-                let mut standing = Standing {
-                    remaining,
-                    reset,
-                    debt,
-                };
+                let mut standing = Standing::new(allowed.remaining, allowed.reset);
                 self.counted.set(self.cost);
                 if self.others > Units::ZERO {
                     limit.charge(state, self.others, now);
