@@ -356,14 +356,14 @@ impl Keyed {
                 let limit = cell.get_or_init(|| AtomicBucket::new(bucket));
                 match limit.take(cost, now) {
                     Decision::Allowed(_) => Ok(RatePermit::without_lease(cost)),
-                    Decision::After(retry_after) => Err(Refusal::after(retry_after)),
-                    Decision::Never(_) => Err(Refusal::BLOCKED),
+                    Decision::After(retry_after) => Err(Refusal::over(Some(retry_after))),
+                    Decision::Never(_) => Err(Refusal::over(None)),
                 }
             }
             (OnFailure::Closed | OnFailure::UpTo(_), _) => match entry {
                 Some(entry) => Err(entry.limiter.refuse(asked)),
-                None if !inner.is_short(key) => Err(Refusal::BLOCKED),
-                None => Err(Refusal::after(ROOM_IN)),
+                None if !inner.is_short(key) => Err(Refusal::over(None)),
+                None => Err(Refusal::over(Some(ROOM_IN))),
             },
         }
     }

@@ -105,7 +105,7 @@ impl RateLimiter {
             // The rate is above 0, so the refusal needs no reason from the last answer.
             Some(Err(wait)) => {
                 self.note_limited();
-                Err(Refusal::after(wait.into()))
+                Err(Refusal::over(Some(wait.into())))
             }
             None => match self.try_slowly(units) {
                 Ok(now) => Ok(RatePermit::of(self, units, now)),
@@ -121,7 +121,7 @@ impl RateLimiter {
         if self.slot.is_closed() {
             return Refusal::CLOSED;
         }
-        let refusal = self.refusal(Refusal::BLOCKED, self.clock().now());
+        let refusal = self.refusal(Refusal::over(None), self.clock().now());
         self.until_next_answer(refusal)
     }
 
@@ -150,7 +150,7 @@ impl RateLimiter {
             let now = self.clock().now();
             Err(match self.state().look(waiting + cost.as_f64(), now) {
                 // There is enough, and the waiting callers will be served in a moment.
-                Ok(()) => Refusal::after(Duration::from_millis(1)),
+                Ok(()) => Refusal::over(Some(Duration::from_millis(1))),
                 Err(refusal) => self.refusal(refusal, now),
             })
         } else {
@@ -192,7 +192,7 @@ impl RateLimiter {
         match refusal.retry_after {
             _ if !refusal.passes() => refusal,
             Some(_) if view.allowance.at(now).get() > 0.0 => refusal,
-            time => Refusal::after(time.map_or(answer_in, |time| time.min(answer_in))),
+            time => Refusal::over(Some(time.map_or(answer_in, |time| time.min(answer_in)))),
         }
     }
 

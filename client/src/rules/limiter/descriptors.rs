@@ -93,7 +93,7 @@ impl Limiter {
                             limit.hard().charge_up_to(debt_max, state, whole, now)
                         });
                         if let Some((taken, [amounts, _])) = taken {
-                            taken.charge(amounts, charged, now);
+                            taken.0.charge(amounts, charged, now);
                         }
                     }
                     Settled::Refund => {
