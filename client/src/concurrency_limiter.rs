@@ -99,7 +99,7 @@ impl ConcurrencyLimiter {
             // The limit is above 0, and all places are in use.
             Some(false) => {
                 self.note_limited();
-                Err(Refusal::BLOCKED)
+                Err(Refusal::over(None))
             }
             None => self.try_slowly(permits),
         }
@@ -126,7 +126,7 @@ impl ConcurrencyLimiter {
         let others_wait = self.gate.queue.waiting().count > 0;
         let answer = if others_wait {
             let now = self.clock().now();
-            Err(self.handle.refusal(Refusal::BLOCKED, 1.0, now))
+            Err(self.handle.refusal(Refusal::over(None), 1.0, now))
         } else {
             self.attempt(permits)
         };
@@ -147,7 +147,7 @@ impl ConcurrencyLimiter {
         }
         let now = self.clock().now();
         if !self.state().try_acquire(permits, now) {
-            return Err(self.handle.refusal(Refusal::BLOCKED, 1.0, now));
+            return Err(self.handle.refusal(Refusal::over(None), 1.0, now));
         }
         Ok(self.permit(permits))
     }
@@ -173,7 +173,7 @@ impl ConcurrencyLimiter {
         match view.answer_in(now) {
             // There is no place until then.
             Some(answer_in) if refusal.passes() && view.allowance.at(now).get() < 1.0 => {
-                Refusal::after(answer_in)
+                Refusal::over(Some(answer_in))
             }
             _ => refusal,
         }

@@ -47,7 +47,7 @@ impl Handle {
             Some(trouble) if view.allowance.at(now).get() < least => Refusal {
                 retry_after: None,
                 why: Why::UnknownResource {
-                    message: trouble.message().to_owned(),
+                    message: trouble.message.clone(),
                 },
             },
             _ => usual,

@@ -8,35 +8,23 @@ use crate::capacity::{Capacity, Source};
 /// so a method should count and return.
 pub trait Hooks: Send + Sync {
     /// Reports that a master answered a request, or that it failed, after a time.
-    fn refreshed(&self, ok: bool, took: Duration) {
-        let _ = (ok, took);
-    }
+    fn refreshed(&self, _ok: bool, _took: Duration) {}
 
     /// Reports that the capacity of a resource has changed.
-    fn capacity_changed(&self, resource: &str, capacity: Capacity, source: Source) {
-        let _ = (resource, capacity, source);
-    }
+    fn capacity_changed(&self, _resource: &str, _capacity: Capacity, _source: Source) {}
 
     /// Reports that a server refused a resource, or that its answer was invalid.
-    fn refused(&self, resource: &str, message: &str) {
-        let _ = (resource, message);
-    }
+    fn refused(&self, _resource: &str, _message: &str) {}
 
     /// Reports that the client forgot the master's epoch `forgotten` for the lower one `instead`, because its last
     /// lease ended. The node's masterships have started again: etcd was wiped or restored from a backup.
-    fn mastership_forgotten(&self, forgotten: u64, instead: u64) {
-        let _ = (forgotten, instead);
-    }
+    fn mastership_forgotten(&self, _forgotten: u64, _instead: u64) {}
 
     /// Reports that a limiter admitted `cost` of a resource.
-    fn admitted(&self, resource: &str, cost: f64) {
-        let _ = (resource, cost);
-    }
+    fn admitted(&self, _resource: &str, _cost: f64) {}
 
     /// Reports that a limiter made a caller wait, or refused it.
-    fn limited(&self, resource: &str) {
-        let _ = resource;
-    }
+    fn limited(&self, _resource: &str) {}
 }
 
 /// Hooks that do nothing.

@@ -232,7 +232,7 @@ impl Keyed {
         cost: impl Into<Units>,
     ) -> Result<RatePermit<'static>, Refusal> {
         let cost = cost.into();
-        self.try_leased(key, cost)
+        self.try_leased(key, cost, false)
             .unwrap_or_else(|| self.without_lease(key, cost, cost))
     }
 
@@ -293,26 +293,16 @@ impl Keyed {
         entry.is_some_and(|entry| !self.inner.wait_left(&entry, max_wait).is_zero())
     }
 
-    /// Uses `cost` of a key if it has a lease that admits it. None: the key has no lease now. Opens a new key.
+    /// Uses `cost` of a key if it has a lease that admits it. None: the key has no lease now. Opens a new key. `is_safe`:
+    /// after the end of a lease, its safe capacity counts, which [decays](crate::capacity).
     pub(crate) fn try_leased(
         &self,
         key: &str,
         cost: Units,
+        is_safe: bool,
     ) -> Option<Result<RatePermit<'static>, Refusal>> {
         let entry = self.inner.entry(key)?;
-        entry.has_lease().then(|| entry.try_acquire(cost))
-    }
-
-    /// Does the same, and after the end of a lease by its safe capacity, which [decays](crate::capacity). None: the key
-    /// had no lease with a safe capacity so far.
-    #[cfg(feature = "tower")]
-    pub(crate) fn try_safe(
-        &self,
-        key: &str,
-        cost: Units,
-    ) -> Option<Result<RatePermit<'static>, Refusal>> {
-        let entry = self.inner.entry(key)?;
-        let decides = entry.has_lease() || entry.has_safe.load(Ordering::Relaxed);
+        let decides = entry.has_lease() || is_safe && entry.has_safe.load(Ordering::Relaxed);
         decides.then(|| entry.try_acquire(cost))
     }
 
@@ -366,14 +356,14 @@ impl Keyed {
                 let limit = cell.get_or_init(|| AtomicBucket::new(bucket));
                 match limit.take(cost, now) {
                     Decision::Allowed(_) => Ok(RatePermit::without_lease(cost)),
-                    Decision::After(retry_after) => Err(Refusal::after(retry_after)),
-                    Decision::Never(_) => Err(Refusal::BLOCKED),
+                    Decision::After(retry_after) => Err(Refusal::over(Some(retry_after))),
+                    Decision::Never(_) => Err(Refusal::over(None)),
                 }
             }
             (OnFailure::Closed | OnFailure::UpTo(_), _) => match entry {
                 Some(entry) => Err(entry.limiter.refuse(asked)),
-                None if !inner.is_short(key) => Err(Refusal::BLOCKED),
-                None => Err(Refusal::after(ROOM_IN)),
+                None if !inner.is_short(key) => Err(Refusal::over(None)),
+                None => Err(Refusal::over(Some(ROOM_IN))),
             },
         }
     }
@@ -417,7 +407,7 @@ impl Inner {
             .client
             .resource(self.id(key))
             .priority(self.settings.priority)
-            // Without a lease, `on_failure` decides. The mode is that of `try_safe`.
+            // Without a lease, `on_failure` decides. The mode is that of `try_leased`.
             .mode(Mode::Safe)
             .adaptive_wants(self.settings.wants)
             .open()

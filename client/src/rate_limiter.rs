@@ -4,6 +4,11 @@
 //! ([`LeasedRate::try_acquire_at_once`]). If that cannot decide, or if callers wait, it reads the clock of leases and
 //! decides behind locks. Measurements and hooks are the same on both paths.
 
+#![expect(
+    clippy::inline_always,
+    reason = "constant costs and unused parts of an answer cost nothing then"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +16,7 @@ use doorward_limits::{Moment, Units, Wait};
 
 use crate::clock::Clock;
 use crate::handle::Handle;
-use crate::limiter::rate::{LeasedRate, NotNow};
+use crate::limiter::rate::LeasedRate;
 use crate::rate_permit::{Payer, RatePermit};
 use crate::refusal::Refusal;
 use crate::slot::Slot;
@@ -87,10 +92,6 @@ impl RateLimiter {
     /// A [`Refusal`] with the time until enough has come in, or, if nothing may be used now, until the client's next
     /// answer.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "constant costs and unused parts of an answer cost nothing then"
-    )]
     pub fn try_acquire(&self, cost: impl Into<Units>) -> Result<RatePermit<'_>, Refusal> {
         // The processor converts the cost while it reads its counter.
         let now = self.slot.clock.fast_now();
@@ -104,7 +105,7 @@ impl RateLimiter {
             // The rate is above 0, so the refusal needs no reason from the last answer.
             Some(Err(wait)) => {
                 self.note_limited();
-                Err(Refusal::after(wait.into()))
+                Err(Refusal::over(Some(wait.into())))
             }
             None => match self.try_slowly(units) {
                 Ok(now) => Ok(RatePermit::of(self, units, now)),
@@ -120,7 +121,7 @@ impl RateLimiter {
         if self.slot.is_closed() {
             return Refusal::CLOSED;
         }
-        let refusal = self.refusal(NotNow::Blocked, self.clock().now());
+        let refusal = self.refusal(Refusal::over(None), self.clock().now());
         self.until_next_answer(refusal)
     }
 
@@ -131,10 +132,6 @@ impl RateLimiter {
 
     /// Decides without a lock. None: only a lock can decide, or other callers wait and come first.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "constant costs and unused parts of an answer cost nothing then"
-    )]
     fn at_once(&self, cost: Units, now: Moment) -> Option<Result<(), Wait>> {
         let slot = &*self.slot;
         if !slot.rate_queue.is_empty() {
@@ -153,8 +150,8 @@ impl RateLimiter {
             let now = self.clock().now();
             Err(match self.state().look(waiting + cost.as_f64(), now) {
                 // There is enough, and the waiting callers will be served in a moment.
-                Ok(()) => Refusal::after(Duration::from_millis(1)),
-                Err(not_now) => self.refusal(not_now, now),
+                Ok(()) => Refusal::over(Some(Duration::from_millis(1))),
+                Err(refusal) => self.refusal(refusal, now),
             })
         } else {
             self.attempt(cost)
@@ -175,16 +172,12 @@ impl RateLimiter {
                 self.note_admitted(cost);
                 Ok(Moment::ORIGIN.after(now.since_origin()))
             }
-            Err(not_now) => Err(self.refusal(not_now, now)),
+            Err(refusal) => Err(self.refusal(refusal, now)),
         }
     }
 
     /// Returns the reason for the refusal, as far as the limiter and the last answer know it.
-    fn refusal(&self, not_now: NotNow, now: Time) -> Refusal {
-        let usual = match not_now {
-            NotNow::RetryAfter { retry_after } => Refusal::after(retry_after),
-            NotNow::Blocked => Refusal::BLOCKED,
-        };
+    fn refusal(&self, usual: Refusal, now: Time) -> Refusal {
         self.handle.refusal(usual, f64::MIN_POSITIVE, now)
     }
 
@@ -199,7 +192,7 @@ impl RateLimiter {
         match refusal.retry_after {
             _ if !refusal.passes() => refusal,
             Some(_) if view.allowance.at(now).get() > 0.0 => refusal,
-            time => Refusal::after(time.map_or(answer_in, |time| time.min(answer_in))),
+            time => Refusal::over(Some(time.map_or(answer_in, |time| time.min(answer_in)))),
         }
     }
 

@@ -57,18 +57,10 @@ impl Refusal {
 
 #[cfg(feature = "leases")]
 impl Refusal {
-    /// Refuses for now, until an unknown time.
-    pub(crate) const BLOCKED: Self = Self::over(None);
-
     pub(crate) const CLOSED: Self = Self {
         retry_after: None,
         why: Why::Closed,
     };
-
-    #[inline]
-    pub(crate) const fn after(time: Duration) -> Self {
-        Self::over(Some(time))
-    }
 
     /// Returns whether a caller may wait for another answer.
     pub(crate) fn passes(&self) -> bool {

@@ -15,7 +15,7 @@ use crate::holding::Holding;
 use crate::limiter::rate::{Burst, LeasedRate};
 use crate::rate_limiter::RateLimiter;
 use crate::slot::View;
-use crate::state::{AMOUNT_MAX, Trouble};
+use crate::state::{AMOUNT_MAX, RefusalKind, Trouble};
 use crate::time::Time;
 
 /// A resource that a client uses. Cheap to clone. When the last clone and its last limiter are
@@ -122,17 +122,27 @@ impl Resource {
     /// If the resource is unknown or refused, if no server answered in time, or if the client is
     /// closed.
     pub async fn wait_for_lease(&self, timeout: Duration) -> Result<Capacity, ResourceError> {
-        let mut views = self.handle.slot.view.subscribe();
         let decided = |view: &View| view.closed || view.is_refused() || view.lease.is_some();
-        let wait = tokio::time::timeout(timeout, views.wait_for(decided));
-        match wait.await {
-            Ok(Ok(view)) if view.lease.is_some() => Ok(view.allowance.capacity),
-            Ok(Ok(view)) => match view.trouble.clone() {
-                Some(trouble) => Err(self.error_of(trouble)),
-                None => Err(ResourceError::Closed),
-            },
+        let view = self.wait(decided, "lease", timeout).await?;
+        match view.trouble {
+            _ if view.lease.is_some() => Ok(view.allowance.capacity),
+            Some(trouble) => Err(self.error_of(trouble)),
+            None => Err(ResourceError::Closed),
+        }
+    }
+
+    /// Waits for a view, for `timeout` at most.
+    async fn wait(
+        &self,
+        decided: impl FnMut(&View) -> bool,
+        what: &str,
+        timeout: Duration,
+    ) -> Result<View, ResourceError> {
+        let mut views = self.handle.slot.view.subscribe();
+        match tokio::time::timeout(timeout, views.wait_for(decided)).await {
+            Ok(Ok(view)) => Ok(view.clone()),
             Ok(Err(_)) => Err(ResourceError::Closed),
-            Err(_) => Err(self.not_in_time(&format!("no lease within {timeout:?}"))),
+            Err(_) => Err(self.not_in_time(&format!("no {what} within {timeout:?}"))),
         }
     }
 
@@ -146,15 +156,8 @@ impl Resource {
         wants: f64,
         timeout: Duration,
     ) -> Result<Capacity, ResourceError> {
-        let mut views = self.handle.slot.view.subscribe();
         let decided = |view: &View| view.closed || view.is_refused() || view.is_answer_to(wants);
-        match tokio::time::timeout(timeout, views.wait_for(decided)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(_)) => return Err(ResourceError::Closed),
-            Err(_) => {
-                return Err(self.not_in_time(&format!("no answer within {timeout:?}")));
-            }
-        }
+        self.wait(decided, "answer", timeout).await?;
         match self.problem() {
             Some(problem) => Err(problem),
             None => Ok(self.capacity()),
@@ -184,11 +187,12 @@ impl Resource {
 
     fn error_of(&self, trouble: Trouble) -> ResourceError {
         let resource = self.id().to_owned();
-        match trouble {
-            Trouble::UnknownResource(message) => ResourceError::Unknown { resource, message },
-            Trouble::NotReady(message)
-            | Trouble::Refused(message)
-            | Trouble::Malformed(message) => ResourceError::Refused { resource, message },
+        let Trouble { kind, message } = trouble;
+        match kind {
+            RefusalKind::Unknown => ResourceError::Unknown { resource, message },
+            RefusalKind::NotReady | RefusalKind::Other => {
+                ResourceError::Refused { resource, message }
+            }
         }
     }
 
@@ -198,7 +202,7 @@ impl Resource {
         let trouble = self.handle.slot.view.borrow().trouble.clone();
         match (failure, trouble) {
             (Some(failure), _) => ResourceError::NotConnected(failure),
-            (None, Some(trouble)) => ResourceError::NotConnected(trouble.message().to_owned()),
+            (None, Some(trouble)) => ResourceError::NotConnected(trouble.message),
             (None, None) => ResourceError::NotConnected(otherwise.to_owned()),
         }
     }

@@ -13,7 +13,7 @@ use crate::limiter::demand::{AdaptiveWants, DemandMeter};
 use crate::limiter::rate::LeasedRate;
 use crate::measured::Measured;
 use crate::queue::Queue;
-use crate::state::{Lease, LimitedBy, ResourceState, Trouble};
+use crate::state::{Lease, LimitedBy, RefusalKind, ResourceState, Trouble};
 use crate::time::Time;
 
 /// Wants of a resource whose demand is measured, at the start, and of callers that wait in a shortage.
@@ -44,23 +44,8 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// Returns the view of a resource that was just opened.
-    fn new(wants: f64) -> Self {
-        Self {
-            allowance: Allowance::NONE,
-            lease: None,
-            limited_by: None,
-            learning_until: None,
-            trouble: None,
-            wants,
-            answered: None,
-            next_answer: None,
-            closed: false,
-        }
-    }
-
     /// Returns the present view of a resource.
-    fn of(resource: &ResourceState, next_answer: Option<Time>, closed: bool, now: Time) -> Self {
+    fn of(resource: &ResourceState, next_answer: Option<Time>, now: Time) -> Self {
         Self {
             allowance: resource.allowance(now),
             lease: resource.lease(now),
@@ -70,7 +55,7 @@ impl View {
             wants: resource.wants(),
             answered: resource.answered(),
             next_answer,
-            closed,
+            closed: false,
         }
     }
 
@@ -87,7 +72,7 @@ impl View {
 
     /// If there is no lease, and an operator or user must act before there can be one: returns the problem.
     pub(crate) fn permanent_failure(&self, now: Time) -> Option<&Trouble> {
-        let is_permanent = |trouble: &&Trouble| matches!(trouble, Trouble::UnknownResource(_));
+        let is_permanent = |trouble: &&Trouble| trouble.kind == RefusalKind::Unknown;
         let trouble = self.trouble.as_ref().filter(is_permanent)?;
         self.lease(now).is_none().then_some(trouble)
     }
@@ -99,9 +84,8 @@ impl View {
 
     /// Returns whether the server refused the resource, and waiting would not help.
     pub(crate) fn is_refused(&self) -> bool {
-        self.trouble
-            .as_ref()
-            .is_some_and(|trouble| !trouble.passes())
+        let trouble = self.trouble.as_ref();
+        trouble.is_some_and(|it| it.kind != RefusalKind::NotReady)
     }
 
     /// Returns whether a lease answered a request with these wants.
@@ -136,9 +120,10 @@ impl Slot {
         is_observed: bool,
     ) -> Self {
         let now = clock.now();
+        let view = View::of(&ResourceState::default(), None, now);
         Self {
             id: id.to_owned(),
-            view: watch::Sender::new(View::new(wants)),
+            view: watch::Sender::new(View { wants, ..view }),
             rate: OnceLock::new(),
             concurrency: OnceLock::new(),
             measured: adaptive.map(|config| Measured::new(config, wants, now)),
@@ -162,7 +147,7 @@ impl Slot {
         if before.closed {
             return None;
         }
-        let after = View::of(resource, next_answer, before.closed, now);
+        let after = View::of(resource, next_answer, now);
         if after == before {
             return None;
         }

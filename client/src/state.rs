@@ -18,7 +18,6 @@ mod releases;
 mod resource;
 mod retry;
 mod streaming;
-mod trouble;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,11 +27,10 @@ pub use config::{ClientConfig, Streams};
 pub use doorward_session::backoff::{Backoff, BackoffConfig, FailureKind, come_back};
 pub use doorward_session::epoch_filter::{EpochFilter, OutOfDate};
 pub use lease::Lease;
-pub use message::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response};
+pub use message::{Ask, Granted, Has, LimitedBy, RefusalKind, Refused, Request, Response, Trouble};
 pub use mode::Mode;
 pub use releases::Release;
 pub use resource::ResourceState;
-pub use trouble::Trouble;
 
 use crate::capacity::Allowance;
 use crate::state::agenda::Agenda;
@@ -229,7 +227,8 @@ impl ClientState {
         }
         let is_alone = self.resources.len() == 1 || state.kind().goes_along();
         let others_sent = (!is_alone).then_some(state.refresh_at);
-        let due = state.due(self.last_sent.max(others_sent), &self.config);
+        let last_sent = self.last_sent.max(others_sent);
+        let due = state.kind().due(state.refresh_at, last_sent, &self.config);
         Some(self.not_before(due))
     }
 
@@ -374,23 +373,23 @@ impl ClientState {
             if unanswered.remove(&refused.resource).is_none() {
                 continue;
             }
-            let message = refused.message.clone();
             let retry = Retry {
                 told: refused.retry_in,
                 chance,
             };
-            let trouble = match refused.kind {
-                RefusalKind::Unknown => Trouble::UnknownResource(message),
-                RefusalKind::NotReady => Trouble::NotReady(message),
-                RefusalKind::Other => Trouble::Refused(message),
+            let trouble = Trouble {
+                kind: refused.kind,
+                message: refused.message.clone(),
             };
             self.change(&refused.resource, |state| state.refuse(trouble, retry, now));
         }
         for resource in unanswered.keys() {
             // An old server answers in this way if no template matches.
-            let message = "the server left it out of its answer".to_owned();
-            let trouble = Trouble::UnknownResource(message);
-            let retry = Retry::untold(chance);
+            let trouble = Trouble {
+                kind: RefusalKind::Unknown,
+                message: "the server left it out of its answer".to_owned(),
+            };
+            let retry = Retry { told: None, chance };
             self.change(resource, |state| state.refuse(trouble, retry, now));
         }
         true
@@ -420,7 +419,7 @@ impl ClientState {
             // The server works, and says that it is not the master.
             self.streaming = Streaming::default();
         }
-        let is_served = self.resources.values().all(|state| state.is_served(now));
+        let is_served = self.resources.values().all(|it| it.leased(now) > 0.0);
         let wait = self
             .backoff
             .fail(kind, self.config.backoff, is_served, chance, now);

@@ -9,8 +9,13 @@
 //! No thread waits for a lock, unless another one changes the limit or is interrupted within the three stores of a take
 //! ([`crate::cell`]).
 
+#![expect(
+    clippy::inline_always,
+    reason = "constant costs and unused parts of an answer cost nothing then"
+)]
+
 use std::hint;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use crate::cell::{ATTEMPTS, Cell};
 use crate::decision::{Decision, Standing};
@@ -45,10 +50,6 @@ impl AtomicBucket {
     /// It is inlined, without a closure, so that the answer is made where its result is known. Through a call, all
     /// parts of the answer would be computed and written, although a caller may use only one.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "constant costs and unused parts of an answer cost nothing then"
-    )]
     pub fn take(&self, cost: Units, now: Moment) -> Decision {
         if let Some(look) = self.cell.look()
             && look.level.at <= now
@@ -72,7 +73,10 @@ impl AtomicBucket {
     /// Returns the answer that a take would get. A peek of 0 only looks.
     #[inline]
     pub fn peek(&self, cost: Units, now: Moment) -> Decision {
-        self.update(now, |flow, level| level.peek(flow, cost, now))
+        self.update(now, |flow, level| {
+            let mut looked = *level;
+            looked.take(flow, cost, now)
+        })
     }
 
     /// Returns the standing of the bucket, even if it refuses.
@@ -92,9 +96,10 @@ impl AtomicBucket {
 
     /// Sets another limit. The available part keeps its ratio, so nothing bursts.
     pub fn set_limit(&self, next: TokenBucket, now: Moment) {
-        let mut held = self.hold(now);
-        held.level.change(&held.flow, next.flow(), now);
-        held.flow = *next.flow();
+        self.held(now, |flow, level| {
+            level.change(flow, next.flow(), now);
+            *flow = *next.flow();
+        });
     }
 
     /// Returns whether everything is available.
@@ -119,47 +124,24 @@ impl AtomicBucket {
                 return answer;
             }
         }
-        let mut held = self.hold(now);
-        let flow = held.flow;
-        operation(&flow, &mut held.level)
+        self.held(now, |flow, level| operation(flow, level))
     }
 
-    /// Keeps all other threads off, until the result is dropped.
-    fn hold(&self, now: Moment) -> HeldBucket<'_> {
-        let holder = lock(&self.holder);
-        let (flow, mut level) = self.cell.close();
+    /// Does one operation while all other threads are kept off.
+    fn held<R>(&self, now: Moment, operation: impl FnOnce(&mut Flow, &mut Level) -> R) -> R {
+        let _holder = lock(&self.holder);
+        let (mut flow, mut level) = self.cell.close();
         if level.at.nanos_since(now) > step_max(flow.fills()) {
             level.at = now;
         }
-        HeldBucket {
-            cell: &self.cell,
-            flow,
-            level,
-            _holder: holder,
-        }
-    }
-}
-
-/// A bucket that only one thread uses.
-struct HeldBucket<'a> {
-    cell: &'a Cell,
-    flow: Flow,
-    level: Level,
-    _holder: MutexGuard<'a, ()>,
-}
-
-impl Drop for HeldBucket<'_> {
-    fn drop(&mut self) {
-        self.cell.open(&self.flow, self.level);
+        let answer = operation(&mut flow, &mut level);
+        self.cell.open(&flow, level);
+        answer
     }
 }
 
 impl Limit for AtomicBucket {
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "unused parts of an answer cost nothing then"
-    )]
     fn take(&self, cost: Units, now: Moment) -> Decision {
         self.take(cost, now)
     }

@@ -10,6 +10,11 @@
 //!
 //! If time goes back, or two threads use their clock readings in another order, no time has passed.
 
+#![expect(
+    clippy::inline_always,
+    reason = "constant costs and unused parts of an answer cost nothing then"
+)]
+
 use std::hint;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -84,10 +89,6 @@ impl AtomicFedBucket {
     ///
     /// [`Wait`], after which the same request passes if nothing else happens, and not a nanosecond earlier.
     #[inline(always)]
-    #[expect(
-        clippy::inline_always,
-        reason = "constant costs and unused parts of an answer cost nothing then"
-    )]
     pub fn take_at_once(&self, cost: Units, now: Moment) -> Option<Result<(), Wait>> {
         match self.attempt(cost, now) {
             Ok(answer) => answer,
@@ -107,7 +108,6 @@ impl AtomicFedBucket {
     }
 
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "as `take_at_once`")]
     fn attempt(&self, cost: Units, now: Moment) -> Result<Option<Result<(), Wait>>, Changed> {
         let look = self.cell.look().ok_or(Changed)?;
         let (flow, mut level) = (look.flow, look.level);

@@ -101,24 +101,14 @@ impl Ban {
             Phase::Counting { since, left } => (*left, Some(self.end(*since))),
             Phase::Banned { until } => (0, Some(*until)),
         };
-        Standing {
-            remaining: Units::from_parts(left),
-            debt: Units::ZERO,
-            reset: end.map_or(Duration::ZERO, |end| span(nanos_until(end, now))),
-        }
+        let reset = end.map_or(Duration::ZERO, |end| span(nanos_until(end, now)));
+        Standing::new(Units::from_parts(left), reset)
     }
 
     fn answer(&self, phase: &Phase, now: Moment) -> Decision {
         match phase {
             Phase::Banned { until } => Decision::After(span(nanos_until(*until, now))),
             phase => Decision::Allowed(self.stands(phase, now).allowed()),
-        }
-    }
-
-    fn count(&self, state: &mut BanState, cost: Units, now: Moment) {
-        if cost > Units::ZERO && !matches!(self.phase(state, now), Phase::Banned { .. }) {
-            state.phase = self.counted(state, cost, now);
-            state.at = state.at.max(now);
         }
     }
 }
@@ -142,7 +132,7 @@ impl Algorithm for Ban {
     }
 
     fn take(&self, state: &mut BanState, cost: Units, now: Moment) -> Decision {
-        self.count(state, cost, now);
+        self.attempt(state, cost, now);
         self.answer(self.phase(state, now), now)
     }
 
@@ -154,7 +144,10 @@ impl Algorithm for Ban {
     }
 
     fn attempt(&self, state: &mut BanState, cost: Units, now: Moment) {
-        self.count(state, cost, now);
+        if cost > Units::ZERO && !matches!(self.phase(state, now), Phase::Banned { .. }) {
+            state.phase = self.counted(state, cost, now);
+            state.at = state.at.max(now);
+        }
     }
 
     fn standing(&self, state: &BanState, now: Moment) -> Standing {
@@ -162,7 +155,7 @@ impl Algorithm for Ban {
     }
 
     fn charge(&self, state: &mut BanState, cost: Units, now: Moment) {
-        self.count(state, cost, now);
+        self.attempt(state, cost, now);
     }
 
     fn refund(&self, state: &mut BanState, cost: Units, now: Moment) {

@@ -8,6 +8,8 @@
 //! The cell is closed for three stores only, unless its owner holds it for longer, behind the owner's lock. A thread
 //! that finds it closed for long waits for that lock.
 
+#![expect(clippy::inline_always, reason = "a part of each decision")]
+
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering, fence};
 use std::{hint, thread};
 
@@ -58,7 +60,6 @@ impl Cell {
 
     /// Reads the cell, to decide by it. None if it is closed.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a part of each decision")]
     pub(crate) fn look(&self) -> Option<Look> {
         let sequence = self.sequence.load(Ordering::Acquire);
         if is_closed(sequence) {
@@ -77,7 +78,6 @@ impl Cell {
     /// Ends a decision, with the next level if it changes. False if another thread has written meanwhile: the decision
     /// is void.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a part of each decision")]
     pub(crate) fn decide(&self, look: &Look, next: Option<Level>) -> bool {
         let Some(level) = next else {
             // The reads of the decision come before the next read of the number.

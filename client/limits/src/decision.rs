@@ -84,6 +84,17 @@ impl Decision {
 }
 
 impl Standing {
+    /// Creates the standing of a limit without debt.
+    #[inline]
+    pub const fn new(remaining: Units, reset: Duration) -> Self {
+        let debt = Units::ZERO;
+        Self {
+            remaining,
+            reset,
+            debt,
+        }
+    }
+
     /// Returns the allowance of an immediate start with this standing.
     #[inline]
     pub(crate) const fn allowed(self) -> Allowed {

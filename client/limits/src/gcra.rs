@@ -94,14 +94,6 @@ impl Algorithm for Gcra {
         }
     }
 
-    #[inline]
-    fn peek(&self, state: &GcraState, cost: Units, now: Moment) -> Decision {
-        match self.flow.take(self.missing(state, now), cost) {
-            Ok(left) => Decision::Allowed(self.flow.standing(left, 0).allowed()),
-            Err(short) => self.flow.refusal(short, 0),
-        }
-    }
-
     fn standing(&self, state: &GcraState, now: Moment) -> Standing {
         self.flow.standing(self.missing(state, now), 0)
     }

@@ -58,17 +58,12 @@ impl InFlight {
     pub const MOST: u64 = COUNT;
 
     /// Creates a limit of 0. `behind` is the largest delay of a clock for [`InFlight::take_at_once`].
-    pub const fn new(behind: Duration) -> Self {
-        let nanos = behind.as_nanos();
+    pub fn new(behind: Duration) -> Self {
         Self {
             word: AtomicU64::new(0),
             limit: AtomicU64::new(0),
             ends: AtomicI64::new(i64::MAX),
-            behind: if nanos < u64::MAX as u128 {
-                nanos as u64
-            } else {
-                u64::MAX
-            },
+            behind: u64::try_from(behind.as_nanos()).unwrap_or(u64::MAX),
             then: Mutex::new(None),
         }
     }

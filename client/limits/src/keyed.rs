@@ -24,7 +24,6 @@ use crate::key::Key;
 use crate::limiter::Limiter;
 use crate::lock::lock;
 use crate::moment::Moment;
-use crate::slab::Slab;
 use crate::timeline::Timeline;
 use crate::units::Units;
 
@@ -60,13 +59,13 @@ pub struct Figures {
 
 /// One part of the keys.
 struct Shard<A: Algorithm> {
-    /// Place of each key in the slab.
+    /// Place of each key among the entries.
     places: HashTable<u32>,
-    slab: Slab<Entry<A::State>>,
+    entries: Vec<Entry<A::State>>,
     limit: A,
     times: Timeline,
     /// The next place to look at.
-    cursor: u32,
+    cursor: usize,
 }
 
 /// State of one key.
@@ -83,6 +82,9 @@ const LOOKS: usize = 2;
 
 /// Number of keys that an operation looks at if it finds no room for its own.
 const LOOKS_FOR_ROOM: usize = 16;
+
+/// Number of entries for which memory is taken at first, and kept.
+const ENTRIES_MIN: usize = 64;
 
 impl<A: Algorithm + Clone> Keyed<A> {
     /// Creates a limit for each of at most `keys_max` keys, all fresh.
@@ -190,10 +192,13 @@ impl<A: Algorithm + Clone> Keyed<A> {
         let mut shard = lock(self.shard(Self::number(key)));
         let now = shard.pass(clock);
         self.note(shard.look(LOOKS, now));
-        if let Some(place) = shard.find(key) {
-            let (answer, fresh) = shard.update(place, now, operation);
-            if fresh {
-                shard.remove(place);
+        let found = &mut *shard;
+        if let Some(place) = found.find(key)
+            && let Some(entry) = found.entries.get_mut(place)
+        {
+            let answer = operation(&found.limit, &mut entry.state, now);
+            if found.limit.is_fresh(&entry.state, now) {
+                found.remove(place);
                 self.note(1);
             }
             return answer;
@@ -239,7 +244,7 @@ impl<A: Algorithm + Clone> Keyed<A> {
                 continue;
             };
             let now = other.pass(clock);
-            let places = looks.min(other.slab.places());
+            let places = looks.min(other.entries.len());
             if self.note(other.look(places, now)) > 0 {
                 return true;
             }
@@ -277,7 +282,7 @@ impl<A: Algorithm + Clone> Shard<A> {
     fn new(algorithm: A) -> Self {
         Self {
             places: HashTable::new(),
-            slab: Slab::new(),
+            entries: Vec::new(),
             limit: algorithm,
             times: Timeline::START,
             cursor: 0,
@@ -290,92 +295,75 @@ impl<A: Algorithm + Clone> Shard<A> {
         self.times.pass(&self.limit, clock)
     }
 
-    fn find(&self, key: Key) -> Option<u32> {
-        let is_it = |place: &u32| self.slab.get(*place).is_some_and(|it| it.key == key);
-        self.places.find(key.low(), is_it).copied()
-    }
-
-    /// Changes the state at a place, and returns whether it is fresh afterwards.
-    fn update<R>(
-        &mut self,
-        place: u32,
-        now: Moment,
-        operation: impl FnOnce(&A, &mut A::State, Moment) -> R,
-    ) -> (R, bool) {
-        match self.slab.get_mut(place) {
-            Some(entry) => {
-                let answer = operation(&self.limit, &mut entry.state, now);
-                (answer, self.limit.is_fresh(&entry.state, now))
-            }
-            // Never reached, because places belong to stored keys. A fresh state answers.
-            None => {
-                debug_assert!(false, "a place without a key");
-                let limit = &self.limit;
-                (operation(limit, &mut limit.fresh(), now), false)
-            }
-        }
+    fn find(&self, key: Key) -> Option<usize> {
+        let is_it = |place: &u32| {
+            let entry = self.entries.get(*place as usize);
+            entry.is_some_and(|it| it.key == key)
+        };
+        let place = self.places.find(key.low(), is_it)?;
+        Some(*place as usize)
     }
 
     fn store(&mut self, entry: Entry<A::State>) {
-        let key = entry.key;
-        let place = self.slab.insert(entry);
-        let slab = &self.slab;
-        let bits = |place: &u32| slab.get(*place).map_or(0, |it| it.key.low());
-        self.places.insert_unique(key.low(), place, bits);
+        let (bits, place) = (entry.key.low(), self.entries.len());
+        // Grows by a quarter, so that little memory is empty.
+        if place == self.entries.capacity() {
+            self.entries.reserve_exact((place / 4).max(ENTRIES_MIN));
+        }
+        self.entries.push(entry);
+        // Places have numbers of 32 bits.
+        self.places
+            .insert_unique(bits, place as u32, bits_of(&self.entries));
     }
 
-    fn remove(&mut self, place: u32) {
-        let Some(entry) = self.slab.remove(place) else {
-            return;
-        };
-        let is_it = |it: &u32| *it == place;
-        if let Ok(found) = self.places.find_entry(entry.key.low(), is_it) {
+    /// Forgets the key at a place, which the last one takes.
+    fn remove(&mut self, place: usize) {
+        let end = self.entries.len().saturating_sub(1);
+        let last = self.entries.last().map_or(0, |it| it.key.low());
+        // It is the place of an entry.
+        let gone = self.entries.swap_remove(place);
+        if let Ok(found) = (self.places).find_entry(gone.key.low(), |it| *it as usize == place) {
             found.remove();
         }
-        if self.slab.is_sparse() {
-            self.compact();
+        if let Some(moved) = self.places.find_mut(last, |it| *it as usize == end) {
+            *moved = place as u32;
         }
-    }
-
-    /// Frees the memory of a flood of keys that is over.
-    #[cold]
-    fn compact(&mut self) {
-        let sparse = std::mem::replace(&mut self.slab, Slab::new());
-        self.places = HashTable::new();
-        let cursor = std::mem::take(&mut self.cursor);
-        for (place, entry) in sparse.into_entries() {
-            // The next place to look at is still that of the same key.
-            self.cursor += u32::from(place < cursor as usize);
-            self.store(entry);
+        // Frees the memory of a flood of keys that is over.
+        let room = (self.entries.len() * 2).max(ENTRIES_MIN);
+        if room < self.entries.capacity() / 2 {
+            self.entries.shrink_to(room);
+            self.places.shrink_to(room, bits_of(&self.entries));
         }
     }
 
     /// Looks at the next places, and forgets the fresh keys. Returns the number of forgotten keys.
     fn look(&mut self, places: usize, now: Moment) -> usize {
-        let mut forgotten = 0;
-        for _ in 0..places.min(self.slab.places()) {
-            if self.cursor as usize >= self.slab.places() {
+        let before = self.entries.len();
+        // A key may be seen twice, if it takes the place of a forgotten one. All the same, a walk over all misses none.
+        for _ in 0..places.min(2 * before) {
+            if self.cursor >= self.entries.len() {
                 self.cursor = 0;
             }
-            let place = self.cursor;
-            self.cursor += 1;
-            if let Some(entry) = self.slab.get(place)
-                && self.limit.is_fresh(&entry.state, now)
-            {
-                self.remove(place);
-                forgotten += 1;
+            match self.entries.get(self.cursor) {
+                Some(entry) if self.limit.is_fresh(&entry.state, now) => self.remove(self.cursor),
+                _ => self.cursor += 1,
             }
         }
-        forgotten
+        before - self.entries.len()
     }
 
     fn set_limit(&mut self, next: &A, clock: Moment) {
         let now = self.pass(clock);
-        for entry in self.slab.iter_mut() {
+        for entry in &mut self.entries {
             self.limit.change(next, &mut entry.state, now);
         }
         self.limit = next.clone();
     }
+}
+
+/// Returns the bits of the key at a place.
+fn bits_of<S>(entries: &[Entry<S>]) -> impl Fn(&u32) -> u64 {
+    |place| entries.get(*place as usize).map_or(0, |it| it.key.low())
 }
 
 impl<A: Algorithm + Clone> fmt::Debug for Keyed<A> {

@@ -129,11 +129,6 @@ impl Algorithm for LeakyQueue {
         decision
     }
 
-    #[inline]
-    fn peek(&self, state: &LeakyQueueState, cost: Units, now: Moment) -> Decision {
-        self.decide(state.0.read(&self.flow, now), cost).0
-    }
-
     fn standing(&self, state: &LeakyQueueState, now: Moment) -> Standing {
         self.stands(state.0.read(&self.flow, now))
     }

@@ -1,7 +1,7 @@
 //! Missing amount of one bucket: the state that token bucket, meter and queue share.
 
 use crate::decision::{Decision, Standing};
-use crate::flow::{Flow, Short};
+use crate::flow::Flow;
 use crate::moment::Moment;
 use crate::units::Units;
 
@@ -59,20 +59,17 @@ impl Level {
         }
     }
 
-    /// Returns the answer that a take would get.
-    #[inline]
-    pub(crate) fn peek(&self, flow: &Flow, cost: Units, now: Moment) -> Decision {
-        let taken = flow.take(self.missing(flow, now), cost);
-        answer(flow, taken, self.at.nanos_since(now))
-    }
-
     #[inline(always)]
     pub(crate) fn take(&mut self, flow: &Flow, cost: Units, now: Moment) -> Decision {
         let taken = flow.take(self.missing(flow, now), cost);
         if let (Ok(missing), 1..) = (taken, cost.parts()) {
             self.set(missing, now);
         }
-        answer(flow, taken, self.at.nanos_since(now))
+        let behind = self.at.nanos_since(now);
+        match taken {
+            Ok(missing) => Decision::Allowed(flow.standing(missing, behind).allowed()),
+            Err(short) => flow.refusal(short, behind),
+        }
     }
 
     #[inline]
@@ -102,14 +99,5 @@ impl Level {
 
     pub(crate) fn is_full(&self, flow: &Flow, now: Moment) -> bool {
         self.read(flow, now).missing == 0
-    }
-}
-
-/// Returns the decision for the result of a take.
-#[inline(always)]
-pub(crate) fn answer(flow: &Flow, taken: Result<i128, Short>, behind: u64) -> Decision {
-    match taken {
-        Ok(missing) => Decision::Allowed(flow.standing(missing, behind).allowed()),
-        Err(short) => flow.refusal(short, behind),
     }
 }

@@ -126,7 +126,6 @@ pub mod moment;
 pub mod rate;
 pub mod several;
 mod shared;
-mod slab;
 mod sliding_counter;
 mod sliding_log;
 mod soft_hard;

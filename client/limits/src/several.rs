@@ -61,11 +61,7 @@ pub struct Verdict<'a> {
 impl Part<'_> {
     fn answer(&self, decision: Decision, now: Moment) -> Answer {
         let standing = match decision {
-            Decision::Allowed(allowed) => Standing {
-                remaining: allowed.remaining,
-                reset: allowed.reset,
-                debt: Units::ZERO,
-            },
+            Decision::Allowed(allowed) => Standing::new(allowed.remaining, allowed.reset),
             _ => self.limit.standing(now),
         };
         Answer {

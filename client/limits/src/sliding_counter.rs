@@ -117,24 +117,17 @@ impl SlidingCounter {
 
     fn stands(&self, reading: &Reading) -> Standing {
         let left = u128::from(self.window.get() - reading.position);
+        let left = left + u128::from(reading.behind);
         // The estimate is 0 when the counts are two windows old.
         let reset = match (reading.current, reading.previous) {
-            (0, 0) => return self.unused(),
+            (0, 0) => 0,
             (0, _) => left,
             _ => left + u128::from(self.window.get()),
         };
         Standing {
             remaining: Units::from_parts(self.limit.parts().saturating_sub(self.used(reading))),
             debt: Units::from_parts(self.used(reading).saturating_sub(self.limit.parts())),
-            reset: span(reset + u128::from(reading.behind)),
-        }
-    }
-
-    const fn unused(&self) -> Standing {
-        Standing {
-            remaining: self.limit,
-            debt: Units::ZERO,
-            reset: std::time::Duration::ZERO,
+            reset: span(reset),
         }
     }
 

@@ -290,9 +290,7 @@ impl Algorithm for SlidingLog {
     }
 
     fn change(&self, next: &Self, state: &mut SlidingLogState, now: Moment) {
-        let over = self.over(state, now);
-        state.entries.forget(over);
-        state.at = state.at.max(now);
+        Self::prune(state, self.over(state, now), now);
         let (limit, to) = (self.limit.parts(), next.limit.parts());
         let (used, entries) = (state.entries.sum, &mut state.entries);
         if limit == to {

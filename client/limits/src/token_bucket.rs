@@ -77,11 +77,6 @@ impl Algorithm for TokenBucket {
         state.0.take(&self.flow, cost, now)
     }
 
-    #[inline]
-    fn peek(&self, state: &TokenBucketState, cost: Units, now: Moment) -> Decision {
-        state.0.peek(&self.flow, cost, now)
-    }
-
     fn standing(&self, state: &TokenBucketState, now: Moment) -> Standing {
         state.0.standing(&self.flow, now)
     }

@@ -36,16 +36,10 @@ pub struct WarmUp {
     full: u128,
     /// Number of stored drops up to which permits cost no more than fresh ones.
     threshold: u128,
-    /// Additional nanoseconds of all permits above the threshold, compared to fresh ones.
-    slope: Fraction,
+    /// Additional nanoseconds of all permits above the threshold, compared to fresh ones: a fraction.
+    slope: (u128, u128),
     /// Longest wait, in nanoseconds.
     wait_max: u128,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Fraction {
-    above: u128,
-    below: u128,
 }
 
 /// Stored permits, and the time of the next start.
@@ -126,10 +120,7 @@ impl WarmUp {
             full: full / common,
             threshold: threshold / common,
             // w·(f − 1)/(f + 1)
-            slope: Fraction {
-                above: warm_up.checked_mul(k.checked_sub(one)?)?,
-                below: scale,
-            },
+            slope: (warm_up.checked_mul(k.checked_sub(one)?)?, scale),
             wait_max: 0,
         })
     }
@@ -173,7 +164,7 @@ impl WarmUp {
         let (high, taken) = (high as f64 / above as f64, taken as f64 / above as f64);
         let part = taken * (2.0 * high - taken);
         // Slightly less, so that a whole number is not rounded up.
-        let slope = part * (self.slope.above as f64 / self.slope.below as f64);
+        let slope = part * (self.slope.0 as f64 / self.slope.1 as f64);
         let more = left as f64 / self.fresh as f64 + slope * (1.0 - 4.0 * f64::EPSILON);
         #[expect(
             clippy::cast_possible_truncation,
@@ -253,17 +244,10 @@ impl Algorithm for WarmUp {
         decision
     }
 
-    fn peek(&self, state: &WarmUpState, cost: Units, now: Moment) -> Decision {
-        self.decide(state, cost, now).0
-    }
-
     fn standing(&self, state: &WarmUpState, now: Moment) -> Standing {
         let reading = self.read(state, now);
-        Standing {
-            remaining: self.remaining(reading, now),
-            reset: span(Self::delay(reading, now)),
-            debt: Units::ZERO,
-        }
+        let reset = span(Self::delay(reading, now));
+        Standing::new(self.remaining(reading, now), reset)
     }
 
     fn charge(&self, state: &mut WarmUpState, cost: Units, now: Moment) {

@@ -79,11 +79,7 @@ mod of_client {
     impl Leases for Keyed {
         fn take(&self, rule: &Rule, key: &str, cost: u64) -> Option<Result<(), Decision>> {
             let cost = Units::whole(cost);
-            let taken = match rule.on_failure {
-                OnFailure::Safe => self.try_safe(key, cost),
-                OnFailure::Open | OnFailure::Closed => self.try_leased(key, cost),
-            };
-            match taken? {
+            match self.try_leased(key, cost, rule.on_failure == OnFailure::Safe)? {
                 Ok(_) => Some(Ok(())),
                 // The lease is gone: there is none any more.
                 Err(refusal) if refusal.why != Why::Over => None,

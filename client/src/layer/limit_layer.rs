@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
+use tokio::sync::Semaphore;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -51,6 +52,7 @@ pub type RefusableBody<B> = Either<Full<Bytes>, B>;
 /// # Ok::<(), doorward::layer::BuildError>(())
 /// ```
 #[derive(Clone)]
+#[must_use]
 pub struct LimitLayer(Arc<Limiters>);
 
 /// A service behind a [`LimitLayer`].
@@ -72,7 +74,6 @@ impl LimitLayer {
     /// limit takes no room in a queue; then overload control, of which a layer has one; then places, and then rates, in the
     /// order of adding. While a request waits, it holds what came before, so layers with the same leases should have them in
     /// the same order.
-    #[must_use]
     pub fn and(self, other: impl Into<Self>) -> Self {
         let Self(other) = other.into();
         self.with(|limiters| limiters.add(Arc::unwrap_or_clone(other)))
@@ -80,16 +81,15 @@ impl LimitLayer {
 
     /// Sets how long a request may wait for all leases, in the order of arrival. Default: not at all. Beside overload control,
     /// no request waits for a lease. Of two layers, the longer wait counts.
-    #[must_use]
     pub fn max_wait(self, max_wait: Duration) -> Self {
         self.with(|limiters| limiters.max_wait = max_wait)
     }
 
     /// Sets the largest number of requests that wait for leases at once; at least 1. Default: 1,000. More are refused at
     /// once.
-    #[must_use]
     pub fn waiting_max(self, waiting_max: usize) -> Self {
-        self.with(|limiters| limiters.waiting_max = waiting_max.max(1))
+        let places = waiting_max.clamp(1, Semaphore::MAX_PERMITS);
+        self.with(|limiters| limiters.places = Arc::new(Semaphore::new(places)))
     }
 
     fn with(self, change: impl FnOnce(&mut Limiters)) -> Self {

@@ -1,12 +1,11 @@
 //! The limits of a service: its rules, the part of a request for each key, and the form of its answers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::HeaderValue;
 use thiserror::Error;
-use tokio::sync::watch;
 
 use crate::layer::clock;
 use crate::layer::leases::LeasesOfKeys;
@@ -190,17 +189,22 @@ impl LimitsBuilder {
     ///
     /// As [`LimitsBuilder::load`]. If later rules have such an error, the former ones stay in force. The retriever
     /// tells the problem to its server, and [`Limits::status`] to the program.
-    pub fn follow(self, retriever: Retriever) -> Result<Limits, BuildError> {
+    pub fn follow(self, mut retriever: Retriever) -> Result<Limits, BuildError> {
         let mut rules = retriever.rules();
-        let now = rules.borrow_and_update().clone();
-        let limits = self.load(now)?;
+        let limits = self.load(rules.borrow_and_update().clone())?;
         let accepting = Arc::downgrade(&limits.inner);
+        let following = accepting.clone();
         retriever.accept(move |rules| match accepting.upgrade() {
             Some(inner) => inner.check(rules).map_err(|it| it.to_string()),
             None => Ok(()),
         });
-        tokio::spawn(follow(Arc::downgrade(&limits.inner), rules));
-        // The retriever ends with the limits, and ends the task.
+        retriever.keep_up(rules, move |rules| {
+            let limits = following.upgrade().map(|inner| Limits { inner });
+            if let Some(Err(error)) = limits.map(|limits| limits.replace(rules)) {
+                tracing::error!(%error, "the former rules stay in force");
+            }
+        });
+        // The retriever ends with the limits, and ends its tasks.
         limits.inner.retriever.get_or_init(|| retriever);
         Ok(limits)
     }
@@ -241,18 +245,6 @@ impl LimitsBuilder {
         let limits = Limits { inner };
         limits.replace(rules)?;
         Ok(limits)
-    }
-}
-
-/// Puts each new set of rules in force, until the limits are gone.
-async fn follow(limits: Weak<Inner>, mut rules: watch::Receiver<Rules>) {
-    while rules.changed().await.is_ok() {
-        let Some(inner) = limits.upgrade() else {
-            return;
-        };
-        if let Err(error) = (Limits { inner }).replace(rules.borrow_and_update().clone()) {
-            tracing::error!(%error, "the former rules stay in force");
-        }
     }
 }
 

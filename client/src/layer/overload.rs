@@ -17,7 +17,7 @@ use foldhash::fast::{FixedState, RandomState};
 use tokio::sync::oneshot;
 
 use crate::layer::clock;
-use crate::layer::overload::meters::{Meters, Seen};
+use crate::layer::overload::meters::{Meters, Seen, count_one};
 use crate::lock::lock;
 use crate::overload::{Admission, Ask, Config, Criticality, Offer, Place, Reason, Throttler};
 use crate::{Refusal, Why};
@@ -134,7 +134,7 @@ impl Overload {
                 };
                 let decision = waiting.decision(now).await;
                 if decision.is_ok() {
-                    shared.meters.count_waited(ask.criticality);
+                    count_one(&shared.meters.waited, ask.criticality);
                 }
                 decision
             }
@@ -155,7 +155,7 @@ impl Overload {
 
     /// Counts a request that the service's lease does not allow.
     pub(crate) fn count_no_lease(&self, criticality: Criticality) {
-        self.shared.meters.count_no_lease(criticality);
+        count_one(&self.shared.meters.no_lease, criticality);
     }
 
     /// Returns the predicted cost of an operation, in units of the service.

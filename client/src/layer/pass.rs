@@ -4,11 +4,11 @@
 //! exception: a request that is dropped during the delay of a rule has used its turn.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
+use tokio::sync::Semaphore;
 
 use crate::Refusal;
 use crate::layer::leases::{Held, LeasesOfWork};
@@ -32,9 +32,8 @@ pub(crate) struct Limiters {
     pub(crate) leases: LeasesOfWork,
     /// Longest wait for leases.
     pub(crate) max_wait: Duration,
-    pub(crate) waiting_max: usize,
-    /// Number of requests that wait for leases, of all clones.
-    waiting: Arc<AtomicUsize>,
+    /// Places for requests that wait for leases, of all clones.
+    pub(crate) places: Arc<Semaphore>,
 }
 
 /// A request that has passed.
@@ -54,9 +53,6 @@ struct Ruled<'a> {
     is_served: bool,
 }
 
-/// A place among the waiting requests, as long as it lives.
-struct Place<'a>(&'a AtomicUsize);
-
 impl Default for Limiters {
     fn default() -> Self {
         Self {
@@ -64,8 +60,7 @@ impl Default for Limiters {
             overload: None,
             leases: LeasesOfWork::default(),
             max_wait: Duration::ZERO,
-            waiting_max: WAITING_MAX,
-            waiting: Arc::default(),
+            places: Arc::new(Semaphore::new(WAITING_MAX)),
         }
     }
 }
@@ -181,22 +176,10 @@ impl Limiters {
 
     /// Waits for the leases.
     async fn wait(&self, held: &mut Held) -> Result<(), Refusal> {
-        let _place = Place::take(&self.waiting, self.waiting_max).ok_or(Refusal::over(None))?;
+        let place = self.places.try_acquire();
+        let _place = place.map_err(|_| Refusal::over(None))?;
         let waited = tokio::time::timeout(self.max_wait, self.leases.wait(held)).await;
         waited.unwrap_or(Err(Refusal::over(None)))
-    }
-}
-
-impl<'a> Place<'a> {
-    fn take(waiting: &'a AtomicUsize, most: usize) -> Option<Self> {
-        let place = Self(waiting);
-        (waiting.fetch_add(1, Ordering::Relaxed) < most).then_some(place)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -11,31 +11,16 @@
 //! second work: the bucket fills up to the waiting request.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use doorward_limits::{AtomicFedBucket, Decision, Feed, Moment, Supply, Units, Wait};
-use thiserror::Error;
 
 use crate::capacity::{Allowance, Capacity, Source};
 use crate::limiter::FAST_CLOCK_BEHIND;
 pub use crate::limiter::supply::Burst;
 use crate::limiter::supply::{BURST_MAX, supply};
 use crate::lock::lock;
+use crate::refusal::Refusal;
 use crate::time::Time;
-
-/// A refusal for now.
-#[derive(Clone, Copy, Debug, PartialEq, Error)]
-pub enum NotNow {
-    /// The limiter would admit the cost after this time, at the present rate.
-    #[error("over the rate; come back in {retry_after:?}")]
-    RetryAfter {
-        /// Time to wait.
-        retry_after: Duration,
-    },
-    /// The present rate never admits the cost, because nothing may be used. The rate may change.
-    #[error("nothing may be used at present")]
-    Blocked,
-}
 
 /// A rate that follows a lease, shared by threads. The program's `RateLimiter` decides by it.
 #[derive(Debug)]
@@ -113,9 +98,10 @@ impl LeasedRate {
     ///
     /// # Errors
     ///
-    /// [`NotNow`], with the time to wait.
+    /// A [`Refusal`] with the time to wait, at the present rate. Without a time: the present rate never admits the
+    /// cost, because nothing may be used. The rate may change.
     #[inline]
-    pub fn try_acquire(&self, cost: f64, now: Time) -> Result<(), NotNow> {
+    pub fn try_acquire(&self, cost: f64, now: Time) -> Result<(), Refusal> {
         // Holds the lock to the end, so that no other thread feeds the bucket an outdated allowance.
         let mut applied = lock(&self.applied);
         self.follow(&mut applied, units(cost), now);
@@ -177,8 +163,8 @@ impl LeasedRate {
     ///
     /// # Errors
     ///
-    /// [`NotNow`], with the time to wait.
-    pub fn look(&self, cost: f64, now: Time) -> Result<(), NotNow> {
+    /// As [`LeasedRate::try_acquire`].
+    pub fn look(&self, cost: f64, now: Time) -> Result<(), Refusal> {
         let mut applied = lock(&self.applied);
         self.follow(&mut applied, units(cost), now);
         answer(self.bucket.peek(units(cost), moment(now)))
@@ -214,11 +200,11 @@ fn units(cost: f64) -> Units {
 }
 
 #[inline]
-fn answer(decision: Decision) -> Result<(), NotNow> {
+fn answer(decision: Decision) -> Result<(), Refusal> {
     match decision {
         Decision::Allowed(_) => Ok(()),
-        Decision::After(retry_after) => Err(NotNow::RetryAfter { retry_after }),
-        Decision::Never(_) => Err(NotNow::Blocked),
+        Decision::After(time) => Err(Refusal::over(Some(time))),
+        Decision::Never(_) => Err(Refusal::over(None)),
     }
 }
 

@@ -34,13 +34,9 @@ pub(super) const BURST_MAX: Units = Units::whole(1_000_000_000_000_000);
 
 /// Returns the supply of a capacity.
 pub(super) fn supply(burst: Burst, capacity: Capacity) -> Supply {
-    match capacity {
-        Capacity::Unlimited => Supply::Unlimited,
-        Capacity::Limited(rate) => limited(burst, rate),
-    }
-}
-
-fn limited(burst: Burst, rate: f64) -> Supply {
+    let Capacity::Limited(rate) = capacity else {
+        return Supply::Unlimited;
+    };
     let size = burst.least + rate * burst.span.as_secs_f64();
     let size = Units::try_from(size).unwrap_or(BURST_MAX).min(BURST_MAX);
     let of = |rate| TokenBucket::new(size, rate).ok();
@@ -59,7 +55,7 @@ mod tests {
     use super::*;
 
     fn bucket(rate: f64) -> TokenBucket {
-        match limited(Burst::default(), rate) {
+        match supply(Burst::default(), Capacity::Limited(rate)) {
             Supply::Limited(bucket) => bucket,
             Supply::Unlimited => panic!("it is limited"),
         }
@@ -94,7 +90,7 @@ mod tests {
             let rate = 10_f64.powf(exponent);
             // It comes in within ten million seconds or more, so the error of a nanosecond is negligible.
             let burst = Burst { span: Duration::from_secs(10_000_000), least: 0.0 };
-            let Supply::Limited(bucket) = limited(burst, rate) else {
+            let Supply::Limited(bucket) = supply(burst, Capacity::Limited(rate)) else {
                 panic!("it is limited");
             };
             let comes = bucket.limit().as_f64() / seconds(&bucket);

@@ -79,19 +79,6 @@ impl Key {
 }
 
 impl<W> Queue<W> {
-    /// Creates an empty queue.
-    pub fn new() -> Self {
-        Self {
-            waiting: Slab::new(),
-            ranks: vec![List::default(); RANKS],
-            occupied: 0,
-            leaving: BinaryHeap::new(),
-            cost: 0,
-            lens: [0; TIERS],
-            busy_since: [None; TIERS],
-        }
-    }
-
     /// Returns the number of waiting requests.
     pub fn len(&self) -> usize {
         self.waiting.len()
@@ -226,7 +213,15 @@ impl<W> Queue<W> {
 
 impl<W> Default for Queue<W> {
     fn default() -> Self {
-        Self::new()
+        Self {
+            waiting: Slab::new(),
+            ranks: vec![List::default(); RANKS],
+            occupied: 0,
+            leaving: BinaryHeap::new(),
+            cost: 0,
+            lens: [0; TIERS],
+            busy_since: [None; TIERS],
+        }
     }
 }
 

@@ -103,7 +103,7 @@ impl<W> Throttler<W> {
         Self {
             operations: Operations::new(1.0, FIRST_LATENCY.as_secs_f64()),
             limit: ConcurrencyLimit::new(config.first_limit),
-            queue: Queue::new(),
+            queue: Queue::default(),
             in_flight: 0,
             in_flight_seconds: 0.0,
             speed: Speed::default(),

@@ -93,10 +93,6 @@ impl Algorithm for Counting {
         each_state!(self, state, it, state => it.take(state, cost, now), self.take(&mut self.fresh(), cost, now))
     }
 
-    fn peek(&self, state: &CountingState, cost: Units, now: Moment) -> Decision {
-        each_state!(self, state, it, state => it.peek(state, cost, now), self.peek(&self.fresh(), cost, now))
-    }
-
     fn standing(&self, state: &CountingState, now: Moment) -> Standing {
         each_state!(self, state, it, state => it.standing(state, now), self.standing(&self.fresh(), now))
     }

@@ -217,7 +217,6 @@ impl Status {
     /// Makes the status of a rule whose lease refuses.
     pub(crate) fn over(rule: &Arc<Rule>, decision: Taken, cost: Units) -> Self {
         let reset = decision.retry_after().unwrap_or_default();
-        let (remaining, debt) = (Units::ZERO, Units::ZERO);
         Self {
             is_over: rule.is_binding(),
             why: match rule.shadow {
@@ -229,11 +228,7 @@ impl Status {
             is_leased: false,
             answer: Some(Answer {
                 decision,
-                standing: Standing {
-                    remaining,
-                    reset,
-                    debt,
-                },
+                standing: Standing::new(Units::ZERO, reset),
                 cost,
             }),
         }

@@ -122,18 +122,15 @@ impl Guarded {
         if cost == Units::ZERO {
             return self.ban(state, now);
         }
-        let fresh = || {
-            let state = bans.step(0)?.fresh();
-            Some(Box::new(Offences {
-                state,
+        let first = bans.step(0)?;
+        let offences = state.bans.get_or_insert_with(|| {
+            Box::new(Offences {
+                state: first.fresh(),
                 number: 0,
                 until: Moment::ORIGIN,
-            }))
-        };
-        if state.bans.is_none() {
-            state.bans = fresh();
-        }
-        bans.count(state.bans.as_deref_mut()?, now)
+            })
+        });
+        bans.count(offences, now)
     }
 }
 
@@ -167,11 +164,7 @@ impl Algorithm for Guarded {
 
     fn standing(&self, state: &GuardedState, now: Moment) -> Standing {
         match self.ban(state, now) {
-            Some(Decision::After(reset)) => Standing {
-                remaining: Units::ZERO,
-                reset,
-                debt: Units::ZERO,
-            },
+            Some(Decision::After(reset)) => Standing::new(Units::ZERO, reset),
             _ => self.limit.standing(&state.limit, now),
         }
     }

@@ -164,9 +164,7 @@ impl Limiter {
         hits: Option<u64>,
         now: Moment,
     ) -> Decision {
-        self.with_asked(domain, descriptors, hits, |in_force, domain, asked| {
-            self.decide_by(in_force, domain, asked, Terms::LOCAL, now)
-        })
+        self.decide_with(domain, descriptors, hits, None, now)
     }
 
     /// Decides a request by the rules that were found for it.
@@ -376,13 +374,7 @@ impl Charge<'_> {
                 });
             }
             if let Taken::Allowed(allowed) = decision {
-                let (remaining, reset) = (allowed.remaining, allowed.reset);
-                let debt = Units::ZERO;
-                let mut standing = Standing {
-                    remaining,
-                    reset,
-                    debt,
-                };
+                let mut standing = Standing::new(allowed.remaining, allowed.reset);
                 self.counted.set(self.cost);
                 if self.others > Units::ZERO {
                     limit.charge(state, self.others, now);

@@ -51,12 +51,6 @@ pub(crate) struct Terms<'a> {
 }
 
 impl Terms<'_> {
-    /// Terms without leases.
-    pub(crate) const LOCAL: Self = Self {
-        leases: None,
-        may_wait: true,
-    };
-
     /// Returns the amount of a refusal that is counted, if any: of a shared limit what the lease took. Without a lease, a
     /// caller uses up nothing that others share.
     pub(crate) fn refused_cost(self, rule: &Rule, is_leased: bool, cost: Units) -> Option<Units> {

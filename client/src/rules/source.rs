@@ -82,6 +82,7 @@ pub enum RetrieverError {
 
 /// The source of rules, before its start.
 #[derive(Debug)]
+#[must_use = "nothing is loaded until `start`"]
 pub struct Source {
     place: Place,
     interval: Duration,
@@ -160,10 +161,19 @@ impl Retriever {
     pub fn drive(&mut self, limiter: Arc<Limiter>, clock: impl Clock + 'static) {
         let mut rules = self.rules();
         limiter.replace(rules.borrow_and_update().clone(), clock.now());
+        self.keep_up(rules, move |rules| limiter.replace(rules, clock.now()));
+    }
+
+    /// Calls a function with each later set of rules, until this is dropped.
+    pub(crate) fn keep_up(
+        &mut self,
+        mut rules: watch::Receiver<Rules>,
+        put: impl Fn(Rules) + Send + 'static,
+    ) {
         self.tasks.spawn(async move {
             while rules.changed().await.is_ok() {
                 let next = rules.borrow_and_update().clone();
-                limiter.replace(next, clock.now());
+                put(next);
             }
         });
     }
@@ -180,7 +190,6 @@ impl Source {
 
     /// Connects to servers by TLS. Has no effect on files.
     #[cfg(feature = "tls")]
-    #[must_use]
     pub fn tls(mut self, tls: doorward_tls::client::ClientTls) -> Self {
         if let Place::Servers(servers) = &mut self.place {
             servers.dialer = Dialer::new(Some(tls));
@@ -189,14 +198,12 @@ impl Source {
     }
 
     /// Sets the interval between two reads of files; 1 s without this.
-    #[must_use]
     pub const fn every(mut self, interval: Duration) -> Self {
         self.interval = interval;
         self
     }
 
     /// Sets the longest wait for the first answer of a server; 10 s without this.
-    #[must_use]
     pub const fn within(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self

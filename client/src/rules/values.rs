@@ -32,6 +32,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// Rules of one domain, and the parts of a request that they are by. Its text is their document.
 #[derive(Debug)]
+#[must_use]
 pub struct NamedRules {
     document: String,
     parts: Vec<(String, Part)>,
@@ -39,6 +40,7 @@ pub struct NamedRules {
 
 /// A limit of [`NamedRules`]: a rate, such as `5/s`, and what a rule of a document may say besides.
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct RateLimit {
     rate: String,
     algorithm: Option<Algorithm>,
@@ -64,7 +66,6 @@ impl NamedRules {
     /// Adds a limit for each value of a part of the request, or for each combination of values. A request must be within
     /// all limits. The key of a part is the name of its header or cookie, or `client_ip`, `login`, `method` and so on;
     /// the second limit by the same part has `-2` behind it.
-    #[must_use]
     pub fn per(mut self, parts: impl Into<Parts>, limit: impl Into<RateLimit>) -> Self {
         let mut indent = String::new();
         let mut parts = parts.into().0;
@@ -160,21 +161,18 @@ impl RateLimit {
 
     /// Sets the algorithm. Default: a token bucket for a rate per second, with a burst, or where requests wait. A sliding counter for a
     /// longer window, in which the amount may come at any time.
-    #[must_use]
     pub const fn by(mut self, algorithm: Algorithm) -> Self {
         self.algorithm = Some(algorithm);
         self
     }
 
     /// Sets the largest amount at once, of a token bucket. Default: the amount of one second, rounded up.
-    #[must_use]
     pub fn burst(mut self, burst: u64) -> Self {
         set(&mut self.limit, "burst", burst.to_string());
         self
     }
 
     /// Sets the use beyond which answers warn.
-    #[must_use]
     pub fn soft_limit(mut self, limit: u64) -> Self {
         set(&mut self.limit, "soft_limit", limit.to_string());
         self
@@ -182,35 +180,30 @@ impl RateLimit {
 
     /// Shares the limit among the processes of the service, by leases. The capacity of their resource is the limit of
     /// all; the rate bounds each process.
-    #[must_use]
     pub fn shared(mut self) -> Self {
         set(&mut self.rule, "scope", text(&Scope::Shared));
         self
     }
 
     /// Sets the number of processes that share the limit, of which each admits its part before the first lease.
-    #[must_use]
     pub fn processes(mut self, processes: u32) -> Self {
         set(&mut self.rule, "processes", processes.to_string());
         self
     }
 
     /// Sets the answer while a shared limit has no lease.
-    #[must_use]
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
         set(&mut self.rule, "on_failure", text(&on_failure));
         self
     }
 
     /// Sets the answer above the limit. Default: a refusal.
-    #[must_use]
     pub fn action(mut self, action: Action) -> Self {
         set(&mut self.rule, "action", text(&action));
         self
     }
 
     /// Sets the longest wait, of [`Action::Wait`] or for a first lease. At most a minute.
-    #[must_use]
     pub fn max_wait(mut self, wait: Duration) -> Self {
         set(
             &mut self.rule,
@@ -221,7 +214,6 @@ impl RateLimit {
     }
 
     /// Counts, and never refuses.
-    #[must_use]
     pub fn shadow(mut self) -> Self {
         set(&mut self.rule, "shadow_mode", text(&true));
         self

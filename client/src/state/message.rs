@@ -155,12 +155,21 @@ pub struct Refused {
     pub retry_in: Option<Duration>,
 }
 
+/// Reason why a resource has no fresh lease: a refusal, or an invalid answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// Its kind.
+    pub kind: RefusalKind,
+    /// The problem, for people.
+    pub message: String,
+}
+
 /// Kind of a refusal, as far as it makes a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// No template matches the resource.
+    /// No template matches the resource: no server grants it until an operator adds one.
     Unknown,
-    /// The server has no lease itself yet.
+    /// The server waits for its own parent: it will have a lease soon, or when its parent is back.
     NotReady,
     /// Any other reason.
     Other,

@@ -12,10 +12,9 @@ use crate::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Sour
 use crate::state::agenda::{Agenda, Kind, Plan};
 use crate::state::former::Former;
 use crate::state::lease::Lease;
-use crate::state::message::{Granted, Has, LimitedBy};
+use crate::state::message::{Granted, Has, LimitedBy, RefusalKind, Trouble};
 use crate::state::mode::Mode;
 use crate::state::retry::{REFRESH_MAX, Retry};
-use crate::state::trouble::Trouble;
 use crate::state::{ClientConfig, SPAN_MAX};
 use crate::time::Time;
 use doorward_session::time::tolerance::at_least;
@@ -146,11 +145,6 @@ impl ResourceState {
         }
     }
 
-    /// Returns the time of the next request. `last_sent` is the time of the client's last request.
-    pub(super) fn due(&self, last_sent: Option<Time>, config: &ClientConfig) -> Time {
-        self.kind().due(self.refresh_at, last_sent, config)
-    }
-
     /// Plans the next request, and replaces the plan in the agenda. `changes_at` is the time of the next change of the
     /// view, zero if it has changed.
     pub(super) fn replan(&mut self, agenda: &mut Agenda, changes_at: Option<Time>) {
@@ -173,11 +167,6 @@ impl ResourceState {
     /// Removes the plan from the agenda.
     pub(super) fn forget(&self, agenda: &mut Agenda) {
         agenda.replan(&self.id, self.plan, None);
-    }
-
-    /// Returns whether a valid lease above 0 exists.
-    pub(super) fn is_served(&self, now: Time) -> bool {
-        self.lease(now).is_some_and(|lease| lease.capacity > 0.0)
     }
 
     /// Returns the allowance from now on.
@@ -340,8 +329,9 @@ impl ResourceState {
         chance: f64,
         now: Time,
     ) {
-        if let Err(problem) = granted.check() {
-            self.refuse(Trouble::Malformed(problem), Retry::untold(chance), now);
+        if let Err(message) = granted.check() {
+            let (kind, retry) = (RefusalKind::Other, Retry { told: None, chance });
+            self.refuse(Trouble { kind, message }, retry, now);
             return;
         }
         let tolerance = config.clock_tolerance.unwrap_or_default();
@@ -409,7 +399,7 @@ impl ResourceState {
 
     /// Records a refusal, perhaps with a time. A valid lease stays valid.
     pub(super) fn refuse(&mut self, trouble: Trouble, retry: Retry, now: Time) {
-        let is_not_ready = matches!(trouble, Trouble::NotReady(_));
+        let is_not_ready = trouble.kind == RefusalKind::NotReady;
         let usual = self.lease(now).map_or(Duration::ZERO, |_| self.interval);
         self.refresh_in = retry.wait(is_not_ready, usual);
         self.trouble = Some(trouble);

@@ -28,11 +28,6 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Creates the case of a server that sent no time.
-    pub(super) const fn untold(chance: f64) -> Self {
-        Self { told: None, chance }
-    }
-
     /// Returns the wait. `usual` is the refresh interval of a client with a valid lease.
     pub(super) fn wait(self, is_not_ready: bool, usual: Duration) -> Duration {
         let spread = |part: Duration| part.mul_f64(self.chance.clamp(0.0, 1.0));

@@ -187,8 +187,8 @@ impl Shared {
         if let Some(trouble) = &after.trouble
             && after.trouble != before.trouble
         {
-            warn!(resource, message = trouble.message(), "no lease");
-            self.hooks.refused(resource, trouble.message());
+            warn!(resource, message = trouble.message, "no lease");
+            self.hooks.refused(resource, &trouble.message);
         }
     }
 

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use doorward::Refusal;
 use doorward::capacity::{Allowance, Capacity, GrantedSafeCapacity, InSafeMode, Source};
 use doorward::limiter::concurrency::LeasedPermits;
-use doorward::limiter::rate::{Burst, LeasedRate, NotNow};
+use doorward::limiter::rate::{Burst, LeasedRate};
 use doorward::time::Time;
 use doorward_limits::{Moment, Units, Wait};
 
@@ -35,11 +36,9 @@ fn lease() -> Allowance {
 }
 
 /// Takes as a program's call does: by the fast path, and by the other one where that cannot decide.
-fn take(limiter: &LeasedRate, cost: f64, now: Time) -> Result<(), NotNow> {
+fn take(limiter: &LeasedRate, cost: f64, now: Time) -> Result<(), Refusal> {
     let answer = limiter.try_acquire_at_once(Units::at_least(cost).unwrap(), moment(now));
-    let after = |wait: Wait| NotNow::RetryAfter {
-        retry_after: wait.into(),
-    };
+    let after = |wait: Wait| Refusal::over(Some(wait.into()));
     answer.map_or_else(|| limiter.try_acquire(cost, now), |it| it.map_err(after))
 }
 
@@ -49,8 +48,10 @@ fn admitted(limiter: &LeasedRate, from: f64, to: f64) -> u32 {
     while now < at(to) {
         match take(limiter, 1.0, now) {
             Ok(()) => count += 1,
-            Err(NotNow::RetryAfter { retry_after }) => now = now + retry_after,
-            Err(NotNow::Blocked) => break,
+            Err(refusal) => match refusal.retry_after {
+                Some(time) => now = now + time,
+                None => break,
+            },
         }
     }
     count

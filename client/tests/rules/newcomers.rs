@@ -61,7 +61,7 @@ impl World {
         let by = By { identity, name };
         let decision = Self::with(user, |it| {
             self.0
-                .decide_with("shop", it, Some(hits), &by, Moment::ORIGIN)
+                .decide_with("shop", it, Some(hits), Some(&by), Moment::ORIGIN)
         });
         let refused = !decision.is_allowed;
         assert!(!refused || decision.retry_after().is_some(), "{decision:?}");

@@ -108,7 +108,8 @@ fn a_cost_above_the_limit_takes_no_more_of_a_lease_than_the_limit() {
             hits: None,
         }];
         let hits = Some(1_000_000_000);
-        let decision = limiter.decide_with("shop", &descriptors, hits, &lease, Moment::ORIGIN);
+        let decision =
+            limiter.decide_with("shop", &descriptors, hits, Some(&lease), Moment::ORIGIN);
         assert!(!decision.is_allowed);
         assert_eq!(lease.left.get(), left);
     }
@@ -131,7 +132,7 @@ fn a_refund_of_what_an_open_rule_did_not_count_changes_nothing() {
         hits: None,
     }];
     let now = Moment::ORIGIN;
-    let decide = |hits| limiter.decide_with("shop", &descriptors, Some(hits), &lease, now);
+    let decide = |hits| limiter.decide_with("shop", &descriptors, Some(hits), Some(&lease), now);
     assert_eq!(decide(3).remaining(), Some(2));
     lease.is_there.set(false);
     assert!(decide(2).is_allowed, "without a lease, the rule is open");

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use doorward::capacity::{Allowance, Capacity, Source};
 use doorward::limiter::demand::DemandMeter;
-use doorward::limiter::rate::{Burst, LeasedRate, NotNow};
+use doorward::limiter::rate::{Burst, LeasedRate};
 use doorward::state::Step;
 use doorward::time::Time;
 use doorward_engine::id::ResourceId;
@@ -169,11 +169,8 @@ impl Caller {
                 sharing.owe(cost - at_once, used.rate(now), now);
             }
         }
-        Some(taken.map_err(|not_now| match not_now {
-            NotNow::RetryAfter { retry_after } => Decision::After(retry_after),
-            // The next refresh may bring something.
-            NotNow::Blocked => Decision::After(RETRY_IN),
-        }))
+        // Where nothing may be used, the next refresh may bring something.
+        Some(taken.map_err(|it| Decision::After(it.retry_after.unwrap_or(RETRY_IN))))
     }
 
     /// Returns the amount of a lease that may be used at once. None: there is no lease.
@@ -434,12 +431,12 @@ impl Use {
 
     /// Returns the amount that the lease owes.
     fn debt(&self, now: Time) -> f64 {
-        match self.limiter.look(0.0, now) {
-            Ok(()) => 0.0,
-            Err(NotNow::RetryAfter { retry_after }) => retry_after.as_secs_f64() * self.rate(now),
-            // A lease of nothing pays no debt.
-            Err(NotNow::Blocked) => f64::INFINITY,
-        }
+        let Err(refusal) = self.limiter.look(0.0, now) else {
+            return 0.0;
+        };
+        // A lease of nothing pays no debt.
+        let time = refusal.retry_after;
+        time.map_or(f64::INFINITY, |it| it.as_secs_f64() * self.rate(now))
     }
 
     fn has_lease(&self, now: Time) -> bool {

@@ -280,7 +280,7 @@ impl Edge {
         let now = self.wall.now();
         let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
         let limiter = &self.limiter;
-        let decision = limiter.decide_with(domain, descriptors, hits, &leases, now);
+        let decision = limiter.decide_with(domain, descriptors, hits, Some(&leases), now);
         self.count(&decision);
         if decision.why == Why::NoRule {
             self.note_domain(domain);

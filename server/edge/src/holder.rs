@@ -9,7 +9,7 @@ use std::sync::Arc;
 use doorward::capacity::{Allowance, Capacity};
 use doorward::in_process;
 use doorward::state::{
-    AMOUNT_MAX, ClientConfig, ClientState, FailureKind, LimitedBy, Mode, Step, Trouble,
+    AMOUNT_MAX, ClientConfig, ClientState, FailureKind, LimitedBy, Mode, RefusalKind, Step,
 };
 use doorward::time::Time;
 use doorward_engine::claims::Subclients;
@@ -183,6 +183,6 @@ impl Holder {
     /// Returns whether the server refused a resource because it does not exist.
     pub fn is_unknown(&self, resource: &str) -> bool {
         let trouble = self.state.resource(resource).and_then(|it| it.trouble());
-        matches!(trouble, Some(Trouble::UnknownResource(_)))
+        trouble.is_some_and(|it| it.kind == RefusalKind::Unknown)
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use doorward::capacity::Allowance;
 use doorward::limiter::concurrency::LeasedPermits;
 use doorward::limiter::demand::DemandMeter;
-use doorward::limiter::rate::{Burst, LeasedRate, NotNow};
+use doorward::limiter::rate::{Burst, LeasedRate};
 use doorward::state::Lease;
 use doorward_engine::time::Time;
 
@@ -249,8 +249,7 @@ impl LimiterWork {
                         self.waiting -= 1;
                         continue;
                     }
-                    Err(NotNow::RetryAfter { retry_after }) => Some(local + retry_after),
-                    Err(NotNow::Blocked) => None,
+                    Err(refusal) => refusal.retry_after.map(|time| local + time),
                 },
                 AnyLimiter::Concurrency(limiter, permits, takes) => {
                     if limiter.try_acquire((*permits).into(), local) {

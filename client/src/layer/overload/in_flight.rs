@@ -1,10 +1,9 @@
 //! The place of a request, which belongs to its work.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, OnceLock};
 
 use super::{Cost, Permit};
 use crate::layer::leases::Held;
-use crate::lock::lock;
 
 /// The place of a request. A handler finds it in the extensions of the request. The request is in flight until its
 /// answer begins, and as long as there is a clone: move one into a blocking task, a spawned one, or the stream of an
@@ -18,17 +17,8 @@ struct Work {
     permit: Option<Permit>,
     leases: Held,
     cost: Cost,
-    outcome: Mutex<Outcome>,
-}
-
-/// Fate of a request.
-#[derive(Clone, Copy, PartialEq)]
-enum Outcome {
-    /// It has no answer yet.
-    Open,
-    Answered,
-    /// The service failed, which says nothing about the cost of an answer.
-    Failed,
+    /// Whether the service failed, which says nothing about the cost of an answer. Empty before the answer.
+    has_failed: OnceLock<bool>,
 }
 
 impl InFlight {
@@ -38,32 +28,28 @@ impl InFlight {
             permit,
             leases,
             cost,
-            outcome: Mutex::new(Outcome::Open),
+            has_failed: OnceLock::new(),
         }))
     }
 
     /// Takes the answer into account.
     pub(crate) fn answer(&self, is_failure: bool) {
-        *lock(&self.0.outcome) = match is_failure {
-            true => Outcome::Failed,
-            false => Outcome::Answered,
-        };
+        self.0.has_failed.get_or_init(|| is_failure);
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let outcome = *lock(&self.outcome);
         let Some(permit) = self.permit.take() else {
             return;
         };
-        match outcome {
-            Outcome::Answered => {
+        match self.has_failed.get() {
+            Some(false) => {
                 let leases = std::mem::take(&mut self.leases);
                 leases.settle(permit.settle(self.cost.get()));
             }
-            Outcome::Open => permit.warn_of_drop(),
-            Outcome::Failed => {}
+            None => permit.warn_of_drop(),
+            Some(true) => {}
         }
     }
 }

@@ -29,8 +29,8 @@ const STATES: [&str; 3] = ["open", "falling", "steady"];
 
 pub(super) struct Meters {
     requests: [[Counter; OUTCOMES.len()]; Criticality::ALL.len()],
-    waited: [Counter; Criticality::ALL.len()],
-    no_lease: [Counter; Criticality::ALL.len()],
+    pub(super) waited: [Counter; Criticality::ALL.len()],
+    pub(super) no_lease: [Counter; Criticality::ALL.len()],
     waiting: [Gauge; Criticality::ALL.len()],
     limit: Gauge,
     in_flight: Gauge,
@@ -105,20 +105,6 @@ impl Meters {
         }
     }
 
-    /// Counts a request that was admitted after a wait.
-    pub(super) fn count_waited(&self, tier: Criticality) {
-        if let Some(counter) = self.waited.get(tier as usize) {
-            counter.increment(1);
-        }
-    }
-
-    /// Counts a request that has no lease.
-    pub(super) fn count_no_lease(&self, tier: Criticality) {
-        if let Some(counter) = self.no_lease.get(tier as usize) {
-            counter.increment(1);
-        }
-    }
-
     /// Shows the state of the throttler.
     pub(super) fn show(&self, seen: &Seen) {
         self.limit.set(f64::from(seen.limit));
@@ -136,5 +122,12 @@ impl Meters {
     pub(super) fn costs(&self, predicted: f64, cost: f64) {
         self.predicted_cost.record(predicted);
         self.cost.record(cost);
+    }
+}
+
+/// Counts a request of a tier.
+pub(super) fn count_one(counters: &[Counter], tier: Criticality) {
+    if let Some(counter) = counters.get(tier as usize) {
+        counter.increment(1);
     }
 }

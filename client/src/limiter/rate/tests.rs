@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use std::time::Duration;
+
 use super::*;
 use crate::capacity::Source;
 
@@ -31,8 +33,10 @@ fn admitted(limiter: &LeasedRate, from: f64, to: f64) -> u32 {
     while now < at(to) {
         match limiter.try_acquire(1.0, now) {
             Ok(()) => count += 1,
-            Err(NotNow::RetryAfter { retry_after }) => now = now + retry_after,
-            Err(NotNow::Blocked) => break,
+            Err(refusal) => match refusal.retry_after {
+                Some(time) => now = now + time,
+                None => break,
+            },
         }
     }
     count
@@ -53,7 +57,11 @@ fn the_time_to_come_back_is_always_right() {
     let limiter = limiter(rate(3.0));
     let mut now = Time::ZERO;
     for _ in 0..1000 {
-        if let Err(NotNow::RetryAfter { retry_after }) = limiter.try_acquire(0.7, now) {
+        if let Err(Refusal {
+            retry_after: Some(retry_after),
+            ..
+        }) = limiter.try_acquire(0.7, now)
+        {
             now = now + retry_after;
             limiter.try_acquire(0.7, now).unwrap();
         }
@@ -88,7 +96,7 @@ fn a_change_of_rate_gives_nothing() {
 fn zero_blocks_and_no_limit_passes() {
     assert_eq!(
         limiter(rate(0.0)).try_acquire(1.0, at(9.0)),
-        Err(NotNow::Blocked)
+        Err(Refusal::over(None))
     );
     let unlimited = Allowance {
         capacity: Capacity::Unlimited,
@@ -107,7 +115,7 @@ fn the_end_of_a_lease_is_obeyed_without_a_new_allowance() {
         ..rate(10.0)
     });
     assert!(limiter.try_acquire(1.0, at(4.999)).is_ok());
-    assert_eq!(limiter.try_acquire(1.0, at(5.0)), Err(NotNow::Blocked));
+    assert_eq!(limiter.try_acquire(1.0, at(5.0)), Err(Refusal::over(None)));
 }
 
 #[test]
@@ -121,8 +129,8 @@ fn tokens_that_are_left_at_rate_zero_cannot_be_spent_and_do_not_come_back() {
     let limiter = full();
     limiter.handle_allowance(rate(0.0), at(1.0));
     for cost in [1.0, 1e-9] {
-        assert_eq!(limiter.try_acquire(cost, at(1.0)), Err(NotNow::Blocked));
-        assert_eq!(limiter.try_acquire(cost, at(2.0)), Err(NotNow::Blocked));
+        assert_eq!(limiter.try_acquire(cost, at(1.0)), Err(Refusal::over(None)));
+        assert_eq!(limiter.try_acquire(cost, at(2.0)), Err(Refusal::over(None)));
     }
     limiter.try_acquire(0.0, at(2.0)).unwrap();
     limiter.handle_allowance(rate(10.0), at(3.0));
@@ -142,7 +150,10 @@ fn tokens_that_are_left_at_rate_zero_cannot_be_spent_and_do_not_come_back() {
 #[track_caller]
 fn comes_in(limiter: &LeasedRate, cost: f64, now: f64, seconds: f64) {
     match limiter.try_acquire(cost, at(now)) {
-        Err(NotNow::RetryAfter { retry_after }) => {
+        Err(Refusal {
+            retry_after: Some(retry_after),
+            ..
+        }) => {
             let waits = retry_after.as_secs_f64();
             assert!((waits - seconds).abs() < 1e-6, "{waits} s, not {seconds}");
         }
@@ -177,7 +188,7 @@ fn a_wait_counts_the_supply_after_the_end_of_the_lease() {
         ..rate(0.5)
     };
     let waits = limiter(allowance).try_acquire(1.5, Time::ZERO).unwrap_err();
-    let NotNow::RetryAfter { retry_after } = waits else {
+    let Some(retry_after) = waits.retry_after else {
         panic!("{waits:?}")
     };
     assert!(
@@ -191,8 +202,11 @@ fn waits(allowance: Allowance, cost: f64) -> f64 {
     let limiter = limiter(rate(0.0));
     limiter.handle_allowance(allowance, Time::ZERO);
     match limiter.try_acquire(cost, Time::ZERO) {
-        Err(NotNow::RetryAfter { retry_after }) => retry_after.as_secs_f64(),
-        Err(NotNow::Blocked) => f64::INFINITY,
+        Err(Refusal {
+            retry_after: Some(retry_after),
+            ..
+        }) => retry_after.as_secs_f64(),
+        Err(_) => f64::INFINITY,
         Ok(()) => 0.0,
     }
 }

@@ -25,13 +25,11 @@ impl Limiter {
         domain: &str,
         descriptors: &[Descriptor<'_>],
         hits: Option<u64>,
-        leases: &dyn Leases,
+        leases: Option<&dyn Leases>,
         now: Moment,
     ) -> Decision {
-        let terms = Terms {
-            leases: Some(leases),
-            may_wait: true,
-        };
+        let may_wait = true;
+        let terms = Terms { leases, may_wait };
         self.with_asked(domain, descriptors, hits, |in_force, domain, asked| {
             self.decide_by(in_force, domain, asked, terms, now)
         })
@@ -95,7 +93,7 @@ impl Limiter {
                             limit.hard().charge_up_to(debt_max, state, whole, now)
                         });
                         if let Some((taken, [amounts, _])) = taken {
-                            taken.charge(amounts, charged, now);
+                            taken.0.charge(amounts, charged, now);
                         }
                     }
                     Settled::Refund => {

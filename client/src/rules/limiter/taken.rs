@@ -15,7 +15,7 @@ use crate::rules::value::add_to_key;
 
 /// Amounts of the callers of one rule.
 #[derive(Debug)]
-pub(super) struct Taken(Keyed<Counting>);
+pub(super) struct Taken(pub(super) Keyed<Counting>);
 
 impl Taken {
     fn new(limit: &Counted, keys_max: usize) -> Self {
@@ -35,13 +35,8 @@ impl Taken {
         if cost > Units::ZERO {
             let is_whole = self.0.take(requests, Units::ONE, now).is_allowed();
             let stays = if is_whole { Units::ZERO } else { Units::ONE };
-            self.charge(amounts, cost.saturating_sub(stays), now);
+            self.0.charge(amounts, cost.saturating_sub(stays), now);
         }
-    }
-
-    /// Notes an amount that was used in addition to those of requests.
-    pub(super) fn charge(&self, amounts: Key, cost: Units, now: Moment) {
-        self.0.charge(amounts, cost, now);
     }
 
     /// Removes an amount. Returns the part that was there.

@@ -28,7 +28,10 @@ fn check_scan(client: &mut ClientState, seen: &mut BTreeMap<String, String>, now
     }
     let all = || client.resources.values();
     let changes = all().filter_map(|state| state.changes_at(now)).min();
-    let due = all().map(|state| state.due(client.last_sent, &client.config));
+    let due = all().map(|state| {
+        let kind = state.kind();
+        kind.due(state.refresh_at, client.last_sent, &client.config)
+    });
     let due = due.min().map(|due| client.not_before(due));
     let expected = match due {
         _ if client.is_asking() => Step::Wait(changes),
