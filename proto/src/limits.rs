@@ -16,12 +16,6 @@ impl LimitStatus {
             _ => Some(u64::try_from(used * 100 / max).unwrap_or(u64::MAX)),
         }
     }
-
-    /// Returns whether an operator should look at the limit: it is nearly reached, or has caused
-    /// refusals.
-    pub fn stands_out(&self) -> bool {
-        self.refused_count > 0 || self.percent().is_some_and(|it| it >= Self::NEARLY_PERCENT)
-    }
 }
 
 #[cfg(test)]
@@ -29,27 +23,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_stands_out_if_it_is_nearly_reached_or_has_refused_something() {
-        for (used, max, refused_count, percent, stands_out) in [
-            (Some(0), Some(10), 0, Some(0), false),
-            (Some(799), Some(1_000), 0, Some(79), false),
-            (Some(800), Some(1_000), 0, Some(80), true),
-            (Some(u64::MAX - 1), Some(u64::MAX), 0, Some(99), true),
-            (Some(12), Some(10), 0, Some(120), true),
-            (Some(0), Some(0), 0, Some(100), true),
-            (Some(0), Some(10), 1, Some(0), true),
-            (None, Some(10), 0, None, false),
-            (Some(10), None, 0, None, false),
-            (None, None, 1, None, true),
+    fn the_used_part_is_rounded_down() {
+        for (used, max, percent) in [
+            (Some(0), Some(10), Some(0)),
+            (Some(799), Some(1_000), Some(79)),
+            (Some(800), Some(1_000), Some(80)),
+            (Some(u64::MAX - 1), Some(u64::MAX), Some(99)),
+            (Some(12), Some(10), Some(120)),
+            (Some(0), Some(0), Some(100)),
+            (None, Some(10), None),
+            (Some(10), None, None),
+            (None, None, None),
         ] {
             let limit = LimitStatus {
                 used,
                 max,
-                refused_count,
                 ..LimitStatus::default()
             };
             assert_eq!(limit.percent(), percent, "{limit:?}");
-            assert_eq!(limit.stands_out(), stands_out, "{limit:?}");
         }
     }
 }

@@ -181,6 +181,7 @@ function answer() {
   const intended = { "data-do": "intended", "aria-pressed": String(Boolean(it.isIntended)), class: "choice" };
   const problem = ({ line, message }) => h("li", line && kind !== "shadow" ? h("button", { "data-do": "goToLine",
     "data-line": line }, `Line ${line}`) : h("b", line ? `Line ${line}` : "Whole text"), " ", message);
+  const warning = ({ line, field, message }) => problem({ line, message: field ? `${field}: ${message}` : message });
   if (problems?.length) return [h("h2", several(problems.length, "problem")), old,
     h("ul.card.problems", problems.map(problem))];
   if (!of) return planned && [old, note(pill("good", "valid"), "The text has no problems.")];
@@ -188,7 +189,7 @@ function answer() {
   return [h("h2", "Plan", quiet(`${number} in use would change, and ${count(of.unchanged)} would not, `,
     `by the demand of ${timeOfDay(at)} at ${of.node}`)), old,
   of.missing && note(pill("warn", "note"), of.missing),
-  of.warnings.length > 0 && [h("ul.card.problems", of.warnings.map(problem)), needsForce() && kind !== "shadow"
+  of.warnings.length > 0 && [h("ul.card.problems", of.warnings.map(warning)), needsForce() && kind !== "shadow"
     && note(h("button#edit-intended", intended, "This is intended"), quiet("Hardly meant. Apply needs this word."))],
   of.resources.slice(0, shown).map(plannedResource),
   more > 0 && act("morePlanned", `Show more of ${several(more, "other resource")}`)];

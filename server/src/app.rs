@@ -320,7 +320,7 @@ impl Server {
 
     fn serve_http(&mut self, listener: Listener, looking: Arc<Semaphore>, pages: Pages) {
         if let Some(address) = self.http_address {
-            self.state.start_pages(address);
+            let _address = self.state.pages.get_or_init(|| address);
         }
         self.background.spawn(Arc::clone(&self.state).record());
         self.background

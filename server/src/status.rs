@@ -197,7 +197,7 @@ impl ServerState {
         }
         Status {
             schema_version: STATUS_SCHEMA_VERSION,
-            pages_address: self.pages().map(|it| it.to_string()),
+            pages_address: self.pages.get().map(ToString::to_string),
             node: self.node_name().to_owned(),
             address: self.address().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

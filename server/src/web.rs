@@ -36,6 +36,7 @@ use doorward_engine::id::ResourceId;
 use doorward_session::visible;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
+use tonic::{Code, Status as RpcStatus};
 use tracing::error;
 
 use crate::admin::rules_service::RulesService;
@@ -233,11 +234,16 @@ impl StatusQuery {
     }
 }
 
+fn asked(request: &GetStatusRequest) -> Result<status::Query, Refused> {
+    let asked = status::Query::of(request);
+    asked.map_err(|problem| Refused(RpcStatus::invalid_argument(problem)))
+}
+
 async fn status(
     State(site): State<Site>,
     Query(query): Query<StatusQuery>,
-) -> Result<Response, BadRequest> {
-    let asked = status::Query::of(&query.request()).map_err(BadRequest)?;
+) -> Result<Response, Refused> {
+    let asked = asked(&query.request())?;
     let look = move |state: &ServerState| json(&state.answer(&asked));
     Ok(site.state.look(look).await)
 }
@@ -245,8 +251,8 @@ async fn status(
 async fn live(
     State(site): State<Site>,
     Query(query): Query<StatusQuery>,
-) -> Result<Response, BadRequest> {
-    let asked = status::Query::of(&query.request()).map_err(BadRequest)?;
+) -> Result<Response, Refused> {
+    let asked = asked(&query.request())?;
     Ok(site.live.follow(asked).unwrap_or_else(|| {
         let problem = "too many different views are open\n";
         (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
@@ -271,9 +277,9 @@ struct ResourceQuery {
 async fn tree(
     State(site): State<Site>,
     Query(query): Query<ResourceQuery>,
-) -> Result<Response, BadRequest> {
+) -> Result<Response, Refused> {
     let request = tree::request(query.id);
-    let asked = status::Query::of(&request).map_err(BadRequest)?;
+    let asked = asked(&request)?;
     Ok(
         match site
             .trees
@@ -289,13 +295,13 @@ async fn tree(
 async fn history(
     State(site): State<Site>,
     Query(query): Query<ResourceQuery>,
-) -> Result<Response, BadRequest> {
-    let bad = |problem| BadRequest(format!("the id {problem}"));
+) -> Result<Response, Refused> {
+    let bad = |problem| RpcStatus::invalid_argument(format!("the id {problem}"));
     let id = ResourceId::new(&query.id).map_err(bad)?;
     let chart = move |state: &ServerState| {
         json(&Charted {
             chart: state.history().chart(&id),
-            shadow: state.shadow().map(|it| it.news()),
+            shadow: state.shadow.get().map(|it| it.news()),
         })
     };
     Ok(site.state.look(chart).await)
@@ -326,13 +332,29 @@ fn answer_of(json: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], json + "\n").into_response()
 }
 
-/// Problem of an invalid query.
-struct BadRequest(String);
+/// A refusal, as text.
+#[derive(Debug)]
+struct Refused(RpcStatus);
 
-impl IntoResponse for BadRequest {
+impl From<RpcStatus> for Refused {
+    fn from(status: RpcStatus) -> Self {
+        Self(status)
+    }
+}
+
+impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let problem = format!("{}\n", visible::line(&self.0));
-        (StatusCode::BAD_REQUEST, problem).into_response()
+        let code = match self.0.code() {
+            Code::InvalidArgument => StatusCode::BAD_REQUEST,
+            Code::PermissionDenied => StatusCode::FORBIDDEN,
+            Code::NotFound | Code::Unimplemented => StatusCode::NOT_FOUND,
+            Code::FailedPrecondition | Code::OutOfRange => StatusCode::UNPROCESSABLE_ENTITY,
+            Code::Aborted => StatusCode::CONFLICT,
+            Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        let text = format!("{}\n", visible::lines(self.0.message()));
+        (code, text).into_response()
     }
 }
 

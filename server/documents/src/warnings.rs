@@ -14,6 +14,7 @@ use doorward_engine::id::ResourceId;
 use doorward_engine::templates::{Field, Template, Templates};
 use doorward_proto::plan::ResourcePlan;
 use doorward_time::named;
+use serde_json::{Value, json};
 
 use crate::{Located, Problem};
 
@@ -161,6 +162,22 @@ pub struct Warning {
 }
 
 impl Warning {
+    /// Returns it for programs. Its field names are an interface.
+    pub fn to_json(&self) -> Value {
+        let problem = &self.problem;
+        let (number, glob) = problem.template.clone().unzip();
+        json!({
+            "kind": self.kind.as_str(),
+            "line": problem.line,
+            "column": problem.column,
+            "template": number,
+            "identifier_glob": glob.flatten(),
+            "field": problem.field,
+            "message": problem.message,
+            "needs_force": self.needs_force(),
+        })
+    }
+
     /// Whether a change that brings it must be forced.
     pub fn needs_force(&self) -> bool {
         self.kind.needs_force() && !self.stands

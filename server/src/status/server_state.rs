@@ -23,7 +23,6 @@ use crate::status::model;
 use crate::status::readiness::{Facts, Readiness, ReadyState};
 use crate::status::sessions::Sessions;
 use crate::status::shadow::Shadow;
-use crate::stored_place::StoredPlace;
 
 /// Largest number of rules whose answers a status lists.
 const RULES_LISTED_MAX: usize = 20;
@@ -44,8 +43,10 @@ pub struct ServerState {
     /// Decisions by rules. Absent: this server has no rules.
     edge: OnceLock<Arc<Edge>>,
     security: OnceLock<Arc<Security>>,
-    shadow: OnceLock<Arc<Shadow>>,
-    pages: OnceLock<SocketAddr>,
+    /// Shadow templates. Absent: there are none.
+    pub shadow: OnceLock<Arc<Shadow>>,
+    /// Address of this server's pages. Absent: it serves none by TCP.
+    pub(crate) pages: OnceLock<SocketAddr>,
     /// Whether it serves nothing without rules, and is not ready without them.
     pub(crate) needs_rules: bool,
     /// Sums over all resources, and the time when they were added up.
@@ -173,16 +174,6 @@ impl ServerState {
         self.edge.get_or_init(|| edge)
     }
 
-    /// Returns the shadow templates, if there are any.
-    pub fn shadow(&self) -> Option<&Arc<Shadow>> {
-        self.shadow.get()
-    }
-
-    /// Sets the shadow templates, once.
-    pub fn start_shadow(&self, shadow: StoredPlace) -> &Arc<Shadow> {
-        self.shadow.get_or_init(|| Shadow::new(shadow))
-    }
-
     /// Returns TLS and identities. None: the server does not listen yet.
     pub fn security(&self) -> Option<&Arc<Security>> {
         self.security.get()
@@ -276,16 +267,6 @@ impl ServerState {
     /// Notes that the state directory can be written, or why not.
     pub fn set_state_directory(&self, problem: Option<String>) {
         self.news.lock().state_directory = Some(problem);
-    }
-
-    /// Returns the address of this server's pages, if it serves them by TCP.
-    pub fn pages(&self) -> Option<SocketAddr> {
-        self.pages.get().copied()
-    }
-
-    /// Sets the address of this server's pages, once.
-    pub fn start_pages(&self, address: SocketAddr) {
-        let _address = self.pages.get_or_init(|| address);
     }
 
     /// Returns the candidates of the node, as etcd lists them.

@@ -1,7 +1,7 @@
 //! Shadow templates: they divide the present demand beside the templates in force, for charts.
 //!
 //! Nothing is handed out: a shadow only reads the leases of the node, as [a plan](doorward_engine::plan) does. It divides
-//! every two seconds, or less often if a division of all resources takes long.
+//! every five seconds, or less often if a division of all resources takes long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tracing::warn;
 use crate::status::ServerState;
 use crate::stored_place::StoredPlace;
 
-const EVERY: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_secs(5);
 
 /// Rest after a division, by the time that it took.
 const REST: u32 = 9;
@@ -76,15 +76,8 @@ impl Shadow {
 
     /// Divides again and again. Runs until the server ends: spawn it.
     pub async fn run(self: Arc<Self>, state: Arc<ServerState>) {
-        // etcd is asked less often than a file.
-        let reads_every = match self.place {
-            StoredPlace::File(_) => 1,
-            StoredPlace::Etcd(..) => 5,
-        };
-        for number in 0_u32.. {
-            if number.is_multiple_of(reads_every) {
-                self.read().await;
-            }
+        loop {
+            self.read().await;
             let began = Instant::now();
             let shadow = Arc::clone(&self);
             state.look(move |state| shadow.divide(state)).await;

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Query, State};
-use axum::http::{Extensions, HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::{Extensions, HeaderMap};
 use doorward::rules::version_of;
 use doorward_documents::warnings::{InForceBefore, warnings};
 use doorward_documents::{Kind as _, Located, PROBLEMS_SHOWN_MAX};
@@ -20,13 +19,12 @@ use doorward_proto::admin::v1::plans_client::PlansClient;
 use doorward_proto::admin::v1::plans_server::Plans as _;
 use doorward_proto::admin::v1::rules_server::Rules as _;
 use doorward_proto::plan::{PlanQuestion, TreePlan};
-use doorward_session::visible;
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-use tonic::{Code, Request, Status};
+use tonic::{Request, Status};
 use tracing::info;
 
 use crate::admin::rules_service::{RulesService, revision};
@@ -35,8 +33,8 @@ use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::rpc::plans::PlansService;
 use crate::status::ServerState;
 use crate::stored_place::{DocumentChange, StoredPlace, author};
-use crate::web::origin;
 use crate::web::others::Others;
+use crate::web::{Refused, origin};
 
 /// Revisions on the page.
 const REVISIONS_MAX: usize = 20;
@@ -122,69 +120,10 @@ pub(super) struct Shown {
     revisions: Vec<wire::RulesRevision>,
 }
 
-/// What a text would change.
-#[derive(Debug, Serialize)]
-pub(super) struct Planned {
-    problems: Vec<Problem>,
-    plan: Option<PlanOfTree>,
-}
-
 #[derive(Debug, Serialize)]
 struct Problem {
     line: u64,
     message: String,
-}
-
-#[derive(Debug, Serialize)]
-struct PlanOfTree {
-    node: String,
-    unchanged: u64,
-    /// Why holders may be missing.
-    missing: Option<String>,
-    /// [`ResourcePlan`](doorward_proto::plan::ResourcePlan) as JSON, of which one list replaces another.
-    resources: Vec<Value>,
-    warnings: Vec<PlanWarning>,
-}
-
-/// A warning that the text is hardly meant.
-#[derive(Debug, Serialize)]
-struct PlanWarning {
-    line: u64,
-    message: String,
-    needs_force: bool,
-}
-
-/// A document that was written.
-#[derive(Debug, Serialize)]
-pub(super) struct Applied {
-    version: String,
-    revision: Option<u64>,
-}
-
-/// A refusal, as text.
-#[derive(Debug)]
-pub(super) struct Refused(Status);
-
-impl From<Status> for Refused {
-    fn from(status: Status) -> Self {
-        Self(status)
-    }
-}
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        let code = match self.0.code() {
-            Code::InvalidArgument => StatusCode::BAD_REQUEST,
-            Code::PermissionDenied => StatusCode::FORBIDDEN,
-            Code::NotFound | Code::Unimplemented => StatusCode::NOT_FOUND,
-            Code::FailedPrecondition | Code::OutOfRange => StatusCode::UNPROCESSABLE_ENTITY,
-            Code::Aborted => StatusCode::CONFLICT,
-            Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-            _ => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        let text = format!("{}\n", visible::lines(self.0.message()));
-        (code, text).into_response()
-    }
 }
 
 pub(super) type Answer<T> = Result<Json<T>, Refused>;
@@ -218,12 +157,7 @@ impl Documents {
         })
     }
 
-    fn takes_token(&self) -> bool {
-        let security = self.state.security();
-        security.is_some_and(|it| it.access().tokens.is_some())
-    }
-
-    async fn show_templates(&self, refusal: Option<String>) -> Result<Shown, Status> {
+    async fn show_templates(&self) -> Result<Shown, Status> {
         let place = self.templates()?;
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let (turn, stored) = place.read(turn).await?;
@@ -235,16 +169,15 @@ impl Documents {
             place: self.state.templates_source().to_owned(),
             version: stored.as_deref().map(version_of).unwrap_or_default(),
             text: String::from_utf8_lossy(&stored.unwrap_or_default()).into_owned(),
-            refusal,
-            takes_token: self.takes_token(),
             revisions: revisions
                 .into_iter()
                 .map(|it| revision(it, false))
                 .collect(),
+            ..Shown::default()
         })
     }
 
-    async fn show_rules(&self, domain: String, refusal: Option<String>) -> Result<Shown, Status> {
+    async fn show_rules(&self, domain: String) -> Result<Shown, Status> {
         let get = wire::GetRulesRequest {
             domain: domain.clone(),
         };
@@ -255,22 +188,32 @@ impl Documents {
             .into_inner()
             .document;
         let document = document.unwrap_or_default();
-        let asked = wire::RulesHistoryRequest {
-            domain,
-            ..wire::RulesHistoryRequest::default()
-        };
         // A directory has no history.
-        let history = self.rules.history(Request::new(asked)).await;
-        let mut revisions = history.map_or_else(|_| Vec::new(), |it| it.into_inner().revisions);
+        let revisions = self.revisions_of_rules(domain, 0, false).await;
+        let mut revisions = revisions.unwrap_or_default();
         revisions.truncate(REVISIONS_MAX);
         Ok(Shown {
             place: format!("rules of {}", document.domain),
             text: document.text.unwrap_or_default(),
             version: document.version,
-            refusal,
-            takes_token: self.takes_token(),
             revisions,
+            ..Shown::default()
         })
+    }
+
+    async fn revisions_of_rules(
+        &self,
+        domain: String,
+        before: u64,
+        texts: bool,
+    ) -> Result<Vec<wire::RulesRevision>, Status> {
+        let asked = wire::RulesHistoryRequest {
+            domain,
+            before,
+            texts,
+        };
+        let answer = self.rules.history(Request::new(asked)).await?;
+        Ok(answer.into_inner().revisions)
     }
 
     /// Returns the text of an earlier version.
@@ -278,13 +221,9 @@ impl Documents {
         let before = number.saturating_add(1);
         let found = match named.kind {
             DocumentKind::Rules => {
-                let asked = wire::RulesHistoryRequest {
-                    domain: named.domain.clone(),
-                    before,
-                    texts: true,
-                };
-                let answer = self.rules.history(Request::new(asked)).await?;
-                answer.into_inner().revisions.into_iter().next()
+                let domain = named.domain.clone();
+                let found = self.revisions_of_rules(domain, before, true).await?;
+                found.into_iter().next()
             }
             DocumentKind::Templates | DocumentKind::Shadow => {
                 let turn = Arc::clone(&self.turn).lock_owned().await;
@@ -298,7 +237,7 @@ impl Documents {
     }
 
     fn show_shadow(&self) -> Result<Shown, Status> {
-        let shadow = self.state.shadow();
+        let shadow = self.state.shadow.get();
         let shadow = shadow.ok_or_else(|| Status::not_found("there are no shadow templates"))?;
         let text = shadow.text();
         Ok(Shown {
@@ -306,13 +245,12 @@ impl Documents {
             version: version_of(text.as_bytes()),
             text,
             refusal: Some(SHADOW.to_owned()),
-            takes_token: false,
-            revisions: Vec::new(),
+            ..Shown::default()
         })
     }
 
     /// Plans templates through the tree.
-    async fn plan(&self, text: String) -> Result<PlanOfTree, Status> {
+    async fn plan(&self, text: String) -> Result<Value, Status> {
         let until = Instant::now() + PATIENCE;
         let request = wire::PlanRequest {
             templates: Some(text.clone()),
@@ -360,27 +298,23 @@ impl Documents {
                 unknown: missing.as_deref(),
                 was_in_force: false,
             };
-            let warnings = warnings(&located, &before);
+            let warnings = warnings(&located, &before).into_iter();
+            let warnings = warnings.take(PROBLEMS_SHOWN_MAX).map(|it| it.to_json());
+            let warnings: Vec<Value> = warnings.collect();
+            // One list of a resource replaces another.
             let resources = resources.iter().map(serde_json::to_value);
             // Texts and numbers: none of them fails.
             let resources: Vec<Value> = resources.filter_map(Result::ok).collect();
             (missing, resources, warnings)
         };
         let (missing, resources, warnings) = self.state.look(look).await;
-        let warnings = warnings.into_iter().take(PROBLEMS_SHOWN_MAX);
-        Ok(PlanOfTree {
-            missing,
-            node: plan.node,
-            unchanged: plan.unchanged,
-            resources,
-            warnings: warnings
-                .map(|it| PlanWarning {
-                    line: it.problem.line,
-                    message: it.problem.to_string(),
-                    needs_force: it.needs_force(),
-                })
-                .collect(),
-        })
+        Ok(json!({
+            "node": plan.node,
+            "unchanged": plan.unchanged,
+            "missing": missing,
+            "resources": resources,
+            "warnings": warnings,
+        }))
     }
 
     /// Returns the whole answer of a server, or of this one.
@@ -506,18 +440,21 @@ pub(super) async fn show(
             ..Shown::default()
         }));
     }
-    let shown = match named.kind {
-        DocumentKind::Templates => documents.show_templates(refusal).await,
-        DocumentKind::Rules => documents.show_rules(named.domain, refusal).await,
-        DocumentKind::Shadow => documents.show_shadow(),
+    let mut shown = match named.kind {
+        DocumentKind::Templates => documents.show_templates().await?,
+        DocumentKind::Rules => documents.show_rules(named.domain).await?,
+        DocumentKind::Shadow => return Ok(Json(documents.show_shadow()?)),
     };
-    Ok(Json(shown?))
+    let security = documents.state.security();
+    shown.takes_token = security.is_some_and(|it| it.access().tokens.is_some());
+    shown.refusal = refusal;
+    Ok(Json(shown))
 }
 
 pub(super) async fn plan(
     State(documents): State<Documents>,
     Json(edited): Json<Edited>,
-) -> Answer<Planned> {
+) -> Answer<Value> {
     let edited = match edited.kind {
         DocumentKind::Shadow => Edited {
             text: documents.show_shadow()?.text,
@@ -534,7 +471,7 @@ pub(super) async fn plan(
         }
         _ => None,
     };
-    Ok(Json(Planned { problems, plan }))
+    Ok(Json(json!({"problems": problems, "plan": plan})))
 }
 
 pub(super) async fn apply(
@@ -542,7 +479,7 @@ pub(super) async fn apply(
     headers: HeaderMap,
     extensions: Extensions,
     Json(edited): Json<Edited>,
-) -> Answer<Applied> {
+) -> Answer<Value> {
     let who = writer(&headers, &extensions)?;
     if let DocumentKind::Shadow = edited.kind {
         return Err(Status::permission_denied(SHADOW).into());
@@ -550,6 +487,10 @@ pub(super) async fn apply(
     let why: String = edited.why.trim().chars().take(WHY_CHARS_MAX).collect();
     let why = Some(why).filter(|why| !why.is_empty());
     let version = version_of(edited.text.as_bytes());
+    let what = match edited.kind {
+        DocumentKind::Rules => format!("rules of {}", edited.domain),
+        DocumentKind::Templates | DocumentKind::Shadow => "templates".to_owned(),
+    };
     let revision = match edited.kind {
         DocumentKind::Rules => {
             let apply = wire::ApplyRulesRequest {
@@ -561,15 +502,7 @@ pub(super) async fn apply(
             };
             let mut request = Request::new(apply);
             *request.extensions_mut() = extensions;
-            let domain = request.get_ref().domain.clone();
-            let revision = documents.rules.apply(request).await?.into_inner().revision;
-            if revision.is_none() {
-                // A directory does not tell.
-                let author = author(&who, why.as_deref());
-                let text = format!("rules of {domain} written {author}");
-                documents.state.history().note(text);
-            }
-            revision
+            documents.rules.apply(request).await?.into_inner().revision
         }
         DocumentKind::Templates | DocumentKind::Shadow => {
             let place = documents.templates()?;
@@ -581,19 +514,18 @@ pub(super) async fn apply(
                 why: why.clone(),
             };
             let turn = Arc::clone(&documents.turn).lock_owned().await;
-            let revision = place.write(turn, change).await?.1;
-            if revision.is_none() {
-                // Nor does a file.
-                let author = author(&who, why.as_deref());
-                let text = format!("templates written {author}");
-                documents.state.history().note(text);
-            }
-            revision
+            place.write(turn, change).await?.1
         }
     };
+    if revision.is_none() {
+        // A file does not tell.
+        let author = author(&who, why.as_deref());
+        let text = format!("{what} written {author}");
+        documents.state.history().note(text);
+    }
     info!(
-        who,
-        why, version, revision, "a document was changed on the page"
+        what,
+        who, why, version, revision, "a document was changed on the page"
     );
-    Ok(Json(Applied { version, revision }))
+    Ok(Json(json!({"version": version, "revision": revision})))
 }

@@ -9,6 +9,7 @@ use doorward_engine::templates::Templates;
 use doorward_etcd::layout::DocumentKeys;
 use doorward_server::app::{Server, ServerConfig};
 use doorward_server::rules::store::RulesPlace;
+use doorward_server::status::shadow::Shadow;
 use doorward_server::stored_place::StoredPlace;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::templates::file::TemplateFile;
@@ -258,8 +259,8 @@ async fn rules_are_checked_and_changed_on_the_page() {
 
 fn shadow(server: &mut Server, path: &Path) {
     let place = StoredPlace::File(path.to_owned());
-    let shadow = server.state().start_shadow(place).clone();
     let state = server.state().clone();
+    let shadow = state.shadow.get_or_init(|| Shadow::new(place)).clone();
     server.spawn(shadow.run(state));
 }
 
@@ -346,7 +347,10 @@ async fn a_document_in_etcd_has_revisions_with_authors() {
     server.spawn(EtcdTemplates::new(keys, config_of_etcd).run(state, metrics));
     let path = "/document?kind=templates";
     let shown = json(&server, path).await;
-    assert_eq!((&shown["text"], &shown["version"]), (&json!(""), &json!("")));
+    assert_eq!(
+        (&shown["text"], &shown["version"]),
+        (&json!(""), &json!(""))
+    );
     let mut seen = json!("");
     for (capacity, why) in [(100.0, "first"), (50.0, "second")] {
         let text = templates(capacity);

@@ -281,8 +281,8 @@ async fn look(full: &mut Full, size: &Size, shadow: &Path) {
         for _ in 0..size.runs {
             let divide = async |_: &mut Subject| {
                 std::fs::write(shadow, halved.document()).unwrap();
-                // It is read within two seconds, and then divides each two seconds or less often.
-                sleep(Duration::from_secs(6)).await;
+                // It is read within five seconds, and then divides each five seconds or less often.
+                sleep(Duration::from_secs(12)).await;
             };
             full.measure(&mut worst, divide).await;
         }

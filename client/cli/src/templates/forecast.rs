@@ -95,22 +95,6 @@ fn text(warnings: &[Warning]) -> Option<String> {
     (!said.is_empty()).then(|| said.join("\n"))
 }
 
-/// Returns a warning for programs. Its field names are an interface.
-fn warning_json(warning: &Warning) -> Value {
-    let problem = &warning.problem;
-    let (number, glob) = problem.template.clone().unzip();
-    json!({
-        "kind": warning.kind.as_str(),
-        "line": problem.line,
-        "column": problem.column,
-        "template": number,
-        "identifier_glob": glob.flatten(),
-        "field": problem.field,
-        "message": problem.message,
-        "needs_force": warning.needs_force(),
-    })
-}
-
 fn counted_warnings(count: usize) -> String {
     let (count, s) = counted(count);
     format!("{count} warning{s}")
@@ -172,7 +156,7 @@ impl Effect for Forecast {
         });
         json!({
             "warning": text(&self.warnings),
-            "warnings": self.warnings.iter().take(PROBLEMS_SHOWN_MAX).map(warning_json).collect::<Value>(),
+            "warnings": self.warnings.iter().take(PROBLEMS_SHOWN_MAX).map(Warning::to_json).collect::<Value>(),
             "needs_force": self.refusal().is_some(),
             "resources": listed,
             "resources_unaffected": plan.map(|it| it.plan.unchanged),

@@ -13,6 +13,7 @@ use doorward_server::program::Misused;
 use doorward_server::rules::store::RulesPlace;
 use doorward_server::signals::Signals;
 use doorward_server::state_directory::place::{StateConfig, StatePlace};
+use doorward_server::status::shadow::Shadow;
 use doorward_server::stored_place::StoredPlace;
 use doorward_server::templates::etcd::EtcdTemplates;
 use doorward_server::transports::election::ElectionConfig;
@@ -77,8 +78,9 @@ async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
     let shadow = shadow(flags.shadow_templates, &config).map_err(Misused)?;
     let mut server = Server::start(config).await?;
     if let Some(place) = shadow {
-        let shadow = Arc::clone(server.state().start_shadow(place));
-        server.spawn(shadow.run(Arc::clone(server.state())));
+        let state = Arc::clone(server.state());
+        let shadow = Arc::clone(state.shadow.get_or_init(|| Shadow::new(place)));
+        server.spawn(shadow.run(state));
     }
     let (state, metrics) = (server.state().clone(), server.metrics().clone());
     match opened.follows {
