@@ -115,7 +115,8 @@ fn status_for_programs_has_a_stable_shape() {
     assert_eq!(status["resources"].take(), serde_json::json!([resource]));
     let expected = serde_json::json!({
         "schema_version": 1, "node": "fake", "version": "1.2.3", "is_master": true,
-        "master_address": server.address, "master_pages_address": null, "epoch": 7, "unready": null,
+        "master_address": server.address, "master_pages_address": null, "pages_address": null, "epoch": 7,
+        "unready": null,
         "uptime_ms": 65_000, "templates_source": "templates.yaml", "templates_count": 1,
         "templates_problem": null, "learning_remaining_ms": null, "states": null, "etcd": null,
         "parent": null, "ancestors": [], "is_in_cycle": false, "conflicts": [], "limits": [],
