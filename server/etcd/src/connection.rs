@@ -86,7 +86,8 @@ impl EtcdConnection {
             let endpoint = self.endpoint().to_owned();
             let client = match self.client.take() {
                 Some(client) => client,
-                None => self.connect().await?,
+                // On the heap: its future is large, and callers may have many calls at once.
+                None => Box::pin(self.connect()).await?,
             };
             let answer = ask(self.client.insert(client)).await;
             answer.map_err(|error| Error::of(&endpoint, what, &error))
