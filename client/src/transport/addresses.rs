@@ -23,7 +23,7 @@ pub(crate) use directory::Directory;
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 
 /// Parses a server's address: `host:port`, with or without a scheme. `is_tls`: connections use TLS.
-pub(crate) fn parse(text: &str, is_tls: bool) -> Result<Address, ConnectError> {
+fn parse(text: &str, is_tls: bool) -> Result<Address, ConnectError> {
     if text.len() > ADDRESS_BYTES_MAX {
         let problem = format!("it is longer than {ADDRESS_BYTES_MAX} bytes");
         return Err(bad(text, &problem));

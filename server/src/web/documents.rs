@@ -18,7 +18,7 @@ use doorward_proto::admin::v1 as wire;
 use doorward_proto::admin::v1::plans_client::PlansClient;
 use doorward_proto::admin::v1::plans_server::Plans as _;
 use doorward_proto::admin::v1::rules_server::Rules as _;
-use doorward_proto::plan::{PlanQuestion, TreePlan};
+use doorward_proto::plan::TreePlan;
 use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -146,15 +146,10 @@ impl Documents {
     }
 
     fn templates(&self) -> Result<&StoredPlace, Status> {
-        self.templates.as_ref().ok_or_else(|| {
-            Status::not_found(match self.state.parent_news() {
-                Some(_) => "templates are in force at the root: see its page".to_owned(),
-                None => format!(
-                    "these templates are {}, which nobody can change here: start the server with --templates FILE",
-                    self.state.templates_source()
-                ),
-            })
-        })
+        let source = self.state.templates_source();
+        let refusal = || format!("templates of {source} change at the root, with --templates FILE");
+        let place = self.templates.as_ref();
+        place.ok_or_else(|| Status::not_found(refusal()))
     }
 
     async fn show_templates(&self) -> Result<Shown, Status> {
@@ -272,15 +267,10 @@ impl Documents {
                 break;
             }
             let asked = questions.into_iter().map(async |question| {
-                let PlanQuestion {
-                    child,
-                    address,
-                    request,
-                } = question;
-                let address = address.ok_or("it has not said where it is")?;
-                let answer = self.pages(Some(&address), request, until).await;
+                let address = question.address.ok_or("it has not said where it is")?;
+                let answer = self.pages(Some(&address), question.request, until).await;
                 match answer.map_err(|status| status.message().to_owned())? {
-                    answer if answer.node == child && answer.is_master => Ok(answer),
+                    answer if answer.node == question.child && answer.is_master => Ok(answer),
                     _ => Err(format!("another server is at {address}, or no master")),
                 }
             });

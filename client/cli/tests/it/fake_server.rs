@@ -480,8 +480,7 @@ impl Admin for Actor {
                 problem: Some(self.play.tail.to_owned()),
                 age_ms: 1,
                 mastership_remaining_ms: Some(1),
-                candidates: Vec::new(),
-                mastership_confirmed_ms: Some(1),
+                ..admin::EtcdStatus::default()
             }),
             templates_problem: Some(self.play.tail)
                 .filter(|it| !it.is_empty())

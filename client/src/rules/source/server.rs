@@ -7,6 +7,7 @@ use std::time::Duration;
 use doorward_clock::Instant;
 use doorward_proto::admin::v1::rules_client::RulesClient;
 use doorward_proto::admin::v1::{RunningRules, WatchRulesRequest, WatchRulesResponse};
+use doorward_session::address::ipv6_advice;
 use doorward_session::backoff::{Backoff, WaitLimits};
 use doorward_tls::dialer::Dialer;
 use tokio::sync::mpsc;
@@ -18,7 +19,6 @@ use crate::rules::source::RetrieverError;
 use crate::rules::source::current::Current;
 use crate::rules::source::files;
 use crate::rules::version_of;
-use crate::transport::addresses;
 
 /// Largest answer, in bytes. A server sends at most a quarter.
 const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -150,12 +150,22 @@ impl Follower {
 }
 
 fn endpoint(address: &str, is_tls: bool) -> Result<Endpoint, RetrieverError> {
+    let invalid = |_| RetrieverError::Address(address.to_owned());
+    let has_port = address
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     // Without TLS, a scheme is invalid.
     let https = address.strip_prefix("https://").filter(|_| is_tls);
-    let bare = Some(https.unwrap_or(address)).filter(|it| !it.contains('/'));
-    let parsed = bare.and_then(|it| addresses::parse(it, false).ok());
-    let endpoint = parsed.and_then(|it| addresses::endpoint(&it, CONNECT).ok());
-    endpoint.ok_or_else(|| RetrieverError::Address(address.to_owned()))
+    let address = https.unwrap_or(address);
+    if address.contains("://") || !has_port || ipv6_advice(address).is_some() {
+        return Err(invalid(()));
+    }
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| invalid(()))?;
+    Ok(endpoint
+        .connect_timeout(CONNECT)
+        .http2_keep_alive_interval(Duration::from_secs(10))
+        .keep_alive_timeout(CONNECT)
+        .keep_alive_while_idle(true))
 }
 
 /// Returns the text of a status with its innermost cause, such as "connection refused".
