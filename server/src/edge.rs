@@ -156,18 +156,13 @@ pub(crate) async fn follow(
 
 /// Notes on charts which rules came into force, with their authors, if a history tells.
 async fn note_rules(state: Arc<ServerState>, store: Arc<RuleStore>, former: Vec<RulesDocument>) {
-    let documents = store.documents().borrow().clone();
     for (now, _) in state.rules_news().documents {
         let is_same =
             |(it, _): &RulesDocument| it.domain == now.domain && it.version == now.version;
         if now.version.is_none() || former.iter().any(is_same) {
             continue;
         }
-        let document = documents.by_domain.get(&now.domain);
-        let author = match document {
-            Some(it) => store.author_of(&now.domain, &it.found.text).await,
-            None => None,
-        };
+        let author = store.author_of(&now.domain).await;
         let author = author.map(|it| format!(", {it}")).unwrap_or_default();
         let domain = &now.domain;
         let text = format!("rules of {domain} came into force{author}");

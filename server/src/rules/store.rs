@@ -301,8 +301,10 @@ impl RuleStore {
         Ok(number)
     }
 
-    /// Returns who wrote the text of a domain's document, if a history tells.
-    pub async fn author_of(&self, domain: &str, text: &str) -> Option<String> {
+    /// Returns who wrote the stored document of a domain, if a history tells.
+    pub async fn author_of(&self, domain: &str) -> Option<String> {
+        let documents = Arc::clone(&self.documents.borrow());
+        let text = &documents.by_domain.get(domain)?.found.text;
         let place = self.stored(self.source(domain).as_deref(), domain).ok()?;
         place.author_of(text.as_bytes()).await
     }

@@ -3,34 +3,26 @@
 //! Any caller who may read the page may plan. An operator may change, and so may a caller on this machine if the server
 //! needs no identity, unless a proxy says that it asks for somebody else.
 
+mod planning;
+
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::{Extensions, HeaderMap};
 use doorward::rules::version_of;
-use doorward_documents::warnings::{InForceBefore, warnings};
-use doorward_documents::{Kind as _, Located, PROBLEMS_SHOWN_MAX};
+use doorward_documents::{Kind as _, Located};
 use doorward_engine::node::mastership::Mastership;
-use doorward_pages::numbers;
 use doorward_proto::admin::v1 as wire;
-use doorward_proto::admin::v1::plans_client::PlansClient;
-use doorward_proto::admin::v1::plans_server::Plans as _;
 use doorward_proto::admin::v1::rules_server::Rules as _;
-use doorward_proto::plan::TreePlan;
-use futures_util::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 use tonic::{Request, Status};
 use tracing::info;
 
 use crate::admin::rules_service::{RulesService, revision};
 use crate::caller;
-use crate::rpc::MESSAGE_BYTES_MAX;
-use crate::rpc::plans::PlansService;
 use crate::status::ServerState;
 use crate::stored_place::{DocumentChange, StoredPlace, author};
 use crate::web::others::Others;
@@ -38,15 +30,6 @@ use crate::web::{Refused, origin};
 
 /// Revisions on the page.
 const REVISIONS_MAX: usize = 20;
-
-/// Longest time for a plan through the tree.
-const PATIENCE: Duration = Duration::from_secs(8);
-
-/// Answers of one server that are read for a plan.
-const PAGES_MAX: usize = 100;
-
-/// Servers that are asked at the same time.
-const AT_ONCE_MAX: usize = 16;
 
 /// Largest reason of a change, in characters.
 const WHY_CHARS_MAX: usize = 500;
@@ -176,13 +159,8 @@ impl Documents {
         let get = wire::GetRulesRequest {
             domain: domain.clone(),
         };
-        let document = self
-            .rules
-            .get(Request::new(get))
-            .await?
-            .into_inner()
-            .document;
-        let document = document.unwrap_or_default();
+        let found = self.rules.get(Request::new(get)).await?.into_inner();
+        let document = found.document.unwrap_or_default();
         // A directory has no history.
         let revisions = self.revisions_of_rules(domain, 0, false).await;
         let mut revisions = revisions.unwrap_or_default();
@@ -242,111 +220,6 @@ impl Documents {
             refusal: Some(SHADOW.to_owned()),
             ..Shown::default()
         })
-    }
-
-    /// Plans templates through the tree.
-    async fn plan(&self, text: String) -> Result<Value, Status> {
-        let until = Instant::now() + PATIENCE;
-        let request = wire::PlanRequest {
-            templates: Some(text.clone()),
-            ..wire::PlanRequest::default()
-        };
-        let own = self.pages(None, request.clone(), until).await?;
-        let answer = match (own.is_master, &own.master_address) {
-            (true, _) => own,
-            (false, Some(master)) => self.pages(Some(master), request.clone(), until).await?,
-            (false, None) => return Err(Status::unavailable("no master of this node is known")),
-        };
-        if !answer.is_master || answer.node != self.state.node_name() {
-            return Err(Status::unavailable("the master is changing; plan again"));
-        }
-        let mut plan = TreePlan::of_root(answer, request);
-        loop {
-            let questions = plan.questions();
-            if questions.is_empty() {
-                break;
-            }
-            let asked = questions.into_iter().map(async |question| {
-                let address = question.address.ok_or("it has not said where it is")?;
-                let answer = self.pages(Some(&address), question.request, until).await;
-                match answer.map_err(|status| status.message().to_owned())? {
-                    answer if answer.node == question.child && answer.is_master => Ok(answer),
-                    _ => Err(format!("another server is at {address}, or no master")),
-                }
-            });
-            let answers = stream::iter(asked).buffered(AT_ONCE_MAX);
-            plan.take(answers.collect::<Vec<_>>().await);
-        }
-        let missing = plan.missing(numbers::span);
-        let resources = plan.resources;
-        let look = move |state: &ServerState| {
-            let in_force = state.node().look(|node, _| node.templates().clone());
-            let located = Located::parse("templates", text.as_bytes()).unwrap_or_default();
-            let before = InForceBefore {
-                templates: Some(&in_force),
-                in_use: &resources,
-                unknown: missing.as_deref(),
-                was_in_force: false,
-            };
-            let warnings = warnings(&located, &before).into_iter();
-            let warnings = warnings.take(PROBLEMS_SHOWN_MAX).map(|it| it.to_json());
-            let warnings: Vec<Value> = warnings.collect();
-            // One list of a resource replaces another.
-            let resources = resources.iter().map(serde_json::to_value);
-            // Texts and numbers: none of them fails.
-            let resources: Vec<Value> = resources.filter_map(Result::ok).collect();
-            (missing, resources, warnings)
-        };
-        let (missing, resources, warnings) = self.state.look(look).await;
-        Ok(json!({
-            "node": plan.node,
-            "unchanged": plan.unchanged,
-            "missing": missing,
-            "resources": resources,
-            "warnings": warnings,
-        }))
-    }
-
-    /// Returns the whole answer of a server, or of this one.
-    async fn pages(
-        &self,
-        address: Option<&str>,
-        mut request: wire::PlanRequest,
-        until: Instant,
-    ) -> Result<wire::PlanResponse, Status> {
-        let mut all = self.page(address, &request, until).await?;
-        for _page in 0..PAGES_MAX {
-            let Some(token) = all.next_token.take() else {
-                return Ok(all);
-            };
-            request.token = token;
-            all.append(self.page(address, &request, until).await?);
-        }
-        let advice = "the plan is too large for a page; `doorward templates diff` makes it";
-        Err(Status::out_of_range(advice))
-    }
-
-    async fn page(
-        &self,
-        address: Option<&str>,
-        request: &wire::PlanRequest,
-        until: Instant,
-    ) -> Result<wire::PlanResponse, Status> {
-        let Some(address) = address else {
-            if Instant::now() >= until {
-                return Err(Status::unavailable("the plan takes too long"));
-            }
-            let own = PlansService(Arc::clone(&self.state));
-            let answer = own.plan(Request::new(request.clone())).await?;
-            return Ok(answer.into_inner());
-        };
-        let call = async |channel| {
-            let plans = PlansClient::new(channel);
-            let mut plans = plans.max_decoding_message_size(MESSAGE_BYTES_MAX);
-            plans.plan(request.clone()).await
-        };
-        let answer = self.others.ask(address, until, call).await;
-        answer.map_err(Status::unavailable)
     }
 
     /// Checks that a text of templates may be written.
@@ -443,15 +316,11 @@ pub(super) async fn show(
 
 pub(super) async fn plan(
     State(documents): State<Documents>,
-    Json(edited): Json<Edited>,
+    Json(mut edited): Json<Edited>,
 ) -> Answer<Value> {
-    let edited = match edited.kind {
-        DocumentKind::Shadow => Edited {
-            text: documents.show_shadow()?.text,
-            ..edited
-        },
-        _ => edited,
-    };
+    if let DocumentKind::Shadow = edited.kind {
+        edited.text = documents.show_shadow()?.text;
+    }
     let problems = documents.problems(&edited).await?;
     let plan = match edited.kind {
         DocumentKind::Templates | DocumentKind::Shadow if problems.is_empty() => {
