@@ -50,7 +50,7 @@ pub struct PlanQuestion {
     pub child: String,
     /// Address of its master. None: it has not said.
     pub address: Option<String>,
-    /// What to ask.
+    /// The request.
     pub request: PlanRequest,
 }
 

@@ -75,7 +75,7 @@ pub struct ServerConfig {
     pub templates: Templates,
     /// Source of these templates, for people.
     pub templates_source: String,
-    /// Place where operators change them. Absent: nobody can change them here.
+    /// Place where operators change them. Absent: they cannot be changed here.
     pub templates_place: Option<StoredPlace>,
     /// Settings of the node.
     pub node: node::Config,

@@ -144,7 +144,7 @@ pub(crate) async fn follow(
             documents: described(&now, &edge.rules(), &former),
             problem: now.problem.clone().or_else(|| problem.clone()),
         });
-        // Those of the start are no change.
+        // Rules that are read at the start are no change.
         if !std::mem::take(&mut is_first) {
             tokio::spawn(note_rules(Arc::clone(&state), Arc::clone(&store), former));
         }

@@ -127,7 +127,7 @@ struct Site {
     others: Arc<Others>,
 }
 
-/// What the HTTP port serves besides the page.
+/// Documents and decisions that the HTTP port serves besides the page.
 #[derive(Debug)]
 pub struct Pages {
     decisions: Option<Arc<Edge>>,

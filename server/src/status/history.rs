@@ -53,7 +53,7 @@ type Rings = [VecDeque<Sample>; 2];
 #[derive(Debug, Default)]
 pub struct History {
     samples: Mutex<BTreeMap<ResourceId, Rings>>,
-    /// What the shadow templates would grant now.
+    /// Amounts that the shadow templates would grant now.
     shadows: Mutex<BTreeMap<ResourceId, f32>>,
     marks: Mutex<VecDeque<Mark>>,
     /// File in the state directory, if there is one.

@@ -1,6 +1,6 @@
 //! Shadow templates: they divide the present demand beside the templates in force, for charts.
 //!
-//! Nothing is handed out: a shadow only reads the leases of the node, as [a plan](doorward_engine::plan) does. It divides
+//! A shadow grants nothing: it only reads the leases of the node, as [a plan](doorward_engine::plan) does. It divides
 //! every five seconds, or less often if a division of all resources takes long.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Shadow {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// What was read last.
+/// The newest text, and its content if it is valid.
 #[derive(Debug, Default)]
 struct Read {
     text: Vec<u8>,

@@ -1,7 +1,7 @@
 //! Templates and rules on the page: their text, the plan of a change, and the change itself.
 //!
 //! Any caller who may read the page may plan. An operator may change, and so may a caller on this machine if the server
-//! needs no identity, unless a proxy says that it asks for somebody else.
+//! needs no identity, unless the request comes through a proxy.
 
 mod planning;
 
@@ -36,7 +36,7 @@ const WHY_CHARS_MAX: usize = 500;
 
 const SHADOW: &str = "Shadow templates are changed at their source.";
 
-/// Headers by which a proxy tells that it asks for somebody else.
+/// Headers that proxies add to requests of their callers.
 const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "via"];
 
 /// Documents that the page may change.
@@ -44,7 +44,7 @@ const FORWARDED: [&str; 3] = ["forwarded", "x-forwarded-for", "via"];
 pub(super) struct Documents {
     state: Arc<ServerState>,
     others: Arc<Others>,
-    /// None: nobody can change the templates here.
+    /// None: the templates cannot be changed here.
     templates: Option<StoredPlace>,
     rules: RulesService,
     /// One text is read, parsed or written at a time.
