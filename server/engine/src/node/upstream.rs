@@ -349,6 +349,12 @@ impl Node {
     }
 
     fn handle_upstream_refusal(&mut self, id: &ResourceId, reason: RefusalReason, now: Time) {
+        let is_elected = self.mastership(now).epoch().is_some();
+        let reason = match reason {
+            // It will hear of a newer master in etcd.
+            RefusalReason::AnotherProcess(_) if is_elected => RefusalReason::NotReady,
+            reason => reason,
+        };
         let handle = |resource: &mut Resource| resource.handle_upstream_refusal(reason, now);
         if self.change_resource(id, now, handle) == Some(true) {
             let resource = id.clone();

@@ -85,10 +85,13 @@ impl Resource {
         };
         let precedence = holding.precedence(ask.identity(), now);
         if precedence == Precedence::OutOfOrder {
-            let is_others = ask.incarnation != holding.incarnation && ask.mastership().is_some();
-            if holding.pending || is_others {
-                // The holder has only reported leases, and none of this server; or the lease belongs to another
-                // process of its node.
+            if ask.incarnation != holding.incarnation && ask.mastership().is_some() {
+                // A newer start of its node has the lease, or a newer master.
+                let algorithm = self.policy.algorithm();
+                return Err(self.holders.another_process(slot, algorithm, now));
+            }
+            if holding.pending {
+                // The holder has only reported leases, and none of this server.
                 return Err(RefusalReason::NotReady);
             }
             let kind = AnswerKind::OutOfOrder;

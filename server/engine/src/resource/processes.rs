@@ -108,7 +108,12 @@ impl Holders {
     }
 
     /// Returns the refusal for a process whose name another one has, with the retry delay.
-    fn another_process(&self, slot: Slot, algorithm: &Algorithm, now: Time) -> RefusalReason {
+    pub(super) fn another_process(
+        &self,
+        slot: Slot,
+        algorithm: &Algorithm,
+        now: Time,
+    ) -> RefusalReason {
         let expected_by = self.table.get(slot).map_or(now, Holding::overdue_at);
         let wait = expected_by.since(now).max(algorithm.refresh_interval);
         RefusalReason::AnotherProcess(wait.min(REFRESH_IN_MAX))
