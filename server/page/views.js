@@ -60,6 +60,9 @@ export function banners({ status: it, lostAt, since }) {
     it.is_in_cycle && banner("This node is its own ancestor.", CYCLE),
     parent?.link === "down" && banner("The parent is out of reach",
       `at ${parent.address}, for ${ago(parent.link_age_ms)}. What it leased to this server runs down.`, parent.problem),
+    it.master_address && !it.is_master && note(pill("", "candidate"), ` The master of ${it.node} is at `,
+      serverLink(it.master_address, it.master_address, it.master_pages_address ?? "") ?? it.master_address,
+      ". What it holds is shown here; this server takes its place when it goes."),
     it.learning_remaining_ms && note(pill("warn", "learning mode"),
       ` For up to ${left(it.learning_remaining_ms, since)} more, clients without a lease wait.`),
     it.is_exposed && note(pill("warn", "exposed"),
@@ -99,14 +102,9 @@ export const candidates = ({ etcd }) => etcd?.candidates?.map(({ address, pages_
   index > 0 && ", ", serverLink(address, address, pages) ?? address]);
 
 // The reason why a server lists nothing. `id`: of a resource.
-export function nothing({ status: it, status: { master_pages_address: pages } }, id) {
+export function nothing({ status: it }, id) {
   const text = (title, ...more) => h("div#nothing.card", h("p.empty", h("b", title), more));
   if (!it.master_address) return text(`No master of the node ${it.node} is known`, "Nothing is granted without one.");
-  if (!it.is_master) return text(`This server is a candidate of the node ${it.node}, and not its master`,
-    `It holds nothing: it sends callers to the master at ${it.master_address}, and takes its place when it goes. `,
-    serverLink("See what the master holds.", it.master_address, pages, id ? resourceLink(id).slice(1) : "")
-      ?? (pages ? `Its page is at ${pages}, ${isLocal(pages) ? "on its own machine only" : "as it says"}.`
-        : "Where its page is, it has not said: look at the machine of that address."));
   return text(id ? "Nobody holds this resource now" : "Nobody holds anything yet",
     "A resource appears with the first client that asks, and goes with its last lease.");
 }

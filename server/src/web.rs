@@ -189,7 +189,7 @@ pub fn router(
             )
         })
         .with_state(Site {
-            live: Arc::new(Live::new(Arc::clone(&state), stop)),
+            live: Arc::new(Live::new(Arc::clone(&state), Arc::clone(&others), stop)),
             trees: Arc::default(),
             others,
             state: Arc::clone(&state),
@@ -252,8 +252,9 @@ async fn live(
     State(site): State<Site>,
     Query(query): Query<StatusQuery>,
 ) -> Result<Response, Refused> {
-    let asked = asked(&query.request())?;
-    Ok(site.live.follow(asked).unwrap_or_else(|| {
+    let request = query.request();
+    let asked = asked(&request)?;
+    Ok(site.live.follow(asked, request).unwrap_or_else(|| {
         let problem = "too many different views are open\n";
         (StatusCode::SERVICE_UNAVAILABLE, problem).into_response()
     }))

@@ -1,5 +1,6 @@
 //! The status as server-sent events, once a second while a browser looks on. Browsers with the same query share the
-//! work, and answers are made one at a time, with a rest after each.
+//! work, and answers are made one at a time, with a rest after each. A candidate holds nothing, and shows what its
+//! master holds.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,7 +17,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::status::{Query, ServerState};
+use crate::status::{GetStatusRequest, Query, ServerState, Status};
+use crate::web::others::Others;
 
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -35,6 +37,7 @@ type View = (Arc<Answers>, JoinHandle<()>);
 #[derive(Debug)]
 pub(super) struct Live {
     state: Arc<ServerState>,
+    others: Arc<Others>,
     views: Mutex<BTreeMap<Query, View>>,
     /// One answer is made at a time.
     turn: tokio::sync::Mutex<()>,
@@ -43,17 +46,26 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(state: Arc<ServerState>, stop: CancellationToken) -> Self {
+    pub(super) fn new(
+        state: Arc<ServerState>,
+        others: Arc<Others>,
+        stop: CancellationToken,
+    ) -> Self {
         Self {
             state,
+            others,
             views: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             stop,
         }
     }
 
-    /// Follows a query. None: too many different ones are followed.
-    pub(super) fn follow(self: &Arc<Self>, query: Query) -> Option<Response> {
+    /// Follows a query, which `request` means. None: too many different ones are followed.
+    pub(super) fn follow(
+        self: &Arc<Self>,
+        query: Query,
+        request: GetStatusRequest,
+    ) -> Option<Response> {
         let mut views = self.views.lock();
         views.retain(|_, (_, task)| !task.is_finished());
         let is_full = views.len() >= VIEWS_MAX;
@@ -62,7 +74,7 @@ impl Live {
             None if is_full => return None,
             None => {
                 let view = Arc::new(Answers::new(Bytes::new()));
-                let keep = Arc::clone(self).keep(query.clone(), Arc::clone(&view));
+                let keep = Arc::clone(self).keep(query.clone(), request, Arc::clone(&view));
                 views.insert(query, (Arc::clone(&view), tokio::spawn(keep)));
                 view
             }
@@ -88,18 +100,20 @@ impl Live {
     }
 
     /// Answers a query until nobody follows it.
-    async fn keep(self: Arc<Self>, query: Query, view: Arc<Answers>) {
+    async fn keep(self: Arc<Self>, query: Query, request: GetStatusRequest, view: Arc<Answers>) {
         loop {
             let turn = self.turn.lock().await;
             if self.is_left(&query, &view) {
                 return;
             }
             let (asked, began) = (query.clone(), Instant::now());
-            let look = move |state: &ServerState| {
-                let answer = super::rendered(&state.answer(&asked))?;
+            let own = self.state.look(move |state| state.answer(&asked)).await;
+            let master = self.others.master_of(&own, &request, began + EVERY).await;
+            let event = move |_: &ServerState| {
+                let answer = super::rendered(&shown(own, master))?;
                 Some(Bytes::from(format!("data: {answer}\n\n")))
             };
-            if let Some(event) = self.state.look(look).await {
+            if let Some(event) = self.state.look(event).await {
                 view.send_replace(event);
             }
             sleep((began.elapsed() * REST).min(EVERY)).await;
@@ -116,5 +130,22 @@ impl Live {
             views.remove(query);
         }
         is_left
+    }
+}
+
+/// Returns the status to show: of a candidate, with what its master holds.
+fn shown(own: Status, master: Option<Status>) -> Status {
+    let Some(master) = master else {
+        return own;
+    };
+    Status {
+        resources: master.resources,
+        next_token: master.next_token,
+        children: master.children,
+        resources_count: master.resources_count,
+        leases_count: master.leases_count,
+        clients_count: master.clients_count,
+        waiting_count: master.waiting_count,
+        ..own
     }
 }

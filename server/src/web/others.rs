@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use doorward_proto::admin::v1::admin_client::AdminClient;
+use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse};
 use doorward_session::visible;
 use doorward_tls::dialer::{Dialed, Dialer};
 use parking_lot::Mutex;
@@ -13,6 +15,7 @@ use tokio::time::{Instant, timeout};
 use tonic::transport::Endpoint;
 use tonic::{Response, Status};
 
+use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::status::ServerState;
 
 /// Time for which a connection without a question is kept.
@@ -53,6 +56,34 @@ impl Others {
                 Err("no answer in time".to_owned())
             }
         }
+    }
+
+    /// Asks the server at an address for its status, until a time at most. Returns it, or why there is none.
+    pub(super) async fn status(
+        &self,
+        address: &str,
+        request: &GetStatusRequest,
+        until: Instant,
+    ) -> Result<GetStatusResponse, String> {
+        let call = async |channel| {
+            let client = AdminClient::new(channel);
+            let mut client = client.max_decoding_message_size(MESSAGE_BYTES_MAX);
+            client.get_status(request.clone()).await
+        };
+        self.ask(address, until, call).await
+    }
+
+    /// Returns the status of the master of a node, if `status` is of a candidate that names it.
+    pub(super) async fn master_of(
+        &self,
+        status: &GetStatusResponse,
+        request: &GetStatusRequest,
+        until: Instant,
+    ) -> Option<GetStatusResponse> {
+        let master = status.master_address.as_ref();
+        let master = master.filter(|_| !status.is_master)?;
+        let answer = self.status(master, request, until).await.ok()?;
+        (answer.node == status.node).then_some(answer)
     }
 
     fn channel(&self, address: &str) -> Result<Dialed, tonic::transport::Error> {

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doorward_proto::admin::v1::admin_client::AdminClient;
 use doorward_proto::admin::v1::{GetStatusRequest, GetStatusResponse};
 use doorward_proto::tree::{Place, sort};
 use doorward_session::visible;
@@ -16,7 +15,6 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use crate::rpc::MESSAGE_BYTES_MAX;
 use crate::status::{Query, ServerState};
 use crate::web::others::Others;
 
@@ -165,13 +163,9 @@ impl Walk<'_> {
 
     /// Returns the status of the master of a node, if a candidate names it.
     async fn of_master(&self, status: GetStatusResponse) -> GetStatusResponse {
-        if let Some(master) = status.master_address.as_ref().filter(|_| !status.is_master)
-            && let Ok(master) = self.ask(master).await
-            && master.node == status.node
-        {
-            return master;
-        }
-        status
+        let (request, until) = (&self.request, self.until);
+        let master = self.others.master_of(&status, request, until).await;
+        master.unwrap_or(status)
     }
 
     /// Asks a child server.
@@ -200,11 +194,6 @@ impl Walk<'_> {
     }
 
     async fn ask(&self, address: &str) -> Result<GetStatusResponse, String> {
-        let call = async |channel| {
-            let client = AdminClient::new(channel);
-            let mut client = client.max_decoding_message_size(MESSAGE_BYTES_MAX);
-            client.get_status(self.request.clone()).await
-        };
-        self.others.ask(address, self.until, call).await
+        self.others.status(address, &self.request, self.until).await
     }
 }

@@ -66,7 +66,7 @@ fn view_of_master(now: Time) -> View {
     }
 }
 
-fn lose(server: &Server, mastership: Mastership) {
+pub(crate) fn lose(server: &Server, mastership: Mastership) {
     let node = server.state().node();
     node.change(|node, now| node.handle_mastership(mastership, now));
 }

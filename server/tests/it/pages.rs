@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use doorward_engine::node::mastership::Mastership;
 use doorward_server::app::{Server, ServerConfig};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::TcpStream;
 
 use crate::logs::Logs;
+use crate::mastership::lose;
 use crate::processes::start_with;
 use crate::running::{
     asked, capacity, check_lines, config, eventually, get, json, page, start, started,
@@ -90,6 +92,29 @@ async fn a_browser_hears_of_a_change_without_asking() {
     while event(&mut lines).await["resources"][0]["wants"] != 15.0 {}
     server.shutdown().await;
     while lines.next_line().await.unwrap_or_default().is_some() {}
+}
+
+#[tokio::test]
+async fn the_page_of_a_candidate_shows_what_its_master_holds() {
+    let (master, candidate) = (start().await, start().await);
+    let mut client = capacity(&master).await;
+    get(&mut client, "a", vec![asked("fair/x", 10.0)]).await;
+    let elsewhere = |master_address| Mastership::Elsewhere {
+        master_address,
+        epoch: Some(9),
+    };
+    lose(&candidate, elsewhere(master.grpc_address().to_string()));
+    let (_, mut lines) = follow(&candidate, "/live?id=fair%2Fx&leases=9").await;
+    let shown = event(&mut lines).await;
+    assert_eq!(shown["is_master"], false);
+    assert_eq!(shown["leases_count"], 1);
+    assert_eq!(shown["resources"][0]["leases"][0]["holder"], "a");
+    let tree = json(&candidate, "/tree?id=fair%2Fx").await;
+    assert_eq!(tree[0]["status"]["resources"][0]["wants"], 10.0);
+
+    // Without its master, the page goes on with what it has itself.
+    lose(&candidate, elsewhere("127.0.0.1:1".to_owned()));
+    while event(&mut lines).await["resources"] != Value::Array(Vec::new()) {}
 }
 
 #[tokio::test]
