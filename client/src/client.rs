@@ -147,8 +147,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Adds a server's address, `host:port`, `http://host:port` or `https://host:port`. The client tries several in turn. Any server of the
-    /// node will do, because every server names the master. With the feature `etcd`, one address may be that of a node
+    /// Adds a server's address, `host:port`, `http://host:port`, `https://host:port` or `unix:/path`. The client tries
+    /// several in turn. Any server of the node will do, because every server names the master. With the feature `etcd`, one address may be that of a node
     /// in etcd, `etcd://host:port/node`: see [finding servers](crate#finding-servers).
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.addresses.push(address.into());

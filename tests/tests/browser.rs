@@ -1,5 +1,6 @@
 //! The page in a real Chromium, driven by chromedriver (Debian: `chromium chromium-driver`). `tests/release page` runs it.
-//! With `DOORWARD_PICTURES=FOLDER` it saves pictures of the demonstration, in four sizes, light and dark.
+//! With `DOORWARD_PICTURES=FOLDER` it saves pictures of the demonstration, in four sizes, light and dark, and of its
+//! terminal, which is tmux.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -108,6 +109,45 @@ impl Browser {
     }
 }
 
+/// Returns the terminal of the demonstration after a while, as the body of a page.
+async fn terminal() -> String {
+    let tmux = |arguments: &[&str]| {
+        let mut command = Command::new("tmux");
+        command.args(["-L", "doorward"]).args(arguments);
+        command.output().expect("tmux").stdout
+    };
+    let demo = format!("{} demo", program("doorward").display());
+    tmux(&["new-session", "-d", "-x", "112", "-y", "23", &demo]);
+    sleep(Duration::from_secs(25)).await;
+    let shown = String::from_utf8(tmux(&["capture-pane", "-p", "-e"])).unwrap();
+    tmux(&["kill-server"]);
+    let mut body = "<style>:root { color-scheme: light dark; } pre { font: 14px/1.3 monospace; } \
+                    .c2 { color: #3a9d5d } .c3 { color: #c08a1e } .c4 { color: #4a7fd0 } .b { font-weight: bold } \
+                    .d { opacity: 0.6 } .r { background: CanvasText; color: Canvas }</style><pre>"
+        .to_owned();
+    let mut classes = Vec::new();
+    for (index, part) in shown.split("\u{1b}[").enumerate() {
+        let (codes, text) = match index {
+            0 => ("", part),
+            _ => part.split_once('m').unwrap(),
+        };
+        for code in codes.replace("38;5;", "c").split(';') {
+            match code {
+                "0" => classes.clear(),
+                "1" => classes.push("b".to_owned()),
+                "2" => classes.push("d".to_owned()),
+                "7" => classes.push("r".to_owned()),
+                "39" => classes.retain(|it| !it.starts_with('c')),
+                color if color.starts_with('c') => classes.push(color.to_owned()),
+                _ => {}
+            }
+        }
+        let text = text.replace('<', "&lt;");
+        body += &format!("<span class='{}'>{text}</span>", classes.join(" "));
+    }
+    body
+}
+
 /// A command of Chromium's own protocol.
 #[derive(Debug)]
 struct Cdp(Value);
@@ -178,6 +218,13 @@ async fn the_demonstration_says_who_shares_and_who_is_short() {
             for is_dark in [false, true] {
                 browser.save(Path::new(&folder), size, is_dark).await;
             }
+        }
+        let script = format!("document.body.innerHTML = {}", json!(terminal().await));
+        browser.page.goto("about:blank").await.unwrap();
+        browser.js(&script).await;
+        for is_dark in [false, true] {
+            let folder = Path::new(&folder).join("terminal");
+            browser.save(&folder, (1000, 590), is_dark).await;
         }
     }
     let is_wider = "document.documentElement.scrollWidth > innerWidth";

@@ -22,7 +22,7 @@ pub(crate) use directory::Directory;
 /// Largest size of an answer's headers and trailers, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 * 1024;
 
-/// Parses a server's address: `host:port`, with or without a scheme. `is_tls`: connections use TLS.
+/// Parses a server's address: `host:port`, with or without a scheme, or `unix:/PATH`. `is_tls`: connections use TLS.
 fn parse(text: &str, is_tls: bool) -> Result<Address, ConnectError> {
     if text.len() > ADDRESS_BYTES_MAX {
         let problem = format!("it is longer than {ADDRESS_BYTES_MAX} bytes");
@@ -30,6 +30,10 @@ fn parse(text: &str, is_tls: bool) -> Result<Address, ConnectError> {
     }
     if text.starts_with("etcd://") {
         return Err(bad(text, "this program was built without the feature etcd"));
+    }
+    if text.starts_with("unix:") {
+        let socket = Address::of_socket(text).filter(|_| !is_tls);
+        return socket.ok_or_else(|| bad(text, "a Unix socket is unix:/PATH, without TLS"));
     }
     let https = text.strip_prefix("https://");
     if is_tls && text.starts_with("http://") {
@@ -51,7 +55,12 @@ fn parse(text: &str, is_tls: bool) -> Result<Address, ConnectError> {
 ///
 /// If the scheme is not http, the port is missing, or a character is invalid.
 pub(crate) fn endpoint(address: &Address, timeout: Duration) -> Result<Endpoint, ConnectError> {
-    Ok(parse_endpoint(address.as_str())?
+    let text = address.as_str();
+    let endpoint = match address.is_socket() {
+        true => Endpoint::from_shared(text.to_owned()).map_err(|it| bad(text, &it.to_string()))?,
+        false => parse_endpoint(text)?,
+    };
+    Ok(endpoint
         .connect_timeout(timeout)
         .http2_max_header_list_size(HEADER_BYTES_MAX)
         .http2_keep_alive_interval(Duration::from_secs(10))

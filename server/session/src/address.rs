@@ -1,4 +1,4 @@
-//! The address of a server: `host:port`.
+//! The address of a server: `host:port`, or a Unix socket.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -32,8 +32,8 @@ impl Address {
     ///
     /// If it is not `host:port` in visible ASCII, or too long.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
-        let is_text =
-            text.len() <= ADDRESS_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_valid = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
+        let is_text = text.len() <= ADDRESS_BYTES_MAX && text.bytes().all(is_valid);
         let parts = text.rsplit_once(':').filter(|_| is_text);
         let Some((_, port)) = parts.filter(|(host, _)| !host.is_empty()) else {
             return Err(BadAddress::NotHostPort);
@@ -45,6 +45,17 @@ impl Address {
             }
             Ok(0) | Err(_) => Err(BadAddress::NotHostPort),
         }
+    }
+
+    /// Returns the address of a Unix socket, `unix:/PATH`, from the program itself: no other server can name one.
+    pub fn of_socket(text: &str) -> Option<Self> {
+        let is_socket = text.starts_with("unix:/") && text.len() <= ADDRESS_BYTES_MAX;
+        is_socket.then(|| Self(SmolStr::new(text)))
+    }
+
+    /// Whether it is a Unix socket.
+    pub fn is_socket(&self) -> bool {
+        self.0.contains('/')
     }
 
     /// The text.
@@ -123,6 +134,7 @@ mod tests {
             "a b:1",
             "a\u{202e}:1",
             "a\n:1",
+            "unix:/run/doorward:1",
             &long,
         ] {
             let not_one = Err(BadAddress::NotHostPort);

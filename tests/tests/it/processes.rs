@@ -12,6 +12,7 @@ mod election_cut_off;
 mod election_etcd;
 mod election_flags;
 mod election_restored;
+mod embedded;
 mod etcd;
 mod etcd_wiped;
 mod outside;

@@ -1,0 +1,56 @@
+//! Failures of joining a group.
+
+use std::io;
+use std::path::PathBuf;
+
+use doorward::ConnectError;
+use thiserror::Error;
+
+/// A process could not join its group.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The name cannot be that of a folder and of a node.
+    #[error(
+        "the group {0:?} has an invalid name; use letters, digits, '-', '_' and '.', at most 64 of them"
+    )]
+    BadGroup(String),
+    /// A limit or a template is invalid.
+    #[error("{0}")]
+    BadLimits(String),
+    /// No folder is known.
+    #[error(
+        "there is no folder for the group: $XDG_STATE_HOME and $HOME are not set; give one with `folder`"
+    )]
+    NoFolder,
+    /// The path of the folder is too long for a socket in it.
+    #[error("the path {0} is too long for a Unix socket; give a shorter folder with `folder`")]
+    LongPath(PathBuf),
+    /// The folder cannot be used.
+    #[error("the group's folder {path} cannot be used")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Cause.
+        source: io::Error,
+    },
+    /// The address of etcd cannot be used.
+    #[error("etcd at {address} cannot be used: {problem}")]
+    BadEtcd {
+        /// The address.
+        address: String,
+        /// Why.
+        problem: String,
+    },
+    /// The thread of the server could not be started.
+    #[error("the thread that serves the group cannot be started")]
+    Thread(#[source] io::Error),
+    /// Nobody serves the group.
+    #[error("nobody serves the group{}", problem.as_ref().map_or(String::new(), |it| format!(": {it}")))]
+    NobodyServes {
+        /// Why this process does not, if it has tried.
+        problem: Option<String>,
+        /// The last attempt to reach one that does.
+        source: ConnectError,
+    },
+}

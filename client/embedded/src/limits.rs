@@ -1,0 +1,142 @@
+//! The limits of a group: those in code, or templates in a file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use doorward_engine::templates::{AlgorithmKind, TemplateSpec, Templates};
+use doorward_limits::rate::Rate;
+use doorward_server::app::ServerConfig;
+use doorward_server::stored_place::StoredPlace;
+use doorward_server::templates::file::TemplateFile;
+
+use crate::error::JoinError;
+
+/// Lease length. The lease of a process that was killed counts for that long.
+const LEASE_LENGTH: Duration = Duration::from_secs(6);
+
+/// Time between two requests of a client, besides those of its stream.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The limits.
+#[derive(Clone, Debug)]
+pub(crate) enum Limits {
+    /// Resource, or glob, and limit.
+    InCode(Vec<(String, String)>),
+    /// A file of resource templates.
+    File(PathBuf),
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::InCode(Vec::new())
+    }
+}
+
+impl Limits {
+    /// Adds a limit. A file of templates is not used then.
+    pub(crate) fn add(&mut self, resource: String, limit: String) {
+        match self {
+            Self::InCode(limits) => limits.push((resource, limit)),
+            Self::File(_) => *self = Self::InCode(vec![(resource, limit)]),
+        }
+    }
+
+    /// Puts the limits into the configuration of a server.
+    ///
+    /// # Errors
+    ///
+    /// If one is invalid, or the file cannot be read.
+    pub(crate) async fn load(self, server: ServerConfig) -> Result<ServerConfig, JoinError> {
+        let bad = |error: &dyn std::fmt::Display| JoinError::BadLimits(error.to_string());
+        match self {
+            Self::File(path) => {
+                let (_, templates) = TemplateFile::open(&path).await.map_err(|it| bad(&it))?;
+                Ok(ServerConfig {
+                    templates,
+                    templates_source: path.display().to_string(),
+                    templates_place: Some(StoredPlace::File(path)),
+                    ..server
+                })
+            }
+            Self::InCode(limits) if limits.is_empty() => {
+                Err(bad(&"the group has no limit; give one"))
+            }
+            Self::InCode(limits) => {
+                let specs = limits.iter().map(|(resource, limit)| spec(resource, limit));
+                let specs = specs.collect::<Result<Vec<_>, _>>()?;
+                let templates = Templates::parse(&specs).map_err(|problems| {
+                    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                    bad(&problems.join("; "))
+                })?;
+                Ok(ServerConfig {
+                    templates,
+                    templates_source: "the program".to_owned(),
+                    ..server
+                })
+            }
+        }
+    }
+}
+
+/// Returns the template of a limit. A rate is a capacity for each second.
+fn spec(resource: &str, limit: &str) -> Result<TemplateSpec, JoinError> {
+    let bad = |why: &str| {
+        let advice = "give a rate such as 300/s or 600/min, or a number in flight such as 20";
+        JoinError::BadLimits(format!(
+            "{resource}: {limit:?} is no limit: {why}; {advice}"
+        ))
+    };
+    let capacity = if limit.contains('/') {
+        let rate: Rate = limit.parse().map_err(|_| bad("it is no rate"))?;
+        rate.as_per_second()
+    } else {
+        limit.trim().parse().map_err(|_| bad("it is no number"))?
+    };
+    Ok(TemplateSpec {
+        identifier_glob: Some(resource.to_owned()),
+        capacity: Some(capacity),
+        kind: Some(AlgorithmKind::FairShare),
+        lease_length: Some(LEASE_LENGTH),
+        refresh_interval: Some(REFRESH_INTERVAL),
+        ..TemplateSpec::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(resource: &str, limit: &str, expected: Result<f64, &str>) {
+        let mut limits = Limits::default();
+        limits.add(resource.to_owned(), limit.to_owned());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let loaded = runtime.block_on(limits.load(ServerConfig::default()));
+        let id = doorward_engine::id::ResourceId::new("a/b").unwrap();
+        match (loaded, expected) {
+            (Ok(server), Ok(capacity)) => {
+                let template = server.templates.find(&id).unwrap();
+                assert_eq!(template.capacity().get(), capacity, "{limit}");
+            }
+            (Err(error), Err(part)) => {
+                let text = error.to_string();
+                assert!(text.contains(part) && text.contains(resource), "{text}");
+            }
+            (loaded, _) => panic!("{limit}: {loaded:?}"),
+        }
+    }
+
+    #[test]
+    fn a_limit_is_a_rate_or_a_number_in_flight() {
+        check("a/b", "300/s", Ok(300.0));
+        check("a/*", "600/min", Ok(10.0));
+        check("a/b", "20", Ok(20.0));
+        check("a/b", "2.5", Ok(2.5));
+        check("a/b", "fast", Err("it is no number"));
+        check("a/b", "5/fortnight", Err("it is no rate"));
+        check("a/b", "-1", Err("capacity"));
+        check("a/b", "NaN", Err("capacity"));
+    }
+}

@@ -1,0 +1,58 @@
+//! A process in a group.
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+
+use doorward::Client;
+
+use crate::serving::Serving;
+
+/// A process in its group: its [client](Client), and its part in serving. When it is dropped, the process leaves, and
+/// another one serves. Resources and limiters of it then work as if their server was out of reach.
+#[derive(Debug)]
+pub struct Member {
+    client: Client,
+    serving: Serving,
+}
+
+impl Member {
+    pub(crate) const fn new(client: Client, serving: Serving) -> Self {
+        Self { client, serving }
+    }
+
+    /// Returns whether this process serves the group now.
+    pub fn is_serving(&self) -> bool {
+        self.serving.is_serving()
+    }
+
+    /// Returns why this process cannot serve, if it has tried.
+    pub fn problem(&self) -> Option<String> {
+        self.serving.problem()
+    }
+
+    /// Returns the address of the [page](crate::Embedded::page), if this process serves it now.
+    pub fn page(&self) -> Option<SocketAddr> {
+        self.serving.page()
+    }
+
+    /// Returns the metrics of the group's server in Prometheus' text format, if this process runs it now: it serves, or is
+    /// a candidate in etcd.
+    pub fn metrics(&self) -> Option<String> {
+        self.serving.metrics()
+    }
+
+    /// Releases all leases, and leaves the group. A process that serves goes on for about a second.
+    pub async fn leave(self) {
+        let Self { client, serving } = self;
+        client.close().await;
+        serving.end().await;
+    }
+}
+
+impl Deref for Member {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
