@@ -7,6 +7,7 @@ pub mod certificates;
 pub mod crowd;
 pub mod etcd;
 pub mod figures;
+pub mod group;
 pub mod honest;
 pub mod http_load;
 pub mod mutations;

@@ -3,14 +3,17 @@
 //!
 //! `cargo run --release -p doorward-embedded --example shared_limit [FOLDER]`, several times side by side.
 
+#![allow(clippy::print_stdout, reason = "an example prints")]
+
 use std::env;
 use std::error::Error;
 use std::io::stderr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use doorward::limiter::rate::Burst;
 use doorward_embedded::embedded;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::interval;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -20,33 +23,25 @@ async fn main() -> Result<(), Box<dyn Error>> {
         group = group.folder(folder);
     }
     let client = group.join().await?;
-    let limiter = client
-        .resource("db/orders")
-        .open()?
-        .rate_limiter(Burst::default());
+    let database = client.resource("db/orders").open()?;
+    let limiter = database.rate_limiter(Burst::default());
     let mut end = signal(SignalKind::terminate())?;
-    let (mut second, mut admitted) = (0, 0);
+    let mut second = interval(Duration::from_secs(1));
+    let mut taken = 0;
     loop {
         tokio::select! {
-            acquired = limiter.acquire(1) => { let _permit = acquired?; }
+            acquired = limiter.acquire(1) => {
+                acquired?;
+                taken += 1;
+            }
+            _ = second.tick() => {
+                let part = if client.is_serving() { "serves" } else { "is served" };
+                println!("{taken} in a second; this process {part}");
+                taken = 0;
+            }
             _ = end.recv() => break,
         }
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or(Duration::ZERO)
-            .as_secs();
-        if now != second {
-            let part = if client.is_serving() {
-                "serves"
-            } else {
-                "is served"
-            };
-            println!("{second} {admitted} {part}");
-            (second, admitted) = (now, 0);
-        }
-        admitted += 1;
     }
-    println!("{second} {admitted} leaves");
     client.leave().await;
     Ok(())
 }

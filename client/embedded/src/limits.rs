@@ -118,7 +118,7 @@ mod tests {
         match (loaded, expected) {
             (Ok(server), Ok(capacity)) => {
                 let template = server.templates.find(&id).unwrap();
-                assert_eq!(template.capacity().get(), capacity, "{limit}");
+                assert_eq!(template.capacity.get(), capacity, "{limit}");
             }
             (Err(error), Err(part)) => {
                 let text = error.to_string();

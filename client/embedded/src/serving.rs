@@ -174,7 +174,7 @@ fn take_turns(seat: &Seat, config: &ServerConfig, shared: &Shared) {
             let problem = chain(&*error);
             error!(problem, "this process cannot serve its group");
             shared.change(|now| now.problem = Some(problem));
-            thread::sleep(PAUSE);
+            thread::park_timeout(PAUSE);
         }
     }
 }
