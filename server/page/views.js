@@ -62,7 +62,7 @@ export function banners({ status: it, lostAt, since }) {
       `at ${parent.address}, for ${ago(parent.link_age_ms)}. What it leased to this server runs down.`, parent.problem),
     it.master_address && !it.is_master && note(pill("", "candidate"), ` The master of ${it.node} is at `,
       serverLink(it.master_address, it.master_address, it.master_pages_address ?? "") ?? it.master_address,
-      ". What it holds is shown here; this server takes its place when it goes."),
+      ". This page shows what it holds; this server takes its place when it goes."),
     it.learning_remaining_ms && note(pill("warn", "learning mode"),
       ` For up to ${left(it.learning_remaining_ms, since)} more, clients without a lease wait.`),
     it.is_exposed && note(pill("warn", "exposed"),
@@ -105,6 +105,8 @@ export const candidates = ({ etcd }) => etcd?.candidates?.map(({ address, pages_
 export function nothing({ status: it }, id) {
   const text = (title, ...more) => h("div#nothing.card", h("p.empty", h("b", title), more));
   if (!it.master_address) return text(`No master of the node ${it.node} is known`, "Nothing is granted without one.");
+  if (!it.is_master) return text(id ? "The master does not show this resource" : "The master shows no resource",
+    `Nobody holds it, or this server cannot ask the master at ${it.master_address}.`);
   return text(id ? "Nobody holds this resource now" : "Nobody holds anything yet",
     "A resource appears with the first client that asks, and goes with its last lease.");
 }

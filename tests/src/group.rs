@@ -28,8 +28,8 @@ pub async fn run_as_member() -> bool {
         Some(hosts) => group.etcd(hosts),
         None => group.folder(&place),
     };
-    let client = group.join().await.unwrap();
-    let resource = client.resource("shared").open().unwrap();
+    let group = group.join().await.unwrap();
+    let resource = group.client().resource("shared").open().unwrap();
     let limiter = resource.rate_limiter(Burst::default());
     let mut end = tokio::task::spawn_blocking(|| stdin().read_to_end(&mut Vec::new()));
     loop {
@@ -37,9 +37,9 @@ pub async fn run_as_member() -> bool {
             taken = limiter.acquire(1) => drop(taken.unwrap()),
             _ = &mut end => break,
         }
-        println!("took at {} {}", wall().as_nanos(), client.is_serving());
+        println!("took at {} {}", wall().as_nanos(), group.is_serving());
     }
-    client.leave().await;
+    group.leave().await;
     true
 }
 

@@ -113,7 +113,8 @@ impl Browser {
 async fn terminal() -> String {
     let tmux = |arguments: &[&str]| {
         let mut command = Command::new("tmux");
-        command.args(["-L", "doorward"]).args(arguments);
+        let own = format!("doorward-{}", std::process::id());
+        command.args(["-L", &own]).args(arguments);
         command.output().expect("tmux").stdout
     };
     let demo = format!("{} demo", program("doorward").display());
@@ -142,7 +143,7 @@ async fn terminal() -> String {
                 _ => {}
             }
         }
-        let text = text.replace('<', "&lt;");
+        let text = text.replace('&', "&amp;").replace('<', "&lt;");
         body += &format!("<span class='{}'>{text}</span>", classes.join(" "));
     }
     body

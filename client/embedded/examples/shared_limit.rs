@@ -22,8 +22,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if let Some(folder) = env::args_os().nth(1) {
         group = group.folder(folder);
     }
-    let client = group.join().await?;
-    let database = client.resource("db/orders").open()?;
+    let group = group.join().await?;
+    let database = group.client().resource("db/orders").open()?;
     let limiter = database.rate_limiter(Burst::default());
     let mut end = signal(SignalKind::terminate())?;
     let mut second = interval(Duration::from_secs(1));
@@ -35,13 +35,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 taken += 1;
             }
             _ = second.tick() => {
-                let part = if client.is_serving() { "serves" } else { "is served" };
+                let part = if group.is_serving() { "serves" } else { "is served" };
                 println!("{taken} in a second; this process {part}");
                 taken = 0;
             }
             _ = end.recv() => break,
         }
     }
-    client.leave().await;
+    group.leave().await;
     Ok(())
 }

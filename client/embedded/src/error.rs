@@ -27,26 +27,30 @@ pub enum JoinError {
     #[error("the path {0} is too long for a Unix socket; give a shorter folder with `folder`")]
     LongPath(PathBuf),
     /// The folder cannot be used.
-    #[error("the group's folder {path} cannot be used")]
+    #[error("the group's folder {} cannot be used; all processes of a group need one that their user owns", path.display())]
     Folder {
         /// The folder.
         path: PathBuf,
         /// Cause.
         source: io::Error,
     },
+    /// Other users may write into the folder.
+    #[error("other users may write into the group's folder {}; take that right from them, or give another one", .0.display())]
+    SharedFolder(PathBuf),
     /// The address of etcd cannot be used.
-    #[error("etcd at {address} cannot be used: {problem}")]
-    BadEtcd {
-        /// The address.
-        address: String,
-        /// Why.
-        problem: String,
-    },
+    #[error("{0}")]
+    BadEtcd(String),
     /// The thread of the server could not be started.
     #[error("the thread that serves the group cannot be started")]
     Thread(#[source] io::Error),
+    /// A setting of the client is invalid.
+    #[error(transparent)]
+    Client(ConnectError),
     /// Nobody serves the group.
-    #[error("nobody serves the group{}", problem.as_ref().map_or(String::new(), |it| format!(": {it}")))]
+    #[error(
+        "nobody serves the group: {}",
+        problem.as_deref().unwrap_or("another process has its lock, or is elected, and does not answer")
+    )]
     NobodyServes {
         /// Why this process does not, if it has tried.
         problem: Option<String>,

@@ -5,15 +5,15 @@
 //! use doorward_embedded::embedded;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = embedded("orders").limit("db/orders", "300/s").join().await?;
-//! let database = client.resource("db/orders").open()?;
+//! let group = embedded("orders").limit("db/orders", "300/s").join().await?;
+//! let database = group.client().resource("db/orders").open()?;
 //! let limiter = database.rate_limiter(Burst::default());
 //! limiter.acquire(1).await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! All processes of a machine that [join](Embedded::join) a group of one name share its limits, exactly as the
+//! All processes of a user on a machine that [join](Embedded::join) a group of one name share its limits, exactly as the
 //! [clients](doorward::Client) of a server do. The first one that locks a file in the group's folder serves on a Unix
 //! socket there. When it ends, in whatever way, the system releases the lock, and the next process serves. It continues
 //! with the marks that the folder keeps of what is granted, so that no limit is exceeded.
@@ -23,7 +23,7 @@
 //! With the feature `etcd`, [`Embedded::etcd`] makes a group over several machines. Each process is a candidate then, and
 //! etcd elects one.
 //!
-//! A process joins after it has forked: threads do not survive that.
+//! A process joins after it has forked: threads do not survive that, and a child that is forked later keeps the lock.
 
 mod error;
 mod folder;
@@ -31,11 +31,15 @@ mod limits;
 mod member;
 mod serving;
 
+#[cfg(feature = "etcd")]
+use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use doorward::{Client, ClientBuilder};
+use doorward::{Client, ClientBuilder, ConnectError};
 use doorward_server::app::ServerConfig;
+
+pub use doorward;
 
 pub use crate::error::JoinError;
 pub use crate::member::Member;
@@ -54,6 +58,8 @@ pub struct Embedded {
     page: Option<SocketAddr>,
     #[cfg(feature = "etcd")]
     etcd: Option<String>,
+    #[cfg(feature = "etcd")]
+    address: Option<IpAddr>,
 }
 
 /// Begins the settings of a group. Its name has letters, digits, `-`, `_` and `.`, at most 64 of them.
@@ -65,6 +71,8 @@ pub fn embedded(group: impl Into<String>) -> Embedded {
         page: None,
         #[cfg(feature = "etcd")]
         etcd: None,
+        #[cfg(feature = "etcd")]
+        address: None,
     }
 }
 
@@ -72,18 +80,20 @@ impl Embedded {
     /// Sets the limit of a resource, or of all that a glob such as `tenants/*` matches: a rate such as `300/s` or
     /// `600/min`, or a number in flight such as `20`. The limits of the process that serves are in force.
     pub fn limit(mut self, resource: impl Into<String>, limit: impl Into<String>) -> Self {
-        self.limits.add(resource.into(), limit.into());
+        self.limits.in_code.push((resource.into(), limit.into()));
         self
     }
 
-    /// Takes the limits from a file of resource templates, as a server does, and follows it.
+    /// Takes the limits from a file of resource templates, as a server does, and follows it. There must be no
+    /// [`Embedded::limit`] then.
     pub fn templates(mut self, file: impl Into<PathBuf>) -> Self {
-        self.limits = Limits::File(file.into());
+        self.limits.file = Some(file.into());
         self
     }
 
-    /// Sets the folder of the group, on a local disk. Default: `doorward/embedded-GROUP` in the folder for state of the
-    /// user (`$XDG_STATE_HOME`, or `~/.local/state`) or of the unit of systemd.
+    /// Sets the folder, on a local disk, in which the group has one of its own. All processes of a group need the same.
+    /// Default: `doorward` in the user's folder for state (`$XDG_STATE_HOME`, or `~/.local/state`), or the state directory
+    /// of the unit of systemd.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
@@ -101,6 +111,13 @@ impl Embedded {
     #[cfg(feature = "etcd")]
     pub fn etcd(mut self, hosts: impl Into<String>) -> Self {
         self.etcd = Some(hosts.into());
+        self
+    }
+
+    /// Sets the address of this machine at which processes on others reach it. Default: the one by which it reaches etcd.
+    #[cfg(feature = "etcd")]
+    pub fn address(mut self, address: IpAddr) -> Self {
+        self.address = Some(address);
         self
     }
 
@@ -122,7 +139,7 @@ impl Embedded {
         if !folder::is_name(&self.group) {
             return Err(JoinError::BadGroup(self.group));
         }
-        let (seat, server, address) = self.place()?;
+        let (seat, server, address) = self.place().await?;
         let server = self.limits.load(server).await?;
         let config = ServerConfig {
             node_name: self.group,
@@ -131,18 +148,21 @@ impl Embedded {
         };
         let serving = Serving::start(seat, config)?;
         let joined = client.address(address).connect().await;
-        let client = joined.map_err(|source| JoinError::NobodyServes {
-            problem: serving.problem(),
-            source,
+        let client = joined.map_err(|error| match error {
+            ConnectError::NotConnected { .. } => JoinError::NobodyServes {
+                problem: serving.problem(),
+                source: error,
+            },
+            error => JoinError::Client(error),
         })?;
         Ok(Member::new(client, serving))
     }
 
     /// Returns how this process comes to serve, the server that it runs then, and the address of the one that serves.
-    fn place(&self) -> Result<(Seat, ServerConfig, String), JoinError> {
+    async fn place(&self) -> Result<(Seat, ServerConfig, String), JoinError> {
         #[cfg(feature = "etcd")]
         if let Some(hosts) = &self.etcd {
-            return serving::by_etcd(hosts, &self.group);
+            return serving::by_etcd(hosts, self.address, &self.group).await;
         }
         let folder = Folder::open(self.folder.clone(), &self.group)?;
         let (config, address) = (folder.server(), folder.address());

@@ -18,62 +18,56 @@ const LEASE_LENGTH: Duration = Duration::from_secs(6);
 const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The limits.
-#[derive(Clone, Debug)]
-pub(crate) enum Limits {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
     /// Resource, or glob, and limit.
-    InCode(Vec<(String, String)>),
-    /// A file of resource templates.
-    File(PathBuf),
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::InCode(Vec::new())
-    }
+    pub(crate) in_code: Vec<(String, String)>,
+    /// A file of resource templates in place of them.
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Limits {
-    /// Adds a limit. A file of templates is not used then.
-    pub(crate) fn add(&mut self, resource: String, limit: String) {
-        match self {
-            Self::InCode(limits) => limits.push((resource, limit)),
-            Self::File(_) => *self = Self::InCode(vec![(resource, limit)]),
-        }
-    }
-
     /// Puts the limits into the configuration of a server.
     ///
     /// # Errors
     ///
-    /// If one is invalid, or the file cannot be read.
+    /// If there are none, one is invalid, or the file cannot be read.
     pub(crate) async fn load(self, server: ServerConfig) -> Result<ServerConfig, JoinError> {
-        let bad = |error: &dyn std::fmt::Display| JoinError::BadLimits(error.to_string());
-        match self {
-            Self::File(path) => {
-                let (_, templates) = TemplateFile::open(&path).await.map_err(|it| bad(&it))?;
-                Ok(ServerConfig {
-                    templates,
-                    templates_source: path.display().to_string(),
-                    templates_place: Some(StoredPlace::File(path)),
-                    ..server
-                })
+        let bad = |problem: String| Err(JoinError::BadLimits(problem));
+        let Some(path) = self.file else {
+            if self.in_code.is_empty() {
+                return bad(
+                    "the group has no limit; give one with `limit` or `templates`".to_owned(),
+                );
             }
-            Self::InCode(limits) if limits.is_empty() => {
-                Err(bad(&"the group has no limit; give one"))
-            }
-            Self::InCode(limits) => {
-                let specs = limits.iter().map(|(resource, limit)| spec(resource, limit));
-                let specs = specs.collect::<Result<Vec<_>, _>>()?;
-                let templates = Templates::parse(&specs).map_err(|problems| {
-                    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
-                    bad(&problems.join("; "))
-                })?;
-                Ok(ServerConfig {
+            let limits = self.in_code.iter();
+            let specs = limits.map(|(resource, limit)| spec(resource, limit));
+            let specs = specs.collect::<Result<Vec<_>, _>>()?;
+            return match Templates::parse(&specs) {
+                Ok(templates) => Ok(ServerConfig {
                     templates,
                     templates_source: "the program".to_owned(),
                     ..server
-                })
-            }
+                }),
+                Err(problems) => {
+                    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                    bad(problems.join("; "))
+                }
+            };
+        };
+        if !self.in_code.is_empty() {
+            return bad(
+                "the group has limits and a file of templates; give one of them".to_owned(),
+            );
+        }
+        match TemplateFile::open(&path).await {
+            Ok((_, templates)) => Ok(ServerConfig {
+                templates,
+                templates_source: path.display().to_string(),
+                templates_place: Some(StoredPlace::File(path)),
+                ..server
+            }),
+            Err(error) => bad(error.to_string()),
         }
     }
 }
@@ -108,8 +102,10 @@ mod tests {
 
     #[track_caller]
     fn check(resource: &str, limit: &str, expected: Result<f64, &str>) {
-        let mut limits = Limits::default();
-        limits.add(resource.to_owned(), limit.to_owned());
+        let limits = Limits {
+            in_code: vec![(resource.to_owned(), limit.to_owned())],
+            file: None,
+        };
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();

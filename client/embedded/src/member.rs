@@ -1,15 +1,15 @@
 //! A process in a group.
 
 use std::net::SocketAddr;
-use std::ops::Deref;
 
 use doorward::Client;
 
 use crate::serving::Serving;
 
-/// A process in its group: its [client](Client), and its part in serving. When it is dropped, the process leaves, and
-/// another one serves. Resources and limiters of it then work as if their server was out of reach.
+/// A process in its group: its [client](Client), and its part in serving. When it is dropped, the process no longer serves
+/// others. Its resources and limiters go on as long as another process does: keep the member as long as them.
 #[derive(Debug)]
+#[must_use = "the process leaves its group when this is dropped"]
 pub struct Member {
     client: Client,
     serving: Serving,
@@ -20,12 +20,17 @@ impl Member {
         Self { client, serving }
     }
 
+    /// Returns the client, as with servers.
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// Returns whether this process serves the group now.
     pub fn is_serving(&self) -> bool {
         self.serving.is_serving()
     }
 
-    /// Returns why this process cannot serve, if it has tried.
+    /// Returns why this process cannot serve, or serves without its page or the newest templates.
     pub fn problem(&self) -> Option<String> {
         self.serving.problem()
     }
@@ -46,13 +51,5 @@ impl Member {
         let Self { client, serving } = self;
         client.close().await;
         serving.end().await;
-    }
-}
-
-impl Deref for Member {
-    type Target = Client;
-
-    fn deref(&self) -> &Client {
-        &self.client
     }
 }

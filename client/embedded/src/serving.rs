@@ -1,19 +1,16 @@
 //! The thread in which a process serves its group, when it is its turn.
 
 use std::error::Error;
-use std::fs::File;
-use std::io;
+use std::fs::{File, TryLockError};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use doorward_server::app::{Server, ServerConfig};
+use doorward_server::app::{Server, ServerConfig, ServerError};
 use doorward_server::metrics::Metrics;
 use doorward_server::metrics::format::Format;
 use doorward_server::status::ServerState;
-use doorward_server::stored_place::StoredPlace;
-use doorward_server::templates::file::TemplateFile;
 use tokio::runtime;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +23,9 @@ mod by_etcd;
 
 #[cfg(feature = "etcd")]
 pub(crate) use by_etcd::by_etcd;
+
+/// Interval between two looks whether the lock is free.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Pause after a server that could not start or has failed.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -66,6 +66,25 @@ struct Now {
 }
 
 impl Shared {
+    /// Notes and logs a problem, if it is another one than before.
+    fn note(&self, problem: Option<String>) {
+        self.change(|now| {
+            if let Some(problem) = problem.as_ref().filter(|_| now.problem != problem) {
+                error!(problem, "this process cannot serve its group as it should");
+            }
+            now.problem = problem;
+        });
+    }
+
+    /// Whether this process serves now.
+    fn is_master(&self) -> bool {
+        let server = self.read(|now| now.server.clone());
+        server.is_some_and(|(state, _)| {
+            let node = state.node();
+            node.read(|node, now| node.mastership(now).is_master())
+        })
+    }
+
     fn change(&self, change: impl FnOnce(&mut Now)) {
         change(&mut self.now.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -97,14 +116,10 @@ impl Serving {
 
     /// Whether this process serves the group.
     pub(crate) fn is_serving(&self) -> bool {
-        let server = self.shared.read(|now| now.server.clone());
-        server.is_some_and(|(state, _)| {
-            let node = state.node();
-            node.read(|node, now| node.mastership(now).is_master())
-        })
+        self.shared.is_master()
     }
 
-    /// Returns why this process does not serve although it is its turn.
+    /// Returns why this process does not serve, or not as it should, although it is its turn.
     pub(crate) fn problem(&self) -> Option<String> {
         self.shared.read(|now| now.problem.clone())
     }
@@ -119,16 +134,12 @@ impl Serving {
         let (_, metrics) = self.shared.read(|now| now.server.clone())?;
         metrics.render(Format::Plain).ok()
     }
-}
 
-impl Serving {
-    /// Ends the thread, and waits for that if it serves.
+    /// Ends the thread, and waits for that.
     pub(crate) async fn end(mut self) {
         self.shared.stop.cancel();
-        let runs = self.shared.read(|now| now.server.is_some());
-        let thread = self.thread.take().filter(|_| runs);
-        // A thread that waits for its turn ends when that comes.
-        if let Some(thread) = thread {
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             let _ended = tokio::task::spawn_blocking(|| thread.join()).await;
         }
     }
@@ -137,25 +148,8 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.shared.stop.cancel();
-    }
-}
-
-impl Seat {
-    /// Waits for the turn of this process.
-    fn take(&self) -> io::Result<()> {
-        match self {
-            Self::Lock(file) => file.lock(),
-            #[cfg(feature = "etcd")]
-            Self::Election => Ok(()),
-        }
-    }
-
-    /// Lets another process serve.
-    fn leave(&self) -> io::Result<()> {
-        match self {
-            Self::Lock(file) => file.unlock(),
-            #[cfg(feature = "etcd")]
-            Self::Election => Ok(()),
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
         }
     }
 }
@@ -163,17 +157,26 @@ impl Seat {
 /// Serves whenever it is the turn of this process, until it is told to stop.
 fn take_turns(seat: &Seat, config: &ServerConfig, shared: &Shared) {
     while !shared.stop.is_cancelled() {
-        let served = match seat.take() {
-            Ok(()) if shared.stop.is_cancelled() => return,
-            Ok(()) => serve(config.clone(), shared),
-            Err(error) => Err(error.into()),
+        let served = match seat {
+            Seat::Lock(file) => match file.try_lock() {
+                Ok(()) => serve(config, shared).and_then(|()| Ok(file.unlock()?)),
+                // Another process serves.
+                Err(TryLockError::WouldBlock) => {
+                    thread::park_timeout(LOOK);
+                    continue;
+                }
+                Err(TryLockError::Error(error)) => Err(error.into()),
+            },
+            #[cfg(feature = "etcd")]
+            Seat::Election => serve(config, shared),
         };
         shared.change(|now| (now.server, now.page) = (None, None));
-        let left = seat.leave();
-        if let Err(error) = served.and_then(|()| Ok(left?)) {
-            let problem = chain(&*error);
-            error!(problem, "this process cannot serve its group");
-            shared.change(|now| now.problem = Some(problem));
+        if let Err(error) = served {
+            shared.note(Some(chain(&*error)));
+            if let Seat::Lock(file) = seat {
+                // Another process may be able to serve.
+                let _unlocked = file.unlock();
+            }
             thread::park_timeout(PAUSE);
         }
     }
@@ -191,47 +194,49 @@ fn chain(error: &dyn Error) -> String {
 }
 
 /// Serves until the end, or a failure.
-fn serve(mut config: ServerConfig, shared: &Shared) -> Result<(), Box<dyn Error>> {
-    // A candidate says itself when it is elected.
-    let is_alone = config.election.is_none();
-    let group = config.node_name.clone();
+fn serve(config: &ServerConfig, shared: &Shared) -> Result<(), Box<dyn Error>> {
+    let group = &config.node_name;
     let mut builder = runtime::Builder::new_multi_thread();
     let runtime = builder
         .worker_threads(1)
         .thread_name(format!("doorward-{group}"));
     let runtime = runtime.enable_all().build()?;
     runtime.block_on(async {
-        let file = match &config.templates_place {
-            Some(StoredPlace::File(path)) => Some(TemplateFile::open(path).await?),
-            _ => None,
-        };
-        let file = file.map(|(file, templates)| {
-            config.templates = templates;
-            file
-        });
-        let mut server = Server::start(config).await?;
-        let (state, metrics) = (Arc::clone(server.state()), Arc::clone(server.metrics()));
-        if let Some(file) = file {
-            let rereads = server.rereads().subscribe();
-            server.spawn(file.run(Arc::clone(&state), Arc::clone(&metrics), rereads));
-        }
-        shared.change(|now| {
-            *now = Now {
-                server: Some((state, metrics)),
-                page: server.http_address(),
-                problem: None,
-            };
-        });
-        if is_alone {
-            info!(group, "this process serves its group");
+        let (mut server, problem) = start(config).await?;
+        shared.note(problem);
+        let running = (Arc::clone(server.state()), Arc::clone(server.metrics()));
+        shared.change(|now| (now.server, now.page) = (Some(running), server.http_address()));
+        // A candidate says itself when it is elected.
+        if config.election.is_none() {
+            info!(group, at = %config.listen, "this process serves its group");
         }
         tokio::select! {
             () = shared.stop.cancelled() => {
-                sleep(SERVES_ON).await;
+                if shared.is_master() {
+                    sleep(SERVES_ON).await;
+                }
                 server.shutdown().await;
                 Ok(())
             }
             error = server.failed() => Err(error.into()),
         }
     })
+}
+
+/// Starts the server. If its page or its file of templates cannot be used now, it starts without them, with the templates
+/// that were valid when the process joined. Returns also that problem.
+async fn start(config: &ServerConfig) -> Result<(Server, Option<String>), ServerError> {
+    let problem = match Server::start(config.clone()).await {
+        Ok(server) => return Ok((server, None)),
+        Err(error) => error,
+    };
+    let least = ServerConfig {
+        http_listen: None,
+        templates_place: None,
+        ..config.clone()
+    };
+    match Server::start(least).await {
+        Ok(server) => Ok((server, Some(chain(&problem)))),
+        Err(_) => Err(problem),
+    }
 }

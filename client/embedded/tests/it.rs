@@ -3,12 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::Path;
+use std::time::Duration;
 
 use doorward::capacity::Capacity;
 use doorward::{Client, Resource};
 use doorward_embedded::{Embedded, Member, embedded};
 use futures_util::StreamExt;
+use tokio::time::{sleep, timeout};
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 fn group(folder: &Path) -> Embedded {
     embedded("test").folder(folder).limit("db/*", "300/s")
@@ -28,9 +33,21 @@ fn opened(client: &Client, wants: f64) -> Resource {
 
 async fn until_has(resource: &Resource, has: f64) {
     let mut changes = resource.changes();
-    while resource.capacity() != Capacity::Limited(has) {
-        changes.next().await.unwrap();
-    }
+    let holds = async {
+        while resource.capacity() != Capacity::Limited(has) {
+            changes.next().await.unwrap();
+        }
+    };
+    timeout(PATIENCE, holds).await.unwrap();
+}
+
+async fn until_serves(member: &Member) {
+    let holds = async {
+        while !member.is_serving() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, holds).await.unwrap();
 }
 
 #[tokio::test]
@@ -43,14 +60,12 @@ async fn two_members_of_one_process_share_and_the_second_serves_when_the_first_h
     assert!(metrics.contains("doorward_"), "{metrics}");
     let second = join(&group, "b").await;
     assert!(!second.is_serving() && second.metrics().is_none());
-    let [of_first, of_second] = [&first, &second].map(|it| opened(it, 200.0));
+    let [of_first, of_second] = [&first, &second].map(|it| opened(it.client(), 200.0));
     until_has(&of_first, 150.0).await;
     until_has(&of_second, 150.0).await;
     first.leave().await;
     until_has(&of_second, 200.0).await;
-    while !second.is_serving() {
-        tokio::task::yield_now().await;
-    }
+    until_serves(&second).await;
     assert_eq!(second.problem(), None);
     second.leave().await;
 }
@@ -61,7 +76,8 @@ async fn a_member_that_is_only_dropped_leaves_the_group_to_others() {
     let group = group(folder.path());
     drop(join(&group, "a").await);
     let second = join(&group, "b").await;
-    until_has(&opened(&second, 300.0), 300.0).await;
+    until_serves(&second).await;
+    until_has(&opened(second.client(), 300.0), 300.0).await;
     second.leave().await;
 }
 
@@ -74,7 +90,28 @@ async fn limits_may_be_templates_in_a_file() {
     fs::write(&file, text).unwrap();
     let group = embedded("test").folder(folder.path()).templates(&file);
     let member = join(&group, "a").await;
-    until_has(&opened(&member, 10.0), 7.0).await;
+    until_has(&opened(member.client(), 10.0), 7.0).await;
+
+    // The next process serves by the templates that it knows, if the file is invalid by then.
+    let next = join(&group, "b").await;
+    fs::write(&file, "resources: [").unwrap();
+    member.leave().await;
+    until_serves(&next).await;
+    until_has(&opened(next.client(), 10.0), 7.0).await;
+    assert!(next.problem().unwrap().contains("templates.yaml"));
+    next.leave().await;
+}
+
+#[tokio::test]
+async fn a_page_whose_port_is_taken_stops_no_limit() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let group = group(folder.path()).page(taken.local_addr().unwrap());
+    let member = join(&group, "a").await;
+    until_has(&opened(member.client(), 300.0), 300.0).await;
+    let problem = member.problem().unwrap();
+    assert!(problem.contains("choose another address"), "{problem}");
+    assert_eq!(member.page(), None);
     member.leave().await;
 }
 

@@ -49,7 +49,8 @@ impl Address {
 
     /// Returns the address of a Unix socket, `unix:/PATH`, from the program itself: no other server can name one.
     pub fn of_socket(text: &str) -> Option<Self> {
-        let is_socket = text.starts_with("unix:/") && text.len() <= ADDRESS_BYTES_MAX;
+        let is_path = text.starts_with("unix:/") && !text.starts_with("unix://");
+        let is_socket = is_path && text.len() <= ADDRESS_BYTES_MAX;
         is_socket.then(|| Self(SmolStr::new(text)))
     }
 

@@ -108,7 +108,15 @@ impl Live {
             }
             let (asked, began) = (query.clone(), Instant::now());
             let own = self.state.look(move |state| state.answer(&asked)).await;
-            let master = self.others.master_of(&own, &request, began + EVERY).await;
+            let (turn, master) = match own.is_master {
+                true => (Some(turn), None),
+                false => {
+                    // No other view waits for another server.
+                    drop(turn);
+                    let until = began + EVERY;
+                    (None, self.others.master_of(&own, &request, until).await)
+                }
+            };
             let event = move |_: &ServerState| {
                 let answer = super::rendered(&shown(own, master))?;
                 Some(Bytes::from(format!("data: {answer}\n\n")))
@@ -116,7 +124,9 @@ impl Live {
             if let Some(event) = self.state.look(event).await {
                 view.send_replace(event);
             }
-            sleep((began.elapsed() * REST).min(EVERY)).await;
+            if turn.is_some() {
+                sleep((began.elapsed() * REST).min(EVERY)).await;
+            }
             drop(turn);
             sleep(EVERY).await;
         }
@@ -142,6 +152,8 @@ fn shown(own: Status, master: Option<Status>) -> Status {
         resources: master.resources,
         next_token: master.next_token,
         children: master.children,
+        conflicts: master.conflicts,
+        learning_remaining_ms: master.learning_remaining_ms,
         resources_count: master.resources_count,
         leases_count: master.leases_count,
         clients_count: master.clients_count,

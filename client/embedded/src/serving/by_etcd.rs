@@ -1,13 +1,16 @@
 //! Groups over several machines: each process is a candidate of one node.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use doorward_etcd::NodeAddress;
+use doorward_etcd::config::Endpoint;
 use doorward_server::app::ServerConfig;
+use doorward_server::flags::LimitFlags;
 use doorward_server::transports::election::ElectionConfig;
 
 use crate::error::JoinError;
+use crate::folder::FILES;
 use crate::serving::Seat;
 
 /// Time without a server after the one that serves was killed.
@@ -17,12 +20,12 @@ const TTL: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 ///
-/// If the address of etcd is invalid.
-pub(crate) fn by_etcd(hosts: &str, group: &str) -> Result<(Seat, ServerConfig, String), JoinError> {
-    let bad = |problem: String| JoinError::BadEtcd {
-        address: hosts.to_owned(),
-        problem,
-    };
+/// If the address of etcd is invalid, or that of this machine is not known.
+pub(crate) async fn by_etcd(
+    hosts: &str,
+    own: Option<IpAddr>,
+    group: &str,
+) -> Result<(Seat, ServerConfig, String), JoinError> {
     let (endpoints, query) = hosts.split_once('?').unwrap_or((hosts, ""));
     let endpoints = endpoints.replace("http://", "");
     let query = match query {
@@ -30,10 +33,23 @@ pub(crate) fn by_etcd(hosts: &str, group: &str) -> Result<(Seat, ServerConfig, S
         query => format!("?{query}"),
     };
     let address = format!("etcd://{endpoints}/{group}{query}");
-    let node: NodeAddress = address.parse().map_err(|it| bad(format!("{it}")))?;
-    let etcd = node.place(None).map_err(|it| bad(it.to_string()))?.etcd;
+    let node: Result<NodeAddress, _> = address.parse();
+    let placed = node.and_then(|node| node.place(None));
+    let etcd = placed
+        .map_err(|it| JoinError::BadEtcd(it.to_string()))?
+        .etcd;
+    let own = match own {
+        Some(own) => own,
+        None => own_address(&endpoints).await.ok_or_else(|| {
+            let advice = "give the one at which others reach it with `address`";
+            let problem =
+                format!("no address of this machine on its way to etcd at {endpoints} is known");
+            JoinError::BadEtcd(format!("{problem}; {advice}"))
+        })?,
+    };
     let server = ServerConfig {
-        listen: SocketAddr::new(own_address(&endpoints), 0).into(),
+        listen: SocketAddr::new(own, 0).into(),
+        bounds: LimitFlags::default().of_door(FILES),
         election: Some(ElectionConfig {
             etcd: (*etcd.config).clone(),
             prefix: etcd.prefix,
@@ -46,14 +62,31 @@ pub(crate) fn by_etcd(hosts: &str, group: &str) -> Result<(Seat, ServerConfig, S
     Ok((Seat::Election, server, address))
 }
 
-/// Returns the address of this machine on its way to etcd, where other processes reach it.
-fn own_address(endpoints: &str) -> IpAddr {
-    let way = || {
-        let first = endpoints.split(',').next()?;
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-        // Nothing is sent.
-        socket.connect(first).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    };
-    way().unwrap_or(Ipv4Addr::LOCALHOST.into())
+/// Returns the address of this machine on its way to etcd, where other processes reach it. Loopback only if etcd is there,
+/// too, by its name.
+async fn own_address(endpoints: &str) -> Option<IpAddr> {
+    for endpoint in endpoints.split(',') {
+        let is_here = Endpoint::parse(endpoint).is_ok_and(|it| it.is_loopback());
+        let Ok(found) = tokio::net::lookup_host(endpoint).await else {
+            continue;
+        };
+        for remote in found {
+            let unspecified: IpAddr = match remote {
+                SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+                SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            };
+            // Nothing is sent.
+            let way = || {
+                let socket = UdpSocket::bind((unspecified, 0))?;
+                socket.connect(remote)?;
+                socket.local_addr()
+            };
+            if let Ok(own) = way()
+                && (is_here || !own.ip().is_loopback())
+            {
+                return Some(own.ip());
+            }
+        }
+    }
+    None
 }

@@ -76,7 +76,7 @@ async fn check_group(place: &str) {
 async fn members_on_one_machine_share_a_limit_also_when_the_one_that_serves_is_killed_or_leaves() {
     let folder = tempfile::tempdir().unwrap();
     check_group(folder.path().to_str().unwrap()).await;
-    let socket = folder.path().join("socket");
+    let socket = folder.path().join("embedded-test/socket");
     assert!(!socket.exists(), "the last one removes it");
 }
 
