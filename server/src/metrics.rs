@@ -77,6 +77,11 @@ impl Metrics {
             help,
             templates_loaded.clone(),
         );
+        let times = state.node().lock_times();
+        let help = "How long the lock of the node was held, each time";
+        registry.register("node_lock_held_seconds", help, times.held.clone());
+        let help = "How long the lock of the node was waited for, each time";
+        registry.register("node_lock_wait_seconds", help, times.waited.clone());
         registry.register_collector(Box::new(NodeCollector(Arc::clone(state))));
         let metrics = Self {
             registry,
@@ -168,11 +173,6 @@ impl Collector for NodeCollector {
         security::write(state, families)?;
         limits::write(state, families)?;
         sessions::write(state, &totals, families)?;
-        let times = state.node().lock_times();
-        let help = "How long the lock of the node was held, each time";
-        families.histogram("node_lock_held_seconds", help, &times.held.seen())?;
-        let help = "How long the lock of the node was waited for, each time";
-        families.histogram("node_lock_wait_seconds", help, &times.waited.seen())?;
         for (name, help, value) in counters(counted).into_iter().chain(others(state)) {
             families.counter(name, help, value)?;
         }

@@ -36,8 +36,8 @@ use tracing::error;
 use crate::clock::{self, Clock};
 use crate::limits::{ServerLimit, ServerLimits};
 use crate::otel;
+pub use crate::replica_handle::lock::LockTimes;
 use crate::replica_handle::lock::{Held, NodeLock};
-pub use crate::replica_handle::lock::{LockTimes, Spans, SpansSeen};
 pub use crate::replica_handle::pushes::PushStream;
 use crate::replica_handle::transports::{CausedTask, Transports};
 
