@@ -153,10 +153,8 @@ impl ClientStream {
         match self.service.answer(request, self.caller, identity) {
             Ok(Answer::Ready(answer)) => Some(Ok(labelled(answer, label))),
             Err(status) => Some(Err(status)),
-            Ok(Answer::Later(unfinished)) => {
-                let service = self.service.clone();
-                let answer = async move { (label, service.finish(*unfinished).await) };
-                self.waiting.push(answer.boxed());
+            Ok(Answer::Later(answer)) => {
+                self.waiting.push(answer.map(|it| (label, it)).boxed());
                 None
             }
         }

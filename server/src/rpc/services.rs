@@ -64,15 +64,12 @@ impl Services {
         match decided {
             Ok(Answer::Ready(answer)) => Answering::Ready(unary::response(&answer)),
             Err(status) => Answering::Ready(status.into_http()),
-            Ok(Answer::Later(unfinished)) => {
-                let service = Arc::clone(&self.service);
-                Answering::Later(Box::pin(async move {
-                    Ok(match service.finish(*unfinished).await {
-                        Ok(answer) => unary::response(&answer),
-                        Err(status) => status.into_http(),
-                    })
-                }))
-            }
+            Ok(Answer::Later(answer)) => Answering::Later(Box::pin(async move {
+                Ok(match answer.await {
+                    Ok(answer) => unary::response(&answer),
+                    Err(status) => status.into_http(),
+                })
+            })),
         }
     }
 
