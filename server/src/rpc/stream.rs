@@ -334,7 +334,7 @@ impl CapacityStream for CapacityService {
         // Each message has a name, and a stream has one child.
         let owner = (names, identity);
         tokio::spawn(async move { stream.serve(requests, caller, owner).await });
-        Ok(Response::new(Box::pin(outgoing)))
+        Ok(Response::new(outgoing))
     }
 
     type StreamCapacityStream =

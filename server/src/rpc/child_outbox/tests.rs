@@ -1,7 +1,5 @@
 //! Limits of the queue, in messages and in bytes.
 
-use tokio_stream::StreamExt;
-
 use super::*;
 
 fn answer(bytes: usize) -> ChildMessage {
