@@ -185,7 +185,7 @@ impl Server {
         let state = state_of(&config, &grpc_address, kept.as_ref());
         state.limits().set_bounds(&config.bounds);
         let security = Security::new(&config.security, &sockets.addresses());
-        let security = Arc::clone(state.start_security(security));
+        let security = Arc::clone(state.security.get_or_init(|| Arc::new(security)));
         let metrics = Arc::new(Metrics::new(&state));
         metrics.count_template_load(true, clock::wall());
         let in_force = config.parent.is_none().then_some(&config.templates);
@@ -194,8 +194,7 @@ impl Server {
             .map(|parent| ParentTransport::new(parent, config.security.dialer, Arc::clone(&state)));
         let stop_grpc = CancellationToken::new();
         let rules = config.rules.map(RuleStore::new);
-        let new_edge = || Arc::clone(state.start_edge(edge::new(&state, records)));
-        let edge = rules.is_some().then(new_edge);
+        let edge = rules.is_some().then(|| edge::start(&state, records));
         let stop = stop_grpc.clone();
         let (services, health) =
             rpc::services(&state, &metrics, rules.clone(), stop, edge.as_ref())?;

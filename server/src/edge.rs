@@ -90,12 +90,13 @@ impl Pushes for PushStream {
 /// Part of `--memory-max` for the doors, if there are any; the rest is for the node.
 pub const PART_OF_MEMORY: usize = 4;
 
-/// Returns the decisions of all doors, without rules yet.
-pub fn new(state: &ServerState, records: Records) -> Arc<Edge> {
+/// Begins to decide for all doors of a server, without rules yet.
+pub fn start(state: &ServerState, records: Records) -> Arc<Edge> {
     let node = Arc::new(OwnNode(Arc::clone(state.node())));
     let of_node = state.limits().of(ServerLimit::Memory).max();
     let bytes_max = usize::try_from(of_node).unwrap_or(usize::MAX) / (PART_OF_MEMORY - 1);
-    Edge::within(bytes_max, node, Rules::default(), Wall::Machine, records)
+    let edge = Edge::within(bytes_max, node, Rules::default(), Wall::Machine, records);
+    Arc::clone(state.edge.get_or_init(|| edge))
 }
 
 /// Puts the rules of all documents in force, now and whenever they change. Runs until the server ends: spawn it.

@@ -41,8 +41,9 @@ pub struct ServerState {
     history: History,
     ready: Mutex<ReadyState>,
     /// Decisions by rules. Absent: this server has no rules.
-    edge: OnceLock<Arc<Edge>>,
-    security: OnceLock<Arc<Security>>,
+    pub(crate) edge: OnceLock<Arc<Edge>>,
+    /// TLS and identities. Absent: the server does not listen yet.
+    pub security: OnceLock<Arc<Security>>,
     /// Shadow templates. Absent: there are none.
     pub shadow: OnceLock<Arc<Shadow>>,
     /// Address of this server's pages. Absent: it serves none by TCP.
@@ -169,19 +170,9 @@ impl ServerState {
         }
     }
 
-    /// Sets the decisions by rules, once.
-    pub fn start_edge(&self, edge: Arc<Edge>) -> &Arc<Edge> {
-        self.edge.get_or_init(|| edge)
-    }
-
     /// Returns TLS and identities. None: the server does not listen yet.
     pub fn security(&self) -> Option<&Arc<Security>> {
         self.security.get()
-    }
-
-    /// Sets TLS and identities, once.
-    pub fn start_security(&self, security: Security) -> &Arc<Security> {
-        self.security.get_or_init(|| Arc::new(security))
     }
 
     /// Returns the node's name.
