@@ -48,8 +48,6 @@ pub struct ReplicaHandle {
     clock: Clock,
     /// Wakes the timer: the next timeout is earlier than it knows.
     timeout_moved: Notify,
-    /// Whether the parent has answered since the start.
-    parent_answered: watch::Sender<bool>,
     /// Master of the node, as the node knows it.
     mastership: watch::Sender<NumberedMastership>,
     limits: Arc<ServerLimits>,
@@ -85,7 +83,6 @@ impl ReplicaHandle {
             lock: NodeLock::new(shared, clock),
             clock,
             timeout_moved: Notify::new(),
-            parent_answered: watch::Sender::new(false),
             mastership: watch::Sender::new((0, Mastership::Unknown)),
             conflicts: Refusals::default(),
         }
@@ -155,7 +152,7 @@ impl ReplicaHandle {
     fn change_shared<T>(&self, change: impl FnOnce(&mut Shared, Time) -> T) -> T {
         let mut events = Vec::new();
         let mut refused = None;
-        let (answer, moved, has_answered, mastership, garbage) = {
+        let (answer, moved, mastership, garbage) = {
             let mut shared = self.lock();
             let now = shared.now();
             let masterships_before = shared.replica.masterships();
@@ -170,7 +167,7 @@ impl ReplicaHandle {
             if replica.node().refused_by_limits() != refusals_before {
                 refused = Some((refused_before, *replica.node().refused_by_limit(), now));
             }
-            let has_answered = transports.pass_on(replica);
+            transports.pass_on(replica);
             events.extend(iter::from_fn(|| replica.poll_event()));
             let due = replica.poll_timeout();
             let moved = is_earlier(due, *wakes_at);
@@ -181,7 +178,7 @@ impl ReplicaHandle {
             let mastership = (masterships != masterships_before)
                 .then(|| (masterships, replica.node().mastership(now).clone()));
             let garbage: Vec<_> = iter::from_fn(|| replica.poll_garbage()).collect();
-            (answer, moved, has_answered, mastership, garbage)
+            (answer, moved, mastership, garbage)
         };
         if let Some((before, after, now)) = refused {
             let since_start = now.since(Time::ZERO);
@@ -190,9 +187,6 @@ impl ReplicaHandle {
         garbage.into_iter().for_each(disposal::dispose);
         if let Some(mastership) = mastership {
             self.announce_mastership(mastership);
-        }
-        if has_answered {
-            self.parent_answered.send_replace(true);
         }
         if moved {
             self.timeout_moved.notify_one();
@@ -311,11 +305,6 @@ impl ReplicaHandle {
             }
             is_news
         });
-    }
-
-    /// Returns a receiver that learns when the parent has answered for the first time since the start.
-    pub fn parent_answered(&self) -> watch::Receiver<bool> {
-        self.parent_answered.subscribe()
     }
 
     /// Returns a receiver of the node's masterships. They change by an election, or by the clock.
