@@ -8,6 +8,7 @@ use tokio::task::JoinError;
 
 use crate::app::ports::Port;
 use crate::state_directory::StateError;
+use crate::templates::file::TemplateFileError;
 
 /// Returns advice on an address that cannot be listened on.
 fn advice(error: &io::Error) -> &'static str {
@@ -34,6 +35,9 @@ pub enum ServerError {
         /// Cause.
         source: io::Error,
     },
+    /// There are no templates at the start.
+    #[error(transparent)]
+    Templates(#[from] TemplateFileError),
     /// The state directory cannot be used.
     #[error(transparent)]
     State(#[from] StateError),

@@ -53,10 +53,6 @@ pub struct ElectionConfig {
     /// Time that the master's lease lasts without a renewal, which is about the time without a master after a crash.
     /// Whole seconds, at least 2.
     pub ttl: Duration,
-    /// Whether this server could decide if it was the master: a root needs templates for that. Absent: it always could.
-    pub able: Option<watch::Receiver<bool>>,
-    /// Keys of all versions of the templates. Absent: they are not in etcd, and earlier versions are unknown.
-    pub templates_history: Option<DocumentKeys>,
 }
 
 impl ElectionConfig {
@@ -79,16 +75,18 @@ pub struct EtcdElection {
 
 impl EtcdElection {
     /// Takes part with the server of `state`. `in_force` are its templates; absent below the root, where the parent
-    /// tells how leases are granted and how long they last.
+    /// tells how leases are granted and how long they last. `in_etcd` are the keys of all their versions, and whether
+    /// this server could decide if it was the master: a root needs templates for that. Absent: it always could.
     pub fn start(
         config: ElectionConfig,
         http_address: Option<SocketAddr>,
         clock_tolerance: Tolerance,
         in_force: Option<&Templates>,
+        in_etcd: Option<(DocumentKeys, watch::Receiver<bool>)>,
         state: &Arc<ServerState>,
     ) -> Self {
         let (mut etcd, ttl) = (config.etcd, config.ttl);
-        let has_history = config.templates_history.is_some();
+        let (history, able) = in_etcd.unzip();
         let candidate = CandidateConfig {
             address: state.address().into(),
             server: format!("{:016x}", clock::seed()).into(),
@@ -98,7 +96,7 @@ impl EtcdElection {
             ttl,
             clock_tolerance,
             endpoints: u32::try_from(etcd.endpoints.len()).unwrap_or(u32::MAX),
-            templates: in_force.map(|templates| templates_in_force(templates, has_history)),
+            templates: in_force.map(|templates| templates_in_force(templates, history.is_some())),
         };
         etcd.call_timeout = candidate.call_timeout();
         let etcd = Arc::new(etcd);
@@ -115,11 +113,11 @@ impl EtcdElection {
         };
         let (beside, requests) = mpsc::unbounded_channel();
         tokio::spawn(answer_beside(asker(None), requests, Arc::clone(&node)));
-        let asker = asker(config.templates_history.filter(|_| in_force.is_some()));
+        let asker = asker(history.filter(|_| in_force.is_some()));
         let transport = EtcdTransport {
             keys,
             follow: Follow::start(etcd, range, LOOK),
-            able: config.able.unwrap_or_else(|| watch::channel(true).1),
+            able: able.unwrap_or_else(|| watch::channel(true).1),
             health: EtcdHealthReporter::new(lasts, Arc::clone(state)),
             tasks: node.take_part(candidate),
             node,
