@@ -146,14 +146,7 @@ impl Document {
 
     /// Logs the changes since a former read.
     pub(super) fn tell(&self, domain: &str, former: Option<&Self>) {
-        let (source, version) = (&self.found.source, &self.found.version);
-        let is_new = former.is_none_or(|it| it.found.source != *source);
-        if is_new && self.problem.is_none() && stem(source) != domain {
-            info!(
-                domain,
-                source, "the document has another name; its domain counts"
-            );
-        }
+        let version = &self.found.version;
         let problem_before = former.and_then(|it| it.problem.as_ref());
         if let Some(problem) = self
             .problem
