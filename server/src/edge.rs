@@ -22,6 +22,7 @@ use doorward_engine::node::asking::Answers;
 use doorward_engine::node::mastership::Outcome;
 use doorward_engine::templates::Templates;
 use doorward_proto::admin::v1::RulesStatus;
+use futures_util::stream::{self, StreamExt as _};
 use tracing::warn;
 
 use crate::clock;
@@ -74,16 +75,14 @@ impl Node for OwnNode {
         })
     }
 
-    fn pushes(&self, client: HolderId) -> Option<Box<dyn Pushes>> {
+    fn pushes(&self, client: HolderId) -> Option<Pushes> {
         let mut stream = PushStream::open(Arc::clone(&self.0));
         stream.claim(client);
-        Some(Box::new(stream))
-    }
-}
-
-impl Pushes for PushStream {
-    fn next(&mut self) -> Later<'_, Option<GetCapacityReply>> {
-        Box::pin(async move { self.next().await.ok().map(|(_, push)| push) })
+        let pushes = stream::unfold(stream, async |mut stream| {
+            let push = stream.next().await.ok().map(|(_, push)| push);
+            Some((push, stream))
+        });
+        Some(pushes.boxed())
     }
 }
 
