@@ -54,9 +54,6 @@ const BYTES_OF_KEY: usize = 512;
 /// Time between two looks at the record: longer than any lease of a former process.
 const RECORDS_EVERY: Duration = Duration::from_secs(20);
 
-/// Memory of the doors by default, in bytes.
-const BYTES_MAX: usize = 256 << 20;
-
 /// Rules in force, with their counters, and the leases of all callers.
 #[derive(Debug)]
 pub struct Edge {
@@ -130,13 +127,9 @@ pub struct Asked<'a> {
 }
 
 impl Edge {
-    /// Decides by rules, with leases of a node. Without a domain, no door decides until rules are [set](Edge::set_rules).
-    pub fn new(node: Arc<dyn Node>, rules: Rules) -> Arc<Self> {
-        Self::within(BYTES_MAX, node, rules, Wall::Machine, Records::default())
-    }
-
-    /// Does the same within that memory, with a wall clock that a test may set, and with a record of what outlasts the
-    /// process. Leases and waits use the monotonic clock.
+    /// Decides by rules, with leases of a node, within that memory, with a wall clock that a test may set, and with a
+    /// record of what outlasts the process. Leases and waits use the monotonic clock. Without a domain, no door decides
+    /// until rules are [set](Edge::set_rules).
     pub fn within(
         bytes_max: usize,
         node: Arc<dyn Node>,
