@@ -125,7 +125,6 @@ pub(crate) async fn follow(
             Ok(None) => problem,
             Err(problem) => Some(problem.clone()),
         };
-        edge.set_refused(now.problems().is_some());
         in_force = versions;
         if let Ok(Some(rules)) = rules {
             if makes_templates {

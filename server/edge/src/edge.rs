@@ -80,8 +80,6 @@ pub struct Edge {
     pub(crate) crowds: Crowds,
     /// Whether rules have been read.
     is_loaded: AtomicBool,
-    /// Whether the newest version of the rules is not in force.
-    is_refused: AtomicBool,
     /// Cancelled when the process stops: then streams end.
     pub(crate) stopping: CancellationToken,
 }
@@ -109,8 +107,6 @@ pub struct Seen {
     pub streams: usize,
     /// Buckets of these streams.
     pub buckets: usize,
-    /// Whether the newest version of the rules is not in force.
-    pub is_refused: bool,
 }
 
 /// A request at a door.
@@ -157,7 +153,6 @@ impl Edge {
             work: Work::default(),
             crowds: Crowds::default(),
             is_loaded: AtomicBool::new(is_loaded),
-            is_refused: AtomicBool::new(false),
             stopping: CancellationToken::new(),
         })
     }
@@ -166,11 +161,6 @@ impl Edge {
     pub fn set_rules(&self, rules: Rules) {
         self.limiter.replace(rules, self.wall.now());
         self.is_loaded.store(true, Ordering::Relaxed);
-    }
-
-    /// Notes whether the newest version of the rules is not in force.
-    pub fn set_refused(&self, is_refused: bool) {
-        self.is_refused.store(is_refused, Ordering::Relaxed);
     }
 
     /// Ends all streams, since the process stops.
@@ -220,7 +210,6 @@ impl Edge {
             crowded: self.room.refused(),
             streams: self.streams.load(Ordering::Relaxed),
             buckets: self.buckets.load(Ordering::Relaxed),
-            is_refused: self.is_refused.load(Ordering::Relaxed),
         }
     }
 
