@@ -25,7 +25,7 @@ use tracing::{info, warn};
 /// Starts a server.
 pub(crate) async fn start(flags: ServeFlags) -> anyhow::Result<Server> {
     let of_command_line = env::var_os(ENDPOINTS);
-    starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused::of)?;
+    starts::check_endpoints(&flags.etcd, of_command_line.as_deref()).map_err(Misused)?;
     let config = config(&flags)?;
     let shadow = shadow(flags.shadow_templates, &config).map_err(Misused)?;
     let mut server = Server::start(config).await?;
@@ -42,7 +42,7 @@ fn config(flags: &ServeFlags) -> anyhow::Result<ServerConfig> {
     let etcd = flags.etcd.config().map_err(Misused)?.map(Arc::new);
     if etcd.is_some() {
         let (advertise, endpoints) = (flags.advertise.as_deref(), &flags.etcd.endpoints);
-        starts::check_address(advertise, flags.listen, endpoints).map_err(Misused::of)?;
+        starts::check_address(advertise, flags.listen, endpoints).map_err(Misused)?;
     }
     let elsewhere = etcd.clone().map(|config| Etcd {
         config,
