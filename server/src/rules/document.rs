@@ -153,18 +153,12 @@ impl Document {
             .as_ref()
             .filter(|it| problem_before != Some(it))
         {
-            match (&self.in_force, self.is_refused) {
-                (Some(_), _) => warn!(
-                    domain,
-                    problem, "rules refused; the last valid ones stay in force"
-                ),
-                (None, is_refused) => {
-                    warn!(
-                        domain,
-                        problem, is_refused, "rules refused; there are no earlier ones"
-                    );
-                }
-            }
+            let earlier = match self.in_force {
+                Some(_) => "the last valid ones stay in force",
+                None => "there are no earlier ones",
+            };
+            let is_refused = self.is_refused;
+            warn!(domain, problem, is_refused, "rules refused; {earlier}");
         } else if self.problem.is_none() && problem_before.is_some() {
             info!(domain, version, "rules are repaired");
         }
