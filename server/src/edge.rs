@@ -28,7 +28,7 @@ use tracing::warn;
 use crate::clock;
 use crate::limits::ServerLimit;
 use crate::metrics::Metrics;
-use crate::replica_handle::{Asked, PushStream, ReplicaHandle};
+use crate::replica_handle::{PushStream, ReplicaHandle};
 use crate::rules::documents::Documents;
 use crate::rules::store::RuleStore;
 use crate::status::{RulesDocument, RulesNews, ServerState};
@@ -56,10 +56,7 @@ impl Node for OwnNode {
     fn get_capacity(&self, request: GetCapacity) -> Later<'_, Option<Outcome<GetCapacityReply>>> {
         Box::pin(async move {
             let mut answers = Answers::to_client(&request);
-            match self.0.answer_client(&request, &mut answers).await {
-                Asked::Final(outcome) => Some(outcome),
-                Asked::Waits(waiting) => waiting.answer().await,
-            }
+            self.0.answer_client(&request, &mut answers).await
         })
     }
 

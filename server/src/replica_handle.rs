@@ -206,14 +206,17 @@ impl ReplicaHandle {
         self.hold_shared(|shared, now| self.ask(shared, request, answers, now))
     }
 
-    /// Answers all asks of a client that remain.
+    /// Answers all asks of a client that remain. None: the node was started anew, and has forgotten the call.
     pub async fn answer_client(
         self: &Arc<Self>,
         request: &GetCapacity,
         answers: &mut Answers<ClientLease>,
-    ) -> Asked {
-        self.finish_shared(|shared, now| self.ask(shared, request, answers, now))
-            .await
+    ) -> Option<Outcome<GetCapacityReply>> {
+        let asked = self.finish_shared(|shared, now| self.ask(shared, request, answers, now));
+        match asked.await {
+            Asked::Final(outcome) => Some(outcome),
+            Asked::Waits(waiting) => waiting.answer().await,
+        }
     }
 
     fn ask(

@@ -116,16 +116,13 @@ impl CapacityService {
             asked => asked,
         };
         Ok(Answer::Later(Box::pin(async move {
-            let asked = match asked {
-                Poll::Ready(asked) => asked,
+            let outcome = match asked {
+                Poll::Ready(Asked::Final(outcome)) => Some(outcome),
+                Poll::Ready(Asked::Waits(waiting)) => waiting.answer().await,
                 Poll::Pending => node.answer_client(&request, &mut answers).await,
             };
-            let outcome = match asked {
-                Asked::Final(outcome) => outcome,
-                Asked::Waits(waiting) => waiting.answer().await.ok_or_else(|| {
-                    RpcStatus::unavailable("the node was started anew; ask again")
-                })?,
-            };
+            let anew = || RpcStatus::unavailable("the node was started anew; ask again");
+            let outcome = outcome.ok_or_else(anew)?;
             Ok(convert::get_capacity_outcome(outcome, refused, wall))
         })))
     }
