@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_etcd::config::is_loopback;
-use doorward_proto::doorman as wire;
 use doorward_replica::{FromParent, ParentConfig, ToParent};
 use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
@@ -39,7 +38,7 @@ use crate::rpc::convert::server_capacity;
 use crate::rpc::{closed, cycle};
 use crate::status::{ParentLink, ParentNews, ServerState};
 use crate::transports::parent::addresses::{Addresses, Known};
-use crate::transports::parent::link::{Link, LinkEvent};
+use crate::transports::parent::link::{Link, LinkEnd};
 use crate::transports::parent::problem::problem_of;
 use crate::transports::parent::rival::Rival;
 
@@ -214,33 +213,18 @@ impl ParentTransport {
     }
 
     /// Passes an event of the link to the replica.
-    fn hear(&mut self, event: LinkEvent) {
-        let event = match event {
-            LinkEvent::Connected => FromParent::Connected,
-            LinkEvent::Unreachable(problem) => {
-                return self.close(&problem, ConnectionEnd::Unreachable);
+    fn hear(&mut self, event: Result<FromParent, LinkEnd>) {
+        match event {
+            Ok(event) => {
+                if matches!(event, FromParent::Discovered(_)) {
+                    self.rival = rival::none();
+                }
+                self.pass_on(event);
             }
-            LinkEvent::Discovered(answer) => {
-                self.rival = rival::none();
-                FromParent::Discovered(mastership(answer.is_master, answer.mastership))
-            }
-            LinkEvent::Opened => FromParent::Opened,
-            LinkEvent::Received(response) => match response.mastership {
-                Some(master) => not_master(None, master),
-                None => reply(
-                    None,
-                    server_capacity::parents_answer(response, clock::wall()),
-                ),
-            },
-            LinkEvent::Progress => FromParent::Progress,
-            LinkEvent::Answered(request, answer) => reply(request.sequence, answer),
-            LinkEvent::NotMaster(call, master) => not_master(Some(call), master),
-            LinkEvent::Ended => {
-                return self.close("the parent ended the stream", ConnectionEnd::Failed);
-            }
-            LinkEvent::Failed(status) => return self.hear_failure(&status),
-        };
-        self.pass_on(event);
+            Err(LinkEnd::Unreachable(problem)) => self.close(&problem, ConnectionEnd::Unreachable),
+            Err(LinkEnd::Ended) => self.close("the parent ended the stream", ConnectionEnd::Failed),
+            Err(LinkEnd::Failed(status)) => self.hear_failure(&status),
+        }
     }
 
     fn pass_on(&self, event: FromParent) {
@@ -389,31 +373,5 @@ impl ParentTransport {
             since: clock::wall(),
             problem,
         });
-    }
-}
-
-/// Returns a server's statement about the mastership of its node.
-fn mastership(is_master: bool, named: wire::Mastership) -> Mastership {
-    let epoch = named.epoch;
-    match named.master_address {
-        _ if is_master => Mastership::Master { epoch },
-        Some(master_address) => Mastership::Elsewhere {
-            master_address,
-            epoch,
-        },
-        None => Mastership::Unknown,
-    }
-}
-
-fn not_master(call: Option<u64>, named: wire::Mastership) -> FromParent {
-    let master = mastership(false, named);
-    FromParent::NotMaster { call, master }
-}
-
-fn reply(call: Option<u64>, answer: server_capacity::ReadAnswer) -> FromParent {
-    FromParent::Reply {
-        call,
-        reply: answer.reply,
-        invalid: answer.nonsense,
     }
 }
