@@ -26,9 +26,6 @@ const BACKLOG_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// A message to a child.
 pub type ChildMessage = wire::GetServerCapacityResponse;
 
-/// End of a stream: in order, or with a status that contains the reason.
-pub type StreamEnding = Result<(), RpcStatus>;
-
 /// Sender of messages to a child.
 #[derive(Clone, Debug)]
 pub struct ChildOutbox {
@@ -43,7 +40,7 @@ pub type Outgoing = BoxStream<'static, Result<ChildMessage, RpcStatus>>;
 struct Shared {
     /// Bytes that the child has not taken.
     bytes: AtomicUsize,
-    ending: OnceLock<StreamEnding>,
+    ending: OnceLock<RpcStatus>,
 }
 
 /// Reason why a message was not queued.
@@ -68,7 +65,7 @@ pub fn channel() -> (ChildOutbox, Outgoing) {
         shared.bytes.fetch_sub(size, Ordering::Relaxed);
         Ok(answer)
     });
-    let end = stream::once(async move { of_end.ending.get().and_then(|it| it.clone().err()) });
+    let end = stream::once(async move { of_end.ending.get().cloned() });
     let outgoing = taken.chain(end.filter_map(|status| ready(status.map(Err))));
     (answers, outgoing.boxed())
 }
@@ -95,12 +92,12 @@ impl ChildOutbox {
 
     /// Sets the end of the stream, which follows all queued messages once no sender is left. Returns whether it was not
     /// set before: only the first call counts. A stream without a set end ends in order.
-    pub fn end(&self, ending: StreamEnding) -> bool {
-        self.shared.ending.set(ending).is_ok()
+    pub fn end(&self, status: RpcStatus) -> bool {
+        self.shared.ending.set(status).is_ok()
     }
 
     /// Returns the end of the stream, if it is set.
-    pub fn ending(&self) -> Option<&StreamEnding> {
+    pub fn ending(&self) -> Option<&RpcStatus> {
         self.shared.ending.get()
     }
 
