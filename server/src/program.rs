@@ -27,19 +27,12 @@ pub const MISUSED: u8 = 2;
 #[error("{0}")]
 pub struct Misused(pub String);
 
-impl Misused {
-    /// Takes the text of an error, with its causes.
-    pub fn of(error: impl Into<anyhow::Error>) -> Self {
-        Self(format!("{:#}", error.into()))
-    }
-}
-
 /// Runs a program: listens for signals, and does the rest. Complains of its error.
 pub fn run(rest: fn(&Runtime, Signals) -> anyhow::Result<ExitCode>) -> ExitCode {
     // Before all else: from here on, no signal kills the process half-way.
     let (runtime, signals) = match signals::begin() {
         Ok(begun) => begun,
-        Err(error) => return complain(anyhow::Error::from(error), FAILED),
+        Err(error) => return complain(error, FAILED),
     };
     let ended = match unreadable_variable() {
         Some(variable) => Err(Misused(format!("{variable} is not UTF-8")).into()),

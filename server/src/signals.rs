@@ -13,9 +13,9 @@ use std::env;
 use std::io;
 use std::os::unix::net::UnixDatagram;
 
-use doorward_pages::room::{Room, ShortOf};
+use anyhow::Context as _;
+use doorward_pages::room::Room;
 use rustix::process::Signal as Number;
-use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -40,25 +40,18 @@ pub struct Signals {
     hang_up: Signal,
 }
 
-/// A program could not start.
-#[derive(Debug, Error)]
-pub enum BeginError {
-    /// The system has no room for it.
-    #[error(transparent)]
-    Room(#[from] ShortOf),
-    /// There is no runtime, or the system refuses to deliver signals.
-    #[error("cannot start: {0}")]
-    Runtime(#[from] io::Error),
-}
-
 /// Listens for signals, by the runtime of the program: its first act.
 ///
 /// # Errors
 ///
 /// If a limit of the system is too small.
-pub fn begin() -> Result<(Runtime, Signals), BeginError> {
+pub fn begin() -> anyhow::Result<(Runtime, Signals)> {
     files::raise_limit();
     ROOM.check()?;
+    listen().context("cannot start")
+}
+
+fn listen() -> io::Result<(Runtime, Signals)> {
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     let entered = runtime.enter();
     // Their listeners stay, and the signals have no effect. With that of SIGXFSZ, a write beyond the largest size of a

@@ -36,7 +36,7 @@ fn start(runtime: &Runtime, signals: Signals) -> anyhow::Result<ExitCode> {
     }
     let logs = flags.logs.clone();
     // The remaining log lines come before the error message.
-    let _logs = logs::start(&logs.log_level, logs.log_format).map_err(Misused::of)?;
+    let _logs = logs::start(&logs.log_level, logs.log_format).map_err(Misused)?;
     warn_of_mounts(&values);
     let start = async move {
         let host = gethostname::gethostname().to_string_lossy().into_owned();

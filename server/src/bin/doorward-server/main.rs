@@ -42,7 +42,7 @@ fn start(runtime: &Runtime, mut signals: Signals) -> anyhow::Result<ExitCode> {
     }
     let logs = serve.logs.clone();
     // The remaining log lines come before the error message.
-    let _logs = logs::start(&logs.log_level, logs.log_format).map_err(Misused::of)?;
+    let _logs = logs::start(&logs.log_level, logs.log_format).map_err(Misused)?;
     serve.limits.warn_of_removed();
     warn_of_mounts(&values);
     if let Some(path) = serve.check {
