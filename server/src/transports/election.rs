@@ -3,14 +3,12 @@
 //! The servers of a node elect one that decides; the others send callers to it. A node with a single server needs no
 //! election. The replica's candidate ([`doorward_session::candidate`]) makes all decisions.
 //!
-//! - `transport` passes events to the replica, and its requests to etcd;
+//! - `transport` passes events to the replica, and its requests to etcd, and shows how etcd is doing;
 //! - `asker` sends requests to etcd;
 //! - `values` translates between etcd's keys, values and transactions and the candidate's;
-//! - `history` reads how long leases may last if no term tells it, and `marks` the marks of the last master;
-//! - `etcd_health` tells pages, metrics and status how etcd is doing.
+//! - `history` reads how long leases may last if no term tells it, and `marks` the marks of the last master.
 
 mod asker;
-mod etcd_health;
 mod history;
 mod marks;
 mod transport;
@@ -36,12 +34,11 @@ use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use crate::clock;
-use crate::status::ServerState;
+use crate::status::{EtcdHealth, ServerState};
 use asker::Asker;
-use etcd_health::EtcdHealthReporter;
 use history::History;
 use marks::MarksReader;
-use transport::{EtcdTransport, answer_beside};
+use transport::{EtcdTransport, NOT_ASKED, answer_beside};
 
 /// Configuration of an election in etcd.
 #[derive(Clone, Debug)]
@@ -111,6 +108,11 @@ impl EtcdElection {
             marks: MarksReader::default(),
             clock: node.clock(),
         };
+        state.set_etcd(EtcdHealth {
+            since: clock::wall(),
+            problem: Some(NOT_ASKED.to_owned()),
+            term: lasts,
+        });
         let (beside, requests) = mpsc::unbounded_channel();
         tokio::spawn(answer_beside(asker(None), requests, Arc::clone(&node)));
         let asker = asker(history.filter(|_| in_force.is_some()));
@@ -118,7 +120,7 @@ impl EtcdElection {
             keys,
             follow: Follow::start(etcd, range, LOOK),
             able: able.unwrap_or_else(|| watch::channel(true).1),
-            health: EtcdHealthReporter::new(lasts, Arc::clone(state)),
+            state: Arc::clone(state),
             tasks: node.take_part(candidate),
             node,
             view: None,
