@@ -10,22 +10,24 @@
 
 mod addresses;
 mod link;
-mod problem;
 mod rival;
 pub mod source;
 
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use doorward_engine::node::mastership::Mastership;
 use doorward_etcd::config::is_loopback;
+use doorward_etcd::error::innermost;
 use doorward_replica::{FromParent, ParentConfig, ToParent};
 use doorward_session::address::Address;
 use doorward_session::close_reason::ConnectionEnd;
 use doorward_session::parent_session::{
     CONNECT_TIMEOUT, ConnectionNumber, ParentFailure, ParentReport, PollReason, Transport,
 };
+use doorward_session::visible;
 use doorward_tls::dialer::Dialer;
 use smol_str::SmolStr;
 use tokio::sync::{mpsc, watch};
@@ -39,7 +41,6 @@ use crate::rpc::{closed, cycle};
 use crate::status::{ParentLink, ParentNews, ServerState};
 use crate::transports::parent::addresses::{Addresses, Known};
 use crate::transports::parent::link::{Link, LinkEnd};
-use crate::transports::parent::problem::problem_of;
 use crate::transports::parent::rival::Rival;
 
 pub use crate::transports::parent::source::ParentSource;
@@ -374,4 +375,11 @@ impl ParentTransport {
             problem,
         });
     }
+}
+
+/// Returns the text of a gRPC status, with every character visible.
+fn problem_of(status: &RpcStatus) -> String {
+    let source = status.source().map(innermost);
+    let text = source.as_deref().unwrap_or(status.message());
+    format!("{:?}: {}", status.code(), visible::cut(text))
 }
