@@ -35,7 +35,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-pub use crate::app::outcome::{ServerError, Shutdown};
+pub use crate::app::outcome::ServerError;
 pub use crate::app::ports::Port;
 use crate::app::ports::Sockets;
 use crate::clock::{self, Clock};
@@ -386,31 +386,25 @@ impl Server {
 
     /// Waits until a part stops by itself, which no part should. Cancel safe.
     pub async fn failed(&mut self) -> ServerError {
-        let election = async {
-            match &mut self.election {
-                Some(election) => election.stopped().await,
-                None => std::future::pending().await,
-            }
-        };
+        let election = &mut self.election;
         let stopped = tokio::select! {
             stopped = self.serving.join_next() => stopped,
             // It ends by itself only by a bug.
-            () = election => return ServerError::Election,
+            Some(()) = async { election.as_mut()?.stopped().await; Some(()) } => {
+                return ServerError::Election;
+            }
         };
         match stopped {
-            Some(Ok(port)) => ServerError::Stopped { port, source: None },
-            Some(Err(error)) => ServerError::Stopped {
-                port: Port::Grpc,
-                source: Some(error),
-            },
+            Some(Ok(port)) => ServerError::Stopped(port),
+            Some(Err(error)) => error.into(),
             // All parts have ended. That was reported before, and the caller went on.
             None => std::future::pending().await,
         }
     }
 
     /// Resigns the mastership, stops accepting, finishes the requests in flight within the grace, and ends. The HTTP
-    /// port closes last, so that `/readyz` reports the shutdown.
-    pub async fn shutdown(mut self) -> Shutdown {
+    /// port closes last, so that `/readyz` reports the shutdown. Returns whether every request was finished.
+    pub async fn shutdown(mut self) -> bool {
         self.state.set_stopping();
         self.health.stop().await;
         if let Some(election) = self.election.take() {
@@ -435,14 +429,11 @@ impl Server {
         let kept = self.state.look(|state| state.history().keep());
         // Charts are not worth a wait for a slow disk.
         let _late = tokio::time::timeout(KEPT_WITHIN, kept).await;
-        match finished {
-            Ok(()) => Shutdown::Complete,
-            Err(_) => {
-                warn!("the grace is over; what is still in flight is cut off");
-                self.serving.shutdown().await;
-                Shutdown::CutOff
-            }
+        if finished.is_err() {
+            warn!("the grace is over; what is still in flight is cut off");
+            self.serving.shutdown().await;
         }
+        finished.is_ok()
     }
 }
 
