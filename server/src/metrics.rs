@@ -173,7 +173,13 @@ impl Collector for NodeCollector {
         security::write(state, families)?;
         limits::write(state, families)?;
         sessions::write(state, &totals, families)?;
-        for (name, help, value) in counters(counted).into_iter().chain(others(state)) {
+        let others = metrics! {
+            /// Log lines dropped because standard error was not read in time
+            "log_lines_dropped": logs::queue::dropped_lines();
+            /// GetCapacity calls refused with a time to come back, since too many were in progress
+            "calls_refused": state.limits().of(ServerLimit::Calls).refused();
+        };
+        for (name, help, value) in counters(counted).into_iter().chain(others) {
             families.counter(name, help, value)?;
         }
         leases::write(state, &totals, &listed, families)?;
@@ -185,16 +191,6 @@ impl Collector for NodeCollector {
             families.gauges(name, help, rows)?;
         }
         Ok(())
-    }
-}
-
-/// Returns counters of other parts than the node.
-fn others(state: &ServerState) -> [(&'static str, &'static str, u64); 2] {
-    metrics! {
-        /// Log lines dropped because standard error was not read in time
-        "log_lines_dropped": logs::queue::dropped_lines();
-        /// GetCapacity calls refused with a time to come back, since too many were in progress
-        "calls_refused": state.limits().of(ServerLimit::Calls).refused();
     }
 }
 
