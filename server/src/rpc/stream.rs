@@ -302,8 +302,7 @@ fn redirection(mastership: &Mastership) -> wire::GetServerCapacityResponse {
 
 #[tonic::async_trait]
 impl CapacityStream for CapacityService {
-    type StreamServerCapacityStream =
-        Pin<Box<dyn Stream<Item = Result<wire::GetServerCapacityResponse, RpcStatus>> + Send>>;
+    type StreamServerCapacityStream = child_outbox::Outgoing;
 
     async fn stream_server_capacity(
         &self,
