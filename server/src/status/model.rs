@@ -20,8 +20,7 @@ use doorward_proto::admin::v1::{
 
 use crate::clock;
 use crate::replica_handle::events::refusal;
-use crate::status::sessions::Sessions;
-use crate::status::{EtcdHealth, ParentNews, RulesDocument, learning};
+use crate::status::{EtcdHealth, ParentNews, RulesDocument, Sessions, learning};
 pub use doorward_session::time::millis;
 
 /// Returns a resource without leases and child servers.
